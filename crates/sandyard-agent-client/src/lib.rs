@@ -1,0 +1,1 @@
+//! Client of the agent protocol; treats every reply as hostile.

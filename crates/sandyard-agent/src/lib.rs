@@ -1,0 +1,1 @@
+//! The first process of every sandbox: processes, terminals, files, watches and ports.

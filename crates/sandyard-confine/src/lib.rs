@@ -1,0 +1,1 @@
+//! What holds a sandbox's processes: cgroups, seccomp, capabilities, rlimits.

@@ -1,0 +1,1 @@
+//! Namespaces, mounts and the launcher: the kernel work behind a sandbox.

@@ -1,0 +1,1 @@
+//! The escape suite: what a hostile program tries from inside a sandbox.

@@ -1,0 +1,1 @@
+//! What sandboxes start from: templates, layers, imports, snapshots and diffs.

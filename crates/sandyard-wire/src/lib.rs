@@ -1,0 +1,1 @@
+//! The agent protocol: messages, framing and signatures. No I/O.

@@ -1,0 +1,2 @@
+//! The Sandyard program.
+fn main() {}
