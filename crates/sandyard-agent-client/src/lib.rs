@@ -1,1 +1,54 @@
 //! Client of the agent protocol; treats every reply as hostile.
+//!
+//! Root inside a sandbox can replace the agent, so whatever comes back is input from an attacker. The promises:
+//!
+//! - headers, bodies, frames and lists have size limits ([`Limits`]); nothing is stored beyond them;
+//! - every call has a time limit, and so has every silence of a stream;
+//! - no reply makes the caller panic: it becomes a [`ClientError`] of a kind that can be matched on;
+//! - text of the agent's that is shown to people holds no control characters.
+//!
+//! An [`AgentClient`] is cheap to clone and shares a few idle connections for unary calls; each stream has its own.
+//! It must be used within a tokio runtime, of either flavour.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `endpoint` | where an agent listens, and dialling that |
+//! | `pool`, `connection` | HTTP/1.1 connections |
+//! | `call` | one request and its reply, within limits |
+//! | `stream` | Connect's streams of messages |
+//! | `process`, `run` | commands |
+//! | `files`, `upload`, `filesystem`, `watch` | files |
+//! | `host` | what only the host may ask |
+//! | `dial` | bytes to a port inside |
+#![forbid(unsafe_code)]
+
+mod body;
+mod call;
+mod client;
+mod connection;
+mod dial;
+mod endpoint;
+mod error;
+mod files;
+mod filesystem;
+mod host;
+mod limits;
+mod pool;
+mod process;
+mod query;
+mod run;
+mod stream;
+mod upload;
+mod watch;
+
+pub use client::AgentClient;
+pub use dial::DialStream;
+pub use endpoint::Endpoint;
+pub use error::ClientError;
+pub use files::FileStream;
+pub use limits::Limits;
+pub use process::{InputTo, ProcessStream, StartOptions};
+pub use run::{Output, RunOptions};
+pub use watch::WatchStream;
+
+pub use sandyard_wire as wire;

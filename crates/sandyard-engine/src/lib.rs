@@ -1,1 +1,46 @@
 //! Namespaces, mounts and the launcher: the kernel work behind a sandbox.
+//!
+//! Split by which process runs the code:
+//!
+//! | process        | modules                                             |
+//! |----------------|-----------------------------------------------------|
+//! | any, async     | [`client`]: [`Engine`], what the rest of Sandyard uses |
+//! | launcher       | [`launcher`]                                        |
+//! | worker         | `launcher/worker`, `verbs/*` (one verb a file), `boot` |
+//! | first process  | `init/*`, then the agent                            |
+//!
+//! What they share: [`SandboxSpec`] and [`SandboxInfo`] (`spec`), `protocol`, what is on disk (`layout`, `record`, `disk`,
+//! `id_range`), `steps` (steps with undo, failures on demand) and `sys` (kernel calls).
+//!
+//! This crate knows nothing of HTTP, SQL, tenants or timers.
+
+mod boot;
+pub mod client;
+mod clock;
+mod context;
+mod disk;
+mod error;
+mod freeze;
+mod id_range;
+mod init;
+pub mod launcher;
+mod layout;
+mod mode;
+mod protocol;
+mod random;
+mod record;
+mod spec;
+mod steps;
+pub mod sudo;
+mod sys;
+mod verbs;
+
+pub use client::{Engine, EngineConfig, Lease};
+pub use error::{EngineError, ErrorKind, Result};
+pub use layout::DataDir;
+pub use mode::Mode;
+pub use protocol::{Hello, PoolSpec};
+pub use spec::{DEFAULT_TEMPLATE, SandboxInfo, SandboxSpec, SandboxStats};
+pub use steps::{Fault, FaultAction, FaultPlace};
+pub use sys::SysError;
+pub use sys::process::ProcessKey;

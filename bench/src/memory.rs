@@ -1,0 +1,107 @@
+//! Reads from /proc what processes and the whole host use.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+
+use anyhow::{Context as _, Result};
+
+/// Adds up the proportional set size, in bytes, of `roots` and everything they started.
+///
+/// PSS counts a page shared by n processes as 1/n in each: the honest share of one sandbox among a thousand.
+pub(crate) fn pss_of_trees(roots: &[u32]) -> Result<u64> {
+    let pids = trees(roots)?;
+    // A process may end between the listing and the reading; it uses nothing then.
+    Ok(pids
+        .iter()
+        .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok())
+        .map(|text| field(&text, "Pss:"))
+        .sum())
+}
+
+/// Gives the parent of `pid`.
+pub(crate) fn parent_of(pid: u32) -> Result<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))
+        .with_context(|| format!("failed to read parent of {pid}"))?;
+    parent_in(&stat).with_context(|| format!("/proc/{pid}/stat names no parent"))
+}
+
+/// Gives the memory that new work could use, in bytes: falls by kernel memory too, which PSS does not show.
+pub(crate) fn available_bytes() -> Result<u64> {
+    Ok(field(
+        &fs::read_to_string("/proc/meminfo").context("failed to read /proc/meminfo")?,
+        "MemAvailable:",
+    ))
+}
+
+/// Gives the memory of the host, in bytes.
+pub(crate) fn total_bytes() -> Result<u64> {
+    Ok(field(
+        &fs::read_to_string("/proc/meminfo").context("failed to read /proc/meminfo")?,
+        "MemTotal:",
+    ))
+}
+
+fn trees(roots: &[u32]) -> Result<BTreeSet<u32>> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").context("failed to list /proc")? {
+        let Some(pid) = entry?
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        if let Ok(parent) = parent_of(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = BTreeSet::new();
+    let mut open = roots.to_vec();
+    while let Some(pid) = open.pop() {
+        if found.insert(pid) {
+            open.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    Ok(found)
+}
+
+/// The second field may hold spaces and brackets, so count from the last bracket: state, then parent.
+fn parent_in(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+fn field(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let kib: Option<u64> = line
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|number| number.parse().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parent_is_found_behind_an_odd_program_name() {
+        assert_eq!(parent_in("12 (a) b (c)) S 7 12 12 0"), Some(7));
+    }
+
+    #[test]
+    fn own_tree_uses_memory() {
+        assert!(pss_of_trees(&[std::process::id()]).unwrap() > 4096);
+    }
+
+    #[test]
+    fn kibibytes_become_bytes() {
+        assert_eq!(
+            field("Rss: 8 kB\nPss:   3 kB\nPss_Dirty: 1 kB\n", "Pss:"),
+            3072
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! What one run found: rows of cells, goals, and the host they were measured on.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Names who was measured. The order is the order of the table's columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Column {
+    /// Our engine, through its client library.
+    Sandyard,
+    /// Docker through its HTTP API, containers without network: the closest match to what we do.
+    DockerApi,
+    /// Docker through its command line, containers without network.
+    DockerCli,
+    /// Docker through its command line, containers on a bridge: what `docker run` does when nobody says otherwise.
+    DockerBridge,
+    /// `bwrap`, which has no daemon, limits, own root tree or live sandboxes: a floor, not a rival.
+    Bubblewrap,
+}
+
+impl Column {
+    /// Gives the heading of the column.
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Self::Sandyard => "sandyard",
+            Self::DockerApi => "docker (API)",
+            Self::DockerCli => "docker (CLI)",
+            Self::DockerBridge => "docker (CLI, bridge)",
+            Self::Bubblewrap => "bubblewrap",
+        }
+    }
+}
+
+/// Says what a figure counts and so which direction is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    /// Milliseconds; less is better.
+    Millis,
+    /// Mebibytes of memory; less is better.
+    Mebibytes,
+    /// Megabytes (10⁶ bytes) per second; more is better.
+    MegabytesPerSecond,
+    /// How many of how many answered; more is better.
+    Count,
+}
+
+impl Unit {
+    /// Gives the unit as written behind a number.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Millis => " ms",
+            Self::Mebibytes => " MiB",
+            Self::MegabytesPerSecond => " MB/s",
+            Self::Count => "",
+        }
+    }
+
+    /// Says whether a larger figure is the better one.
+    pub(crate) fn is_more_better(self) -> bool {
+        matches!(self, Self::MegabytesPerSecond | Self::Count)
+    }
+}
+
+/// Holds one figure of one subject.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Cell {
+    /// The figure, in the row's unit.
+    pub(crate) value: f64,
+    /// How many sandboxes the figure is for: a wall time of 20 containers is compared per container.
+    pub(crate) batch: usize,
+    /// How many samples stand behind it.
+    pub(crate) samples: usize,
+    /// How far the rounds lie apart; see [`crate::stats::Samples::spread`].
+    pub(crate) spread: Option<f64>,
+}
+
+/// Holds one line of the table.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    /// Stable name for scripts that compare runs.
+    pub(crate) id: &'static str,
+    /// What a person reads.
+    pub(crate) label: String,
+    /// What the cells count.
+    pub(crate) unit: Unit,
+    /// The figure to reach, at least or at most by [`Unit::is_more_better`].
+    pub(crate) goal: Option<f64>,
+    /// One figure per subject that can do this at all.
+    pub(crate) cells: BTreeMap<Column, Cell>,
+}
+
+impl Row {
+    /// Starts a row without cells.
+    pub(crate) fn new(
+        id: &'static str,
+        label: impl Into<String>,
+        unit: Unit,
+        goal: Option<f64>,
+    ) -> Self {
+        Self {
+            id,
+            label: label.into(),
+            unit,
+            goal,
+            cells: BTreeMap::new(),
+        }
+    }
+
+    /// Says whether our own figure reaches the goal; none when either is missing.
+    pub(crate) fn is_goal_met(&self) -> Option<bool> {
+        let (goal, ours) = (self.goal?, self.cells.get(&Column::Sandyard)?.value);
+        Some(if self.unit.is_more_better() {
+            ours >= goal
+        } else {
+            ours <= goal
+        })
+    }
+
+    /// Says how many times better we are than `column`, per sandbox; below one, we are worse.
+    pub(crate) fn ratio_to(&self, column: Column) -> Option<f64> {
+        let (ours, theirs) = (self.cells.get(&Column::Sandyard)?, self.cells.get(&column)?);
+        if column == Column::Sandyard || self.unit == Unit::Count {
+            return None;
+        }
+        let each = |cell: &Cell| cell.value / cell.batch as f64;
+        let ratio = if self.unit.is_more_better() {
+            ours.value / theirs.value
+        } else {
+            each(theirs) / each(ours)
+        };
+        ratio.is_finite().then_some(ratio)
+    }
+}
+
+/// Describes the machine, because figures mean nothing without it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Host {
+    /// Kernel release.
+    pub(crate) kernel: String,
+    /// Processor model and count.
+    pub(crate) processors: String,
+    /// Memory in MiB.
+    pub(crate) memory_mib: u64,
+    /// Versions of what we are measured against.
+    pub(crate) rivals: Vec<String>,
+}
+
+/// Holds a whole run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    /// Where it ran.
+    pub(crate) host: Host,
+    /// Whether iterations were cut down.
+    pub(crate) quick: bool,
+    /// Median of starting a plain `true`, and how far the rounds of that lie apart: the noise of the host itself.
+    pub(crate) spawn_millis: f64,
+    /// See `spawn_millis`.
+    pub(crate) spawn_spread: f64,
+    /// The table.
+    pub(crate) rows: Vec<Row>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(unit: Unit, goal: f64, ours: (f64, usize), theirs: (f64, usize)) -> Row {
+        let cell = |(value, batch)| Cell {
+            value,
+            batch,
+            samples: 1,
+            spread: None,
+        };
+        let cells = BTreeMap::from([
+            (Column::Sandyard, cell(ours)),
+            (Column::DockerApi, cell(theirs)),
+        ]);
+        Row {
+            cells,
+            ..Row::new("row", "Row", unit, Some(goal))
+        }
+    }
+
+    #[test]
+    fn less_time_is_better() {
+        let row = row(Unit::Millis, 5.0, (4.0, 1), (200.0, 1));
+        assert_eq!(
+            (row.is_goal_met(), row.ratio_to(Column::DockerApi)),
+            (Some(true), Some(50.0))
+        );
+    }
+
+    #[test]
+    fn batches_of_unlike_size_are_compared_per_piece() {
+        let row = row(Unit::Millis, 500.0, (1000.0, 100), (4000.0, 20));
+        assert_eq!(
+            (row.is_goal_met(), row.ratio_to(Column::DockerApi)),
+            (Some(false), Some(20.0))
+        );
+    }
+
+    #[test]
+    fn more_throughput_is_better() {
+        let row = row(Unit::MegabytesPerSecond, 500.0, (600.0, 1), (300.0, 1));
+        assert_eq!(
+            (row.is_goal_met(), row.ratio_to(Column::DockerApi)),
+            (Some(true), Some(2.0))
+        );
+    }
+
+    #[test]
+    fn missing_subject_has_no_ratio() {
+        assert_eq!(
+            row(Unit::Millis, 1.0, (1.0, 1), (1.0, 1)).ratio_to(Column::Bubblewrap),
+            None
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Create where ready sandboxes are kept.
+
+use anyhow::Result;
+
+use super::{Figures, Subjects, lasting, median_row, tail_row, timed};
+use crate::plan::Plan;
+use crate::report::Row;
+use crate::stats::Samples;
+use crate::subject::Live;
+
+/// Sandboxes kept ready; a round takes all of them and lets the pool fill up again before the next.
+const READY: usize = 20;
+
+/// Measures creates that find a ready sandbox, for whoever can keep such.
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
+    let mut figures = Figures::new();
+    for subject in lasting(subjects) {
+        let samples = rounds(plan, subject);
+        subject.keep_ready(0)?;
+        if let Some(samples) = samples? {
+            figures.insert(subject.column(), samples);
+        }
+    }
+    Ok(vec![
+        median_row(
+            "pool_p50",
+            "create from a pool of ready ones",
+            None,
+            &figures,
+        ),
+        tail_row(
+            "pool_p99",
+            "create from a pool of ready ones",
+            None,
+            &figures,
+        ),
+    ])
+}
+
+fn rounds(plan: &Plan, subject: &dyn Live) -> Result<Option<Samples>> {
+    let mut samples = Samples::default();
+    for round in 0..=plan.samples.div_ceil(READY) {
+        if !subject.keep_ready(READY)? {
+            return Ok(None);
+        }
+        let (mut ids, mut millis) = (Vec::new(), Vec::new());
+        for _ in 0..READY {
+            let (id, elapsed) = timed(|| subject.create())?;
+            ids.push(id);
+            millis.push(elapsed);
+        }
+        subject.delete_many(&ids)?;
+        // The first round warms up.
+        if round > 0 {
+            samples.push_round(millis);
+        }
+    }
+    Ok(Some(samples))
+}

@@ -1,0 +1,120 @@
+//! The client's handle.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::request;
+use sandyard_wire::json::encode_base64;
+use sandyard_wire::routes::header;
+
+use crate::endpoint::Endpoint;
+use crate::error::ClientError;
+use crate::limits::Limits;
+use crate::pool::Pool;
+
+/// A client of one agent. Clones share their connections.
+#[derive(Clone)]
+pub struct AgentClient {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) token: Option<HeaderValue>,
+    pub(crate) user: Option<User>,
+}
+
+/// What clones have in common.
+pub(crate) struct Shared {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) limits: Limits,
+    pub(crate) pool: Pool,
+}
+
+/// On whose behalf to act, as the two kinds of routes want it.
+#[derive(Clone)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    authorization: HeaderValue,
+}
+
+impl User {
+    pub(crate) fn new(name: &str) -> Self {
+        let text = format!("Basic {}", encode_base64(format!("{name}:").as_bytes()));
+        let authorization =
+            HeaderValue::try_from(text).expect("base64 holds only characters a header may have");
+        Self {
+            name: name.to_owned(),
+            authorization,
+        }
+    }
+}
+
+impl AgentClient {
+    /// Makes a client; connects only when something is asked.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self::with_limits(endpoint, Limits::default())
+    }
+
+    /// Makes a client with limits of the caller's.
+    pub fn with_limits(endpoint: Endpoint, limits: Limits) -> Self {
+        let pool = Pool::new(limits.max_idle_connections);
+        Self {
+            shared: Arc::new(Shared {
+                endpoint,
+                limits,
+                pool,
+            }),
+            token: None,
+            user: None,
+        }
+    }
+
+    /// Returns a client that presents an access token. The host's own socket needs none.
+    pub fn with_access_token(mut self, token: &str) -> Result<Self, ClientError> {
+        let mut value = HeaderValue::try_from(token).map_err(|_| ClientError::Request {
+            detail: "access token holds characters that no header may have".to_owned(),
+        })?;
+        value.set_sensitive(true);
+        self.token = Some(value);
+        Ok(self)
+    }
+
+    /// Returns a client that acts as this user instead of the sandbox's default one.
+    pub fn as_user(&self, name: &str) -> Self {
+        Self {
+            user: Some(User::new(name)),
+            ..self.clone()
+        }
+    }
+
+    /// Returns where the agent is.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.shared.endpoint
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// Begins a request with the headers every one has.
+    pub(crate) fn request(&self, method: http::Method, uri: &str) -> request::Builder {
+        let mut builder = http::Request::builder()
+            .method(method)
+            .uri(uri)
+            .header(http::header::HOST, "localhost");
+        if let Some(token) = &self.token {
+            builder = builder.header(header::ACCESS_TOKEN, token);
+        }
+        if let Some(user) = &self.user {
+            builder = builder.header(http::header::AUTHORIZATION, &user.authorization);
+        }
+        builder
+    }
+}
+
+impl fmt::Debug for AgentClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentClient")
+            .field("endpoint", &self.shared.endpoint)
+            .field("user", &self.user.as_ref().map(|user| &user.name))
+            .finish_non_exhaustive()
+    }
+}

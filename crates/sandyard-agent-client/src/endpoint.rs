@@ -1,0 +1,140 @@
+//! Where an agent listens, and dialling that.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Bytes of a Unix socket's address that can hold its path, less the final NUL (unix(7)).
+const MAX_SUN_PATH: usize = 107;
+
+/// Where an agent listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// A Unix socket of the host, by a path of any length.
+    Unix(PathBuf),
+    /// A TCP port.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "`{}`", path.display()),
+            Self::Tcp(address) => write!(f, "`{address}`"),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Opens a connection; the caller bounds the time.
+    pub(crate) async fn connect(&self) -> io::Result<Connected> {
+        match self {
+            Self::Unix(path) => connect_unix(path).await.map(Connected::Unix),
+            Self::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                Ok(Connected::Tcp(stream))
+            }
+        }
+    }
+}
+
+async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    if path.as_os_str().as_bytes().len() <= MAX_SUN_PATH {
+        return connect_patiently(path).await;
+    }
+    // A longer path does not fit an address, but a descriptor of its directory makes it short.
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let directory = rustix::fs::open(
+        parent,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let short = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name);
+    connect_patiently(&short).await
+}
+
+/// Connects, waiting while the listener's queue is full: a non-blocking connect to a Unix socket then fails at once with
+/// `EAGAIN` instead of waiting (connect(2)), and nothing can be polled for.
+async fn connect_patiently(path: &Path) -> io::Result<UnixStream> {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_millis(50));
+            }
+            result => return result,
+        }
+    }
+}
+
+/// An open connection of either kind.
+#[derive(Debug)]
+pub(crate) enum Connected {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// Hands a call on to the stream within.
+macro_rules! delegate {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            Connected::Unix($stream) => $call,
+            Connected::Tcp($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Connected {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Connected {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => Pin::new(stream).poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => Pin::new(stream).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}

@@ -1,0 +1,232 @@
+//! Commands: start, follow, write to, signal.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use sandyard_wire::event::{EndEvent, ProcessEvent};
+use sandyard_wire::json::Empty;
+use sandyard_wire::process::{
+    CloseStdinRequest, ConnectRequest, EventMessage, ListResponse, ProcessInfo, ProcessInput,
+    ProcessSelector, Pty, PtySize, SendInputRequest, SendSignalRequest, Signal, StartRequest,
+    UpdateRequest,
+};
+use sandyard_wire::routes::{header, process as route};
+use serde::Serialize;
+
+use crate::call::within;
+use crate::client::AgentClient;
+use crate::error::ClientError;
+use crate::stream::MessageStream;
+
+/// How to start a command, beyond what it is.
+#[derive(Debug, Clone, Default)]
+pub struct StartOptions {
+    /// How long it may run; the agent then kills it with all its children. None is for ever.
+    pub timeout: Option<Duration>,
+    /// Who runs it; none is the client's user, or the sandbox's default one.
+    pub user: Option<String>,
+}
+
+/// Where bytes sent to a command go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputTo {
+    /// Its standard input, a pipe.
+    Stdin,
+    /// Its terminal.
+    Pty,
+}
+
+/// Events of one command. Dropping it leaves the command running.
+#[derive(Debug)]
+pub struct ProcessStream {
+    messages: MessageStream<EventMessage>,
+    pid: u32,
+    output_offset: u64,
+}
+
+impl ProcessStream {
+    /// Returns the command's process id inside the sandbox.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Returns how many bytes the command had written up to the last event, for [`AgentClient::connect`] to go on from.
+    pub fn output_offset(&self) -> u64 {
+        self.output_offset
+    }
+
+    /// Waits for output or the end, which is the last event. Loses nothing when cancelled.
+    pub async fn next(&mut self) -> Option<Result<ProcessEvent, ClientError>> {
+        loop {
+            match self.messages.next().await?.map(|message| message.event) {
+                Ok(ProcessEvent::Data(output)) => {
+                    self.output_offset = self
+                        .output_offset
+                        .saturating_add(output.bytes().len() as u64);
+                    return Some(Ok(ProcessEvent::Data(output)));
+                }
+                Ok(ProcessEvent::End(end)) => {
+                    self.messages.end();
+                    return Some(Ok(ProcessEvent::End(end)));
+                }
+                Ok(ProcessEvent::Start { .. } | ProcessEvent::Keepalive | ProcessEvent::Other) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// Waits for the end, throwing output away.
+    pub async fn wait(&mut self) -> Result<EndEvent, ClientError> {
+        while let Some(event) = self.next().await {
+            if let ProcessEvent::End(end) = event? {
+                return Ok(end);
+            }
+        }
+        Err(ClientError::Closed { call: route::START })
+    }
+}
+
+impl AgentClient {
+    /// Starts a command and waits until it runs.
+    pub async fn start(
+        &self,
+        request: &StartRequest,
+        options: &StartOptions,
+    ) -> Result<ProcessStream, ClientError> {
+        let mut headers = HeaderMap::new();
+        if let Some(timeout) = options.timeout {
+            let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+            headers.insert(header::CONNECT_TIMEOUT_MS, HeaderValue::from(ms));
+        }
+        match &options.user {
+            Some(user) => {
+                self.as_user(user)
+                    .follow(route::START, request, headers)
+                    .await
+            }
+            None => self.follow(route::START, request, headers).await,
+        }
+    }
+
+    /// Follows a command's output from now on; of one that has ended, its end.
+    pub async fn connect(&self, process: ProcessSelector) -> Result<ProcessStream, ClientError> {
+        self.follow(
+            route::CONNECT,
+            &ConnectRequest { process },
+            HeaderMap::new(),
+        )
+        .await
+    }
+
+    /// Follows a command's output from an earlier [`ProcessStream::output_offset`], or from as far back as the agent
+    /// still has it. Zero is the beginning.
+    pub async fn connect_from(
+        &self,
+        process: ProcessSelector,
+        output_offset: u64,
+    ) -> Result<ProcessStream, ClientError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
+        self.follow(route::CONNECT, &ConnectRequest { process }, headers)
+            .await
+    }
+
+    /// Opens a stream of events and waits for the first.
+    async fn follow<Q: Serialize>(
+        &self,
+        call: &'static str,
+        request: &Q,
+        headers: HeaderMap,
+    ) -> Result<ProcessStream, ClientError> {
+        within(call, self.limits().call_timeout, async {
+            let (mut messages, headers) = self.open_stream(call, request, headers).await?;
+            let pid = first_event(call, &mut messages).await?;
+            Ok(ProcessStream {
+                messages,
+                pid,
+                output_offset: output_offset(&headers),
+            })
+        })
+        .await
+    }
+
+    /// Asks for the running commands.
+    pub async fn list(&self) -> Result<Vec<ProcessInfo>, ClientError> {
+        let reply: ListResponse = self.unary(route::LIST, &Empty {}).await?;
+        Ok(reply.processes)
+    }
+
+    /// Writes to a command.
+    pub async fn send_input(
+        &self,
+        process: ProcessSelector,
+        to: InputTo,
+        bytes: Bytes,
+    ) -> Result<(), ClientError> {
+        let input = match to {
+            InputTo::Stdin => ProcessInput::Stdin(bytes),
+            InputTo::Pty => ProcessInput::Pty(bytes),
+        };
+        self.order(route::SEND_INPUT, &SendInputRequest { process, input })
+            .await
+    }
+
+    /// Ends a command's standard input.
+    pub async fn close_stdin(&self, process: ProcessSelector) -> Result<(), ClientError> {
+        self.order(route::CLOSE_STDIN, &CloseStdinRequest { process })
+            .await
+    }
+
+    /// Signals a command.
+    pub async fn signal(
+        &self,
+        process: ProcessSelector,
+        signal: Signal,
+    ) -> Result<(), ClientError> {
+        self.order(route::SEND_SIGNAL, &SendSignalRequest { process, signal })
+            .await
+    }
+
+    /// Tells a command's terminal its size.
+    pub async fn resize(&self, process: ProcessSelector, size: PtySize) -> Result<(), ClientError> {
+        let pty = Some(Pty { size: Some(size) });
+        self.order(route::UPDATE, &UpdateRequest { process, pty })
+            .await
+    }
+
+    /// Makes a unary call whose reply says nothing.
+    pub(crate) async fn order<Q: Serialize>(
+        &self,
+        call: &'static str,
+        request: &Q,
+    ) -> Result<(), ClientError> {
+        let Empty {} = self.unary(call, request).await?;
+        Ok(())
+    }
+}
+
+/// Waits for the event that every stream begins with.
+async fn first_event(
+    call: &'static str,
+    messages: &mut MessageStream<EventMessage>,
+) -> Result<u32, ClientError> {
+    while let Some(message) = messages.next().await {
+        match message?.event {
+            ProcessEvent::Start { pid } => return Ok(pid),
+            ProcessEvent::Keepalive | ProcessEvent::Other => {}
+            ProcessEvent::Data(_) | ProcessEvent::End(_) => {
+                return Err(ClientError::protocol(call, "first event is not the start"));
+            }
+        }
+    }
+    Err(ClientError::protocol(call, "stream ends before the start"))
+}
+
+/// Reads where the output begins. An agent that does not say counts from the beginning.
+fn output_offset(headers: &HeaderMap) -> u64 {
+    headers
+        .get(header::OUTPUT_OFFSET)
+        .and_then(|value| value.to_str().ok()?.parse().ok())
+        .unwrap_or(0)
+}

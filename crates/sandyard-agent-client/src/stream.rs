@@ -1,0 +1,135 @@
+//! Connect's streams: one request, then messages in frames until the last one.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use sandyard_wire::connect_error::EndStream;
+use sandyard_wire::frame::{self, Decoder, Frame};
+use sandyard_wire::routes::{content_type, header};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::body;
+use crate::call::{finish, unexpected_status, within};
+use crate::client::AgentClient;
+use crate::connection::Sender;
+use crate::error::ClientError;
+
+/// Messages of one stream. Dropping it closes its connection.
+#[derive(Debug)]
+pub(crate) struct MessageStream<T> {
+    call: &'static str,
+    body: Incoming,
+    decoder: Decoder,
+    silence: Option<Duration>,
+    max_header_len: usize,
+    is_over: bool,
+    /// Held because the connection ends when nobody can send on it.
+    _sender: Sender,
+    messages: PhantomData<fn() -> T>,
+}
+
+impl AgentClient {
+    /// Opens a stream and returns it with the reply's headers. The caller bounds the time.
+    pub(crate) async fn open_stream<Q: Serialize, R>(
+        &self,
+        call: &'static str,
+        message: &Q,
+        headers: HeaderMap,
+    ) -> Result<(MessageStream<R>, HeaderMap), ClientError> {
+        let payload = frame::encode_json(message).map_err(|error| ClientError::Request {
+            detail: error.to_string(),
+        })?;
+        let builder = self
+            .request(Method::POST, call)
+            .header(http::header::CONTENT_TYPE, content_type::CONNECT_JSON)
+            .header(header::CONNECT_PROTOCOL_VERSION, "1")
+            .header(
+                header::KEEPALIVE_PING_INTERVAL,
+                self.limits().keepalive_seconds(),
+            );
+        let mut request = finish(builder, body::full(payload))?;
+        request.headers_mut().extend(headers);
+        let (sender, reply) = self.send_new(call, request).await?;
+        if reply.status().is_client_error() || reply.status().is_server_error() {
+            return Err(self.failure(call, reply).await);
+        }
+        if reply.status() != StatusCode::OK {
+            return Err(unexpected_status(call, reply.status()));
+        }
+        let (head, body) = reply.into_parts();
+        let stream = MessageStream {
+            call,
+            body,
+            decoder: Decoder::new(self.limits().max_frame_len),
+            silence: self.limits().silence_timeout,
+            max_header_len: self.limits().max_header_len,
+            is_over: false,
+            _sender: sender,
+            messages: PhantomData,
+        };
+        Ok((stream, head.headers))
+    }
+}
+
+impl<T: DeserializeOwned> MessageStream<T> {
+    /// Waits for the next message; none after the last, or after an error. Loses nothing when cancelled.
+    pub(crate) async fn next(&mut self) -> Option<Result<T, ClientError>> {
+        if self.is_over {
+            return None;
+        }
+        let next = match self.silence {
+            Some(limit) => within(self.call, limit, self.read()).await,
+            None => self.read().await,
+        };
+        self.is_over = !matches!(next, Ok(Some(_)));
+        next.transpose()
+    }
+
+    /// Makes the stream end here, whatever the agent goes on to send.
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    async fn read(&mut self) -> Result<Option<T>, ClientError> {
+        loop {
+            match self.decoder.next_frame() {
+                Ok(Some(Frame::Message(payload))) => return self.parse(&payload).map(Some),
+                Ok(Some(Frame::End(payload))) => return self.parse_end(&payload).map(|()| None),
+                Ok(None) => self.fill().await?,
+                Err(error) => return Err(ClientError::frame(self.call, error)),
+            }
+        }
+    }
+
+    /// Reads one piece of the body into the decoder.
+    async fn fill(&mut self) -> Result<(), ClientError> {
+        match self.body.frame().await {
+            Some(Ok(piece)) => {
+                if let Some(data) = piece.data_ref() {
+                    self.decoder.push(data);
+                }
+                Ok(())
+            }
+            Some(Err(error)) => Err(ClientError::hyper(self.call, self.max_header_len, error)),
+            // Without a last frame nobody can tell a whole stream from one cut short.
+            None => Err(ClientError::Closed { call: self.call }),
+        }
+    }
+
+    fn parse(&self, payload: &[u8]) -> Result<T, ClientError> {
+        serde_json::from_slice(payload).map_err(|error| ClientError::protocol(self.call, error))
+    }
+
+    fn parse_end(&self, payload: &[u8]) -> Result<(), ClientError> {
+        let end: EndStream = serde_json::from_slice(payload)
+            .map_err(|error| ClientError::protocol(self.call, error))?;
+        match end.error {
+            Some(error) => Err(ClientError::remote(error.code, &error.message)),
+            None => Ok(()),
+        }
+    }
+}

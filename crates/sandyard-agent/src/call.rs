@@ -1,0 +1,219 @@
+//! One request with what is needed to answer it, and the shapes of answers.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use sandyard_wire::http::HttpError;
+use sandyard_wire::routes::{self, content_type, header};
+use sandyard_wire::{Code, ConnectError, Decoder, Frame, frame};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::body::{Body, RequestBody};
+use crate::socket::Peer;
+use crate::state::Agent;
+use crate::user::{Account, Accounts};
+
+/// Most bytes of a message.
+const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Longest wait that is a wait and not "for ever".
+const MAX_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// An answer.
+pub(crate) type Response = http::Response<Body>;
+
+/// Where a request came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// The socket the host bound: trusted.
+    Host,
+    /// TCP, open to whatever runs in the sandbox.
+    Inside,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) agent: Rc<Agent>,
+    pub(crate) parts: Parts,
+    pub(crate) body: RequestBody,
+    pub(crate) peer: Peer,
+    pub(crate) door: Door,
+}
+
+impl Call {
+    pub(crate) fn path(&self) -> &str {
+        self.parts.uri.path()
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.parts.headers
+    }
+
+    /// A header's text; none when absent or not text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers().get(name)?.to_str().ok()
+    }
+
+    /// A header that holds a number.
+    pub(crate) fn number_header(&self, name: &str) -> Result<Option<u64>, ConnectError> {
+        let Some(value) = self.headers().get(name) else {
+            return Ok(None);
+        };
+        let number = value.to_str().ok().and_then(|text| text.parse().ok());
+        number
+            .map(Some)
+            .ok_or_else(|| ConnectError::invalid_argument(format!("{name} is not a number")))
+    }
+
+    /// How long the caller gives; none for ever.
+    pub(crate) fn timeout(&self) -> Result<Option<Duration>, ConnectError> {
+        let ms = self.number_header(header::CONNECT_TIMEOUT_MS)?;
+        Ok(ms
+            .filter(|&ms| ms > 0)
+            .map(Duration::from_millis)
+            .filter(|timeout| *timeout < MAX_TIMEOUT))
+    }
+
+    /// After how much silence a stream says something.
+    pub(crate) fn keepalive(&self) -> Duration {
+        let asked = self
+            .header(header::KEEPALIVE_PING_INTERVAL)
+            .and_then(|text| text.parse().ok())
+            .filter(|&seconds| seconds > 0);
+        let seconds: u64 = asked.unwrap_or(routes::DEFAULT_KEEPALIVE_SECONDS);
+        Duration::from_secs(seconds).min(MAX_TIMEOUT)
+    }
+
+    /// On whose behalf the call is made.
+    pub(crate) fn account(&self) -> Result<(Account, Accounts), ConnectError> {
+        self.account_of(self.named_user()?)
+    }
+
+    /// The account of a user, the default one when none is named.
+    pub(crate) fn account_of(
+        &self,
+        name: Option<String>,
+    ) -> Result<(Account, Accounts), ConnectError> {
+        let accounts = Accounts::load();
+        let name = name.unwrap_or_else(|| self.agent.settings.borrow().default_user.clone());
+        Ok((accounts.find(&name)?.clone(), accounts))
+    }
+
+    fn named_user(&self) -> Result<Option<String>, ConnectError> {
+        let Some(value) = self.headers().get(AUTHORIZATION) else {
+            return Ok(None);
+        };
+        let basic = value.to_str().ok().and_then(|text| {
+            let encoded = text.strip_prefix("Basic ")?.trim();
+            base64::engine::general_purpose::STANDARD
+                .decode(encoded)
+                .ok()
+        });
+        // Anything else is another proxy's credential and names no user.
+        let Some(pair) = basic else { return Ok(None) };
+        let pair = String::from_utf8(pair)
+            .map_err(|_| ConnectError::new(Code::Unauthenticated, "invalid username"))?;
+        let name = pair.split(':').next().unwrap_or_default();
+        Ok(Some(name.to_owned()).filter(|name| !name.is_empty()))
+    }
+
+    /// The message of a unary call.
+    pub(crate) async fn message<T: DeserializeOwned>(&mut self) -> Result<T, ConnectError> {
+        self.refuse_encoding(CONTENT_ENCODING.as_str())?;
+        let body = self.body.collect(MAX_MESSAGE_BYTES).await?;
+        parse(if body.is_empty() { b"{}" } else { &body })
+    }
+
+    /// The one message of a call that is answered by a stream.
+    pub(crate) async fn stream_message<T: DeserializeOwned>(&mut self) -> Result<T, ConnectError> {
+        self.refuse_encoding("connect-content-encoding")?;
+        let body = self
+            .body
+            .collect(MAX_MESSAGE_BYTES + frame::HEADER_LEN)
+            .await?;
+        let mut decoder = Decoder::new(MAX_MESSAGE_BYTES);
+        decoder.push(&body);
+        let bad = |error: frame::FrameError| ConnectError::invalid_argument(error.to_string());
+        match decoder.next_frame().map_err(bad)? {
+            Some(Frame::Message(message)) => parse(&message),
+            Some(Frame::End(_)) | None => {
+                decoder.finish().map_err(bad)?;
+                Err(ConnectError::invalid_argument("the request has no message"))
+            }
+        }
+    }
+
+    fn refuse_encoding(&self, name: &str) -> Result<(), ConnectError> {
+        match self.header(name) {
+            None | Some("identity") => Ok(()),
+            Some(other) => Err(ConnectError::new(
+                Code::Unimplemented,
+                format!("messages cannot be encoded with '{other}'"),
+            )),
+        }
+    }
+}
+
+/// Reads a message.
+pub(crate) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, ConnectError> {
+    serde_json::from_slice(json)
+        .map_err(|error| ConnectError::invalid_argument(format!("bad message: {error}")))
+}
+
+/// An answer in JSON.
+pub(crate) fn json_reply<T: Serialize>(message: &T) -> Response {
+    json_with_status(StatusCode::OK, message)
+}
+
+fn json_with_status<T: Serialize>(status: StatusCode, message: &T) -> Response {
+    let json = serde_json::to_vec(message).unwrap_or_else(|_| b"{}".to_vec());
+    typed(status, content_type::JSON, Body::full(json))
+}
+
+/// An answer without content.
+pub(crate) fn empty_reply(status: StatusCode) -> Response {
+    let mut reply = Response::new(Body::empty());
+    *reply.status_mut() = status;
+    reply
+}
+
+/// A stream of frames.
+pub(crate) fn stream_reply(body: Body) -> Response {
+    typed(StatusCode::OK, content_type::CONNECT_JSON, body)
+}
+
+/// A body of some type.
+pub(crate) fn typed(status: StatusCode, content_type: &'static str, body: Body) -> Response {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    reply
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply
+}
+
+/// How a unary call fails.
+pub(crate) fn unary_error(error: &ConnectError) -> Response {
+    let status = StatusCode::from_u16(error.code.http_status());
+    json_with_status(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error)
+}
+
+/// How a stream fails before its first message: successfully, with the error in its last frame.
+pub(crate) fn stream_error(error: ConnectError) -> Response {
+    stream_reply(Body::full(frame::encode_end(Some(error))))
+}
+
+/// How a plain HTTP route fails.
+pub(crate) fn plain_error(status: StatusCode, message: impl Into<String>) -> Response {
+    let error = HttpError {
+        code: status.as_u16(),
+        message: message.into(),
+    };
+    json_with_status(status, &error)
+}

@@ -1,0 +1,60 @@
+//! What the agent is told before it starts.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+/// The user commands run as when a request names none.
+pub const DEFAULT_USER: &str = "user";
+
+/// The port the protocol's clients expect the agent on.
+pub const DEFAULT_PORT: u16 = 49983;
+
+/// How much output of one process is kept for readers that come late.
+pub const DEFAULT_RING_BYTES: usize = 1024 * 1024;
+
+/// Everything the agent needs to know at birth; [`Default`] is a stand-alone agent with no door at all.
+#[derive(Debug)]
+pub struct AgentConfig {
+    /// A bound and listening Unix socket: the host's door. Whoever can reach it is trusted, needs no token and may use
+    /// the host-only routes.
+    pub host_listener: Option<OwnedFd>,
+    /// A bound and listening TCP socket, for callers that want to know the port before the agent runs.
+    pub tcp_listener: Option<OwnedFd>,
+    /// Where to listen on TCP. The access token is needed here when one is set; host-only routes do not exist.
+    pub tcp: Option<SocketAddr>,
+    /// Gets one byte `1` and is closed once the agent serves.
+    pub ready: Option<OwnedFd>,
+    /// The user of requests that name none.
+    pub default_user: String,
+    /// The working directory of commands that name none; the user's home otherwise.
+    pub default_workdir: Option<String>,
+    /// Variables given to every command.
+    pub env: BTreeMap<String, String>,
+    /// What callers on the TCP door must show in `X-Access-Token`.
+    pub access_token: Option<String>,
+    /// Whether the agent is the first process of a PID namespace and so adopts and reaps every orphan.
+    pub is_init: bool,
+    /// Written to the `oom_score_adj` of commands, so that the kernel ends them before the agent.
+    pub oom_score_adj: Option<i32>,
+    /// How much output of one process is kept.
+    pub ring_bytes: usize,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            host_listener: None,
+            tcp_listener: None,
+            tcp: None,
+            ready: None,
+            default_user: DEFAULT_USER.to_owned(),
+            default_workdir: None,
+            env: BTreeMap::new(),
+            access_token: None,
+            is_init: false,
+            oom_score_adj: Some(500),
+            ring_bytes: DEFAULT_RING_BYTES,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Reading a file.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use http::header::{
+    ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
+    CONTENT_RANGE, HeaderValue, RANGE, VARY,
+};
+use http::{Method, StatusCode};
+use rustix::fs::OFlags;
+use sandyard_wire::ConnectError;
+use sandyard_wire::routes::{content_type, query};
+
+use super::gzip::{self, Packer};
+use super::range::{self, Part};
+use super::reply_of;
+use crate::activity::OpenStream;
+use crate::body::Body;
+use crate::call::{Call, Response, plain_error, typed};
+use crate::filesystem::from_io;
+use crate::fs;
+use crate::path;
+use crate::query::Query;
+
+/// Sends a file or a part of it.
+pub(crate) async fn get(call: &mut Call) -> Response {
+    match open(call) {
+        Ok(file) => send(call, file),
+        Err(error) => reply_of(error),
+    }
+}
+
+/// An open regular file.
+struct Source {
+    file: OwnedFd,
+    size: u64,
+    name: String,
+}
+
+fn open(call: &Call) -> Result<Source, ConnectError> {
+    let query = Query::of(&call.parts.uri);
+    let user = query.get(query::USERNAME).filter(|name| !name.is_empty());
+    let (account, _) = match user {
+        Some(name) => call.account_of(Some(name.to_owned()))?,
+        None => call.account()?,
+    };
+    let asked = query.get(query::PATH).unwrap_or_default();
+    let path = path::resolve(asked, &account, &call.agent.settings.borrow())?;
+    open_file(&path)
+}
+
+fn open_file(path: &Path) -> Result<Source, ConnectError> {
+    let failed = |error: io::Error| from_io(path, &error);
+    let file = fs::open(path, OFlags::RDONLY).map_err(failed)?;
+    let stat = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
+    let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    if kind.is_dir() {
+        return Err(ConnectError::invalid_argument(format!(
+            "path '{}' is a directory",
+            path.display()
+        )));
+    }
+    if !kind.is_file() {
+        return Err(ConnectError::invalid_argument(format!(
+            "path '{}' is not a regular file",
+            path.display()
+        )));
+    }
+    Ok(Source {
+        file,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        name: path::name(path),
+    })
+}
+
+fn send(call: &Call, source: Source) -> Response {
+    let part = range::parse(call.header(RANGE.as_str()), source.size);
+    let range = match part {
+        Part::Unsatisfiable => return unsatisfiable(source.size),
+        Part::Range { first, last } => Some((first, last)),
+        Part::Whole => None,
+    };
+    // The kernel's own files say that they are empty and are not.
+    let is_measured = source.size > 0;
+    let packed = range.is_none() && gzip::is_wanted(call.header(ACCEPT_ENCODING.as_str()));
+    let disposition = disposition(&source.name);
+    let size = source.size;
+    let (from, length) = match range {
+        Some((first, last)) => (first, Some(last - first + 1)),
+        None => (0, is_measured.then_some(size)),
+    };
+    let reader = FileReader {
+        file: source.file,
+        position: from,
+        left: length,
+        _open: call.agent.counters.open_stream(),
+        counters: call.agent.counters.clone(),
+    };
+    let body = match (call.parts.method == Method::HEAD, packed) {
+        (true, _) => Body::empty(),
+        (false, true) => packed_body(reader),
+        (false, false) => plain_body(reader, length),
+    };
+    let mut reply = typed(StatusCode::OK, content_type::OCTET_STREAM, body);
+    let headers = reply.headers_mut();
+    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.insert(CONTENT_DISPOSITION, disposition);
+    if packed {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    } else if let Some(length) = length {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
+    if let Some((first, last)) = range {
+        if let Ok(value) = HeaderValue::try_from(format!("bytes {first}-{last}/{size}")) {
+            headers.insert(CONTENT_RANGE, value);
+        }
+        *reply.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    reply
+}
+
+fn unsatisfiable(size: u64) -> Response {
+    let mut reply = plain_error(
+        StatusCode::RANGE_NOT_SATISFIABLE,
+        "the range begins behind the end of the file",
+    );
+    if let Ok(value) = HeaderValue::try_from(format!("bytes */{size}")) {
+        reply.headers_mut().insert(CONTENT_RANGE, value);
+    }
+    reply
+}
+
+/// The name to save the file under, with what a header cannot hold percent-encoded.
+fn disposition(name: &str) -> HeaderValue {
+    use std::fmt::Write as _;
+    let mut value = String::from("inline; filename*=utf-8''");
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            value.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(value, "%{byte:02X}");
+        }
+    }
+    HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("inline"))
+}
+
+/// Reads a file piece by piece.
+struct FileReader {
+    file: OwnedFd,
+    position: u64,
+    /// How much is still to be sent; none means until the end.
+    left: Option<u64>,
+    counters: std::rc::Rc<crate::activity::Counters>,
+    _open: OpenStream,
+}
+
+impl FileReader {
+    /// The next piece; empty at the end.
+    fn read(&mut self) -> io::Result<Bytes> {
+        let want = self.left.map_or(fs::CHUNK_BYTES, |left| {
+            usize::try_from(left).unwrap_or(usize::MAX)
+        });
+        let want = want.min(fs::CHUNK_BYTES);
+        if want == 0 {
+            return Ok(Bytes::new());
+        }
+        let mut buffer = BytesMut::zeroed(want);
+        let count = loop {
+            match rustix::io::pread(&self.file, &mut buffer[..], self.position) {
+                Err(rustix::io::Errno::INTR) => {}
+                read => break read?,
+            }
+        };
+        if count == 0 && self.left.is_some() {
+            // It was cut short since its length was announced; only breaking off tells the client.
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer.truncate(count);
+        self.position += count as u64;
+        self.left = self.left.map(|left| left - count as u64);
+        self.counters.add_bytes(count);
+        Ok(buffer.freeze())
+    }
+}
+
+fn plain_body(reader: FileReader, length: Option<u64>) -> Body {
+    let pieces = stream::unfold(Some(reader), |reader| async {
+        let mut reader = reader?;
+        match reader.read() {
+            Ok(piece) if piece.is_empty() => None,
+            Ok(piece) => Some((Ok(piece), Some(reader))),
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    Body::from_pieces(pieces, length)
+}
+
+fn packed_body(reader: FileReader) -> Body {
+    let pieces = stream::unfold(Some((reader, Packer::new())), |state| async {
+        let (mut reader, mut packer) = state?;
+        loop {
+            let piece = match reader.read() {
+                Ok(piece) => piece,
+                Err(error) => return Some((Err(error), None)),
+            };
+            if piece.is_empty() {
+                return Some((packer.finish(), None));
+            }
+            match packer.push(&piece) {
+                Ok(packed) if packed.is_empty() => tokio::task::yield_now().await,
+                packed => return Some((packed, Some((reader, packer)))),
+            }
+        }
+    });
+    Body::from_pieces(pieces, None)
+}

@@ -1,0 +1,75 @@
+//! Which part of a file is asked for.
+
+/// The part of a file to send: `first..=last`, or none of a refused request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it.
+    Whole,
+    /// From the first to the last byte, both included.
+    Range { first: u64, last: u64 },
+    /// The range begins behind the end.
+    Unsatisfiable,
+}
+
+/// Reads a `Range` header for a file of some size.
+///
+/// What is not understood, several ranges included, is ignored, as the standard allows.
+pub(super) fn parse(header: Option<&str>, size: u64) -> Part {
+    let Some(spec) = header.and_then(|header| header.trim().strip_prefix("bytes=")) else {
+        return Part::Whole;
+    };
+    let Some((from, to)) = spec.trim().split_once('-') else {
+        return Part::Whole;
+    };
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    match (from.trim().is_empty(), number(from), number(to)) {
+        (true, _, Some(0)) => Part::Unsatisfiable,
+        (true, _, Some(_)) if size == 0 => Part::Unsatisfiable,
+        (true, _, Some(suffix)) => Part::Range {
+            first: size.saturating_sub(suffix),
+            last: size - 1,
+        },
+        (false, Some(first), None) if to.trim().is_empty() => within(first, u64::MAX, size),
+        (false, Some(first), Some(last)) if first <= last => within(first, last, size),
+        _ => Part::Whole,
+    }
+}
+
+fn within(first: u64, last: u64, size: u64) -> Part {
+    if first >= size {
+        return Part::Unsatisfiable;
+    }
+    Part::Range {
+        first,
+        last: last.min(size - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_mean_what_the_standard_says() {
+        let range = |first, last| Part::Range { first, last };
+        for (header, part) in [
+            ("bytes=0-4", range(0, 4)),
+            ("bytes=5-", range(5, 9)),
+            ("bytes=-3", range(7, 9)),
+            ("bytes=-30", range(0, 9)),
+            ("bytes=8-100", range(8, 9)),
+            ("bytes=10-", Part::Unsatisfiable),
+            ("bytes=-0", Part::Unsatisfiable),
+            ("bytes=4-2", Part::Whole),
+            ("bytes=0-1,3-4", Part::Whole),
+            ("bytes=x-y", Part::Whole),
+            ("bytes=-", Part::Whole),
+            ("lines=1-2", Part::Whole),
+        ] {
+            assert_eq!(parse(Some(header), 10), part, "{header}");
+        }
+        assert_eq!(parse(Some("bytes=0-"), 0), Part::Unsatisfiable);
+        assert_eq!(parse(Some("bytes=-5"), 0), Part::Unsatisfiable);
+        assert_eq!(parse(None, 10), Part::Whole);
+    }
+}

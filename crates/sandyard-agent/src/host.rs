@@ -1,0 +1,33 @@
+//! Routes that only the host may use.
+
+use http::StatusCode;
+use sandyard_wire::ConnectError;
+use sandyard_wire::host::InitRequest;
+
+use crate::call::{Call, Response, empty_reply, json_reply, plain_error};
+
+/// Tells what the sandbox is busy with.
+pub(crate) fn activity(call: &Call) -> Response {
+    let processes = call.agent.processes.running();
+    json_reply(&call.agent.counters.report(processes))
+}
+
+/// Takes settings; a warm sandbox becomes somebody's own this way.
+pub(crate) async fn init(call: &mut Call) -> Response {
+    match apply(call).await {
+        Ok(()) => empty_reply(StatusCode::NO_CONTENT),
+        Err(error) => plain_error(StatusCode::BAD_REQUEST, error.message),
+    }
+}
+
+async fn apply(call: &mut Call) -> Result<(), ConnectError> {
+    let mut request: InitRequest = call.message().await?;
+    if let Some(hostname) = request.hostname.take() {
+        rustix::system::sethostname(hostname.as_bytes()).map_err(|error| {
+            ConnectError::invalid_argument(format!("cannot set host name '{hostname}': {error}"))
+        })?;
+    }
+    call.agent.settings.borrow_mut().apply(request);
+    call.agent.counters.set_initialised();
+    Ok(())
+}

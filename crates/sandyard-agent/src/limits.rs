@@ -1,0 +1,42 @@
+//! The agent's own limit of open files, raised for itself only.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::process::{Resource, Rlimit};
+
+/// What the agent wants at most: every process takes five descriptors, every connection one.
+const WANTED: u64 = 16 * 1024;
+
+/// The soft limit commands get back; zero when it was not changed.
+static SOFT_BEFORE: AtomicU64 = AtomicU64::new(0);
+
+/// Raises the soft limit of open files as far as the hard one allows.
+pub(crate) fn raise_open_files() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let (Some(soft), hard) = (limit.current, limit.maximum.unwrap_or(WANTED)) else {
+        return;
+    };
+    let raised = Rlimit {
+        current: Some(hard.min(WANTED)),
+        maximum: limit.maximum,
+    };
+    if soft < hard.min(WANTED) && rustix::process::setrlimit(Resource::Nofile, raised).is_ok() {
+        SOFT_BEFORE.store(soft, Ordering::Relaxed);
+    }
+}
+
+/// Gives a command the limit the agent was born with: programs that loop over all descriptors, or use `select`, expect
+/// a small one.
+pub(crate) fn restore_in_child() {
+    let soft = SOFT_BEFORE.load(Ordering::Relaxed);
+    if soft == 0 {
+        return;
+    }
+    let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: Some(soft),
+        maximum,
+    };
+    // Not worth failing a command for.
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+}

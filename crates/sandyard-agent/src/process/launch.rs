@@ -1,0 +1,109 @@
+//! From a request to a running process.
+
+use std::io;
+use std::rc::Rc;
+
+use sandyard_wire::process::{PtySize, StartRequest};
+use sandyard_wire::{Code, ConnectError};
+use tokio::io::Interest;
+use tokio::time::Instant;
+
+use super::command::{Command, display_program};
+use super::input::Input;
+use super::minder::{Report, Stage, fork_minder};
+use super::pump::{self, Source};
+use super::running::{Birth, Process};
+use super::stdio;
+use crate::ready;
+use crate::state::Agent;
+use crate::user::{Account, Accounts};
+
+/// A terminal's size when the caller names none.
+const DEFAULT_SIZE: PtySize = PtySize { cols: 80, rows: 24 };
+
+/// Starts a command and returns once its program runs.
+pub(super) async fn launch(
+    agent: Rc<Agent>,
+    request: StartRequest,
+    account: Account,
+    accounts: Accounts,
+    deadline: Option<Instant>,
+) -> Result<Rc<Process>, ConnectError> {
+    agent.processes.check_room()?;
+    let settings = agent.settings.borrow().clone();
+    let command = Command::prepare(&request.process, &account, &accounts, &settings)?;
+    let owner = command.identity.as_ref().map(|identity| identity.uid);
+    let (child, ends) = match request.pty {
+        Some(pty) => stdio::terminal(sane(pty.size), owner),
+        None => stdio::pipes(request.stdin.unwrap_or(true), owner),
+    }
+    .map_err(|error| no_resources(&error))?;
+    let minder = fork_minder(&command, child).map_err(|error| no_resources(&error))?;
+    let status = ready::register(minder.status, Interest::READABLE)
+        .map_err(|error| no_resources(&error))?;
+    let pid = match pump::next_report(&status).await {
+        Some(Report::Started { pid }) => pid,
+        Some(Report::Failed { stage, errno }) => {
+            return Err(start_error(&command, stage, errno));
+        }
+        _ => return Err(ConnectError::internal("the process was killed at its start")),
+    };
+    let input = ends.input.map(Input::new).transpose();
+    let sources = ends.outputs.into_iter().map(|(channel, fd)| {
+        let fd = ready::register(fd, Interest::READABLE)?;
+        Ok(Source { channel, fd })
+    });
+    let sources = sources.collect::<io::Result<Vec<_>>>();
+    let process = Rc::new(Process::new(Birth {
+        pid: pid.unsigned_abs(),
+        minder: minder.pid,
+        tag: request.tag,
+        config: request.process,
+        input: input.map_err(|error| no_resources(&error))?,
+        terminal: ends.terminal,
+        ring_bytes: settings.ring_bytes,
+        budget: agent.processes.budget(),
+        counters: agent.counters.clone(),
+    }));
+    let sources = sources.map_err(|error| no_resources(&error))?;
+    agent.processes.add(process.clone());
+    let pumped = process.clone();
+    tokio::task::spawn_local(async move {
+        let left_open = pump::run(&pumped, sources, status, deadline).await;
+        agent.processes.note_end(&pumped);
+        drop(pumped);
+        pump::discard(left_open).await;
+    });
+    Ok(process)
+}
+
+fn sane(size: Option<PtySize>) -> PtySize {
+    let size = size.unwrap_or(DEFAULT_SIZE);
+    PtySize {
+        cols: if size.cols == 0 { DEFAULT_SIZE.cols } else { size.cols },
+        rows: if size.rows == 0 { DEFAULT_SIZE.rows } else { size.rows },
+    }
+}
+
+fn no_resources(error: &io::Error) -> ConnectError {
+    ConnectError::new(
+        Code::ResourceExhausted,
+        format!("cannot start a process: {error}"),
+    )
+}
+
+fn start_error(command: &Command, stage: Stage, errno: i32) -> ConnectError {
+    let cause = io::Error::from_raw_os_error(errno);
+    let program = display_program(command);
+    match stage {
+        Stage::Fork | Stage::Stdio => no_resources(&cause),
+        Stage::Identity => ConnectError::internal(format!("cannot become the user: {cause}")),
+        Stage::WorkingDirectory => ConnectError::invalid_argument(format!(
+            "cannot enter cwd '{}': {cause}",
+            command.cwd.to_string_lossy()
+        )),
+        Stage::Exec => {
+            ConnectError::invalid_argument(format!("cannot execute '{program}': {cause}"))
+        }
+    }
+}

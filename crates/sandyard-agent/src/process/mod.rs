@@ -1,0 +1,28 @@
+//! Commands: starting them, keeping their output, feeding them, ending them.
+//!
+//! ```text
+//!            Start                      command ends                256 newer ends or 10 minutes
+//!  (nothing) ─────▶ running ───────────────────────────▶ finished ─────────────────────▶ forgotten
+//!                     │  ▲                                  │
+//!                     └──┘ Connect, SendInput, Signal       └ Connect still answers with what is left and the end
+//! ```
+//!
+//! [`command`] works out what to run, [`minder`] runs it, [`pump`] moves its output into the [`ring`], and each
+//! [`stream`] reads the ring for one client.
+
+mod command;
+mod input;
+mod launch;
+mod minder;
+mod pump;
+mod reader;
+mod registry;
+mod ring;
+mod rpc;
+mod running;
+mod stdio;
+mod stream;
+mod tree;
+
+pub(crate) use registry::Registry;
+pub(crate) use rpc::{connect, start, stream_input, unary};

@@ -1,0 +1,142 @@
+//! All processes the agent knows, running and lately finished.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use sandyard_wire::process::{ListResponse, ProcessSelector};
+use sandyard_wire::{Code, ConnectError};
+
+use super::running::{Budget, Process};
+
+/// Most processes running at once.
+const MAX_RUNNING: usize = 1024;
+
+/// How many ends are remembered.
+const MAX_FINISHED: usize = 256;
+
+/// How long an end is remembered.
+const REMEMBERED: Duration = Duration::from_secs(600);
+
+/// Of the finished, how many keep their output.
+const MAX_FINISHED_WITH_OUTPUT: usize = 8;
+
+/// The processes.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    by_start: RefCell<Known>,
+    budget: Rc<Budget>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    running: BTreeMap<u64, Rc<Process>>,
+    finished: VecDeque<Rc<Process>>,
+    started: u64,
+}
+
+impl Registry {
+    pub(super) fn budget(&self) -> Rc<Budget> {
+        self.budget.clone()
+    }
+
+    /// How many run.
+    pub(crate) fn running(&self) -> usize {
+        self.by_start.borrow().running.len()
+    }
+
+    /// Refuses when too many run already.
+    pub(super) fn check_room(&self) -> Result<(), ConnectError> {
+        if self.running() < MAX_RUNNING {
+            return Ok(());
+        }
+        Err(ConnectError::new(
+            Code::ResourceExhausted,
+            format!("{MAX_RUNNING} processes are running already"),
+        ))
+    }
+
+    pub(super) fn add(&self, process: Rc<Process>) {
+        let mut known = self.by_start.borrow_mut();
+        // The kernel has given the number to somebody new, so it no longer names the old one.
+        known.finished.retain(|old| old.pid != process.pid);
+        known.started += 1;
+        let key = known.started;
+        known.running.insert(key, process);
+    }
+
+    /// Moves a process to the finished and forgets the oldest of those.
+    pub(super) fn note_end(&self, process: &Rc<Process>) {
+        let mut known = self.by_start.borrow_mut();
+        known.running.retain(|_, other| !Rc::ptr_eq(other, process));
+        known.finished.push_back(process.clone());
+        let keep = known.finished.len().saturating_sub(MAX_FINISHED);
+        known.finished.drain(..keep);
+        while known.finished.front().is_some_and(|old| is_stale(old)) {
+            known.finished.pop_front();
+        }
+        let silent = known
+            .finished
+            .len()
+            .saturating_sub(MAX_FINISHED_WITH_OUTPUT);
+        for old in known.finished.iter().take(silent) {
+            if old.readers.borrow().is_empty() {
+                old.forget_output();
+            }
+        }
+    }
+
+    /// The running processes, in order of start.
+    pub(super) fn list(&self) -> ListResponse {
+        let known = self.by_start.borrow();
+        let running = known.running.values().filter(|process| process.is_running());
+        ListResponse {
+            processes: running.map(|process| process.info()).collect(),
+        }
+    }
+
+    /// Finds a running process.
+    pub(super) fn find_running(
+        &self,
+        selector: &ProcessSelector,
+    ) -> Result<Rc<Process>, ConnectError> {
+        let known = self.by_start.borrow();
+        let found = known.running.values().rev().find(|process| {
+            process.is_running() && is_selected(process, selector)
+        });
+        found.cloned().ok_or_else(|| unknown(selector))
+    }
+
+    /// Finds a process, running or finished.
+    pub(super) fn find(&self, selector: &ProcessSelector) -> Result<Rc<Process>, ConnectError> {
+        let known = self.by_start.borrow();
+        let running = known.running.values().rev();
+        let finished = known.finished.iter().rev().filter(|old| !is_stale(old));
+        running
+            .chain(finished)
+            .find(|process| is_selected(process, selector))
+            .cloned()
+            .ok_or_else(|| unknown(selector))
+    }
+}
+
+fn is_stale(process: &Process) -> bool {
+    process
+        .end()
+        .is_some_and(|(_, when)| when.elapsed() > REMEMBERED)
+}
+
+fn is_selected(process: &Process, selector: &ProcessSelector) -> bool {
+    match selector {
+        ProcessSelector::Pid(pid) => process.pid == *pid,
+        ProcessSelector::Tag(tag) => process.tag.as_ref() == Some(tag),
+    }
+}
+
+fn unknown(selector: &ProcessSelector) -> ConnectError {
+    ConnectError::not_found(match selector {
+        ProcessSelector::Pid(pid) => format!("process with pid {pid} not found"),
+        ProcessSelector::Tag(tag) => format!("process with tag '{tag}' not found"),
+    })
+}

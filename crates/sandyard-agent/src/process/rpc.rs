@@ -1,0 +1,212 @@
+//! The calls of `process.Process`.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use sandyard_wire::process::{
+    CloseStdinRequest, ConnectRequest, ListRequest, SendInputRequest, SendSignalRequest, Signal,
+    StartRequest, StreamInputRequest, UpdateRequest,
+};
+use sandyard_wire::{Code, ConnectError, Decoder, Frame, json::Empty, routes};
+use tokio::time::Instant;
+
+use super::launch::launch;
+use super::running::Process;
+use super::stdio;
+use super::stream::{Deadline, EventStream};
+use super::tree;
+use crate::body::Body;
+use crate::call::{Call, Response, json_reply, stream_reply};
+
+/// How long a kill is waited for before its call is answered.
+const KILL_WAIT: Duration = Duration::from_secs(2);
+
+/// Most bytes in one message of an input stream.
+const MAX_INPUT_FRAME: usize = 4 * 1024 * 1024;
+
+/// Answers the calls that are one message and one answer; none when the path is not one of them.
+pub(crate) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectError>> {
+    Some(match call.path() {
+        routes::process::LIST => list(call).await,
+        routes::process::UPDATE => update(call).await,
+        routes::process::SEND_INPUT => send_input(call).await,
+        routes::process::SEND_SIGNAL => send_signal(call).await,
+        routes::process::CLOSE_STDIN => close_stdin(call).await,
+        _ => return None,
+    })
+}
+
+async fn list(call: &mut Call) -> Result<Response, ConnectError> {
+    let _request: ListRequest = call.message().await?;
+    Ok(json_reply(&call.agent.processes.list()))
+}
+
+async fn update(call: &mut Call) -> Result<Response, ConnectError> {
+    let request: UpdateRequest = call.message().await?;
+    let process = call.agent.processes.find_running(&request.process)?;
+    if let Some(size) = request.pty.and_then(|pty| pty.size) {
+        process
+            .with_terminal(|terminal| stdio::resize(terminal, size))
+            .ok_or_else(|| {
+                ConnectError::new(Code::FailedPrecondition, "the process has no terminal")
+            })?
+            .map_err(|error| ConnectError::internal(format!("cannot resize: {error}")))?;
+    }
+    Ok(json_reply(&Empty {}))
+}
+
+async fn send_input(call: &mut Call) -> Result<Response, ConnectError> {
+    let request: SendInputRequest = call.message().await?;
+    let process = call.agent.processes.find_running(&request.process)?;
+    process.write_input(&request.input).await?;
+    Ok(json_reply(&Empty {}))
+}
+
+async fn close_stdin(call: &mut Call) -> Result<Response, ConnectError> {
+    let request: CloseStdinRequest = call.message().await?;
+    let process = call.agent.processes.find_running(&request.process)?;
+    process.close_input().await?;
+    Ok(json_reply(&Empty {}))
+}
+
+async fn send_signal(call: &mut Call) -> Result<Response, ConnectError> {
+    let request: SendSignalRequest = call.message().await?;
+    let process = call.agent.processes.find_running(&request.process)?;
+    match request.signal {
+        Signal::KILL => kill(&process).await,
+        Signal(number @ 1..=64) => signal_group(&process, number)?,
+        Signal(number) => {
+            return Err(ConnectError::invalid_argument(format!(
+                "{number} is not a signal"
+            )));
+        }
+    }
+    Ok(json_reply(&Empty {}))
+}
+
+/// Kills the whole tree; it goes on when the caller does not wait for it.
+async fn kill(process: &Rc<Process>) {
+    tokio::task::spawn_local(tree::kill_below(process.minder));
+    let _ = tokio::time::timeout(KILL_WAIT, process.wait_over()).await;
+}
+
+/// Signals the command and what shares its process group, as a terminal would.
+fn signal_group(process: &Process, number: i32) -> Result<(), ConnectError> {
+    let pid = i32::try_from(process.pid).map_err(|_| ConnectError::internal("no such pid"))?;
+    for target in [-pid, pid] {
+        // SAFETY: sends a signal; the command is running, so the number is its own.
+        if unsafe { libc::kill(target, number) } == 0 {
+            return Ok(());
+        }
+    }
+    let error = std::io::Error::last_os_error();
+    Err(ConnectError::internal(format!("cannot signal: {error}")))
+}
+
+/// Starts a command and streams its events.
+pub(crate) async fn start(call: &mut Call) -> Result<Response, ConnectError> {
+    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let request: StartRequest = call.stream_message().await?;
+    let (account, accounts) = call.account()?;
+    let agent = call.agent.clone();
+    // In a task of its own, so that a caller that leaves now leaves a process that is known and not one that is lost.
+    let launched = tokio::task::spawn_local(launch(agent, request, account, accounts, deadline));
+    let process = launched
+        .await
+        .map_err(|_| ConnectError::internal("the start was interrupted"))??;
+    let deadline = deadline.map_or(Deadline::Never, Deadline::Process);
+    Ok(events(call, process, 0, deadline))
+}
+
+/// Streams the events of a process that exists.
+pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
+    let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
+    let request: ConnectRequest = call.stream_message().await?;
+    let process = call.agent.processes.find(&request.process)?;
+    let position = match call.number_header(routes::header::OUTPUT_OFFSET)? {
+        Some(asked) => kept_position(&process, asked)?,
+        None if process.readers.borrow().is_empty() => process.readers.borrow().delivered(),
+        // Somebody else is getting the past; a second reader joins at the present.
+        None => process.ring.borrow().end(),
+    };
+    let deadline = deadline.map_or(Deadline::Never, Deadline::Stream);
+    Ok(events(call, process, position, deadline))
+}
+
+fn kept_position(process: &Process, asked: u64) -> Result<u64, ConnectError> {
+    let ring = process.ring.borrow();
+    let kept = ring.start()..=ring.end();
+    if kept.contains(&asked) {
+        return Ok(asked);
+    }
+    Err(ConnectError::new(
+        Code::OutOfRange,
+        format!(
+            "output from {asked} is not kept, only {} to {}",
+            kept.start(),
+            kept.end()
+        ),
+    ))
+}
+
+fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) -> Response {
+    let begins = position.max(process.ring.borrow().start());
+    let stream = EventStream::new(
+        process,
+        position,
+        call.peer.clone(),
+        call.keepalive(),
+        deadline,
+    );
+    let body = Body::from_frames(stream, async |stream| stream.next().await);
+    let mut reply = stream_reply(body);
+    reply
+        .headers_mut()
+        .insert(routes::header::OUTPUT_OFFSET, begins.into());
+    reply
+}
+
+/// Writes a stream of messages to a process.
+pub(crate) async fn stream_input(call: &mut Call) -> Result<Response, ConnectError> {
+    let mut decoder = Decoder::new(MAX_INPUT_FRAME);
+    let mut target: Option<Rc<Process>> = None;
+    let _open = call.agent.counters.open_stream();
+    while let Some(piece) = call.body.next_piece().await? {
+        decoder.push(&piece);
+        while let Some(frame) = decoder.next_frame().map_err(|error| bad_frame(&error))? {
+            if let Frame::Message(message) = frame {
+                take_input(call, &mut target, &message).await?;
+            }
+        }
+    }
+    decoder.finish().map_err(|error| bad_frame(&error))?;
+    let answer = sandyard_wire::frame::encode_json(&Empty {});
+    let answer = answer.map_err(|error| ConnectError::internal(error.to_string()))?;
+    let end = sandyard_wire::frame::encode_end(None);
+    Ok(stream_reply(Body::full([answer, end].concat())))
+}
+
+async fn take_input(
+    call: &Call,
+    target: &mut Option<Rc<Process>>,
+    message: &[u8],
+) -> Result<(), ConnectError> {
+    match (crate::call::parse(message)?, &target) {
+        (StreamInputRequest::Start { process }, None) => {
+            *target = Some(call.agent.processes.find_running(&process)?);
+            Ok(())
+        }
+        (StreamInputRequest::Data { input }, Some(process)) => process.write_input(&input).await,
+        (StreamInputRequest::Keepalive {}, _) => Ok(()),
+        (StreamInputRequest::Start { .. }, Some(_)) => Err(ConnectError::invalid_argument(
+            "an input stream starts only once",
+        )),
+        (StreamInputRequest::Data { .. }, None) => Err(ConnectError::invalid_argument(
+            "an input stream starts by naming its process",
+        )),
+    }
+}
+
+pub(super) fn bad_frame(error: &sandyard_wire::FrameError) -> ConnectError {
+    ConnectError::invalid_argument(error.to_string())
+}

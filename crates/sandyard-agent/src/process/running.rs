@@ -1,0 +1,216 @@
+//! One process as the agent knows it, from its start until it is forgotten.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use sandyard_wire::EndEvent;
+use sandyard_wire::process::{ProcessConfig, ProcessInfo};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use std::os::fd::OwnedFd;
+
+use super::input::Input;
+use super::reader::Readers;
+use super::ring::{Channel, Ring};
+use crate::activity::Counters;
+
+/// How long a reader may block a process without taking anything.
+pub(super) const STALL: Duration = Duration::from_secs(30);
+
+/// What every process may keep, however much the others do.
+const FLOOR_BYTES: usize = 64 * 1024;
+
+/// What all processes together may keep before each is held to [`FLOOR_BYTES`].
+const BUDGET_BYTES: usize = 32 * 1024 * 1024;
+
+/// Memory of all rings together.
+#[derive(Debug, Default)]
+pub(crate) struct Budget(Cell<usize>);
+
+impl Budget {
+    fn capacity(&self) -> usize {
+        if self.0.get() > BUDGET_BYTES {
+            FLOOR_BYTES
+        } else {
+            usize::MAX
+        }
+    }
+
+    fn change(&self, before: usize, after: usize) {
+        self.0.set((self.0.get() + after).saturating_sub(before));
+    }
+}
+
+/// What a process is made of at birth.
+pub(super) struct Birth {
+    pub(super) pid: u32,
+    pub(super) minder: Pid,
+    pub(super) tag: Option<String>,
+    pub(super) config: ProcessConfig,
+    pub(super) input: Option<Input>,
+    pub(super) terminal: Option<OwnedFd>,
+    pub(super) ring_bytes: usize,
+    pub(super) budget: Rc<Budget>,
+    pub(super) counters: Rc<Counters>,
+}
+
+/// A process, running or finished.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(super) pid: u32,
+    pub(super) minder: Pid,
+    pub(super) tag: Option<String>,
+    pub(super) is_terminal: bool,
+    config: RefCell<ProcessConfig>,
+    pub(super) input: tokio::sync::Mutex<Option<Input>>,
+    terminal: RefCell<Option<OwnedFd>>,
+    pub(super) ring: RefCell<Ring>,
+    pub(super) readers: RefCell<Readers>,
+    budget: Rc<Budget>,
+    pub(super) counters: Rc<Counters>,
+    /// Output nobody got.
+    pub(super) dropped: Cell<u64>,
+    /// Output or the end came.
+    pub(super) changed: Notify,
+    /// A reader took something or left.
+    pub(super) room: Notify,
+    /// The command itself is over; its last output may still be on the way.
+    over: Cell<bool>,
+    over_notify: Notify,
+    pub(super) timed_out: Cell<bool>,
+    end: OnceCell<(EndEvent, Instant)>,
+}
+
+impl Process {
+    pub(super) fn new(birth: Birth) -> Self {
+        Self {
+            pid: birth.pid,
+            minder: birth.minder,
+            tag: birth.tag,
+            is_terminal: birth.terminal.is_some(),
+            config: RefCell::new(birth.config),
+            input: tokio::sync::Mutex::new(birth.input),
+            terminal: RefCell::new(birth.terminal),
+            ring: RefCell::new(Ring::new(birth.ring_bytes.max(FLOOR_BYTES))),
+            readers: RefCell::default(),
+            budget: birth.budget,
+            counters: birth.counters,
+            dropped: Cell::default(),
+            changed: Notify::new(),
+            room: Notify::new(),
+            over: Cell::default(),
+            over_notify: Notify::new(),
+            timed_out: Cell::default(),
+            end: OnceCell::new(),
+        }
+    }
+
+    /// What `List` tells of it.
+    pub(super) fn info(&self) -> ProcessInfo {
+        ProcessInfo {
+            config: self.config.borrow().clone(),
+            pid: self.pid,
+            tag: self.tag.clone(),
+        }
+    }
+
+    /// How and when it ended, once it has and all of its output is here.
+    pub(super) fn end(&self) -> Option<&(EndEvent, Instant)> {
+        self.end.get()
+    }
+
+    /// Whether it is still to be listed and signalled.
+    pub(super) fn is_running(&self) -> bool {
+        !self.over.get()
+    }
+
+    /// Appends output, dropping the oldest when it has to.
+    pub(super) fn push(&self, channel: Channel, bytes: &[u8]) {
+        let mut ring = self.ring.borrow_mut();
+        self.readers.borrow_mut().mark_caught_up(ring.end());
+        let before = ring.used();
+        let lost = ring.push(channel, bytes, self.budget.capacity());
+        self.budget.change(before, ring.used());
+        let unread = self.readers.borrow().delivered_before(ring.start(), lost);
+        self.dropped.set(self.dropped.get() + unread);
+        drop(ring);
+        self.counters.add_bytes(bytes.len());
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until `len` bytes can be taken without losing any that an attached reader still needs.
+    pub(super) async fn wait_for_room(&self, len: usize) {
+        loop {
+            let room = self.room.notified();
+            let Some((reader, since)) = self.blocking_reader(len) else {
+                return;
+            };
+            tokio::select! {
+                () = room => {}
+                () = tokio::time::sleep_until(since + STALL) => self.detach(reader),
+            }
+        }
+    }
+
+    fn blocking_reader(&self, len: usize) -> Option<(u64, Instant)> {
+        let slowest = self.readers.borrow().slowest()?;
+        let ring = self.ring.borrow();
+        let fits = ring.fits(len, slowest.position, self.budget.capacity());
+        (!fits).then_some((slowest.id, slowest.progress))
+    }
+
+    fn detach(&self, reader: u64) {
+        self.readers.borrow_mut().detach(reader);
+        self.changed.notify_waiters();
+    }
+
+    /// Notes that the command is over.
+    pub(super) fn set_over(&self) {
+        self.over.set(true);
+        self.over_notify.notify_waiters();
+    }
+
+    /// Resolves once the command is over.
+    pub(super) async fn wait_over(&self) {
+        let over = self.over_notify.notified();
+        if !self.over.get() {
+            over.await;
+        }
+    }
+
+    /// Notes the end, with all output in place, and lets go of what only a running process needs.
+    pub(super) fn finish(&self, end: EndEvent) {
+        let _ = self.end.set((end, Instant::now()));
+        self.config.take();
+        self.terminal.take();
+        if let Ok(mut input) = self.input.try_lock() {
+            input.take();
+        }
+        self.ring.borrow_mut().settle();
+        self.counters.touch();
+        self.changed.notify_waiters();
+    }
+
+    /// Gives memory back, of a finished process whose output is in the way.
+    pub(super) fn forget_output(&self) {
+        let mut ring = self.ring.borrow_mut();
+        let before = ring.used();
+        ring.shrink(0);
+        ring.settle();
+        self.budget.change(before, ring.used());
+    }
+
+    /// Calls with the terminal, if it has one that is still open.
+    pub(super) fn with_terminal<R>(&self, work: impl FnOnce(&OwnedFd) -> R) -> Option<R> {
+        self.terminal.borrow().as_ref().map(work)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.budget.change(self.ring.borrow().used(), 0);
+    }
+}

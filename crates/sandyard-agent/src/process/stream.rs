@@ -1,0 +1,150 @@
+//! The events of one process for one client.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sandyard_wire::process::EventMessage;
+use sandyard_wire::{Code, ConnectError, ProcessEvent, frame};
+use tokio::time::Instant;
+
+use super::reader::{Next, Reader};
+use super::running::Process;
+use crate::activity::OpenStream;
+use crate::socket::Peer;
+
+/// How long the end of a killed process is waited for before its stream says that time is up.
+const KILL_GRACE: Duration = Duration::from_secs(2);
+
+/// When a stream has to end.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Deadline {
+    Never,
+    /// The stream ends then; the process goes on.
+    Stream(Instant),
+    /// The process is killed then.
+    Process(Instant),
+}
+
+/// A stream of events, pulled one frame at a time by whoever writes to the client.
+#[derive(Debug)]
+pub(super) struct EventStream {
+    process: Rc<Process>,
+    reader: Option<Reader>,
+    peer: Peer,
+    keepalive: Duration,
+    deadline: Deadline,
+    stage: Stage,
+    _open: OpenStream,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Start,
+    Events,
+    Close(Option<ConnectError>),
+    Done,
+}
+
+impl EventStream {
+    pub(super) fn new(
+        process: Rc<Process>,
+        position: u64,
+        peer: Peer,
+        keepalive: Duration,
+        deadline: Deadline,
+    ) -> Self {
+        let open = process.counters.open_stream();
+        Self {
+            reader: Some(Reader::attach(&process, position)),
+            process,
+            peer,
+            keepalive,
+            deadline,
+            stage: Stage::Start,
+            _open: open,
+        }
+    }
+
+    /// The next frame; none when the stream is over.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Start => {
+                self.stage = Stage::Events;
+                let pid = self.process.pid;
+                Some(event(ProcessEvent::Start { pid }))
+            }
+            Stage::Events => {
+                self.stage = Stage::Events;
+                self.next_event().await
+            }
+            Stage::Close(error) => Some(frame::encode_end(error)),
+            Stage::Done => None,
+        }
+    }
+
+    async fn next_event(&mut self) -> Option<Bytes> {
+        let process = self.process.clone();
+        loop {
+            let changed = process.changed.notified();
+            match self.reader.as_ref().map(Reader::next)? {
+                Next::Output(channel, bytes) => {
+                    return Some(event(ProcessEvent::Data(channel.output(bytes))));
+                }
+                Next::End(end) => {
+                    self.reader = None;
+                    if self.process.timed_out.get()
+                        && matches!(self.deadline, Deadline::Process(_))
+                    {
+                        return Some(frame::encode_end(Some(self.close_now(timed_out()))));
+                    }
+                    self.stage = Stage::Close(None);
+                    return Some(event(ProcessEvent::End(end)));
+                }
+                Next::Detached => {
+                    let error = ConnectError::new(
+                        Code::Aborted,
+                        "output was not read for too long, connect again to continue",
+                    );
+                    return Some(frame::encode_end(Some(self.close_now(error))));
+                }
+                Next::Wait => {}
+            }
+            tokio::select! {
+                () = changed => {}
+                () = self.peer.gone() => {
+                    self.stage = Stage::Done;
+                    return None;
+                }
+                () = tokio::time::sleep(self.keepalive) => {
+                    return Some(event(ProcessEvent::Keepalive));
+                }
+                () = expiry(self.deadline) => {
+                    return Some(frame::encode_end(Some(self.close_now(timed_out()))));
+                }
+            }
+        }
+    }
+
+    fn close_now(&mut self, error: ConnectError) -> ConnectError {
+        self.reader = None;
+        self.stage = Stage::Done;
+        error
+    }
+}
+
+async fn expiry(deadline: Deadline) {
+    match deadline {
+        Deadline::Never => std::future::pending().await,
+        Deadline::Stream(at) => tokio::time::sleep_until(at).await,
+        Deadline::Process(at) => tokio::time::sleep_until(at + KILL_GRACE).await,
+    }
+}
+
+fn timed_out() -> ConnectError {
+    ConnectError::new(Code::DeadlineExceeded, "the time given for the process is over")
+}
+
+fn event(event: ProcessEvent) -> Bytes {
+    frame::encode_json(&EventMessage { event }).expect("events hold nothing that JSON cannot")
+}

@@ -1,0 +1,115 @@
+//! Bringing the agent up.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::rc::Rc;
+
+use rustix::fs::OFlags;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::LocalSet;
+
+use crate::call::Door;
+use crate::config::AgentConfig;
+use crate::server::{Listener, serve};
+use crate::settings::Settings;
+use crate::state::Agent;
+use crate::{fs, limits, reap};
+
+/// Serves until told to stop by `SIGTERM` or `SIGINT`.
+///
+/// Must be called by a process with a single thread, because commands are forked without exec in between. A TCP address
+/// that cannot be bound is passed over when there is a host's door to serve.
+///
+/// # Errors
+///
+/// When there is no door at all, or the event loop cannot be made.
+pub fn run(config: AgentConfig) -> io::Result<()> {
+    prepare_process();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    LocalSet::new().block_on(&runtime, serve_all(config))
+}
+
+async fn serve_all(mut config: AgentConfig) -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let deaths = reap::listen()?;
+    let settings = Settings::take(&mut config);
+    let agent = Rc::new(Agent::new(settings));
+    for (listener, door) in doors(&mut config)? {
+        tokio::task::spawn_local(serve(agent.clone(), listener, door));
+    }
+    tokio::task::spawn_local(reap::reap(deaths));
+    if let Some(ready) = config.ready.take() {
+        // Whoever waits for this notices a closed pipe too.
+        let _ = rustix::io::write(&ready, b"1");
+    }
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn doors(config: &mut AgentConfig) -> io::Result<Vec<(Listener, Door)>> {
+    let mut doors = Vec::new();
+    if let Some(fd) = config.host_listener.take() {
+        let listener = std::os::unix::net::UnixListener::from(fd);
+        listener.set_nonblocking(true)?;
+        doors.push((Listener::Unix(UnixListener::from_std(listener)?), Door::Host));
+    }
+    if let Some(fd) = config.tcp_listener.take() {
+        doors.push((Listener::Tcp(adopt_tcp(fd)?), Door::Inside));
+    }
+    if let Some(address) = config.tcp {
+        match bind_tcp(address) {
+            Ok(listener) => doors.push((Listener::Tcp(listener), Door::Inside)),
+            Err(error) if doors.is_empty() => return Err(error),
+            // Somebody inside may have taken the port; the host's door works all the same.
+            Err(_) => {}
+        }
+    }
+    if doors.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the agent was given nothing to listen on",
+        ));
+    }
+    Ok(doors)
+}
+
+fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    adopt_tcp(std::net::TcpListener::bind(address)?.into())
+}
+
+fn adopt_tcp(fd: OwnedFd) -> io::Result<TcpListener> {
+    let listener = std::net::TcpListener::from(fd);
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+/// Brings the process into the state the rest relies on.
+fn prepare_process() {
+    limits::raise_open_files();
+    // A client that leaves must not end the agent; commands get the default back.
+    // SAFETY: sets a disposition before any handler or thread exists.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    // Modes of new files are exactly those asked for.
+    rustix::process::umask(rustix::fs::Mode::empty());
+    occupy_standard_streams();
+}
+
+/// Makes sure that descriptors 0 to 2 are taken, so that no pipe of a command ever gets one of those numbers.
+fn occupy_standard_streams() {
+    while let Ok(null) = fs::open(Path::new("/dev/null"), OFlags::RDWR) {
+        if std::os::fd::AsRawFd::as_raw_fd(&null.as_fd()) > 2 {
+            return;
+        }
+        // Kept open for the life of the process.
+        std::mem::forget(null);
+    }
+}

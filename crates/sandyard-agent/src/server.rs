@@ -1,0 +1,104 @@
+//! Accepting connections and speaking HTTP on them.
+
+use std::convert::Infallible;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+
+use crate::body::RequestBody;
+use crate::call::{Call, Door};
+use crate::route;
+use crate::socket::{Peer, Socket};
+use crate::state::Agent;
+
+/// Most connections at each door; more wait to be accepted. The doors are counted apart, so that nobody inside can keep
+/// the host out.
+const MAX_CONNECTIONS: usize = 512;
+
+/// Longest time for a request's head, waiting for it on an idle connection included. Clients keep idle connections
+/// for a minute or two; closing later than they do spares them the race.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Bytes of a request's head, and of what is buffered in either direction.
+const MAX_BUFFER_BYTES: usize = 128 * 1024;
+
+/// Most headers of a request.
+const MAX_HEADERS: usize = 128;
+
+/// A pause after a failed accept, most often for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Frames are small and somebody waits for each.
+                stream.set_nodelay(true)?;
+                Ok(Socket::Tcp(stream))
+            }
+            Self::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+        }
+    }
+}
+
+/// Serves one door for ever.
+pub(crate) async fn serve(agent: Rc<Agent>, listener: Listener, door: Door) {
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(slot) = slots.clone().acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok(socket) => {
+                let connection = speak(agent.clone(), Peer::new(socket), door);
+                tokio::task::spawn_local(async move {
+                    connection.await;
+                    drop(slot);
+                });
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn speak(agent: Rc<Agent>, peer: Peer, door: Door) {
+    let io = TokioIo::new(peer.clone());
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (parts, body) = request.into_parts();
+        let call = Call {
+            agent: agent.clone(),
+            parts,
+            body: RequestBody::new(body),
+            peer: peer.clone(),
+            door,
+        };
+        async move { Ok::<_, Infallible>(route::answer(call).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .half_close(true)
+        .max_buf_size(MAX_BUFFER_BYTES)
+        .max_headers(MAX_HEADERS)
+        .serve_connection(io, service)
+        .with_upgrades();
+    // A connection that breaks is the client's affair.
+    let _ = connection.await;
+}

@@ -1,0 +1,85 @@
+//! What the host may change while the agent runs.
+
+use std::collections::BTreeMap;
+
+use sandyard_wire::host::InitRequest;
+
+use crate::config::{AgentConfig, DEFAULT_RING_BYTES, DEFAULT_USER};
+
+/// The sandbox's settings as they stand.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) default_user: String,
+    pub(crate) default_workdir: Option<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) access_token: Option<String>,
+    pub(crate) oom_score_adj: Option<i32>,
+    pub(crate) ring_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            default_user: DEFAULT_USER.to_owned(),
+            default_workdir: None,
+            env: BTreeMap::new(),
+            access_token: None,
+            oom_score_adj: None,
+            ring_bytes: DEFAULT_RING_BYTES,
+        }
+    }
+}
+
+impl Settings {
+    /// Takes the settings out of a configuration.
+    pub(crate) fn take(config: &mut AgentConfig) -> Self {
+        Self {
+            default_user: std::mem::take(&mut config.default_user),
+            default_workdir: config.default_workdir.take(),
+            env: std::mem::take(&mut config.env),
+            access_token: config.access_token.take().filter(|token| !token.is_empty()),
+            oom_score_adj: config.oom_score_adj,
+            ring_bytes: config.ring_bytes,
+        }
+    }
+
+    /// Replaces what a request names; a warm sandbox is adopted this way.
+    pub(crate) fn apply(&mut self, request: InitRequest) {
+        if let Some(env) = request.env_vars {
+            self.env = env;
+        }
+        if let Some(token) = request.access_token {
+            self.access_token = Some(token).filter(|token| !token.is_empty());
+        }
+        if let Some(user) = request.default_user.filter(|user| !user.is_empty()) {
+            self.default_user = user;
+        }
+        if let Some(workdir) = request.default_workdir {
+            self.default_workdir = Some(workdir).filter(|workdir| workdir.starts_with('/'));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_init_request_changes_only_what_it_names() {
+        let mut settings = Settings {
+            access_token: Some("old".into()),
+            ..Settings::default()
+        };
+        settings.apply(InitRequest {
+            default_user: Some("root".into()),
+            ..InitRequest::default()
+        });
+        assert_eq!(settings.default_user, "root");
+        assert_eq!(settings.access_token.as_deref(), Some("old"));
+        settings.apply(InitRequest {
+            access_token: Some(String::new()),
+            ..InitRequest::default()
+        });
+        assert_eq!(settings.access_token, None);
+    }
+}

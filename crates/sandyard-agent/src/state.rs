@@ -1,0 +1,32 @@
+//! What all requests share.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::activity::Counters;
+use crate::metrics::Meter;
+use crate::process::Registry;
+use crate::settings::Settings;
+use crate::watch::Hub;
+
+/// The agent's memory.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) settings: RefCell<Settings>,
+    pub(crate) processes: Registry,
+    pub(crate) watches: Rc<Hub>,
+    pub(crate) counters: Rc<Counters>,
+    pub(crate) meter: Meter,
+}
+
+impl Agent {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings: RefCell::new(settings),
+            processes: Registry::default(),
+            watches: Rc::new(Hub::default()),
+            counters: Rc::new(Counters::default()),
+            meter: Meter::default(),
+        }
+    }
+}

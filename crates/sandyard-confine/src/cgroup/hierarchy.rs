@@ -1,0 +1,260 @@
+//! All trees of the host together: which does what, and the groups in them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::Errno;
+use sandyard_core::Limits;
+
+use super::mounts::{self, Mount};
+use super::tree::{Jobs, Tree};
+use super::{Cgroup, CgroupError, parent};
+
+/// Chooses where sandboxes' groups live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Name of the group that holds all sandboxes' groups: one component of `[a-z0-9-]`.
+    pub prefix: String,
+    /// Below which group that one is made.
+    pub place: Place,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefix: "sandyard".to_owned(),
+            place: Place::Highest,
+        }
+    }
+}
+
+/// Says below which group the parent of all sandboxes goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// The highest group we may write to: the same one wherever the launcher was started.
+    #[default]
+    Highest,
+    /// The group this process is in, so that limits put on the launcher hold for all its sandboxes.
+    Own,
+}
+
+/// What the host's control groups can do for a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct Support {
+    /// Memory can be limited.
+    pub memory: bool,
+    /// Processor time can be limited.
+    pub cpu: bool,
+    /// The number of processes can be limited.
+    pub pids: bool,
+    /// All processes can be stopped and continued at once.
+    pub freeze: bool,
+    /// All processes can be killed with no race against new ones.
+    pub kill: bool,
+    /// Access to device nodes can be limited (v1 only; on v2 the user namespace alone forbids `mknod`).
+    pub devices: bool,
+    /// Where each of these is done, for people: `memory: v1 /sys/fs/cgroup/memory, …`.
+    pub how: String,
+}
+
+/// The host's control groups, as far as this process may use them.
+///
+/// Holds descriptors of host directories: a process that becomes part of a sandbox must close them.
+#[derive(Debug)]
+pub struct Hierarchy {
+    trees: Arc<[Tree]>,
+    support: Support,
+    /// Whether the parents are known to exist; forgotten when a create finds them gone.
+    prepared: AtomicBool,
+}
+
+impl Hierarchy {
+    /// Finds out what the host has, with the usual names. Leaves nothing behind.
+    pub fn detect() -> Self {
+        Self::detect_with(&Settings::default())
+    }
+
+    /// Finds out what the host has. Trees we cannot use are left out; [`Hierarchy::support`] tells.
+    pub fn detect_with(settings: &Settings) -> Self {
+        let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let own_groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mounts = mounts::parse(&mountinfo, &own_groups);
+        let mut trees: Vec<Tree> = mounts
+            .iter()
+            .filter_map(|mount| open_tree(mount, settings))
+            .collect();
+        // The unified tree first: where both can freeze, its way is the better one.
+        trees.sort_by_key(|tree| !tree.is_v2);
+        share_jobs(&mut trees);
+        trees.retain(|tree| tree.jobs != Jobs::default());
+        let support = support(&trees, &mounts);
+        Self {
+            trees: trees.into(),
+            support,
+            prepared: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells what can be limited here.
+    pub fn support(&self) -> &Support {
+        &self.support
+    }
+
+    /// Makes the parent groups now, so that no later [`Hierarchy::create`] pays for it. Idempotent.
+    pub fn prepare(&self) -> Result<(), CgroupError> {
+        for tree in self.trees.iter() {
+            parent::prepare(tree)?;
+        }
+        self.prepared.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes a group with these limits, undoing what was made if any step fails.
+    ///
+    /// A limit the host cannot hold ([`Hierarchy::support`]) is left out: whoever must not go without asks first.
+    pub fn create(&self, name: &str, limits: &Limits) -> Result<Cgroup, CgroupError> {
+        let group = Cgroup::named(Arc::clone(&self.trees), name)?;
+        if !self.prepared.load(Ordering::Relaxed) {
+            self.prepare()?;
+        }
+        let made = match group.make() {
+            Err(CgroupError::Make { source, .. })
+                if source.raw_os_error() == Some(Errno::NOENT.raw_os_error()) =>
+            {
+                // Another process removed the empty parent since.
+                self.prepare()?;
+                group.make()
+            }
+            other => other,
+        };
+        made?;
+        if let Err(error) = group.apply(limits) {
+            // The first error is the one to tell; what is left here is swept by name later.
+            let _ = group.remove();
+            return Err(error);
+        }
+        Ok(group)
+    }
+
+    /// Finds an existing group, if only in one tree: a creator may have died half-way.
+    pub fn open(&self, name: &str) -> Result<Cgroup, CgroupError> {
+        let group = Cgroup::named(Arc::clone(&self.trees), name)?;
+        if group.exists() {
+            Ok(group)
+        } else {
+            Err(CgroupError::NotFound {
+                name: name.to_owned(),
+            })
+        }
+    }
+
+    /// Lists the names of all groups in any of the trees, sorted.
+    pub fn list(&self) -> Result<Vec<String>, CgroupError> {
+        let mut names = BTreeSet::new();
+        for tree in self.trees.iter() {
+            names.extend(tree.children(tree.prefix())?);
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    /// Removes the parents if no sandbox is in them. Tells whether all are gone.
+    pub fn remove_parent_if_empty(&self) -> Result<bool, CgroupError> {
+        self.prepared.store(false, Ordering::Relaxed);
+        let mut all = true;
+        for tree in self.trees.iter() {
+            match tree.remove_dir(tree.prefix()) {
+                Ok(()) => {}
+                Err(Errno::BUSY | Errno::NOTEMPTY) => all = false,
+                Err(errno) => {
+                    return Err(CgroupError::Remove {
+                        path: tree.shown(tree.prefix()),
+                        source: errno.into(),
+                    });
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn open_tree(mount: &Mount, settings: &Settings) -> Option<Tree> {
+    candidates(mount, settings)
+        .into_iter()
+        .find_map(|base| Tree::open(mount, &base, &settings.prefix).ok())
+}
+
+/// Lists the groups to try, best first.
+fn candidates(mount: &Mount, settings: &Settings) -> Vec<PathBuf> {
+    let mut own = mount.own.as_path();
+    // An earlier start of ours moved this process one down, see `parent`.
+    if own.file_name() == Some(parent::outer_name(&settings.prefix).as_ref()) {
+        own = own.parent().unwrap_or(Path::new(""));
+    }
+    match settings.place {
+        Place::Own => vec![mount.point.join(own)],
+        Place::Highest => {
+            let mut bases: Vec<PathBuf> = own
+                .ancestors()
+                .map(|ancestor| mount.point.join(ancestor))
+                .collect();
+            bases.reverse();
+            bases
+        }
+    }
+}
+
+/// Leaves each job to the first tree that can do it.
+fn share_jobs(trees: &mut [Tree]) {
+    let mut taken = Jobs::default();
+    for tree in trees {
+        let jobs = &mut tree.jobs;
+        for (job, taken) in [
+            (&mut jobs.memory, &mut taken.memory),
+            (&mut jobs.cpu, &mut taken.cpu),
+            (&mut jobs.cpu_time, &mut taken.cpu_time),
+            (&mut jobs.pids, &mut taken.pids),
+            (&mut jobs.freeze, &mut taken.freeze),
+            (&mut jobs.kill, &mut taken.kill),
+            (&mut jobs.devices, &mut taken.devices),
+        ] {
+            *job &= !*taken;
+            *taken |= *job;
+        }
+    }
+}
+
+fn support(trees: &[Tree], mounts: &[Mount]) -> Support {
+    let place = |job: fn(&Jobs) -> bool| trees.iter().find(|tree| job(&tree.jobs));
+    let mut how = Vec::new();
+    let mut note = |name: &str, tree: Option<&Tree>| {
+        if let Some(tree) = tree {
+            let version = if tree.is_v2 { "v2" } else { "v1" };
+            how.push(format!("{name}: {version} {}", tree.base_path().display()));
+        }
+        tree.is_some()
+    };
+    let mut support = Support {
+        memory: note("memory", place(|jobs| jobs.memory)),
+        cpu: note("cpu", place(|jobs| jobs.cpu)),
+        pids: note("pids", place(|jobs| jobs.pids)),
+        freeze: note("freeze", place(|jobs| jobs.freeze)),
+        // Freezing first makes killing one by one free of races.
+        kill: note(
+            "kill",
+            place(|jobs| jobs.kill).or(place(|jobs| jobs.freeze)),
+        ),
+        devices: note("devices", place(|jobs| jobs.devices)),
+        how: String::new(),
+    };
+    support.how = if !how.is_empty() {
+        how.join(", ")
+    } else if mounts.is_empty() {
+        "no cgroup hierarchy is mounted".to_owned()
+    } else {
+        "no cgroup hierarchy is writable for this process".to_owned()
+    };
+    support
+}

@@ -1,0 +1,193 @@
+//! Finds the mounted cgroup hierarchies and this process's place in each.
+
+use std::path::{Path, PathBuf};
+
+/// One mounted hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mount {
+    /// Where it is mounted.
+    pub(super) point: PathBuf,
+    /// Controllers of a v1 hierarchy; `None` for v2.
+    pub(super) v1: Option<Vec<String>>,
+    /// This process's own group, relative to the mount point; empty when it is the mount's root or lies outside of it.
+    pub(super) own: PathBuf,
+}
+
+/// Reads `/proc/self/mountinfo` and `/proc/self/cgroup` texts. Earlier mounts win: later ones are copies elsewhere.
+pub(super) fn parse(mountinfo: &str, own_groups: &str) -> Vec<Mount> {
+    let mut found: Vec<Mount> = Vec::new();
+    for line in mountinfo.lines() {
+        let Some((root, mut mount)) = parse_mount(line) else {
+            continue;
+        };
+        if found.iter().any(|other| same_tree(&other.v1, &mount.v1)) {
+            continue;
+        }
+        mount.own = own_path(own_groups, mount.v1.as_deref())
+            .and_then(|path| path.strip_prefix(&root).ok().map(Path::to_owned))
+            .filter(|path| path.components().all(is_plain))
+            .unwrap_or_default();
+        found.push(mount);
+    }
+    found
+}
+
+/// A group outside of our cgroup namespace shows as `/../..`; such a path is of no use.
+fn is_plain(component: std::path::Component<'_>) -> bool {
+    matches!(component, std::path::Component::Normal(_))
+}
+
+fn same_tree(one: &Option<Vec<String>>, other: &Option<Vec<String>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.iter().any(|name| other.contains(name)),
+        _ => false,
+    }
+}
+
+/// Takes a mountinfo line apart: `id parent dev root point options... - type source super-options`.
+fn parse_mount(line: &str) -> Option<(PathBuf, Mount)> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ').skip(3);
+    let root = PathBuf::from(unescape(left.next()?));
+    let point = PathBuf::from(unescape(left.next()?));
+    let mut right = right.split(' ');
+    let v1 = match right.next()? {
+        "cgroup2" => None,
+        "cgroup" => Some(controllers(right.nth(1)?)),
+        _ => return None,
+    };
+    Some((
+        root,
+        Mount {
+            point,
+            v1,
+            own: PathBuf::new(),
+        },
+    ))
+}
+
+fn controllers(super_options: &str) -> Vec<String> {
+    super_options
+        .split(',')
+        .filter(|option| !matches!(*option, "rw" | "ro"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Finds our own group in lines like `4:memory:/a/b` or `0::/a/b`.
+fn own_path<'text>(own_groups: &'text str, v1: Option<&[String]>) -> Option<&'text Path> {
+    own_groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':');
+        let (_, names, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let matches = match v1 {
+            None => names.is_empty(),
+            Some(wanted) => names
+                .split(',')
+                .any(|name| wanted.iter().any(|want| want == name)),
+        };
+        matches.then(|| Path::new(path))
+    })
+}
+
+/// Undoes the octal escapes (`\040` for a space) of mountinfo.
+fn unescape(field: &str) -> String {
+    let mut text = String::with_capacity(field.len());
+    let mut rest = field;
+    while let Some(at) = rest.find('\\') {
+        text.push_str(&rest[..at]);
+        let code = rest
+            .get(at + 1..at + 4)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match code {
+            Some(code) => {
+                text.push(char::from(code));
+                rest = &rest[at + 4..];
+            }
+            None => {
+                text.push('\\');
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(point: &str, v1: Option<&[&str]>, own: &str) -> Mount {
+        Mount {
+            point: point.into(),
+            v1: v1.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            own: own.into(),
+        }
+    }
+
+    #[test]
+    fn pure_v2_is_one_mount_with_our_group() {
+        let mounts = parse(
+            "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate",
+            "0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n",
+        );
+        let own = "user.slice/user-1000.slice/user@1000.service/app.slice/x.scope";
+        assert_eq!(mounts, [mount("/sys/fs/cgroup", None, own)]);
+    }
+
+    #[test]
+    fn hybrid_with_co_mounted_controllers_is_understood() {
+        let mounts = parse(
+            "22 1 8:1 / / rw - ext4 /dev/sda rw\n\
+             31 23 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
+             32 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+             33 23 0:30 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd\n",
+            "5:cpu,cpuacct:/a\n1:name=systemd:/b\n0::/c\n",
+        );
+        assert_eq!(
+            mounts,
+            [
+                mount("/sys/fs/cgroup/unified", None, "c"),
+                mount("/sys/fs/cgroup/cpu,cpuacct", Some(&["cpu", "cpuacct"]), "a"),
+                mount(
+                    "/sys/fs/cgroup/systemd",
+                    Some(&["xattr", "name=systemd"]),
+                    "b"
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn container_bind_mount_is_its_own_root() {
+        let mounts = parse(
+            "40 1 0:9 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory",
+            "4:memory:/docker/abc/sub",
+        );
+        assert_eq!(
+            mounts,
+            [mount("/sys/fs/cgroup/memory", Some(&["memory"]), "sub")]
+        );
+    }
+
+    #[test]
+    fn group_outside_of_the_namespace_is_no_path() {
+        let mounts = parse("40 1 0:9 / /c rw - cgroup2 none rw", "0::/../../other");
+        assert_eq!(mounts, [mount("/c", None, "")]);
+    }
+
+    #[test]
+    fn second_mount_of_the_same_tree_is_ignored() {
+        let mounts = parse(
+            "40 1 0:9 / /first rw - cgroup2 none rw\n41 1 0:9 / /second rw - cgroup2 none rw",
+            "",
+        );
+        assert_eq!(mounts, [mount("/first", None, "")]);
+    }
+
+    #[test]
+    fn escapes_in_mount_points_are_undone() {
+        assert_eq!(unescape(r"/a\040b\134c\x"), r"/a b\c\x");
+    }
+}

@@ -1,0 +1,111 @@
+//! The parent of all sandboxes' groups: made once, set up so that children inherit.
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use super::tree::{Tree, contains_word};
+use super::{CgroupError, devices};
+
+/// How often to empty a base whose processes keep forking before giving up.
+const EVACUATIONS: u32 = 10;
+
+/// Makes and sets up the parent in one tree. Idempotent, and safe against another process doing the same.
+pub(super) fn prepare(tree: &Tree) -> Result<(), CgroupError> {
+    let _lock = lock(tree)?;
+    match tree.make(tree.prefix()) {
+        Err(CgroupError::Make { source, .. })
+            if source.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {}
+        other => other?,
+    }
+    if tree.is_v2 {
+        return enable_controllers(tree);
+    }
+    if tree.jobs.memory {
+        count_hierarchically(tree)?;
+    }
+    if tree.jobs.devices {
+        devices::restrict(tree)?;
+    }
+    Ok(())
+}
+
+/// Locks the base directory; the lock goes with the descriptor.
+fn lock(tree: &Tree) -> Result<std::os::fd::OwnedFd, CgroupError> {
+    // A descriptor of its own, since locks belong to the open file, not to the process.
+    tree.open_file(".")
+        .and_then(|dir| {
+            rustix::io::retry_on_intr(|| rustix::fs::flock(&dir, FlockOperation::LockExclusive))?;
+            Ok(dir)
+        })
+        .map_err(|errno| CgroupError::Read {
+            path: tree.base_path().to_owned(),
+            source: errno.into(),
+        })
+}
+
+/// Before 5.11 a v1 memory group counted its children only when told to.
+fn count_hierarchically(tree: &Tree) -> Result<(), CgroupError> {
+    let file = format!("{}/memory.use_hierarchy", tree.prefix());
+    match tree.read_at(&file) {
+        Ok(text) if text.trim() == "0" => tree.write(&file, "1"),
+        _ => Ok(()),
+    }
+}
+
+/// Enables our controllers for the base's children, then for the parent's.
+fn enable_controllers(tree: &Tree) -> Result<(), CgroupError> {
+    let wanted = [
+        ("memory", tree.jobs.memory),
+        ("cpu", tree.jobs.cpu),
+        ("pids", tree.jobs.pids),
+    ];
+    for (name, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
+        enable(tree, "cgroup.subtree_control", name)?;
+        enable(
+            tree,
+            &format!("{}/cgroup.subtree_control", tree.prefix()),
+            name,
+        )?;
+    }
+    Ok(())
+}
+
+fn enable(tree: &Tree, file: &str, controller: &str) -> Result<(), CgroupError> {
+    if contains_word(&tree.read(file)?, controller) {
+        return Ok(());
+    }
+    let value = format!("+{controller}");
+    for _ in 0..EVACUATIONS {
+        match tree.write_at(file, &value) {
+            // Except for the real root, a group with processes of its own cannot hand controllers to children.
+            Err(Errno::BUSY) if file == "cgroup.subtree_control" => evacuate(tree)?,
+            _ => break,
+        }
+    }
+    match contains_word(&tree.read(file)?, controller) {
+        true => Ok(()),
+        false => tree.write(file, &value),
+    }
+}
+
+/// Names the group that takes the processes found in the base: usually our own, or all of an outer container's.
+pub(super) fn outer_name(prefix: &str) -> String {
+    format!("{prefix}-outer")
+}
+
+/// Moves all processes of the base itself into a leaf of their own.
+fn evacuate(tree: &Tree) -> Result<(), CgroupError> {
+    let outer = outer_name(tree.prefix());
+    if !tree.exists(&outer) {
+        tree.make(&outer)?;
+    }
+    let target = format!("{outer}/cgroup.procs");
+    for pid in tree.read("cgroup.procs")?.lines() {
+        match tree.write_at(&target, pid) {
+            // Gone since, or a kernel thread which the rule does not count.
+            Ok(()) | Err(Errno::SRCH | Errno::INVAL) => {}
+            Err(_) => tree.write(&target, pid)?,
+        }
+    }
+    Ok(())
+}

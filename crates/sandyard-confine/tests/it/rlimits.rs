@@ -1,0 +1,48 @@
+//! Limits of one process.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sandyard_confine::rlimits;
+
+use crate::child::{self, told};
+
+#[test]
+fn limits_hold_and_apply_never_fails_twice() {
+    child::run(|| {
+        for _ in 0..2 {
+            rlimits::apply().map_err(told)?;
+        }
+        for (resource, most) in [
+            (Resource::Core, 0),
+            (Resource::Nice, 0),
+            (Resource::Rtprio, 0),
+            (Resource::Memlock, 8 << 20),
+            (Resource::Nofile, 1 << 20),
+        ] {
+            let now = getrlimit(resource);
+            if now.maximum.is_none_or(|maximum| maximum > most) || now.current != now.maximum {
+                return Err(format!("{resource:?}: {now:?}"));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn host_that_forbids_raising_keeps_its_limit() {
+    child::run(|| {
+        let low = Rlimit {
+            current: Some(100),
+            maximum: Some(256),
+        };
+        setrlimit(Resource::Nofile, low).map_err(told)?;
+        // SAFETY: plain numbers; the child has one thread. An ordinary user may not raise.
+        if unsafe { libc::setuid(65534) } != 0 {
+            return Err(told(std::io::Error::last_os_error()));
+        }
+        rlimits::apply().map_err(told)?;
+        match getrlimit(Resource::Nofile).current {
+            Some(256) => Ok(()),
+            other => Err(told(other)),
+        }
+    });
+}

@@ -1,0 +1,216 @@
+//! Starting the first process of a sandbox: shared by `create` and `start`.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sandyard_agent::AgentConfig;
+use sandyard_core::SandboxState;
+
+use crate::clock;
+use crate::context::Context;
+use crate::disk::{self, OpenDisk};
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::id_range;
+use crate::init::{self, GO, InitPlan, InitReport};
+use crate::layout::SandboxDir;
+use crate::mode::Mode;
+use crate::record::Record;
+use crate::steps::{Fault, Steps};
+use crate::sys::clone::{Cloned, clone_into_namespaces};
+use crate::sys::process::{ProcessKey, kill_and_wait};
+use crate::sys::{Doing, idmap, socket};
+
+const NAMESPACES: i32 = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS;
+
+/// How long a killed process may take to go; a process in the kernel's hands can take a moment.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Starts the sandbox of `record`; on success it is on record as running.
+///
+/// The caller holds the sandbox's lock and finishes `steps`, which undo all of this on failure.
+pub(crate) fn boot<'a>(
+    ctx: &'a Context,
+    dir: &SandboxDir,
+    record: &mut Record,
+    steps: &mut Steps<'a>,
+    fault: Option<Fault>,
+) -> Result<()> {
+    claim_ids(ctx, record, steps)?;
+    let id = record.id.clone();
+    steps.undo("remove cgroup", move || remove_cgroup(ctx, id.as_str()));
+    let cgroup = steps.step("make the cgroup", || {
+        ctx.cgroups.create(record.id.as_str(), &record.spec.limits).map_err(|error| EngineError::failed("making the cgroup", &error))
+    })?;
+    let socket_path = dir.agent_socket();
+    let unlink = socket_path.clone();
+    steps.undo("remove socket", move || remove_file(&unlink));
+    let listener = steps.step("open the agent's socket", || socket::listen(&socket_path).doing("listen on", socket_path.display()))?;
+    let disk = steps.step("open the disk", || {
+        let disk = disk::open(dir, &mut record.disk)?;
+        disk::prepare(&disk, &record.template)?;
+        disk::write_boot_id(&disk)?;
+        Ok::<_, EngineError>(disk)
+    })?;
+    let (ours, theirs) = steps.step("make the handshake pair", || socket::pair().doing("make", "a socket pair"))?;
+    let child = steps.step("clone into namespaces", || spawn(ctx, dir, record, &disk, theirs, listener.into(), fault))?;
+    let pidfd = child.pidfd.try_clone().doing("duplicate", "a process handle")?;
+    steps.undo("end first process", move || end(&pidfd));
+    steps.step("map user ids", || map_ids(ctx.mode, child.pid, record.first_uid))?;
+    steps.step("join the cgroup", || cgroup.add(child.pid).map_err(|error| EngineError::failed("joining the cgroup", &error)))?;
+    steps.step("hand over mounts", || hand_over(ctx.mode, record, disk, child.pid, ours.as_fd()))?;
+    let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
+    record.init = ProcessKey::of(child.pid);
+    record.started_ms = Some(clock::now_ms());
+    record.reason = None;
+    record.lacks = ctx.lacks().into_iter().chain(lacks).collect();
+    steps.step("put it on record", || record.become_state(SandboxState::Running, dir))?;
+    steps.step("let it run", || socket::send(&ours, GO, &[]).doing("send to", "the first process"))?;
+    Ok(())
+}
+
+fn claim_ids<'a>(ctx: &'a Context, record: &mut Record, steps: &mut Steps<'a>) -> Result<()> {
+    if ctx.mode != Mode::Root {
+        return Ok(());
+    }
+    let range = steps.step("claim user ids", || id_range::claim(&ctx.data.id_ranges(), &record.id))?;
+    steps.undo("release user ids", move || id_range::release(&ctx.data.id_ranges(), range));
+    record.id_range = Some(range);
+    record.first_uid = Some(id_range::first_id(range));
+    Ok(())
+}
+
+fn spawn(
+    ctx: &Context,
+    dir: &SandboxDir,
+    record: &Record,
+    disk: &OpenDisk,
+    theirs: OwnedFd,
+    listener: OwnedFd,
+    fault: Option<Fault>,
+) -> Result<Cloned> {
+    if let Some(child) = clone_into_namespaces(NAMESPACES).doing("clone", "the first process")? {
+        return Ok(child);
+    }
+    let plan = InitPlan {
+        mode: ctx.mode,
+        template: &record.template,
+        stage: stage(ctx.mode, dir),
+        disk_folder: match disk {
+            OpenDisk::Folder(path) => Some(path.clone()),
+            OpenDisk::Mount(_) => None,
+        },
+        hostname: hostname(record),
+        shm_bytes: record.spec.limits.memory_bytes / 2,
+        filter: &ctx.filter,
+        agent: AgentConfig {
+            tcp: Some(([127, 0, 0, 1], sandyard_agent::DEFAULT_PORT).into()),
+            env: record.spec.env.clone(),
+            access_token: record.spec.access_token.clone(),
+            is_init: true,
+            ..AgentConfig::default()
+        },
+        fault,
+    };
+    // SAFETY: this is the fresh child; nothing of the worker's is used from here on.
+    unsafe { init::run(plan, theirs, listener) }
+}
+
+/// The name the machine has inside.
+pub(crate) fn hostname(record: &Record) -> String {
+    record.spec.hostname.clone().unwrap_or_else(|| record.id.to_string())
+}
+
+/// A directory the first process can reach: with ids of its own it cannot enter our data directory.
+fn stage(mode: Mode, dir: &SandboxDir) -> PathBuf {
+    match mode {
+        Mode::Root => ["/mnt", "/media", "/srv", "/tmp"].map(PathBuf::from).into_iter().find(|path| path.is_dir()).unwrap_or_else(|| "/tmp".into()),
+        Mode::Rootless { .. } => dir.stage(),
+    }
+}
+
+fn map_ids(mode: Mode, pid: i32, first_uid: Option<u32>) -> Result<()> {
+    match (mode, first_uid) {
+        (Mode::Rootless { uid, gid }, _) => Ok(idmap::write_single_maps(pid, uid, gid)?),
+        (Mode::Root, Some(first)) => Ok(idmap::write_maps(pid, first, id_range::IDS_PER_RANGE)?),
+        (Mode::Root, None) => Err(EngineError::new(ErrorKind::Failed, "no range of user ids was claimed")),
+    }
+}
+
+/// Sends the disk and every layer as mounts whose owners are shifted into the child's ids.
+fn hand_over(mode: Mode, record: &Record, disk: OpenDisk, pid: i32, child: BorrowedFd<'_>) -> Result<()> {
+    let mut trees = Vec::new();
+    if let (Mode::Root, OpenDisk::Mount(tree)) = (mode, disk) {
+        let user_namespace = idmap::user_namespace(pid)?;
+        idmap::shift(&tree, &user_namespace)?;
+        trees.push(tree);
+        for layer in record.template.parts.iter().flat_map(|part| &part.layers) {
+            trees.push(idmap::shifted_read_only(layer, &user_namespace)?);
+        }
+    }
+    if trees.len() > socket::MAX_FDS {
+        return Err(EngineError::new(ErrorKind::Invalid, format!("template has {} layers, too many to mount", trees.len())));
+    }
+    let borrowed: Vec<_> = trees.iter().map(AsFd::as_fd).collect();
+    Ok(socket::send(child, b"mounts", &borrowed).doing("send mounts to", "the first process")?)
+}
+
+fn await_ready(child: BorrowedFd<'_>) -> Result<Vec<String>> {
+    let (message, _) = socket::receive(child).doing("hear from", "the first process")?;
+    if message.is_empty() {
+        return Err(EngineError::new(ErrorKind::Failed, "the first process ended while setting itself up"));
+    }
+    // The child ran nothing of the user's yet: its word can be trusted as far as its length, which the socket bounds.
+    match serde_json::from_slice(&message).map_err(|error| EngineError::failed("understanding the first process", &error))? {
+        InitReport::Ready { lacks } => Ok(lacks),
+        InitReport::Failed(error) => Err(error),
+    }
+}
+
+fn end(pidfd: &OwnedFd) -> Result<()> {
+    if kill_and_wait(pidfd, KILL_PATIENCE).doing("end", "the first process")? {
+        return Ok(());
+    }
+    Err(EngineError::new(ErrorKind::Failed, "the first process does not die"))
+}
+
+/// Ends the live processes of a sandbox and gives back what only live ones hold.
+pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) -> Result<()> {
+    if let Ok(cgroup) = ctx.cgroups.open(record.id.as_str()) {
+        // All at once, and frozen ones too; the pid namespace would take care of them, but not of a frozen v1 group.
+        let _ = cgroup.kill();
+        let _ = cgroup.thaw();
+    }
+    if let Some(pidfd) = record.init.map(ProcessKey::open).transpose().doing("find", "the first process")?.flatten() {
+        end(&pidfd)?;
+    }
+    remove_cgroup(ctx, record.id.as_str())?;
+    remove_file(&dir.agent_socket())?;
+    if let Some(range) = record.id_range.take() {
+        id_range::release(&ctx.data.id_ranges(), range)?;
+    }
+    record.first_uid = None;
+    record.init = None;
+    Ok(())
+}
+
+/// Removes the cgroup of that name with all in it; none is fine.
+pub(crate) fn remove_cgroup(ctx: &Context, name: &str) -> Result<()> {
+    let Ok(cgroup) = ctx.cgroups.open(name) else { return Ok(()) };
+    let _ = cgroup.kill();
+    let _ = cgroup.thaw();
+    let removed = cgroup.wait_empty(KILL_PATIENCE).and_then(|()| cgroup.remove());
+    removed.map_err(|error| EngineError::failed("removing the cgroup", &error))
+}
+
+fn remove_file(path: &std::path::Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => Ok(other.doing("remove", path.display())?),
+    }
+}

@@ -1,0 +1,296 @@
+//! The engine as the rest of the program sees it: async, without privilege, safe to share.
+
+mod connection;
+mod start;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sandyard_agent_client::{AgentClient, Endpoint};
+use sandyard_core::SandboxId;
+use sandyard_template::{Change, Template};
+use tokio::io::AsyncRead;
+
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::layout::DataDir;
+use crate::protocol::{GENERATION, Hello, PoolSpec, Reply, Request};
+use crate::spec::{SandboxInfo, SandboxSpec, SandboxStats};
+use crate::steps::Fault;
+use connection::Connection;
+
+/// Idle connections kept for the next request; each costs the launcher a small process.
+const MAX_IDLE: usize = 16;
+
+/// How to reach, and if need be start, the launcher.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Where everything lies.
+    pub data_dir: PathBuf,
+    /// The program to start as launcher when none runs, with its first arguments. `--data-dir` and the rest are added.
+    pub launcher: Option<Vec<String>>,
+    /// How long a started launcher stays without connections.
+    pub idle_exit: Duration,
+    /// Let requests ask for failures. For tests.
+    pub allow_faults: bool,
+}
+
+impl EngineConfig {
+    /// Uses this very program as launcher.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        let own = std::env::current_exe().map_or_else(|_| "/proc/self/exe".to_owned(), |path| path.display().to_string());
+        Self {
+            data_dir: data_dir.into(),
+            launcher: Some(vec![own, "launcher".to_owned()]),
+            idle_exit: Duration::from_secs(60),
+            allow_faults: false,
+        }
+    }
+}
+
+/// The engine. Clones share connections.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: EngineConfig,
+    data: DataDir,
+    idle: Mutex<Vec<Connection>>,
+    /// One start at a time from this process; others are kept apart by the launcher's lock.
+    starting: tokio::sync::Mutex<()>,
+}
+
+/// Keeps an ephemeral sandbox: when this is dropped, or this process ends in any way, the sandbox is removed.
+#[derive(Debug)]
+pub struct Lease {
+    _connection: Connection,
+}
+
+impl Engine {
+    /// Reaches the launcher, starting one if none runs.
+    pub async fn connect(config: EngineConfig) -> Result<Self> {
+        let data = DataDir::new(&config.data_dir);
+        let idle = Mutex::new(Vec::new());
+        let engine = Self { shared: Arc::new(Shared { config, data, idle, starting: tokio::sync::Mutex::new(()) }) };
+        let hello = engine.hello().await?;
+        if hello.generation != GENERATION {
+            let message = format!("the running launcher is of version {} and speaks another protocol", hello.version);
+            return Err(EngineError::new(ErrorKind::Unavailable, message)
+                .hint(format!("end it (process {}); sandboxes go on without it", hello.launcher_pid)));
+        }
+        Ok(engine)
+    }
+
+    /// Asks the launcher who it is.
+    pub async fn hello(&self) -> Result<Hello> {
+        match self.ask(&Request::Hello).await? {
+            Reply::Hello(hello) => Ok(hello),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes a sandbox that lives until it is deleted.
+    pub async fn create(&self, spec: &SandboxSpec) -> Result<SandboxInfo> {
+        let spec = SandboxSpec { ephemeral: false, ..spec.clone() };
+        self.ask_sandbox(&Request::Create { spec: Box::new(spec), fault: None }).await
+    }
+
+    /// Makes a sandbox that lives as long as the lease.
+    pub async fn create_ephemeral(&self, spec: &SandboxSpec) -> Result<(SandboxInfo, Lease)> {
+        let spec = SandboxSpec { ephemeral: true, ..spec.clone() };
+        let mut connection = self.dial().await?;
+        let reply = connection.ask(&Request::Create { spec: Box::new(spec), fault: None }).await?;
+        Ok((sandbox(reply?)?, Lease { _connection: connection }))
+    }
+
+    /// Makes a sandbox with a failure on the way. For tests.
+    pub async fn create_with_fault(&self, spec: &SandboxSpec, fault: Fault) -> Result<SandboxInfo> {
+        let mut connection = self.dial().await?;
+        sandbox(connection.ask(&Request::Create { spec: Box::new(spec.clone()), fault: Some(fault) }).await??)
+    }
+
+    /// Tells of one sandbox.
+    pub async fn inspect(&self, id: &SandboxId) -> Result<SandboxInfo> {
+        self.ask_sandbox(&Request::Inspect { id: id.clone() }).await
+    }
+
+    /// Tells of all sandboxes, oldest first.
+    pub async fn list(&self) -> Result<Vec<SandboxInfo>> {
+        match self.ask(&Request::List).await? {
+            Reply::Sandboxes(infos) => Ok(infos),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Freezes a sandbox with its memory kept.
+    pub async fn pause(&self, id: &SandboxId) -> Result<SandboxInfo> {
+        self.ask_sandbox(&Request::Pause { id: id.clone() }).await
+    }
+
+    /// Thaws a frozen sandbox.
+    pub async fn resume(&self, id: &SandboxId) -> Result<SandboxInfo> {
+        self.ask_sandbox(&Request::Resume { id: id.clone() }).await
+    }
+
+    /// Ends a sandbox's processes and keeps its files.
+    pub async fn stop(&self, id: &SandboxId) -> Result<SandboxInfo> {
+        self.ask_sandbox(&Request::Stop { id: id.clone() }).await
+    }
+
+    /// Starts a stopped sandbox again.
+    pub async fn start(&self, id: &SandboxId) -> Result<SandboxInfo> {
+        self.ask_sandbox(&Request::Start { id: id.clone(), fault: None }).await
+    }
+
+    /// Starts a stopped sandbox with a failure on the way. For tests.
+    pub async fn start_with_fault(&self, id: &SandboxId, fault: Fault) -> Result<SandboxInfo> {
+        self.ask_sandbox(&Request::Start { id: id.clone(), fault: Some(fault) }).await
+    }
+
+    /// Removes a sandbox. Removing what is not there succeeds.
+    pub async fn delete(&self, id: &SandboxId) -> Result<()> {
+        self.ask_done(&Request::Delete { id: id.clone() }).await
+    }
+
+    /// Keeps the files of a sandbox as a template.
+    pub async fn snapshot(&self, id: &SandboxId, name: &str) -> Result<Template> {
+        self.ask_template(&Request::Snapshot { id: id.clone(), name: name.to_owned() }).await
+    }
+
+    /// Makes another sandbox from the files of one.
+    pub async fn fork(&self, id: &SandboxId, env: Option<BTreeMap<String, String>>) -> Result<SandboxInfo> {
+        self.ask_sandbox(&Request::Fork { id: id.clone(), env }).await
+    }
+
+    /// Lists the files a sandbox changed.
+    pub async fn diff(&self, id: &SandboxId) -> Result<Vec<Change>> {
+        match self.ask(&Request::Diff { id: id.clone() }).await? {
+            Reply::Changes(changes) => Ok(changes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Tells what a sandbox uses.
+    pub async fn stats(&self, id: &SandboxId) -> Result<SandboxStats> {
+        match self.ask(&Request::Stats { id: id.clone() }).await? {
+            Reply::Stats(stats) => Ok(stats),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Lists templates.
+    pub async fn templates(&self) -> Result<Vec<Template>> {
+        match self.ask(&Request::ListTemplates).await? {
+            Reply::Templates(templates) => Ok(templates),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes a template from a tar archive, plain or compressed. `progress` hears how many bytes have been sent.
+    pub async fn import_template(
+        &self,
+        name: &str,
+        archive: impl AsyncRead + Unpin,
+        progress: impl FnMut(u64),
+    ) -> Result<Template> {
+        let mut connection = self.dial().await?;
+        match connection.import(&Request::ImportTemplate { name: name.to_owned() }, archive, progress).await?? {
+            Reply::Template(template) => Ok(*template),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Removes a template. Sandboxes made from it stay whole.
+    pub async fn remove_template(&self, name: &str) -> Result<()> {
+        self.ask_done(&Request::RemoveTemplate { name: name.to_owned() }).await
+    }
+
+    /// Says which ready sandboxes to keep from now on; returns when they are there.
+    pub async fn set_pool(&self, pool: Vec<PoolSpec>) -> Result<()> {
+        self.ask_done(&Request::SetPool { pool }).await
+    }
+
+    /// Says how many sandboxes are ready.
+    pub async fn ready_count(&self) -> Result<usize> {
+        match self.ask(&Request::PoolStatus).await? {
+            Reply::Count(count) => Ok(count),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Puts right whatever crashes have left. The launcher does so by itself, too.
+    pub async fn sweep(&self) -> Result<()> {
+        self.ask_done(&Request::Sweep).await
+    }
+
+    /// The client of a sandbox's agent. Nothing is dialled before the first call.
+    pub fn agent(&self, id: &SandboxId) -> AgentClient {
+        AgentClient::new(Endpoint::Unix(self.shared.data.agent_socket(id)))
+    }
+
+    async fn ask_sandbox(&self, request: &Request) -> Result<SandboxInfo> {
+        sandbox(self.ask(request).await?)
+    }
+
+    async fn ask_done(&self, request: &Request) -> Result<()> {
+        match self.ask(request).await? {
+            Reply::Done => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn ask_template(&self, request: &Request) -> Result<Template> {
+        match self.ask(request).await? {
+            Reply::Template(template) => Ok(*template),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Reply> {
+        // A kept connection may have died with its launcher while it lay idle; one that fails before anything was
+        // answered is only safe to replace when the request is not a create.
+        let kept = self.idle().pop();
+        let mut connection = match kept {
+            Some(connection) if !connection.is_closed() => connection,
+            _ => self.dial().await?,
+        };
+        let answer = connection.ask(request).await?;
+        let mut idle = self.idle();
+        if idle.len() < MAX_IDLE {
+            idle.push(connection);
+        }
+        answer
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.shared.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    async fn dial(&self) -> Result<Connection> {
+        let socket = self.shared.data.launcher_socket();
+        if let Ok(connection) = Connection::open(&socket).await {
+            return Ok(connection);
+        }
+        let _only_one = self.shared.starting.lock().await;
+        if let Ok(connection) = Connection::open(&socket).await {
+            return Ok(connection);
+        }
+        start::start(&self.shared.config).await?;
+        start::wait_for(&socket, &self.shared.config).await
+    }
+}
+
+fn sandbox(reply: Reply) -> Result<SandboxInfo> {
+    match reply {
+        Reply::Sandbox(info) => Ok(*info),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn unexpected(reply: &Reply) -> EngineError {
+    EngineError::new(ErrorKind::Unavailable, format!("the launcher gave an answer of another kind: {reply:?}"))
+}

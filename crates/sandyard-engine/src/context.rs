@@ -1,0 +1,110 @@
+//! What every worker knows: built once by the launcher, inherited by its forks.
+
+use std::path::{Path, PathBuf};
+
+use sandyard_confine::cgroup::{Hierarchy, Settings};
+use sandyard_confine::seccomp::Filter;
+use sandyard_core::{Limits, SandboxId};
+use sandyard_template::{Owners, Store};
+
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::layout::{DataDir, SandboxDir};
+use crate::mode::Mode;
+use crate::record::Record;
+use crate::sys::lock::Lock;
+use crate::sys::Doing;
+
+/// How long a request waits for another one on the same sandbox.
+const LOCK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What every worker knows.
+pub(crate) struct Context {
+    pub(crate) data: DataDir,
+    pub(crate) mode: Mode,
+    pub(crate) cgroups: Hierarchy,
+    pub(crate) filter: Filter,
+    pub(crate) templates: Store,
+    /// The most a caller may ask for.
+    pub(crate) most: Limits,
+    /// Whether requests may ask for failures.
+    pub(crate) allow_faults: bool,
+    /// This program: installed as `sudo` where the host has none.
+    pub(crate) program: PathBuf,
+}
+
+impl Context {
+    /// Looks at the host and opens the data directory.
+    pub(crate) fn new(data: DataDir, most: Limits, allow_faults: bool) -> Result<Self> {
+        data.create().doing("make data directory", data.root().display())?;
+        // One parent group a data directory, so that two of them can live on one host and each knows its own.
+        let settings = Settings { prefix: format!("sandyard-{:08x}", fingerprint(data.root())), ..Settings::default() };
+        let templates = Store::open(data.root()).map_err(|error| EngineError::failed("opening the templates", &error))?;
+        Ok(Self {
+            mode: Mode::detect(),
+            cgroups: Hierarchy::detect_with(&settings),
+            filter: Filter::compile(),
+            templates,
+            most,
+            allow_faults,
+            program: std::env::current_exe().doing("find", "this program")?,
+            data,
+        })
+    }
+
+    /// Locks a sandbox and reads its record.
+    pub(crate) fn open(&self, id: &SandboxId) -> Result<OpenSandbox> {
+        let dir = self.data.sandbox(id);
+        if !dir.root().is_dir() {
+            return Err(not_found(id));
+        }
+        let taken = Lock::take(&dir.lock(), LOCK_PATIENCE);
+        let lock = match taken {
+            Ok(Some(lock)) => lock,
+            Ok(None) => {
+                return Err(EngineError::new(ErrorKind::Busy, format!("sandbox `{id}` is busy")).hint("try again"));
+            }
+            // Deleted between our look and the lock.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(not_found(id)),
+            Err(error) => return Err(EngineError::failed(format!("locking sandbox `{id}`"), &error)),
+        };
+        let record = Record::read(&dir)?.ok_or_else(|| not_found(id))?;
+        Ok(OpenSandbox { dir, record, _lock: lock })
+    }
+
+    /// Whether files can be given to the users of a template.
+    pub(crate) fn owners(&self) -> Owners {
+        match self.mode {
+            Mode::Root => Owners::Keep,
+            Mode::Rootless { .. } => Owners::Current,
+        }
+    }
+
+    /// What this host cannot give any sandbox, in words.
+    pub(crate) fn lacks(&self) -> Vec<String> {
+        let mut lacks = self.mode.lacks();
+        let support = self.cgroups.support();
+        let limits = [("memory", support.memory), ("processor", support.cpu), ("process count", support.pids)];
+        let missing: Vec<&str> = limits.iter().filter(|(_, can)| !can).map(|(name, _)| *name).collect();
+        if !missing.is_empty() {
+            lacks.push(format!("no limit on {}: {}", missing.join(", "), support.how));
+        }
+        lacks
+    }
+}
+
+/// A sandbox that this worker alone may change.
+pub(crate) struct OpenSandbox {
+    pub(crate) dir: SandboxDir,
+    pub(crate) record: Record,
+    _lock: Lock,
+}
+
+fn not_found(id: &SandboxId) -> EngineError {
+    EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`")).hint("`sandyard ls` lists them")
+}
+
+/// FNV-1a of the path.
+fn fingerprint(path: &Path) -> u32 {
+    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    resolved.as_os_str().as_encoded_bytes().iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}

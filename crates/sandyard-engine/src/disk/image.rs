@@ -1,0 +1,97 @@
+//! Disk images: an empty file system of each size is formatted once and copied from then on.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{SeekFrom, copy_file_range, ioctl_ficlone, seek};
+
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::sys::Doing;
+
+/// Makes an empty image of `size_bytes` at `image`.
+pub(super) fn make(blanks: &Path, image: &Path, size_bytes: u64) -> Result<()> {
+    let size_bytes = size_bytes.next_multiple_of(1 << 20);
+    let blank = blanks.join(format!("{size_bytes}.img"));
+    if !blank.exists() {
+        format(&blank, size_bytes)?;
+    }
+    Ok(copy_sparse(&blank, image).doing("make disk image", image.display())?)
+}
+
+fn format(blank: &Path, size_bytes: u64) -> Result<()> {
+    let temporary = PathBuf::from(format!("{}.{}", blank.display(), std::process::id()));
+    let create = || -> io::Result<()> {
+        let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+        file.set_len(size_bytes)
+    };
+    create().doing("make", temporary.display())?;
+    let formatted = run_mkfs(&temporary);
+    if formatted.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    formatted?;
+    Ok(fs::rename(&temporary, blank).doing("keep", blank.display())?)
+}
+
+fn run_mkfs(image: &Path) -> Result<()> {
+    let output = Command::new("mkfs.ext4")
+        .env_clear()
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        .args(["-q", "-F", "-m0", "-I", "256"])
+        // A small journal and no room for growing: an empty image is then 200 KiB, quick to copy.
+        .args(["-O", "^resize_inode", "-J", "size=4"])
+        .args(["-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"])
+        .arg(image)
+        .stdin(Stdio::null())
+        .output();
+    let missing = "install the package e2fsprogs";
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(EngineError::new(ErrorKind::Failed, format!("mkfs.ext4 failed: {said}")))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(EngineError::new(ErrorKind::Unsupported, "mkfs.ext4 is not installed").hint(missing))
+        }
+        Err(error) => Err(EngineError::failed("running mkfs.ext4", &error)),
+    }
+}
+
+/// Copies a file, its holes staying holes; shares its blocks where the file system can.
+fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
+    let source = File::open(from)?;
+    let target = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(to)?;
+    if ioctl_ficlone(&target, &source).is_ok() {
+        return Ok(());
+    }
+    let length = source.metadata()?.len();
+    target.set_len(length)?;
+    let mut at = 0;
+    while at < length {
+        let start = match seek(&source, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            // ENXIO: nothing but a hole is left.
+            Err(rustix::io::Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let end = seek(&source, SeekFrom::Hole(start))?;
+        copy_range(&source, &target, start, end)?;
+        at = end;
+    }
+    Ok(())
+}
+
+fn copy_range(source: &File, target: &File, start: u64, end: u64) -> io::Result<()> {
+    let (mut read_at, mut write_at) = (start, start);
+    while read_at < end {
+        let asked = (end - read_at) as usize;
+        if copy_file_range(source, Some(&mut read_at), target, Some(&mut write_at), asked)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}

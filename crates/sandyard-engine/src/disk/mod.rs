@@ -1,0 +1,157 @@
+//! What a sandbox writes on top of its template.
+//!
+//! Root: a sparse ext4 image of the limit's size, mounted through a loop device that nothing but the sandbox holds. The
+//! limit is hard, deleting is one `unlink` however many files there are, and the kernel detaches everything when the
+//! sandbox's processes end. Others: a plain folder; the launcher then guards the host's free space (see `guard`).
+//!
+//! Inside either: `<part>/upper` and `<part>/work` for every part of the template, and `boot_id`.
+
+mod image;
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use sandyard_template::Template;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::layout::{DataDir, SandboxDir};
+use crate::mode::Mode;
+use crate::sys::loopdev::LoopDevice;
+use crate::sys::{Doing, mount};
+
+/// Free space on the host below which no sandbox is made, and growing ones are stopped.
+const LEAST_FREE_BYTES: u64 = 1 << 30;
+
+/// Which kind of disk a sandbox has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub(crate) enum DiskRecord {
+    /// An image of bounded size.
+    Image {
+        /// The loop device it was last attached to.
+        loop_number: Option<u32>,
+    },
+    /// A folder on the host's file system.
+    Folder,
+}
+
+/// A disk that can be looked into from here.
+#[derive(Debug)]
+pub(crate) enum OpenDisk {
+    /// A detached mount.
+    Mount(OwnedFd),
+    /// A folder.
+    Folder(PathBuf),
+}
+
+impl OpenDisk {
+    /// A path that leads into it, valid in this process while the value lives.
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Self::Mount(tree) => PathBuf::from(format!("/proc/self/fd/{}", tree.as_raw_fd())),
+            Self::Folder(path) => path.clone(),
+        }
+    }
+}
+
+/// Makes an empty disk for a new sandbox.
+pub(crate) fn make(data: &DataDir, dir: &SandboxDir, mode: Mode, size_bytes: u64) -> Result<DiskRecord> {
+    check_free_space(data)?;
+    match mode {
+        Mode::Root => {
+            image::make(&data.blanks(), &dir.image(), size_bytes)?;
+            Ok(DiskRecord::Image { loop_number: None })
+        }
+        Mode::Rootless { .. } => {
+            fs::create_dir(dir.disk()).doing("make", dir.disk().display())?;
+            Ok(DiskRecord::Folder)
+        }
+    }
+}
+
+/// Opens the disk of a sandbox, attaching its image if it is not attached yet.
+pub(crate) fn open(dir: &SandboxDir, record: &mut DiskRecord) -> Result<OpenDisk> {
+    let DiskRecord::Image { loop_number } = record else { return Ok(OpenDisk::Folder(dir.disk())) };
+    let attached = match *loop_number {
+        Some(number) => LoopDevice::reopen(number, &dir.image()).doing("look at loop device", number)?,
+        None => None,
+    };
+    let device = match attached {
+        Some(device) => device,
+        None => LoopDevice::attach(&dir.image())?,
+    };
+    *loop_number = Some(device.number);
+    Ok(OpenDisk::Mount(mount::detached_ext4(&device.path)?))
+}
+
+/// Makes the folders the overlays of `template` need.
+pub(crate) fn prepare(disk: &OpenDisk, template: &Template) -> Result<()> {
+    for part in &template.parts {
+        for folder in ["upper", "work"] {
+            let path = disk.path().join(&part.key).join(folder);
+            fs::create_dir_all(&path).doing("make", path.display())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a new boot id, shown inside as `/proc/sys/kernel/random/boot_id`.
+pub(crate) fn write_boot_id(disk: &OpenDisk) -> Result<()> {
+    let mut bytes = crate::random::bytes::<16>()?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = format!("{}-{}-{}-{}-{}\n", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+    let path = disk.path().join("boot_id");
+    let write = || -> io::Result<()> { fs::File::create(&path)?.write_all(text.as_bytes()) };
+    Ok(write().doing("write", path.display())?)
+}
+
+/// The uppers of a template's parts on this disk, as the template crate wants them.
+pub(crate) fn uppers(disk: &OpenDisk, template: &Template) -> Vec<(String, PathBuf)> {
+    template.parts.iter().map(|part| (part.key.clone(), disk.path().join(&part.key).join("upper"))).collect()
+}
+
+/// Bytes the sandbox has on the host's disk.
+pub(crate) fn used_bytes(dir: &SandboxDir, record: &DiskRecord) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    match record {
+        DiskRecord::Image { .. } => fs::metadata(dir.image()).map_or(0, |metadata| metadata.blocks() * 512),
+        DiskRecord::Folder => folder_bytes(&dir.disk()),
+    }
+}
+
+fn folder_bytes(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
+            Ok(metadata) => metadata.blocks() * 512,
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// Bytes free for us on the file system of the data directory.
+pub(crate) fn free_bytes(data: &DataDir) -> Result<u64> {
+    let stat = rustix::fs::statvfs(data.root()).doing("ask for free space of", data.root().display())?;
+    Ok(stat.f_bavail * stat.f_frsize)
+}
+
+/// Says whether the host's disk is about to be full.
+pub(crate) fn is_nearly_full(data: &DataDir) -> Result<bool> {
+    Ok(free_bytes(data)? < LEAST_FREE_BYTES)
+}
+
+fn check_free_space(data: &DataDir) -> Result<()> {
+    if !is_nearly_full(data)? {
+        return Ok(());
+    }
+    let message = format!("less than 1 GiB is free in `{}`", data.root().display());
+    Err(EngineError::new(ErrorKind::NoCapacity, message).hint("delete sandboxes or templates, or free disk space"))
+}

@@ -1,0 +1,78 @@
+//! Stopping all processes of a sandbox in their tracks, and letting them go on.
+//!
+//! Through the cgroup where there is one: processes cannot notice. Without one (an ordinary user with no delegated cgroup), by
+//! signals: a stopped process's parent may notice, but nothing runs.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::context::Context;
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::record::Record;
+use crate::sys::Doing;
+
+/// Passes over the process table before we give up on one that keeps forking.
+const PASSES: usize = 100;
+
+/// Freezes all of them.
+pub(crate) fn freeze(ctx: &Context, record: &Record) -> Result<()> {
+    if !ctx.cgroups.support().freeze {
+        return stop_by_signal(record);
+    }
+    let freeze = || ctx.cgroups.open(record.id.as_str())?.freeze();
+    freeze().map_err(|error| EngineError::failed("freezing", &error))
+}
+
+/// Lets all of them go on.
+pub(crate) fn thaw(ctx: &Context, record: &Record) -> Result<()> {
+    if !ctx.cgroups.support().freeze {
+        return continue_by_signal(record);
+    }
+    let thaw = || ctx.cgroups.open(record.id.as_str())?.thaw();
+    thaw().map_err(|error| EngineError::failed("thawing", &error))
+}
+
+fn stop_by_signal(record: &Record) -> Result<()> {
+    let mut stopped = BTreeSet::new();
+    // The first process goes last: it reaps the others, and until then may see them stop.
+    for _ in 0..PASSES {
+        let new: Vec<i32> = descendants(record).into_iter().filter(|pid| stopped.insert(*pid)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        for pid in new.into_iter().rev() {
+            signal(pid, Signal::STOP)?;
+        }
+    }
+    Err(EngineError::new(ErrorKind::Failed, "processes keep being made while stopping them"))
+}
+
+fn continue_by_signal(record: &Record) -> Result<()> {
+    descendants(record).into_iter().try_for_each(|pid| signal(pid, Signal::CONT))
+}
+
+fn signal(pid: i32, signal: Signal) -> Result<()> {
+    let Some(pid) = Pid::from_raw(pid) else { return Ok(()) };
+    match kill_process(pid, signal) {
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        other => Ok(other.doing("signal process", pid.as_raw_nonzero())?),
+    }
+}
+
+/// The first process and everything below it. Orphans inside a pid namespace go to its first process, so this is all.
+fn descendants(record: &Record) -> Vec<i32> {
+    let Some(init) = record.init.filter(|init| init.is_alive()) else { return Vec::new() };
+    let mut found = vec![init.pid];
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        next += 1;
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for task in tasks.flatten() {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            found.extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+        }
+    }
+    found
+}

@@ -1,0 +1,92 @@
+//! Ranges of host user ids, one a live sandbox.
+//!
+//! A claim is a file named after the range, made so that only one can make it, holding the sandbox's id. Root's ranges lie in
+//! 0x70000000 to 0x7fffffff, which no distribution hands out.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use sandyard_core::SandboxId;
+
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::sys::Doing;
+
+/// Ids in one range.
+pub(crate) const IDS_PER_RANGE: u32 = 65_536;
+const FIRST_ID: u32 = 0x7000_0000;
+const RANGES: u32 = 4096;
+
+/// First host id of a range.
+pub(crate) fn first_id(range: u32) -> u32 {
+    FIRST_ID + range * IDS_PER_RANGE
+}
+
+/// Claims a free range for `id`.
+pub(crate) fn claim(folder: &Path, id: &SandboxId) -> Result<u32> {
+    // From a random place on, so that a thousand claims do not make the next one look at a thousand files.
+    let start = u32::from_le_bytes(crate::random::bytes::<4>()?) % RANGES;
+    for offset in 0..RANGES {
+        let range = (start + offset) % RANGES;
+        let path = folder.join(range.to_string());
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(mut file) => {
+                file.write_all(id.as_str().as_bytes()).doing("write", path.display())?;
+                return Ok(range);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).doing("claim", path.display())?,
+        }
+    }
+    Err(EngineError::new(ErrorKind::NoCapacity, format!("all {RANGES} ranges of user ids are in use"))
+        .hint("delete or stop sandboxes"))
+}
+
+/// Gives a range back.
+pub(crate) fn release(folder: &Path, range: u32) -> Result<()> {
+    let path = folder.join(range.to_string());
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => Ok(other.doing("release", path.display())?),
+    }
+}
+
+/// The claims there are: range and the text in it.
+pub(crate) fn claims(folder: &Path) -> Result<Vec<(u32, String)>> {
+    let mut claims = Vec::new();
+    for entry in fs::read_dir(folder).doing("list", folder.display())?.flatten() {
+        let Some(range) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        claims.push((range, fs::read_to_string(entry.path()).unwrap_or_default()));
+    }
+    Ok(claims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_claims_never_get_the_same_range() {
+        let folder = tempfile::tempdir().expect("folder");
+        let id: SandboxId = "a".parse().expect("id");
+        let mut ranges: Vec<u32> = (0..200).map(|_| claim(folder.path(), &id).expect("claim")).collect();
+        ranges.sort_unstable();
+        ranges.dedup();
+        assert_eq!(ranges.len(), 200);
+    }
+
+    #[test]
+    fn a_released_range_can_be_claimed_and_released_again() {
+        let folder = tempfile::tempdir().expect("folder");
+        let range = claim(folder.path(), &"a".parse().expect("id")).expect("claim");
+        release(folder.path(), range).expect("release");
+        release(folder.path(), range).expect("releasing twice is fine");
+        assert_eq!(claims(folder.path()).expect("claims"), []);
+    }
+
+    #[test]
+    fn the_last_range_ends_before_the_sign_bit() {
+        assert!(first_id(RANGES - 1).checked_add(IDS_PER_RANGE - 1).is_some_and(|last| last <= 0x7fff_ffff));
+    }
+}

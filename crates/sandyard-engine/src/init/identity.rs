@@ -1,0 +1,49 @@
+//! Who the first process is, and what its machine is called.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::{Gid, Uid};
+
+use crate::error::Result;
+use crate::mode::Mode;
+use crate::sys::Doing;
+
+/// Takes on user and group 0 of the new user namespace, with no other groups, in a session of its own.
+pub(super) fn become_root(mode: Mode) -> Result<()> {
+    if mode == Mode::Root {
+        // With a single mapped id the kernel denies setgroups, and there is no group to drop by it either way.
+        rustix::thread::set_thread_groups(&[]).doing("drop", "supplementary groups")?;
+    }
+    let (root, group) = (Uid::ROOT, Gid::ROOT);
+    rustix::thread::set_thread_res_gid(group, group, group).doing("become group", 0)?;
+    rustix::thread::set_thread_res_uid(root, root, root).doing("become user", 0)?;
+    rustix::process::setsid().doing("start", "a session")?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    // The change of user made the process undumpable, which makes its /proc files unreadable even for root inside.
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable).doing("make", "dumpable")?;
+    Ok(())
+}
+
+/// Names the machine, and makes its name resolve to itself.
+pub(super) fn set_hostname(root: &Path, hostname: &str) -> Result<()> {
+    rustix::system::sethostname(hostname.as_bytes()).doing("set host name", hostname)?;
+    for (file, text) in generated_files(hostname) {
+        let path = root.join(file);
+        // A template without /etc is legal, if unusual.
+        if path.parent().is_some_and(Path::is_dir) {
+            // Replaced, not written through: the template may hold a link there.
+            let _ = fs::remove_file(&path);
+            fs::write(&path, text).doing("write", path.display())?;
+        }
+    }
+    Ok(())
+}
+
+/// Files every sandbox gets, by path inside: they are not changes its user made.
+pub(crate) fn generated_files(hostname: &str) -> [(&'static str, String); 2] {
+    let hosts = format!(
+        "127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback\nff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"
+    );
+    [("etc/hostname", format!("{hostname}\n")), ("etc/hosts", hosts)]
+}

@@ -1,0 +1,108 @@
+//! `/proc` and `/sys`: the kernel's own view, with the parts that steer or betray the host closed.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::mount::MountFlags;
+
+use super::InitPlan;
+use crate::error::Result;
+use crate::sys::{SysError, mount};
+
+/// Files shown empty: they tell of the host's memory, keys, timers or symbols, or steer it.
+const HIDDEN_FILES: [&str; 9] = [
+    "proc/kcore",
+    "proc/keys",
+    "proc/key-users",
+    "proc/kallsyms",
+    "proc/kmsg",
+    "proc/latency_stats",
+    "proc/sched_debug",
+    "proc/sysrq-trigger",
+    "proc/timer_list",
+];
+
+/// Folders shown empty.
+const HIDDEN_FOLDERS: [&str; 8] = [
+    "proc/acpi",
+    "proc/asound",
+    "proc/scsi",
+    "sys/firmware",
+    "sys/kernel",
+    "sys/fs/fuse",
+    "sys/devices/virtual/powercap",
+    "sys/power",
+];
+
+/// Folders shown read-only.
+const READ_ONLY: [&str; 4] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys"];
+
+const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
+
+/// Kernel settings of the sandbox's own namespaces, set before they become read-only.
+const SETTINGS: [(&str, &str); 3] = [
+    // A program of an ordinary user inside may listen on port 80: there is no other user to protect from it.
+    ("proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
+    ("proc/sys/net/ipv4/ping_group_range", "0 65535"),
+    // No user namespaces within: they are the usual way to the kernel's rarely walked paths.
+    ("proc/sys/user/max_user_namespaces", "0"),
+];
+
+/// Mounts `/proc` and closes what should be closed.
+pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
+    mount::file_system("proc", &root.join("proc"), FLAGS, "").map_err(explain_proc)?;
+    for (file, value) in SETTINGS {
+        // Absent where the kernel was built without the feature it bounds.
+        let _ = fs::write(root.join(file), value);
+    }
+    close(root, "proc/")?;
+    mount::bind_read_only(&plan.stage.join("boot_id"), &root.join("proc/sys/kernel/random/boot_id"))?;
+    Ok(())
+}
+
+/// Mounts `/sys`, or an empty folder where an outer container's masks forbid it.
+pub(super) fn mount_sys(root: &Path, lacks: &mut Vec<String>) -> Result<()> {
+    let target = root.join("sys");
+    match mount::file_system("sysfs", &target, FLAGS | MountFlags::RDONLY, "") {
+        Ok(()) => close(root, "sys/"),
+        Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
+            lacks.push("no /sys: the host runs in a container that hides parts of its own".to_owned());
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn close(root: &Path, under: &str) -> Result<()> {
+    let here = |path: &&&str| path.starts_with(under);
+    for path in READ_ONLY.iter().filter(here) {
+        let path = root.join(path);
+        unless_missing(mount::bind_read_only(&path, &path))?;
+    }
+    for path in HIDDEN_FILES.iter().filter(here) {
+        unless_missing(mount::bind(Path::new("/dev/null"), &root.join(path)))?;
+    }
+    for path in HIDDEN_FOLDERS.iter().filter(here) {
+        let flags = FLAGS | MountFlags::RDONLY;
+        unless_missing(mount::file_system("tmpfs", &root.join(path), flags, "size=0,mode=555,nr_inodes=1"))?;
+    }
+    Ok(())
+}
+
+/// Which of these files exist depends on the kernel.
+fn unless_missing(result: Result<(), SysError>) -> Result<()> {
+    match result {
+        Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn explain_proc(error: SysError) -> crate::error::EngineError {
+    let refused = error.source.kind() == io::ErrorKind::PermissionDenied;
+    let error = crate::error::EngineError::from(error);
+    if !refused {
+        return error;
+    }
+    error.hint("the host's own /proc is partly hidden, as in a container; start that container with an unmasked /proc")
+}

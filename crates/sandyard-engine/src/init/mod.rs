@@ -1,0 +1,118 @@
+//! The first process of a sandbox, from its birth in new namespaces until it becomes the agent.
+//!
+//! It runs as root of its own user namespace and of nothing else. It builds its view of the world from what the worker hands
+//! over, gives up what it no longer needs, waits for the worker's word that the sandbox is on record, and turns into the
+//! agent without an `exec`. If the worker dies before that word, it ends too: no sandbox exists that is not on record.
+
+mod confine;
+mod device;
+mod identity;
+mod kernel_fs;
+mod root;
+
+pub(crate) use identity::generated_files;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use sandyard_agent::AgentConfig;
+use sandyard_confine::seccomp::Filter;
+use sandyard_template::Template;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::mode::Mode;
+use crate::steps::{Fault, FaultPlace, Faults};
+use crate::sys::{fds, socket};
+
+/// The worker's word that the sandbox is on record.
+pub(crate) const GO: &[u8] = b"go";
+
+/// All that the first process needs to know. It inherits this by the fork.
+pub(crate) struct InitPlan<'a> {
+    pub(crate) mode: Mode,
+    pub(crate) template: &'a Template,
+    /// A directory that this process can reach and mount on, to put the new root together.
+    pub(crate) stage: PathBuf,
+    /// The disk where it is a folder; a mount comes as a descriptor instead.
+    pub(crate) disk_folder: Option<PathBuf>,
+    pub(crate) hostname: String,
+    /// Half of the memory limit: what `/dev/shm` may hold.
+    pub(crate) shm_bytes: u64,
+    pub(crate) filter: &'a Filter,
+    pub(crate) agent: AgentConfig,
+    pub(crate) fault: Option<Fault>,
+}
+
+/// What the first process reports when it has set itself up, or failed to.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum InitReport {
+    /// Everything is in place.
+    Ready {
+        /// What this host could not give, in words.
+        lacks: Vec<String>,
+    },
+    /// It failed and ends.
+    Failed(EngineError),
+}
+
+/// Runs the first process. Never returns: ends with the agent.
+///
+/// # Safety
+/// To be called in a fresh child only: it closes every descriptor but the given ones.
+pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: OwnedFd) -> ! {
+    // SAFETY: this is a fresh child that uses nothing but the two descriptors from here on.
+    let kept = unsafe { fds::keep_only(vec![worker, listener]) };
+    let Ok([worker, listener]) = kept.map(|kept| <[OwnedFd; 2]>::try_from(kept).expect("two went in")) else { leave(70) };
+    // A panic must not unwind into the worker's frames, whose values are not ours.
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| set_up(&plan, worker.as_fd())));
+    let report = match outcome {
+        Ok(Ok(lacks)) => InitReport::Ready { lacks },
+        Ok(Err(error)) => InitReport::Failed(error),
+        Err(_) => leave(74),
+    };
+    let text = serde_json::to_vec(&report).expect("a report has no map with odd keys");
+    if socket::send(&worker, &text, &[]).is_err() || matches!(report, InitReport::Failed(_)) {
+        leave(71);
+    }
+    match socket::receive(&worker) {
+        Ok((message, _)) if message == GO => drop(worker),
+        _ => leave(72),
+    }
+    plan.agent.host_listener = Some(listener);
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sandyard_agent::run(plan.agent))) {
+        Ok(Ok(())) => leave(0),
+        Ok(Err(_)) => leave(73),
+        Err(_) => leave(74),
+    }
+}
+
+fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
+    let mut steps = Faults::at(FaultPlace::Init, plan.fault);
+    let mut lacks = Vec::new();
+    let trees = steps.step("receive mounts", || receive_trees(worker))?;
+    steps.step("become root inside", || identity::become_root(plan.mode))?;
+    let root = steps.step("put the root together", || root::assemble(plan, trees))?;
+    steps.step("make /dev", || device::populate(&root, plan))?;
+    steps.step("mount /proc", || kernel_fs::mount_proc(&root, plan))?;
+    steps.step("mount /sys", || kernel_fs::mount_sys(&root, &mut lacks))?;
+    steps.step("raise the loopback link", crate::sys::net::raise_loopback)?;
+    steps.step("set the host name", || identity::set_hostname(&root, &plan.hostname))?;
+    steps.step("enter the root", || root::enter(&root))?;
+    steps.step("give up privileges", || confine::confine(plan.filter))?;
+    Ok(lacks)
+}
+
+fn receive_trees(worker: impl AsFd) -> Result<Vec<OwnedFd>> {
+    let (message, trees) =
+        socket::receive(worker).map_err(|error| EngineError::failed("receiving the worker's mounts", &error))?;
+    if message.is_empty() {
+        return Err(EngineError::new(ErrorKind::Failed, "the worker is gone"));
+    }
+    Ok(trees)
+}
+
+fn leave(code: i32) -> ! {
+    // SAFETY: ends this process at once; destructors and exit handlers belong to the launcher's image, not to us.
+    unsafe { libc::_exit(code) }
+}

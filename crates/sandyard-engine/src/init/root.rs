@@ -1,0 +1,111 @@
+//! The sandbox's root: overlays of its template's layers and its own disk.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::MountFlags;
+use sandyard_template::Part;
+
+use super::InitPlan;
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::sys::{Doing, mount};
+
+/// Builds the root under the stage and returns where it is.
+///
+/// `trees` are the disk and then every layer of every part, in order; empty when this process can use the paths itself.
+pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathBuf> {
+    mount::make_everything_private()?;
+    mount::file_system("tmpfs", &plan.stage, MountFlags::NOSUID | MountFlags::NODEV, "mode=755,size=1m")?;
+    let root = plan.stage.join("root");
+    make_dir(&root)?;
+    let mut trees = Trees { stage: &plan.stage, trees: trees.into_iter(), count: 0 };
+    let disk = match &plan.disk_folder {
+        Some(folder) => folder.clone(),
+        None => trees.attach_next()?,
+    };
+    // Where /proc will want it; by then the disk's own path is out of reach.
+    let boot_id = plan.stage.join("boot_id");
+    fs::write(&boot_id, []).doing("make", boot_id.display())?;
+    mount::bind(&disk.join("boot_id"), &boot_id)?;
+    for part in &plan.template.parts {
+        let layers = match plan.disk_folder {
+            Some(_) => part.layers.clone(),
+            None => part.layers.iter().map(|_| trees.attach_next()).collect::<Result<_>>()?,
+        };
+        mount_part(part, &layers, &disk, &root)?;
+    }
+    let run = root.join("run");
+    if run.is_dir() {
+        mount::file_system("tmpfs", &run, MountFlags::NOSUID | MountFlags::NODEV, "mode=755,size=64m")?;
+    }
+    Ok(root)
+}
+
+/// Makes the root the only thing there is.
+pub(super) fn enter(root: &Path) -> Result<()> {
+    Ok(mount::pivot_into(root)?)
+}
+
+fn mount_part(part: &Part, layers: &[PathBuf], disk: &Path, root: &Path) -> Result<()> {
+    let inside = part.target.strip_prefix("/").unwrap_or(&part.target);
+    let target = root.join(inside);
+    let upper = disk.join(&part.key).join("upper");
+    let work = disk.join(&part.key).join("work");
+    let lower = layers.iter().map(|path| escape(path)).collect::<Vec<_>>().join(":");
+    // userxattr: overlay's own marks are user.* attributes, which root of a user namespace may set.
+    let options = format!("lowerdir={lower},upperdir={},workdir={},userxattr", escape(&upper), escape(&work));
+    if options.len() >= 4095 {
+        // One page is what mount(2) takes.
+        return Err(EngineError::new(ErrorKind::Invalid, format!("template part `{}` has too many layers", part.key))
+            .hint("make a snapshot flatter, or import the tree anew"));
+    }
+    mount::file_system("overlay", &target, MountFlags::NODEV, &options)?;
+    Ok(())
+}
+
+/// Hides what the option parser of overlay would take for its own.
+fn escape(path: &Path) -> String {
+    let mut text = String::new();
+    for character in path.to_string_lossy().chars() {
+        if matches!(character, ':' | ',' | '\\') {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text
+}
+
+struct Trees<'a> {
+    stage: &'a Path,
+    trees: std::vec::IntoIter<OwnedFd>,
+    count: usize,
+}
+
+impl Trees<'_> {
+    /// Attaches the next tree under the stage: a detached mount cannot be a layer on every kernel.
+    fn attach_next(&mut self) -> Result<PathBuf> {
+        let Some(tree) = self.trees.next() else {
+            return Err(EngineError::new(ErrorKind::Failed, "the worker sent too few mounts"));
+        };
+        let path = self.stage.join(self.count.to_string());
+        self.count += 1;
+        make_dir(&path)?;
+        mount::attach(tree, &path)?;
+        Ok(path)
+    }
+}
+
+fn make_dir(path: &Path) -> Result<()> {
+    Ok(fs::create_dir(path).doing("make", path.display())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_path_cannot_smuggle_in_an_option() {
+        assert_eq!(escape(Path::new("/a,upperdir=/etc:b\\c")), r"/a\,upperdir=/etc\:b\\c");
+    }
+}

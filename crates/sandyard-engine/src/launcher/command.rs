@@ -1,0 +1,79 @@
+//! The launcher's command line, shared by `sandyard launcher` and the bare `sandyard-launcher`.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sandyard_core::Limits;
+
+use super::{LauncherConfig, is_taken, run};
+use crate::sys::clone::{Forked, fork};
+
+const USAGE: &str = "usage: launcher --data-dir DIR [--idle-exit SECONDS] [--detach] [--allow-faults]";
+
+/// Reads the arguments after the program's (and subcommand's) name and runs the launcher. Returns the exit code.
+///
+/// To be called before any thread is started.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> i32 {
+    let (config, detach) = match parse(arguments) {
+        Ok(parsed) => parsed,
+        Err(problem) => {
+            complain(&format!("error: {problem}\n{USAGE}"));
+            return 2;
+        }
+    };
+    if detach {
+        match fork() {
+            Ok(Forked::Parent { .. }) => return 0,
+            Ok(Forked::Child) => {
+                let _ = rustix::process::setsid();
+                let _ = rustix::process::chdir("/");
+            }
+            Err(error) => {
+                complain(&format!("error: cannot detach: {error}"));
+                return 1;
+            }
+        }
+    }
+    match run(&config) {
+        Ok(()) => 0,
+        // Another one was quicker: that is as good.
+        Err(error) if is_taken(&error) && detach => 0,
+        Err(error) => {
+            complain(&format!("error: {error}"));
+            if let Some(hint) = &error.hint {
+                complain(&format!("hint: {hint}"));
+            }
+            1
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(LauncherConfig, bool), String> {
+    let mut data_dir = None;
+    let mut idle_exit = None;
+    let (mut detach, mut allow_faults) = (false, false);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{} needs a value", argument.display()));
+        match argument.to_str() {
+            Some("--data-dir") => data_dir = Some(PathBuf::from(value()?)),
+            Some("--idle-exit") => {
+                let text = value()?;
+                let seconds = text.to_str().and_then(|text| text.parse().ok());
+                idle_exit = Some(Duration::from_secs(seconds.ok_or("--idle-exit takes seconds")?));
+            }
+            Some("--detach") => detach = true,
+            Some("--allow-faults") => allow_faults = true,
+            _ => return Err(format!("unknown argument `{}`", argument.display())),
+        }
+    }
+    let data_dir = data_dir.ok_or("--data-dir is missing")?;
+    let data_dir = std::path::absolute(&data_dir).map_err(|error| error.to_string())?;
+    Ok((LauncherConfig { data_dir, idle_exit, most: Limits::MOST, allow_faults }, detach))
+}
+
+/// To standard error, which the one who started us keeps.
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

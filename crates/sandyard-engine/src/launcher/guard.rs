@@ -1,0 +1,38 @@
+//! Keeps sandboxes without a hard disk limit from filling the host's disk.
+//!
+//! A folder has no size of its own, so the launcher watches the free space instead, and ends the sandbox that wrote the most
+//! when there is too little. Its files stay, and it can be started again once there is room.
+
+use sandyard_core::SandboxState;
+
+use crate::context::Context;
+use crate::disk::{self, DiskRecord};
+use crate::layout::SandboxDir;
+use crate::record::Record;
+use crate::verbs::{list, stop};
+
+/// Stops the largest writer if the host's disk is nearly full, and anyone beyond its own limit.
+pub(super) fn check(ctx: &Context) {
+    if !matches!(disk::is_nearly_full(&ctx.data), Ok(true)) {
+        return;
+    }
+    let largest = watched(ctx).max_by_key(|(dir, record)| disk::used_bytes(dir, &record.disk));
+    if let Some((_, record)) = largest {
+        let _ = stop::stop_because(ctx, &record.id, "the host's disk was nearly full");
+    }
+}
+
+/// Says whether any sandbox needs watching.
+pub(super) fn has_work(ctx: &Context) -> bool {
+    watched(ctx).next().is_some()
+}
+
+fn watched(ctx: &Context) -> impl Iterator<Item = (SandboxDir, Record)> {
+    let ids = list::ids(ctx).unwrap_or_default().into_iter();
+    ids.filter_map(|id| {
+        let dir = ctx.data.sandbox(&id);
+        let record = Record::read(&dir).ok()??;
+        let growing = record.disk == DiskRecord::Folder && record.observed_state() == SandboxState::Running;
+        growing.then_some((dir, record))
+    })
+}

@@ -1,0 +1,185 @@
+//! The privileged process: accepts connections, forks a worker for each, reaps, and looks after the house.
+//!
+//! It has one thread and no memory of sandboxes: all that is known is on disk, so it can be killed and started again at any
+//! moment. It must stay single-threaded because its forks go on without an `exec`.
+
+pub mod command;
+mod guard;
+mod worker;
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{WaitOptions, wait};
+use sandyard_core::Limits;
+
+use crate::context::Context;
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::layout::DataDir;
+use crate::sys::clone::{Forked, fork};
+use crate::sys::lock::Lock;
+use crate::sys::{Doing, socket};
+use crate::verbs::{pool, sweep};
+
+/// How often the house is looked after while nothing happens.
+const TICK: Duration = Duration::from_millis(250);
+/// How often crashes' remains are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+
+/// How the launcher runs.
+#[derive(Clone, Debug)]
+pub struct LauncherConfig {
+    /// Where everything lies.
+    pub data_dir: PathBuf,
+    /// End after this long without a connection; never, when none is given.
+    pub idle_exit: Option<Duration>,
+    /// The most a caller may ask for.
+    pub most: Limits,
+    /// Let requests ask for failures. For tests.
+    pub allow_faults: bool,
+}
+
+/// Runs the launcher until it is idle long enough, or for ever.
+///
+/// # Errors
+/// `Conflict` when another launcher has this data directory.
+pub fn run(config: &LauncherConfig) -> Result<()> {
+    let ctx = Context::new(DataDir::new(&config.data_dir), config.most.clone(), config.allow_faults)?;
+    let lock = Lock::try_take(&ctx.data.launcher_lock()).doing("lock", ctx.data.launcher_lock().display())?;
+    let Some(lock) = lock else {
+        return Err(EngineError::new(ErrorKind::Conflict, "another launcher has this data directory"));
+    };
+    // So that sandboxes' first processes come back to us to be reaped, whichever worker made them.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).doing("become", "sub-reaper")?;
+    // First sweep before the first request: nobody may meet a half-made sandbox.
+    let _ = sweep::sweep(&ctx);
+    let path = ctx.data.launcher_socket();
+    let listener = socket::listen(&path).doing("listen on", path.display())?;
+    listener.set_nonblocking(true).doing("set up", path.display())?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).doing("set mode of", path.display())?;
+    Launcher { ctx, config, listener, _lock: lock, workers: Vec::new(), sweeper: None }.serve();
+    let _ = std::fs::remove_file(path);
+    Ok(())
+}
+
+struct Launcher<'a> {
+    ctx: Context,
+    config: &'a LauncherConfig,
+    listener: UnixListener,
+    _lock: Lock,
+    /// Processes that serve a connection.
+    workers: Vec<i32>,
+    /// The process that looks after the house, if one is at it.
+    sweeper: Option<i32>,
+}
+
+impl Launcher<'_> {
+    fn serve(&mut self) {
+        let mut idle_since = Instant::now();
+        let mut swept = Instant::now();
+        loop {
+            let ready = self.wait_for_connection();
+            self.reap();
+            if ready {
+                while let Ok((stream, _)) = self.listener.accept() {
+                    self.start_worker(stream);
+                }
+            }
+            if !self.workers.is_empty() {
+                idle_since = Instant::now();
+            }
+            guard::check(&self.ctx);
+            let due = swept.elapsed() >= SWEEP_EVERY || self.pool_is_short();
+            if due && self.sweeper.is_none() {
+                swept = Instant::now();
+                self.start_sweeper();
+            }
+            let patience = self.config.idle_exit;
+            if patience.is_some_and(|patience| idle_since.elapsed() >= patience) && !self.is_needed() {
+                return;
+            }
+        }
+    }
+
+    fn wait_for_connection(&self) -> bool {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
+        let mut fds = [PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)];
+        matches!(poll(&mut fds, Some(&timeout)), Ok(count) if count > 0)
+    }
+
+    fn reap(&mut self) {
+        while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
+            let pid = pid.as_raw_nonzero().get();
+            self.workers.retain(|worker| *worker != pid);
+            self.sweeper = self.sweeper.filter(|sweeper| *sweeper != pid);
+        }
+    }
+
+    fn start_worker(&mut self, stream: UnixStream) {
+        match fork() {
+            Ok(Forked::Parent { pid }) => self.workers.push(pid),
+            Ok(Forked::Child) => {
+                self.give_up_own_descriptors();
+                run_and_leave(|| worker::serve(&self.ctx, stream));
+            }
+            // Out of processes or memory: the client sees the connection close and may try again.
+            Err(_) => {}
+        }
+    }
+
+    fn start_sweeper(&mut self) {
+        match fork() {
+            Ok(Forked::Parent { pid }) => self.sweeper = Some(pid),
+            Ok(Forked::Child) => {
+                self.give_up_own_descriptors();
+                run_and_leave(|| {
+                    let _ = sweep::sweep(&self.ctx);
+                    let _ = pool::fill(&self.ctx);
+                });
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// In a fork: what must end with the launcher must not be held by a worker that outlives it.
+    fn give_up_own_descriptors(&self) {
+        use std::os::fd::AsRawFd;
+        for fd in [self.listener.as_raw_fd(), self._lock.as_raw_fd()] {
+            // SAFETY: this fork never returns to the code that owns the two descriptors; it ends by `leave`.
+            unsafe { libc::close(fd) };
+        }
+    }
+
+    fn pool_is_short(&self) -> bool {
+        let wanted: usize = pool::settings(&self.ctx).iter().map(|wanted| wanted.count).sum();
+        wanted > 0 && pool::count(&self.ctx).is_ok_and(|count| count < wanted)
+    }
+
+    /// Something would go unwatched without us.
+    fn is_needed(&self) -> bool {
+        guard::has_work(&self.ctx) || !pool::settings(&self.ctx).is_empty()
+    }
+}
+
+/// Does a fork's work and ends it. A panic must not unwind into the launcher's frames, whose values are not the fork's.
+fn run_and_leave(work: impl FnOnce()) -> ! {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    // SAFETY: ends this fork at once; exit handlers and destructors belong to the launcher.
+    unsafe { libc::_exit(i32::from(outcome.is_err())) }
+}
+
+/// Says whether an error means that a launcher is already there.
+pub fn is_taken(error: &EngineError) -> bool {
+    error.kind == ErrorKind::Conflict
+}
+
+impl From<io::Error> for EngineError {
+    fn from(error: io::Error) -> Self {
+        Self::failed("talking to the launcher", &error)
+    }
+}

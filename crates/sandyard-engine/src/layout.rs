@@ -1,0 +1,139 @@
+//! Where things lie in the data directory.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use sandyard_core::SandboxId;
+
+/// The data directory: all the engine remembers.
+#[derive(Clone, Debug)]
+pub struct DataDir {
+    root: PathBuf,
+}
+
+impl DataDir {
+    /// Names the directory; nothing is touched.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// `/var/lib/sandyard` for root, else the user's own data directory.
+    pub fn default_for_user(is_root: bool, xdg_data_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+        if is_root {
+            return PathBuf::from("/var/lib/sandyard");
+        }
+        let data = xdg_data_home.filter(|path| path.is_absolute());
+        data.or_else(|| home.map(|home| home.join(".local/share")))
+            .unwrap_or_else(|| PathBuf::from("/var/tmp"))
+            .join("sandyard")
+    }
+
+    /// Makes it and its folders, for its owner alone: layers hold other people's setuid programs.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+        fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700))?;
+        for folder in [self.sandboxes(), self.id_ranges(), self.blanks(), self.spares()] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        Ok(())
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the launcher listens.
+    pub fn launcher_socket(&self) -> PathBuf {
+        self.root.join("launcher.sock")
+    }
+
+    /// Held by the one launcher of this directory.
+    pub(crate) fn launcher_lock(&self) -> PathBuf {
+        self.root.join("launcher.lock")
+    }
+
+    /// Shared by those who are making a sandbox's folder; a sweep that looks for abandoned ones holds it alone.
+    pub(crate) fn births_lock(&self) -> PathBuf {
+        self.root.join("births.lock")
+    }
+
+    /// One folder a sandbox.
+    pub(crate) fn sandboxes(&self) -> PathBuf {
+        self.root.join("sandboxes")
+    }
+
+    /// One file a claimed range of user ids.
+    pub(crate) fn id_ranges(&self) -> PathBuf {
+        self.root.join("ids")
+    }
+
+    /// Formatted, empty disk images to copy, one a size.
+    pub(crate) fn blanks(&self) -> PathBuf {
+        self.root.join("blanks")
+    }
+
+    /// Ready sandboxes that nobody has asked for yet, one file each.
+    pub(crate) fn spares(&self) -> PathBuf {
+        self.root.join("spares")
+    }
+
+    /// What the pool is asked to keep ready.
+    pub(crate) fn pool_settings(&self) -> PathBuf {
+        self.root.join("pool.json")
+    }
+
+    /// The folder of one sandbox.
+    pub(crate) fn sandbox(&self, id: &SandboxId) -> SandboxDir {
+        SandboxDir { root: self.sandboxes().join(id.as_str()) }
+    }
+
+    /// Where the agent of a sandbox answers.
+    pub fn agent_socket(&self, id: &SandboxId) -> PathBuf {
+        self.sandbox(id).agent_socket()
+    }
+}
+
+/// The folder of one sandbox.
+#[derive(Clone, Debug)]
+pub(crate) struct SandboxDir {
+    root: PathBuf,
+}
+
+impl SandboxDir {
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What the engine knows of it. Written whole, replaced by rename.
+    pub(crate) fn record(&self) -> PathBuf {
+        self.root.join("state.json")
+    }
+
+    /// Held by the worker that changes it.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    /// The agent's door on the host.
+    pub(crate) fn agent_socket(&self) -> PathBuf {
+        self.root.join("agent.sock")
+    }
+
+    /// What it wrote, in a file of bounded size.
+    pub(crate) fn image(&self) -> PathBuf {
+        self.root.join("disk.img")
+    }
+
+    /// What it wrote, where images are not to be had.
+    pub(crate) fn disk(&self) -> PathBuf {
+        self.root.join("disk")
+    }
+
+    /// Where its root is put together when the host's `/mnt` cannot be used for that.
+    pub(crate) fn stage(&self) -> PathBuf {
+        self.root.join("stage")
+    }
+}

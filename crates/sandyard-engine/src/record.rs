@@ -1,0 +1,114 @@
+//! What the engine remembers of a sandbox, on disk.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use sandyard_core::{SandboxId, SandboxState};
+use sandyard_template::Template;
+use serde::{Deserialize, Serialize};
+
+use crate::disk::DiskRecord;
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::layout::SandboxDir;
+use crate::spec::{SandboxInfo, SandboxSpec};
+use crate::sys::process::ProcessKey;
+
+/// One sandbox, as `state.json` says it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// Its name; must equal the folder's.
+    pub(crate) id: SandboxId,
+    /// Where it stands.
+    pub(crate) state: SandboxState,
+    /// What was asked for.
+    pub(crate) spec: SandboxSpec,
+    /// The template as it was when the sandbox was made: a later change of it must not change this sandbox.
+    pub(crate) template: Template,
+    /// What it wrote.
+    pub(crate) disk: DiskRecord,
+    /// Its first process while it is live.
+    pub(crate) init: Option<ProcessKey>,
+    /// Which range of user ids it has while it is live.
+    pub(crate) id_range: Option<u32>,
+    /// First host user id of that range.
+    pub(crate) first_uid: Option<u32>,
+    /// The client of an ephemeral sandbox: when it is gone, so is the reason to keep the sandbox.
+    pub(crate) owner: Option<ProcessKey>,
+    /// When it was made.
+    pub(crate) created_ms: u64,
+    /// When its first process last started.
+    pub(crate) started_ms: Option<u64>,
+    /// Why it stopped, when nobody asked it to.
+    pub(crate) reason: Option<String>,
+    /// What this host could not give it.
+    pub(crate) lacks: Vec<String>,
+}
+
+impl Record {
+    /// Reads the record; `None` when there is no such sandbox.
+    pub(crate) fn read(dir: &SandboxDir) -> Result<Option<Self>> {
+        let text = match fs::read(dir.record()) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(EngineError::failed(format!("reading `{}`", dir.record().display()), &error)),
+        };
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| EngineError::failed(format!("understanding `{}`", dir.record().display()), &error))
+    }
+
+    /// Writes the record, whole or not at all.
+    pub(crate) fn write(&self, dir: &SandboxDir) -> Result<()> {
+        let write = || -> io::Result<()> {
+            let temporary = dir.root().join("state.json.new");
+            let mut file =
+                OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+            file.write_all(&serde_json::to_vec(self)?)?;
+            fs::rename(&temporary, dir.record())
+        };
+        write().map_err(|error| EngineError::failed(format!("writing `{}`", dir.record().display()), &error))
+    }
+
+    /// Moves to `next` on disk, if the state machine has that arrow.
+    pub(crate) fn become_state(&mut self, next: SandboxState, dir: &SandboxDir) -> Result<()> {
+        if !self.state.can_become(next) {
+            return Err(conflict(&self.id, self.state, next));
+        }
+        self.state = next;
+        self.write(dir)
+    }
+
+    /// The state as it is now: the record's, unless its first process has died since.
+    pub(crate) fn observed_state(&self) -> SandboxState {
+        let alive = self.init.is_some_and(ProcessKey::is_alive);
+        if self.state.is_live() && !alive { SandboxState::Stopped } else { self.state }
+    }
+
+    /// What callers get to know.
+    pub(crate) fn info(&self) -> SandboxInfo {
+        let state = self.observed_state();
+        let died = state != self.state;
+        SandboxInfo {
+            id: self.id.clone(),
+            state,
+            template: self.spec.template.clone(),
+            limits: self.spec.limits.clone(),
+            init: self.init.filter(|_| state.is_live()),
+            first_uid: self.first_uid.filter(|_| state.is_live()),
+            created_ms: self.created_ms,
+            started_ms: self.started_ms,
+            reason: if died { Some(DIED.to_owned()) } else { self.reason.clone() },
+            lacks: self.lacks.clone(),
+        }
+    }
+}
+
+/// Why a sandbox is stopped that nobody stopped.
+pub(crate) const DIED: &str = "its first process ended: the host restarted, or it was killed or ran out of memory";
+
+/// The answer to a move that the state machine does not have.
+pub(crate) fn conflict(id: &SandboxId, state: SandboxState, wanted: SandboxState) -> EngineError {
+    let name = |state: SandboxState| format!("{state:?}").to_lowercase();
+    EngineError::new(ErrorKind::Conflict, format!("sandbox `{id}` is {} and cannot become {}", name(state), name(wanted)))
+}

@@ -1,0 +1,68 @@
+//! Processes made by `clone3` and `fork`, and what must hold for that to be sound.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use super::check;
+
+/// Which half of a fork this is.
+#[derive(Debug)]
+pub(crate) enum Forked {
+    /// The one that asked.
+    Parent {
+        /// The new process.
+        pid: i32,
+    },
+    /// The new process.
+    Child,
+}
+
+/// Splits this process in two.
+///
+/// The launcher and its workers have a single thread by design, so the child may go on using the allocator and locks: no
+/// other thread can have held them at the moment of the fork.
+pub(crate) fn fork() -> io::Result<Forked> {
+    debug_assert!(is_single_threaded(), "fork in a process with threads");
+    // SAFETY: fork has no memory arguments; the process is single-threaded, so the child's memory is consistent.
+    match check(unsafe { libc::fork() }.into())? {
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent { pid: pid as i32 }),
+    }
+}
+
+/// What [`clone_into_namespaces`] returns to the caller's half.
+#[derive(Debug)]
+pub(crate) struct Cloned {
+    /// The new process as seen from here.
+    pub(crate) pid: i32,
+    /// A handle that cannot be confused with a later process of the same number.
+    pub(crate) pidfd: OwnedFd,
+}
+
+/// Forks into new namespaces; `None` in the child.
+///
+/// The child becomes a child of *our parent* (`CLONE_PARENT`): the launcher reaps it, and it outlives the worker that made
+/// it. The same single-thread condition as for [`fork`] holds.
+pub(crate) fn clone_into_namespaces(flags: i32) -> io::Result<Option<Cloned>> {
+    debug_assert!(is_single_threaded(), "clone in a process with threads");
+    let mut raw_pidfd: libc::c_int = -1;
+    // SAFETY: clone_args is plain integers, for which all zeros is a valid value.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = flags as u32 as u64 | (libc::CLONE_PIDFD | libc::CLONE_PARENT) as u64;
+    args.pidfd = &raw mut raw_pidfd as u64;
+    // With CLONE_PARENT the exit signal is the caller's own and must be given as 0.
+    args.exit_signal = 0;
+    // SAFETY: `args` lives across the call and its size is passed; without CLONE_VM the child has its own copy of memory
+    // and stack, as after fork; `raw_pidfd` is a valid place for the kernel to write to.
+    let pid = check(unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<libc::clone_args>()) })?;
+    if pid == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the kernel filled in a descriptor that nobody else owns.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(raw_pidfd) };
+    Ok(Some(Cloned { pid: pid as i32, pidfd }))
+}
+
+fn is_single_threaded() -> bool {
+    std::fs::read_dir("/proc/self/task").map_or(true, |tasks| tasks.count() == 1)
+}

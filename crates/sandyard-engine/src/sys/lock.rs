@@ -1,0 +1,57 @@
+//! Advisory file locks: they end with their holder, however it ends.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// A lock, held until dropped or until every process that inherited it is gone.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+}
+
+impl Lock {
+    /// Takes the lock at `path` if it is free. `None`: somebody holds it.
+    pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self { file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the lock at `path` beside other sharers, waiting for an exclusive holder.
+    pub(crate) fn share(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        flock(&file, FlockOperation::LockShared)?;
+        Ok(Self { file })
+    }
+
+    /// Takes the lock at `path`, waiting for its holder up to `patience`.
+    pub(crate) fn take(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
+        let give_up = Instant::now() + patience;
+        let mut pause = Duration::from_micros(200);
+        loop {
+            if let Some(lock) = Self::try_take(path)? {
+                return Ok(Some(lock));
+            }
+            if Instant::now() >= give_up {
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+}
+
+impl AsRawFd for Lock {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}

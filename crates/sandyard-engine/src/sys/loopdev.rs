@@ -1,0 +1,113 @@
+//! Loop devices: a file as a block device, gone by itself with its last user.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::{Doing, SysResult, check};
+
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82 as libc::Ioctl;
+const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A as libc::Ioctl;
+const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05 as libc::Ioctl;
+/// The device detaches itself when its last user (the mount) goes away, so a crash cannot leak one.
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+/// Bypasses the page cache of the outer file: each page is cached once, and charged to the sandbox that uses it.
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+/// How often another process may snatch the free device before we give up.
+const TRIES: usize = 128;
+
+#[repr(C)]
+struct LoopInfo64 {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+/// An attached loop device; keep it open until the file system on it is mounted.
+#[derive(Debug)]
+pub(crate) struct LoopDevice {
+    _device: File,
+    /// `/dev/loopN`.
+    pub(crate) path: PathBuf,
+    /// N.
+    pub(crate) number: u32,
+}
+
+impl LoopDevice {
+    /// Attaches `image` to a free device.
+    pub(crate) fn attach(image: &Path) -> SysResult<Self> {
+        let backing = File::options().read(true).write(true).open(image).doing("open disk image", image.display())?;
+        let control = File::options().read(true).write(true).open("/dev/loop-control").doing("open", "/dev/loop-control")?;
+        let mut last = io::Error::from_raw_os_error(libc::EBUSY);
+        for _ in 0..TRIES {
+            // SAFETY: this request takes no argument and returns a number.
+            let number = check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) }.into())
+                .doing("find a free device with", "/dev/loop-control")? as u32;
+            let path = PathBuf::from(format!("/dev/loop{number}"));
+            let device = File::options().read(true).write(true).open(&path).doing("open", path.display())?;
+            match configure(&device, &backing) {
+                Ok(()) => return Ok(Self { _device: device, path, number }),
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
+                Err(error) => return Err(error).doing("attach disk image to", path.display()),
+            }
+        }
+        Err(last).doing("attach disk image", image.display())
+    }
+
+    /// Opens device `number` if it still stands on `image`.
+    pub(crate) fn reopen(number: u32, image: &Path) -> io::Result<Option<Self>> {
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        let device = match File::options().read(true).write(true).open(&path) {
+            Ok(device) => device,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // SAFETY: the structure is plain integers and arrays, for which all zeros is a valid value.
+        let mut info: LoopInfo64 = unsafe { std::mem::zeroed() };
+        // SAFETY: the kernel writes one LoopInfo64, which `info` is.
+        let status = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) };
+        let image = std::fs::metadata(image)?;
+        if status == -1 || info.inode != image.ino() || info.device != image.dev() {
+            return Ok(None);
+        }
+        Ok(Some(Self { _device: device, path, number }))
+    }
+}
+
+fn configure(device: &File, backing: &File) -> io::Result<()> {
+    let attempt = |flags: u32| {
+        // SAFETY: the structure is plain integers and arrays, for which all zeros is a valid value.
+        let mut config: LoopConfig = unsafe { std::mem::zeroed() };
+        config.fd = backing.as_raw_fd() as u32;
+        config.block_size = 4096;
+        config.info.flags = flags;
+        // SAFETY: the kernel reads one LoopConfig, which `config` is.
+        check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) }.into())
+    };
+    match attempt(LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO) {
+        // Not every file system under the image can do direct I/O.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => attempt(LO_FLAGS_AUTOCLEAR),
+        other => other,
+    }
+    .map(drop)
+}

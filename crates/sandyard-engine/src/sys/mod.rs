@@ -1,0 +1,56 @@
+//! The kernel calls the engine makes, each behind a safe function that says what it was doing when it failed.
+//!
+//! All `unsafe` of this crate lives here, but for the two forks (`launcher`, `init`).
+
+pub(crate) mod clone;
+pub(crate) mod fds;
+pub(crate) mod idmap;
+pub(crate) mod lock;
+pub(crate) mod loopdev;
+pub(crate) mod mount;
+pub(crate) mod net;
+pub(crate) mod process;
+pub(crate) mod socket;
+
+use std::fmt::Display;
+use std::io;
+
+/// A kernel call that failed, with what it was for.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {doing} `{target}`")]
+pub struct SysError {
+    /// The verb: `mount overlay on`, `write`, …
+    pub doing: &'static str,
+    /// What it was done to.
+    pub target: String,
+    /// The kernel's answer.
+    #[source]
+    pub source: io::Error,
+}
+
+impl SysError {
+    /// The kernel's error number, when it gave one.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        self.source.raw_os_error()
+    }
+}
+
+/// Result of a kernel call.
+pub(crate) type SysResult<T> = Result<T, SysError>;
+
+/// Says what a call was for, when it fails.
+pub(crate) trait Doing<T> {
+    /// Adds the verb and its object to a failure.
+    fn doing(self, doing: &'static str, target: impl Display) -> SysResult<T>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, doing: &'static str, target: impl Display) -> SysResult<T> {
+        self.map_err(|source| SysError { doing, target: target.to_string(), source: source.into() })
+    }
+}
+
+/// Turns the C convention (-1 and `errno`) into a result.
+pub(crate) fn check(returned: libc::c_long) -> io::Result<libc::c_long> {
+    if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
+}

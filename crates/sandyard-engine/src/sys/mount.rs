@@ -1,0 +1,65 @@
+//! Mounts, made in the sandbox's own mount namespace or detached from any.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags,
+};
+
+use super::{Doing, SysResult};
+
+/// Mounts the ext4 on `device` without attaching it anywhere.
+pub(crate) fn detached_ext4(device: &Path) -> SysResult<OwnedFd> {
+    let context = rustix::mount::fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC).doing("open file system type", "ext4")?;
+    let configure = || {
+        rustix::mount::fsconfig_set_string(&context, "source", device)?;
+        // Deleted files give their blocks back to the host's disk.
+        rustix::mount::fsconfig_set_flag(&context, "discard")?;
+        rustix::mount::fsconfig_create(&context)?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
+        rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+    };
+    configure().doing("mount disk on", device.display())
+}
+
+/// Attaches a detached mount at `target`.
+pub(crate) fn attach(tree: impl AsFd, target: &Path) -> SysResult<()> {
+    rustix::mount::move_mount(tree, "", rustix::fs::CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .doing("attach mount at", target.display())
+}
+
+/// Mounts a file system of `kind` at `target`.
+pub(crate) fn file_system(kind: &str, target: &Path, flags: MountFlags, options: &str) -> SysResult<()> {
+    let data = CString::new(options).map_err(std::io::Error::from).doing("mount with options", options)?;
+    rustix::mount::mount(kind, target, kind, flags, data.as_c_str()).doing("mount file system on", target.display())
+}
+
+/// Shows `source` at `target` too.
+pub(crate) fn bind(source: &Path, target: &Path) -> SysResult<()> {
+    rustix::mount::mount_bind(source, target).doing("bind-mount on", target.display())
+}
+
+/// Shows `source` at `target` too, read-only and with nothing to gain from it.
+pub(crate) fn bind_read_only(source: &Path, target: &Path) -> SysResult<()> {
+    bind(source, target)?;
+    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount_remount(target, flags, c"").doing("make read-only", target.display())
+}
+
+/// Stops mounts made here from showing up in the host's namespace, and the reverse.
+pub(crate) fn make_everything_private() -> SysResult<()> {
+    rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .doing("make private", "/")
+}
+
+/// Makes `new_root` the root and forgets the old one.
+pub(crate) fn pivot_into(new_root: &Path) -> SysResult<()> {
+    rustix::process::chdir(new_root).doing("enter", new_root.display())?;
+    // Old root stacked over the new at the same place, then lazily unmounted: no directory for it is needed
+    // (pivot_root(2), "pivot_root(".", ".")").
+    rustix::process::pivot_root(".", ".").doing("pivot into", new_root.display())?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).doing("detach", "the old root")?;
+    rustix::process::chdir("/").doing("enter", "/")
+}

@@ -1,0 +1,22 @@
+//! The sandbox's own network: a loopback link, up, and nothing else.
+
+use std::os::fd::AsRawFd;
+
+use rustix::net::{AddressFamily, SocketType};
+
+use super::{Doing, SysResult, check};
+
+/// Brings `lo` up in the current network namespace.
+pub(crate) fn raise_loopback() -> SysResult<()> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).doing("open socket for", "lo")?;
+    // SAFETY: ifreq is plain data, for which all zeros is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: the kernel reads one ifreq, which `request` is.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw const request) }.into())
+        .doing("bring up", "lo")
+        .map(drop)
+}

@@ -1,0 +1,31 @@
+//! Lists the files a sandbox changed.
+
+use std::fs;
+use std::path::Path;
+
+use sandyard_core::SandboxId;
+use sandyard_template::Change;
+
+use crate::boot::hostname;
+use crate::context::Context;
+use crate::disk;
+use crate::error::{EngineError, Result};
+use crate::init;
+
+/// Reads the changes straight from the overlay's upper folders. What the engine itself put there does not count.
+pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Vec<Change>> {
+    let mut open = ctx.open(id)?;
+    let disk = disk::open(&open.dir, &mut open.record.disk)?;
+    let uppers = disk::uppers(&disk, &open.record.template);
+    let mut changes = sandyard_template::diff(&open.record.template, &uppers)
+        .map_err(|error| EngineError::failed(format!("comparing sandbox `{id}` with its template"), &error))?
+        .changes;
+    let generated = init::generated_files(&hostname(&open.record));
+    if let Some((_, root)) = uppers.iter().find(|(key, _)| key == "root") {
+        changes.retain(|change| {
+            let ours = generated.iter().find(|(path, _)| change.path == Path::new("/").join(path));
+            ours.is_none_or(|(path, text)| fs::read(root.join(path)).map_or(true, |found| found != text.as_bytes()))
+        });
+    }
+    Ok(changes)
+}

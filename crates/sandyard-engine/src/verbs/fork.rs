@@ -1,0 +1,31 @@
+//! Makes another sandbox from the files of one.
+
+use std::collections::BTreeMap;
+
+use sandyard_core::SandboxId;
+
+use super::{create, snapshot};
+use crate::context::Context;
+use crate::error::Result;
+use crate::random;
+use crate::spec::{SandboxInfo, SandboxSpec};
+use crate::sys::process::ProcessKey;
+
+/// Makes a copy: same files, limits and (unless given) variables; its own id, token, processes and later changes.
+pub(crate) fn fork(ctx: &Context, id: &SandboxId, env: Option<BTreeMap<String, String>>, owner: Option<ProcessKey>) -> Result<SandboxInfo> {
+    let mut open = ctx.open(id)?;
+    let name = format!("fork-{id}-{}", &random::token()?[..8]);
+    snapshot::keep(ctx, &mut open, &name)?;
+    let spec = SandboxSpec {
+        template: name.clone(),
+        limits: open.record.spec.limits.clone(),
+        env: env.unwrap_or_else(|| open.record.spec.env.clone()),
+        ..SandboxSpec::default()
+    };
+    let made = create::check(ctx, &spec).and_then(|()| create::make(ctx, spec, owner, None));
+    // The name was only the way there: the layer stays as long as a sandbox stands on it.
+    let removed = super::import::remove(ctx, &name);
+    let info = made?;
+    removed?;
+    Ok(info)
+}

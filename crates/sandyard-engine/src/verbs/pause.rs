@@ -1,0 +1,29 @@
+//! Freezes a sandbox with its memory kept.
+
+use sandyard_core::{SandboxId, SandboxState};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::freeze;
+use crate::record::conflict;
+use crate::spec::SandboxInfo;
+
+/// Freezes it; one that is frozen is left as it is.
+pub(crate) fn pause(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
+    let mut open = ctx.open(id)?;
+    match open.record.observed_state() {
+        SandboxState::Paused => {}
+        SandboxState::Running => {
+            // On record first: frozen but said to run would be a sandbox that does not answer, thawed but said to be
+            // paused is mended by the next resume.
+            open.record.become_state(SandboxState::Paused, &open.dir)?;
+            if let Err(error) = freeze::freeze(ctx, &open.record) {
+                let _ = freeze::thaw(ctx, &open.record);
+                open.record.become_state(SandboxState::Running, &open.dir)?;
+                return Err(error);
+            }
+        }
+        state => return Err(conflict(id, state, SandboxState::Paused)),
+    }
+    Ok(open.record.info())
+}

@@ -1,0 +1,23 @@
+//! Thaws a frozen sandbox.
+
+use sandyard_core::{SandboxId, SandboxState};
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::freeze;
+use crate::record::conflict;
+use crate::spec::SandboxInfo;
+
+/// Thaws it; one that runs is left as it is.
+pub(crate) fn resume(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
+    let mut open = ctx.open(id)?;
+    match open.record.observed_state() {
+        SandboxState::Running => {}
+        SandboxState::Paused => {
+            freeze::thaw(ctx, &open.record)?;
+            open.record.become_state(SandboxState::Running, &open.dir)?;
+        }
+        state => return Err(conflict(id, state, SandboxState::Running)),
+    }
+    Ok(open.record.info())
+}

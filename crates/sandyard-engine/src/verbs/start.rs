@@ -1,0 +1,36 @@
+//! Starts a stopped sandbox again from its files.
+
+use sandyard_core::{SandboxId, SandboxState};
+
+use crate::boot::{boot, shut_down};
+use crate::context::Context;
+use crate::error::Result;
+use crate::record::conflict;
+use crate::spec::SandboxInfo;
+use crate::steps::{Fault, Steps};
+
+/// Starts it; one that runs is left as it is.
+pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Result<SandboxInfo> {
+    let mut open = ctx.open(id)?;
+    match open.record.observed_state() {
+        SandboxState::Running => return Ok(open.record.info()),
+        SandboxState::Stopped => {}
+        state => return Err(conflict(id, state, SandboxState::Running)),
+    }
+    // What a first process that died by itself has left.
+    shut_down(ctx, &open.dir, &mut open.record)?;
+    open.record.state = SandboxState::Stopped;
+    let mut steps = Steps::new(fault.filter(|_| ctx.allow_faults));
+    let result = boot(ctx, &open.dir, &mut open.record, &mut steps, fault.filter(|_| ctx.allow_faults));
+    let result = steps.finish(result);
+    if result.is_err() {
+        // Its record may say running already; its files are untouched, and it can be started again.
+        open.record.init = None;
+        open.record.id_range = None;
+        open.record.first_uid = None;
+        open.record.state = SandboxState::Stopped;
+        open.record.write(&open.dir)?;
+    }
+    result?;
+    Ok(open.record.info())
+}

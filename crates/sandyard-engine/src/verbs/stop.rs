@@ -1,0 +1,30 @@
+//! Ends a sandbox's processes and keeps its files.
+
+use sandyard_core::{SandboxId, SandboxState};
+
+use crate::boot::shut_down;
+use crate::context::Context;
+use crate::error::Result;
+use crate::record::DIED;
+use crate::spec::SandboxInfo;
+
+/// Stops it; one that is stopped is left as it is.
+pub(crate) fn stop(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
+    end(ctx, id, None)
+}
+
+/// Stops it without having been asked, and says why.
+pub(crate) fn stop_because(ctx: &Context, id: &SandboxId, reason: &str) -> Result<SandboxInfo> {
+    end(ctx, id, Some(reason))
+}
+
+fn end(ctx: &Context, id: &SandboxId, reason: Option<&str>) -> Result<SandboxInfo> {
+    let mut open = ctx.open(id)?;
+    let died = open.record.observed_state() == SandboxState::Stopped;
+    shut_down(ctx, &open.dir, &mut open.record)?;
+    if open.record.state != SandboxState::Stopped {
+        open.record.reason = if died { Some(DIED.to_owned()) } else { reason.map(str::to_owned) };
+        open.record.become_state(SandboxState::Stopped, &open.dir)?;
+    }
+    Ok(open.record.info())
+}

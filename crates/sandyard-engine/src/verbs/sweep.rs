@@ -1,0 +1,124 @@
+//! Puts right what crashes have left: the way back of every interrupted verb.
+//!
+//! Safe at any time and any number of times: whatever a live worker holds is locked, and skipped.
+
+use std::collections::BTreeSet;
+
+use sandyard_core::{SandboxId, SandboxState};
+
+use super::{delete, import, list};
+use crate::boot::{remove_cgroup, shut_down};
+use crate::context::Context;
+use crate::error::Result;
+use crate::freeze;
+use crate::id_range;
+use crate::layout::SandboxDir;
+use crate::record::{DIED, Record};
+use crate::sys::Doing;
+use crate::sys::lock::Lock;
+use crate::sys::process::ProcessKey;
+
+/// Sweeps everything; the first failure is reported after all of it was tried.
+pub(crate) fn sweep(ctx: &Context) -> Result<()> {
+    let mut failure = None;
+    let mut keep = |result: Result<()>| {
+        if let Err(error) = result {
+            failure.get_or_insert(error);
+        }
+    };
+    for id in list::ids(ctx)? {
+        keep(sweep_sandbox(ctx, &id));
+    }
+    keep(sweep_id_ranges(ctx));
+    keep(sweep_cgroups(ctx));
+    keep(sweep_spares(ctx));
+    keep(import::sweep_layers(ctx));
+    failure.map_or(Ok(()), Err)
+}
+
+fn sweep_sandbox(ctx: &Context, id: &SandboxId) -> Result<()> {
+    let dir = ctx.data.sandbox(id);
+    // While this is held nobody is between making a folder and locking it: a free lock then means nobody is there.
+    let Some(_births) = Lock::try_take(&ctx.data.births_lock()).doing("lock", "births.lock")? else { return Ok(()) };
+    if !dir.root().is_dir() {
+        return Ok(());
+    }
+    let Some(_lock) = Lock::try_take(&dir.lock()).doing("lock", dir.lock().display())? else { return Ok(()) };
+    drop(_births);
+    match Record::read(&dir)? {
+        None => delete::delete_unrecorded(ctx, id),
+        Some(record) => sweep_record(ctx, &dir, record),
+    }
+}
+
+fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<()> {
+    let abandoned = record.owner.is_some_and(|owner| !owner.is_alive());
+    match record.state {
+        SandboxState::Creating | SandboxState::Deleting => delete::delete_recorded(ctx, dir, record),
+        _ if abandoned => delete::delete_recorded(ctx, dir, record),
+        SandboxState::Running | SandboxState::Paused if !record.init.is_some_and(ProcessKey::is_alive) => {
+            shut_down(ctx, dir, &mut record)?;
+            record.reason = Some(DIED.to_owned());
+            record.become_state(SandboxState::Stopped, dir)
+        }
+        // A snapshot or a pause that was cut off may have left it frozen.
+        SandboxState::Running => freeze::thaw(ctx, &record),
+        SandboxState::Paused | SandboxState::Stopped => Ok(()),
+    }
+}
+
+/// A claim whose sandbox is gone.
+fn sweep_id_ranges(ctx: &Context) -> Result<()> {
+    for (range, id) in id_range::claims(&ctx.data.id_ranges())? {
+        let kept = id.parse().is_ok_and(|id: SandboxId| claims_range(ctx, &id, range));
+        if !kept {
+            id_range::release(&ctx.data.id_ranges(), range)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says whether a sandbox has that range, or may be about to.
+fn claims_range(ctx: &Context, id: &SandboxId, range: u32) -> bool {
+    let dir = ctx.data.sandbox(id);
+    match Record::read(&dir) {
+        Ok(Some(record)) if record.id_range == Some(range) => true,
+        // Being created or started: its lock is held.
+        _ => dir.root().is_dir() && !matches!(Lock::try_take(&dir.lock()), Ok(Some(_))),
+    }
+}
+
+/// A cgroup whose sandbox is gone.
+fn sweep_cgroups(ctx: &Context) -> Result<()> {
+    let existing: BTreeSet<String> = list::ids(ctx)?.into_iter().map(String::from).collect();
+    let Ok(names) = ctx.cgroups.list() else { return Ok(()) };
+    let mut any_left = false;
+    for name in names {
+        // Listed before it was made, or deleted since: look again before touching it.
+        let gone = !existing.contains(&name)
+            && name.parse().is_ok_and(|id: SandboxId| !ctx.data.sandbox(&id).root().is_dir());
+        if gone {
+            remove_cgroup(ctx, &name)?;
+        } else {
+            any_left = true;
+        }
+    }
+    if !any_left && existing.is_empty() {
+        let _ = ctx.cgroups.remove_parent_if_empty();
+    }
+    Ok(())
+}
+
+/// A pool's mark whose sandbox is gone or stopped.
+fn sweep_spares(ctx: &Context) -> Result<()> {
+    let folder = ctx.data.spares();
+    for entry in std::fs::read_dir(&folder).doing("list", folder.display())?.flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<SandboxId>().ok()) else { continue };
+        let usable = matches!(Record::read(&ctx.data.sandbox(&id)), Ok(Some(record)) if record.observed_state() == SandboxState::Running);
+        if !usable {
+            delete::delete(ctx, &id)?;
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}

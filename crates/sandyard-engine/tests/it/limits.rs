@@ -1,0 +1,59 @@
+//! Memory, processes, disk and processor: a sandbox gets its share and no more, and neighbours do not notice.
+
+use crate::yard::{Yard, small};
+
+#[tokio::test]
+async fn a_memory_hog_is_killed_and_its_sandbox_lives_on() {
+    let yard = Yard::new().await;
+    let mut spec = small();
+    spec.limits.memory_bytes = 64 << 20;
+    let id = yard.engine.create(&spec).await.expect("create").id;
+    let hog = yard.sh(&id, "python3 -c 'x = bytearray(512 << 20)'").await;
+    assert_ne!(hog.end.exit_code, 0);
+    assert_eq!(yard.out(&id, "echo alive").await, "alive");
+    assert!(yard.engine.stats(&id).await.expect("stats").memory_bytes.is_some_and(|bytes| bytes <= 64 << 20));
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_disk_filler_meets_its_limit_and_the_space_comes_back() {
+    let yard = Yard::new().await;
+    let id = yard.create().await.id;
+    let filled = yard.sh(&id, "dd if=/dev/zero of=~/big bs=1M count=1000 2>&1 | tail -n 3; stat -c %s ~/big").await;
+    let output = String::from_utf8_lossy(&filled.stdout).into_owned();
+    assert!(output.contains("No space left on device"), "{output}");
+    let size: u64 = output.lines().last().and_then(|line| line.parse().ok()).expect("a size");
+    assert!(size < 64 << 20, "{size} bytes fit into 64 MiB");
+    assert_eq!(yard.out(&id, "rm ~/big && echo small > ~/small && cat ~/small").await, "small");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_fork_bomb_stops_at_the_process_limit_while_a_neighbour_answers() {
+    let yard = Yard::new().await;
+    let (bomb, neighbour) = (yard.create().await.id, yard.create().await.id);
+    yard.sh(&bomb, "(bomb() { bomb | bomb & }; bomb) >/dev/null 2>&1 &").await;
+    for _ in 0..20 {
+        assert_eq!(yard.out(&neighbour, "echo fine").await, "fine");
+        let pids = yard.engine.stats(&bomb).await.expect("stats").pids.expect("a count");
+        assert!(pids <= 128, "{pids} processes");
+    }
+    yard.engine.delete(&bomb).await.expect("a bombed sandbox can be deleted");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_busy_loop_gets_its_share_of_the_processor() {
+    let yard = Yard::new().await;
+    let mut spec = small();
+    spec.limits.cpu_millis = 200;
+    let id = yard.engine.create(&spec).await.expect("create").id;
+    yard.sh(&id, "for i in 1 2 3 4; do (while :; do :; done) >/dev/null 2>&1 & done").await;
+    let begin = (std::time::Instant::now(), yard.engine.stats(&id).await.expect("stats").cpu_usage_us.expect("a count"));
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let used = yard.engine.stats(&id).await.expect("stats").cpu_usage_us.expect("a count") - begin.1;
+    let share = used as f64 / begin.0.elapsed().as_micros() as f64;
+    // The kernel accounts in slices of 100 ms: a little more than the share can pass in a short time.
+    assert!(share < 0.35, "used {share:.2} of one core with a limit of 0.2");
+    yard.finish().await;
+}

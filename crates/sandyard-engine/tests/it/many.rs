@@ -1,0 +1,43 @@
+//! A thousand sandboxes come and go, and the host is as before.
+
+use std::fs;
+
+use crate::yard::{Yard, small};
+
+fn meminfo(field: &str) -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").expect("meminfo");
+    let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
+    line.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_sandboxes_leave_the_host_as_before() {
+    let yard = Yard::new().await;
+    let mut made = 0;
+    while made < 1000 {
+        let batch: Vec<_> = (0..50)
+            .map(|_| {
+                let engine = yard.engine.clone();
+                tokio::spawn(async move { engine.create(&small()).await.expect("create").id })
+            })
+            .collect();
+        let mut ids = Vec::new();
+        for task in batch {
+            ids.push(task.await.expect("create"));
+        }
+        made += ids.len();
+        assert_eq!(yard.out(&ids[0], "echo alive").await, "alive");
+        let deletes: Vec<_> = ids
+            .into_iter()
+            .map(|id| {
+                let engine = yard.engine.clone();
+                tokio::spawn(async move { engine.delete(&id).await.expect("delete") })
+            })
+            .collect();
+        for task in deletes {
+            task.await.expect("delete");
+        }
+    }
+    assert!(meminfo("MemAvailable:") > 0);
+    yard.finish().await;
+}

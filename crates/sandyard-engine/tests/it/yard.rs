@@ -1,0 +1,189 @@
+//! A data directory of its own for one test, with a leak check at the end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sandyard_agent_client::{Output, RunOptions};
+use sandyard_core::SandboxId;
+use sandyard_engine::{Engine, EngineConfig, SandboxInfo, SandboxSpec};
+use sandyard_wire::process::ProcessConfig;
+
+/// The launcher this test run was built with.
+pub(crate) const LAUNCHER: &str = env!("CARGO_BIN_EXE_sandyard-launcher");
+
+/// One engine over an empty data directory.
+pub(crate) struct Yard {
+    pub(crate) engine: Engine,
+    pub(crate) data: PathBuf,
+    folder: Option<tempfile::TempDir>,
+}
+
+impl Yard {
+    /// Starts with nothing. Faults are allowed.
+    pub(crate) async fn new() -> Self {
+        assert!(rustix::process::geteuid().is_root(), "these tests need root: run `./test` as root");
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("data");
+        let engine = connect(&data, vec![LAUNCHER.to_owned()]).await;
+        Self { engine, data, folder: Some(folder) }
+    }
+
+    /// As [`Yard::new`], with a launcher of other words.
+    pub(crate) async fn with_launcher(folder: tempfile::TempDir, launcher: Vec<String>) -> Self {
+        let data = folder.path().join("data");
+        let engine = connect(&data, launcher).await;
+        Self { engine, data, folder: Some(folder) }
+    }
+
+    /// A sandbox with small limits.
+    pub(crate) async fn create(&self) -> SandboxInfo {
+        self.engine.create(&small()).await.expect("create")
+    }
+
+    /// Runs a shell line as `user`.
+    pub(crate) async fn sh(&self, id: &SandboxId, line: &str) -> Output {
+        self.sh_as(id, "user", line).await
+    }
+
+    /// Runs a shell line as somebody.
+    pub(crate) async fn sh_as(&self, id: &SandboxId, user: &str, line: &str) -> Output {
+        let process = ProcessConfig {
+            cmd: "/bin/bash".to_owned(),
+            args: vec!["-c".to_owned(), line.to_owned()],
+            ..ProcessConfig::default()
+        };
+        let options = RunOptions { user: Some(user.to_owned()), ..RunOptions::default() };
+        self.engine.agent(id).run(process, &options).await.expect("run a shell line")
+    }
+
+    /// What a shell line prints, without the newline at the end.
+    pub(crate) async fn out(&self, id: &SandboxId, line: &str) -> String {
+        text(&self.sh(id, line).await.stdout)
+    }
+
+    /// Kills the launcher the hard way, and returns when it is gone.
+    pub(crate) async fn kill_launcher(&self) {
+        let pid = self.engine.hello().await.expect("hello").launcher_pid;
+        kill(pid);
+    }
+
+    /// Deletes everything, ends the launcher, and checks that the host is as before.
+    pub(crate) async fn finish(mut self) {
+        for info in self.engine.list().await.expect("list") {
+            self.engine.delete(&info.id).await.expect("delete");
+        }
+        self.engine.set_pool(Vec::new()).await.expect("empty the pool");
+        let spares = fs::read_dir(self.data.join("spares")).expect("spares").flatten();
+        for spare in spares.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+            self.engine.delete(&spare).await.expect("delete a spare");
+        }
+        self.engine.sweep().await.expect("sweep");
+        let launcher = self.engine.hello().await.expect("hello").launcher_pid;
+        kill(launcher);
+        let left = wait_for(Duration::from_secs(20), || {
+            let left = leftovers(&self.data);
+            left.is_empty().then_some(()).ok_or(left)
+        });
+        assert_eq!(left, Ok(()), "left on the host");
+        drop(self.folder.take());
+    }
+}
+
+async fn connect(data: &Path, launcher: Vec<String>) -> Engine {
+    let config = EngineConfig {
+        launcher: Some(launcher),
+        allow_faults: true,
+        // A test that fails does not reach `finish`; its launcher must not stay.
+        idle_exit: Duration::from_secs(2),
+        ..EngineConfig::new(data)
+    };
+    Engine::connect(config).await.expect("connect to a launcher")
+}
+
+/// A specification with small limits.
+pub(crate) fn small() -> SandboxSpec {
+    let mut spec = SandboxSpec::default();
+    spec.limits.memory_bytes = 256 << 20;
+    spec.limits.disk_bytes = 64 << 20;
+    spec.limits.pids = 128;
+    spec
+}
+
+/// Bytes as text without the newline at the end.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end().to_owned()
+}
+
+/// Ends a process of ours for sure.
+pub(crate) fn kill(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let gone = wait_for(Duration::from_secs(10), || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(()).ok_or(stat)
+    });
+    assert_eq!(gone, Ok(()));
+}
+
+/// Tries until it works or the time is over.
+pub(crate) fn wait_for<T, E>(patience: Duration, mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    let give_up = Instant::now() + patience;
+    loop {
+        match attempt() {
+            Err(_) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(10)),
+            other => return other,
+        }
+    }
+}
+
+/// Everything of this data directory that is still on the host: folders, claims, cgroups, processes, mounts, loop devices.
+pub(crate) fn leftovers(data: &Path) -> Vec<String> {
+    let mut left = Vec::new();
+    for folder in ["sandboxes", "ids", "spares"] {
+        let entries = fs::read_dir(data.join(folder)).map(|entries| entries.flatten().collect::<Vec<_>>());
+        left.extend(entries.unwrap_or_default().iter().map(|entry| format!("{folder}: {}", entry.path().display())));
+    }
+    let name = data.display().to_string();
+    let mounts = fs::read_to_string("/proc/mounts").expect("mounts");
+    left.extend(mounts.lines().filter(|line| line.contains(&name)).map(|line| format!("mount: {line}")));
+    for entry in fs::read_dir("/sys/block").expect("block devices").flatten() {
+        let backing = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
+        // The blank images' copies have been unlinked with their sandboxes; the kernel says so behind the name.
+        if backing.contains(&name) {
+            left.push(format!("loop: {}", backing.trim()));
+        }
+    }
+    for entry in fs::read_dir("/proc").expect("proc").flatten() {
+        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&command).contains(&name) {
+            let pid = entry.file_name();
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            if !stat.is_empty() && !stat.contains(") Z ") {
+                left.push(format!("process: {}", pid.display()));
+            }
+        }
+    }
+    left.extend(cgroups(data).into_iter().map(|path| format!("cgroup: {}", path.display())));
+    left
+}
+
+/// The cgroup folders of this data directory's sandboxes.
+pub(crate) fn cgroups(data: &Path) -> Vec<PathBuf> {
+    let hash = data.as_os_str().as_encoded_bytes().iter().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    });
+    let prefix = format!("sandyard-{hash:08x}");
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+            match entry.file_name() == prefix.as_str() {
+                true => found.extend(fs::read_dir(entry.path()).into_iter().flatten().flatten().map(|child| child.path()).filter(|path| path.is_dir())),
+                false => folders.push(entry.path()),
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,144 @@
+//! One check: a hostile attempt, what it must give, and what it must give where there is no sandbox.
+
+use std::fmt::Display;
+
+use crate::context::Context;
+use crate::finding::{Finding, Group, Severity, Verdict};
+
+/// What an attempt came to.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Outcome {
+    /// Whether the promise was kept.
+    pub verdict: Verdict,
+    /// What was seen, for the report.
+    pub observed: String,
+}
+
+impl Outcome {
+    pub(crate) fn held(observed: impl Display) -> Self {
+        Self {
+            verdict: Verdict::Held,
+            observed: observed.to_string(),
+        }
+    }
+
+    pub(crate) fn breached(observed: impl Display) -> Self {
+        Self {
+            verdict: Verdict::Breached,
+            observed: observed.to_string(),
+        }
+    }
+
+    pub(crate) fn inconclusive(observed: impl Display) -> Self {
+        Self {
+            verdict: Verdict::Inconclusive,
+            observed: observed.to_string(),
+        }
+    }
+
+    /// Breached with the list when there is anything in it, else held.
+    pub(crate) fn breached_by(reached: &[String], else_held: impl Display) -> Self {
+        const SHOWN: usize = 6;
+        if reached.is_empty() {
+            return Self::held(else_held);
+        }
+        let mut text = reached
+            .iter()
+            .take(SHOWN)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("; ");
+        if reached.len() > SHOWN {
+            text += &format!("; and {} more", reached.len() - SHOWN);
+        }
+        Self::breached(text)
+    }
+}
+
+/// What a check does when the suite runs on the bare host as root, with the plants in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnHost {
+    /// It could do harm there and is left out.
+    Unsafe,
+    /// It is harmless and must report a breach: otherwise it has no teeth.
+    Breaches,
+    /// It is harmless, and what it finds depends on that host.
+    Depends,
+}
+
+/// One hostile attempt.
+#[derive(Clone, Copy)]
+pub struct Check {
+    /// Stable name, `group.what`.
+    pub id: &'static str,
+    /// The promise in a few words.
+    pub title: &'static str,
+    /// The chapter it belongs to.
+    pub group: Group,
+    /// How bad a breach is.
+    pub severity: Severity,
+    /// What is done.
+    pub tried: &'static str,
+    /// What a sandbox that holds answers.
+    pub expected: &'static str,
+    /// What happens without a sandbox.
+    pub on_host: OnHost,
+    pub(crate) attempt: fn(&Context) -> Outcome,
+}
+
+impl Check {
+    /// A check that is not safe on the bare host, until told otherwise.
+    pub(crate) const fn new(
+        group: Group,
+        severity: Severity,
+        id: &'static str,
+        title: &'static str,
+        attempt: fn(&Context) -> Outcome,
+    ) -> Self {
+        Self {
+            id,
+            title,
+            group,
+            severity,
+            tried: "",
+            expected: "",
+            on_host: OnHost::Unsafe,
+            attempt,
+        }
+    }
+
+    /// Says what is done and what a sandbox that holds answers.
+    pub(crate) const fn doing(mut self, tried: &'static str, expected: &'static str) -> Self {
+        self.tried = tried;
+        self.expected = expected;
+        self
+    }
+
+    /// Says what it finds without a sandbox.
+    pub(crate) const fn on_host(mut self, on_host: OnHost) -> Self {
+        self.on_host = on_host;
+        self
+    }
+
+    pub(crate) fn finding(&self, outcome: Outcome) -> Finding {
+        Finding {
+            id: self.id.to_owned(),
+            title: self.title.to_owned(),
+            group: self.group,
+            what_was_tried: self.tried.to_owned(),
+            expected: self.expected.to_owned(),
+            observed: outcome.observed,
+            verdict: outcome.verdict,
+            severity: self.severity,
+        }
+    }
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Check")
+            .field("id", &self.id)
+            .field("on_host", &self.on_host)
+            .finish_non_exhaustive()
+    }
+}

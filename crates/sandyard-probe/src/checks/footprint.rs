@@ -1,0 +1,44 @@
+//! Writing into system directories. Inside it may well work, on the sandbox's own layer; the host looks afterwards
+//! whether anything of it arrived there.
+
+use std::path::Path;
+
+use crate::check::{Check, Outcome};
+use crate::context::Context;
+use crate::finding::{Group::Files, Severity::Critical};
+
+pub(super) const CHECKS: &[Check] = &[Check::new(
+    Files,
+    Critical,
+    "files.footprint",
+    "What is written inside stays inside",
+    footprint,
+)
+.doing(
+    "write a file into each system directory, into other templates' layers and below /proc/1/root",
+    "the host sees none of it",
+)];
+
+/// Where a footprint is left; the host looks in the same places.
+pub(crate) const PLACES: [&str; 14] = [
+    "/", "/usr", "/usr/bin", "/usr/lib", "/bin", "/lib", "/lib64", "/opt", "/etc", "/root", "/var",
+    "/home", "/srv", "/boot",
+];
+
+fn footprint(context: &Context) -> Outcome {
+    let Some(name) = &context.plan.footprint else {
+        return Outcome::inconclusive("the plan has no name for it");
+    };
+    let written = PLACES
+        .iter()
+        .filter(|place| std::fs::write(Path::new(place).join(name), "probe").is_ok())
+        .count();
+    let links = PLACES.iter().filter(|place| {
+        let link = Path::new(place).join(format!("{name}-link"));
+        std::os::unix::fs::symlink("/etc/passwd", link).is_ok()
+    });
+    Outcome::held(format_args!(
+        "{written} files and {} links written here; see `host.footprint`",
+        links.count()
+    ))
+}

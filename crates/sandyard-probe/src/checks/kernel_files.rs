@@ -1,0 +1,146 @@
+//! Files of /proc through which the kernel shows its memory, its log or its addresses.
+
+use crate::check::{Check, OnHost, Outcome};
+use crate::context::Context;
+use crate::finding::{
+    Group::Knobs,
+    Severity::{Critical, High, Low, Medium},
+};
+use crate::look::read_start;
+use crate::sys;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::new(Knobs, Critical, "knobs.kernel-memory", "Kernel memory cannot be read", kernel_memory)
+        .doing("read /proc/kcore, /dev/mem, /dev/kmem, /dev/port", "nothing there, or refused")
+        .on_host(OnHost::Depends),
+    Check::new(Knobs, High, "knobs.kernel-log", "The kernel's log cannot be read or written", kernel_log)
+        .doing("open /proc/kmsg and /dev/kmsg", "nothing there, or refused")
+        .on_host(OnHost::Breaches),
+    Check::new(Knobs, Medium, "knobs.kernel-addresses", "Kernel addresses are hidden", kernel_addresses)
+        .doing("read /proc/kallsyms and /proc/modules for an address that is not zero", "zeroes, or nothing")
+        .on_host(OnHost::Breaches),
+    Check::new(Knobs, Medium, "knobs.host-tables", "Tables about the whole host are masked", host_tables)
+        .doing(
+            "read /proc/keys, key-users, timer_list, sched_debug, slabinfo, vmallocinfo, pagetypeinfo, kpageflags, acpi, scsi, iomem",
+            "empty, masked or refused",
+        )
+        .on_host(OnHost::Breaches),
+    Check::new(Knobs, Low, "knobs.hostname", "The host's name is not told", hostname)
+        .doing("compare our host name with the host's", "another name")
+        .on_host(OnHost::Breaches),
+    Check::new(Knobs, Low, "knobs.boot-id", "The host's boot id is not told", boot_id)
+        .doing("compare /proc/sys/kernel/random/boot_id with the host's", "another id")
+        .on_host(OnHost::Breaches),
+];
+
+fn kernel_memory(_: &Context) -> Outcome {
+    let files = ["/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port"];
+    let read: Vec<String> = files
+        .iter()
+        .filter(|file| read_start(file).is_ok_and(|bytes| !bytes.is_empty()))
+        .map(|file| format!("`{file}` was read"))
+        .collect();
+    Outcome::breached_by(&read, "none readable")
+}
+
+fn kernel_log(_: &Context) -> Outcome {
+    let attempts = [
+        ("/proc/kmsg", libc::O_RDONLY),
+        ("/dev/kmsg", libc::O_RDONLY),
+        ("/dev/kmsg", libc::O_WRONLY),
+    ];
+    let opened: Vec<String> = attempts
+        .iter()
+        .filter(|(file, flags)| sys::open(file, *flags).is_ok_and(is_kernel_log))
+        .map(|(file, flags)| {
+            format!(
+                "`{file}` opened for {}",
+                if *flags == libc::O_RDONLY {
+                    "reading"
+                } else {
+                    "writing"
+                }
+            )
+        })
+        .collect();
+    Outcome::breached_by(&opened, "none could be opened")
+}
+
+/// A mask (an empty file or /dev/null bound over it) opens too, and is no kernel log.
+fn is_kernel_log(fd: i32) -> bool {
+    let link = std::fs::metadata(format!("/proc/self/fd/{fd}"));
+    link.is_ok_and(|file| {
+        use std::os::unix::fs::{FileTypeExt, MetadataExt};
+        let null = file.file_type().is_char_device() && file.rdev() == rustix::fs::makedev(1, 3);
+        let kmsg = file.file_type().is_char_device() && file.rdev() == rustix::fs::makedev(1, 11);
+        // What is left is /proc/kmsg itself, a plain file of mode 0400 on procfs.
+        !null && (kmsg || file.mode() & 0o777 == 0o400)
+    })
+}
+
+fn kernel_addresses(_: &Context) -> Outcome {
+    let shown = |line: &str, column: usize| {
+        let address = line.split_whitespace().nth(column)?;
+        let digits = address.strip_prefix("0x").unwrap_or(address);
+        (u64::from_str_radix(digits, 16).ok()? != 0).then(|| line.to_owned())
+    };
+    let mut found = Vec::new();
+    for (file, column) in [("/proc/kallsyms", 0), ("/proc/modules", 5)] {
+        let text = String::from_utf8_lossy(&read_start(file).unwrap_or_default()).into_owned();
+        found.extend(
+            text.lines()
+                .take(100)
+                .filter_map(|line| shown(line, column))
+                .take(1)
+                .map(|line| format!("`{file}`: {line}")),
+        );
+    }
+    Outcome::breached_by(&found, "no address but zero")
+}
+
+fn host_tables(_: &Context) -> Outcome {
+    const TABLES: [&str; 14] = [
+        "/proc/keys",
+        "/proc/key-users",
+        "/proc/timer_list",
+        "/proc/sched_debug",
+        "/proc/slabinfo",
+        "/proc/vmallocinfo",
+        "/proc/pagetypeinfo",
+        "/proc/kpageflags",
+        "/proc/kpagecount",
+        "/proc/latency_stats",
+        "/sys/kernel/debug/sched/debug",
+        "/sys/firmware/dmi/tables/DMI",
+        "/sys/firmware/acpi/tables/DSDT",
+        "/proc/scsi/scsi",
+    ];
+    let read: Vec<String> = TABLES
+        .iter()
+        .filter_map(|file| {
+            let bytes = read_start(file).ok().filter(|bytes| !bytes.is_empty())?;
+            Some(format!("`{file}` has {} bytes or more", bytes.len()))
+        })
+        .collect();
+    Outcome::breached_by(&read, "none with anything in it")
+}
+
+fn hostname(context: &Context) -> Outcome {
+    match &context.plan.hostname {
+        None => Outcome::inconclusive("the plan does not name the host"),
+        Some(name) if *name == context.identity.hostname => {
+            Outcome::breached(format_args!("`{name}`, the host's"))
+        }
+        Some(_) => Outcome::held(format_args!("`{}`", context.identity.hostname)),
+    }
+}
+
+fn boot_id(context: &Context) -> Outcome {
+    let ours = read_start("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let ours = String::from_utf8_lossy(&ours).trim().to_owned();
+    match &context.plan.boot_id {
+        None => Outcome::inconclusive("the plan has no boot id"),
+        Some(id) if *id == ours => Outcome::breached("the host's own"),
+        Some(_) => Outcome::held(format_args!("`{ours}`")),
+    }
+}

@@ -1,0 +1,132 @@
+//! Socket families beyond the plain ones: most reach parts of the kernel that nobody inside needs, some reach past
+//! every network namespace.
+
+use crate::check::{Check, OnHost, Outcome};
+use crate::context::Context;
+use crate::finding::{
+    Group::Kernel,
+    Severity::{High, Medium},
+};
+use crate::sys::{self, sys};
+
+const REFUSED: &str = "refused";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::new(Kernel, High, "sockets.vsock", "The machine's own hypervisor cannot be called", vsock)
+        .doing("socket(AF_VSOCK): it knows no network namespace", REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, Medium, "sockets.alg", "The kernel's cipher interface is closed", alg)
+        .doing("socket(AF_ALG)", REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, Medium, "sockets.packet", "Raw packets are closed", packet)
+        .doing("socket(AF_PACKET) raw and datagram", "refused to the user; root at most in its own network namespace")
+        .on_host(OnHost::Breaches),
+    Check::new(Kernel, Medium, "sockets.rare", "Rare protocols are closed", rare)
+        .doing("sockets of Bluetooth, CAN, RDS, TIPC, XDP, key, X.25, NFC, KCM, QRTR, SMC, AX.25, MCTP", REFUSED)
+        .on_host(OnHost::Depends),
+    Check::new(Kernel, High, "sockets.netlink", "Netlink reaches no part outside our network", netlink)
+        .doing("netlink sockets of audit, SELinux, connector, SCSI, RDMA, crypto; multicast of kernel events", REFUSED)
+        .on_host(OnHost::Depends),
+];
+
+fn socket(family: i32, kind: i32, protocol: i32) -> sys::Result {
+    sys!(
+        libc::SYS_socket,
+        family,
+        kind | libc::SOCK_CLOEXEC,
+        protocol
+    )
+}
+
+fn vsock(_: &Context) -> Outcome {
+    sys::failed(socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0))
+}
+
+fn alg(_: &Context) -> Outcome {
+    sys::failed(socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0))
+}
+
+fn packet(context: &Context) -> Outcome {
+    let everything = i32::from(0x0003_u16.to_be());
+    let made = socket(libc::AF_PACKET, libc::SOCK_RAW, everything).or(socket(
+        libc::AF_PACKET,
+        libc::SOCK_DGRAM,
+        everything,
+    ));
+    // With CAP_NET_RAW as documented, root inside sees its own loopback and no more.
+    let documented = context
+        .plan
+        .allowed_caps
+        .is_some_and(|allowed| allowed >> 13 & 1 == 1);
+    match made {
+        Ok(_) if documented && context.is_root() => {
+            Outcome::held("root has CAP_NET_RAW as documented")
+        }
+        result => sys::failed(result),
+    }
+}
+
+fn rare(_: &Context) -> Outcome {
+    let families = [
+        ("Bluetooth", 31),
+        ("CAN", 29),
+        ("RDS", 21),
+        ("TIPC", 30),
+        ("XDP", 44),
+        ("key", 15),
+        ("X.25", 9),
+        ("NFC", 39),
+        ("KCM", 41),
+        ("QRTR", 42),
+        ("SMC", 43),
+        ("AX.25", 3),
+        ("IPX", 4),
+        ("AppleTalk", 5),
+        ("NetRom", 6),
+        ("Rose", 11),
+        ("DECnet", 12),
+        ("LLC", 26),
+        ("InfiniBand", 27),
+        ("PPPoX", 24),
+        ("IUCV", 32),
+        ("RxRPC", 33),
+        ("Phonet", 35),
+        ("CAIF", 37),
+        ("MCTP", 45),
+    ];
+    let kinds = [
+        libc::SOCK_STREAM,
+        libc::SOCK_DGRAM,
+        libc::SOCK_RAW,
+        libc::SOCK_SEQPACKET,
+    ];
+    let made: Vec<String> = families
+        .iter()
+        .filter(|(_, family)| {
+            kinds
+                .iter()
+                .any(|kind| (0..4).any(|protocol| socket(*family, *kind, protocol).is_ok()))
+        })
+        .map(|(name, family)| format!("{name} ({family})"))
+        .collect();
+    Outcome::breached_by(&made, "none could be made")
+}
+
+/// Each is one table for the whole machine. Route, netfilter, sock-diag and generic are per network namespace.
+fn netlink(_: &Context) -> Outcome {
+    let protocols = [
+        ("SELinux", 7),
+        ("iSCSI", 8),
+        ("audit", 9),
+        ("connector", 11),
+        ("SCSI", 18),
+        ("RDMA", 20),
+        ("crypto", 21),
+    ];
+    let made: Vec<String> = protocols
+        .iter()
+        .filter(|(_, protocol)| socket(libc::AF_NETLINK, libc::SOCK_RAW, *protocol).is_ok())
+        .map(|(name, protocol)| format!("{name} ({protocol})"))
+        .collect();
+    Outcome::breached_by(&made, "none could be made")
+}

@@ -1,0 +1,84 @@
+//! What a run found, and several runs together.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{Finding, Verdict};
+use crate::grade::Grade;
+use crate::identity::Identity;
+
+/// One run of the probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Whose run it is, for the reader: `as root inside`, `as the user inside`, `the host afterwards`.
+    pub label: String,
+    /// Who the probe was; none for what the host says.
+    pub identity: Option<Identity>,
+    /// What each check found.
+    pub findings: Vec<Finding>,
+}
+
+/// Several runs, graded as one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suite {
+    /// The worst of everything.
+    pub grade: Grade,
+    /// How many of each verdict.
+    pub tally: Tally,
+    /// The runs.
+    pub reports: Vec<Report>,
+}
+
+/// How many findings there are of each verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Promises kept.
+    pub held: usize,
+    /// Promises broken.
+    pub breached: usize,
+    /// Promises not checked.
+    pub inconclusive: usize,
+}
+
+impl Report {
+    /// The findings with that verdict.
+    pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(move |finding| finding.verdict == verdict)
+    }
+
+    /// The finding of that id.
+    #[must_use]
+    pub fn finding(&self, id: &str) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.id == id)
+    }
+}
+
+impl Suite {
+    /// Puts runs together. One without any finding is no pass: the probe may have been killed.
+    #[must_use]
+    pub fn new(reports: Vec<Report>) -> Self {
+        let all = || reports.iter().flat_map(|report| &report.findings);
+        let mut tally = Tally::default();
+        for finding in all() {
+            match finding.verdict {
+                Verdict::Held => tally.held += 1,
+                Verdict::Breached => tally.breached += 1,
+                Verdict::Inconclusive => tally.inconclusive += 1,
+            }
+        }
+        let worst = Grade::of(all());
+        let empty = reports.iter().any(|report| report.findings.is_empty());
+        Self {
+            grade: if empty { Grade::F } else { worst },
+            tally,
+            reports,
+        }
+    }
+
+    /// Whether nothing was breached.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.tally.breached == 0 && self.grade != Grade::F
+    }
+}

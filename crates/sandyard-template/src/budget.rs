@@ -1,0 +1,144 @@
+//! How much a tree or an archive may hold, how far the work is, and what was left out.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use crate::error::TemplateError;
+
+/// Most memory spent on names that must be remembered while a tree is built (hard links, directories to finish).
+const MAX_REMEMBERED_BYTES: u64 = 256 << 20;
+/// Data is reported and checked at least this often.
+const STEP_BYTES: u64 = 4 << 20;
+
+/// Bounds of one import or snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Files, directories, links and all else together.
+    pub entries: u64,
+    /// Bytes of file data, decompressed.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    /// Four million entries and 128 GiB: above any sane root, below what hurts a host before somebody looks.
+    fn default() -> Self {
+        Self {
+            entries: 4_000_000,
+            bytes: 128 << 30,
+        }
+    }
+}
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Entries begun.
+    pub entries: u64,
+    /// Bytes of file data written.
+    pub bytes: u64,
+}
+
+/// What was copied and what was left out, for a line to the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tally {
+    /// Entries and bytes written.
+    pub done: Progress,
+    /// Device nodes skipped: sandboxes get their own `/dev`.
+    pub devices: u64,
+    /// Sockets skipped: they mean nothing without their process.
+    pub sockets: u64,
+    /// Entries of a kind that no file system has.
+    pub unknown: u64,
+    /// Directories left empty because another file system is mounted there.
+    pub mounts: u64,
+    /// Owners above 65535 that became `nobody`: no sandbox has such ids.
+    pub owners: u64,
+    /// Extended attributes left out.
+    pub xattrs: u64,
+}
+
+/// Callback told of progress; breaking stops the work.
+pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
+/// Counts against [`Limits`] while work goes on.
+pub(crate) struct Budget<'a> {
+    limits: Limits,
+    remembered: u64,
+    unreported: u64,
+    on_progress: OnProgress<'a>,
+    pub(crate) tally: Tally,
+}
+
+impl fmt::Debug for Budget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("limits", &self.limits)
+            .field("tally", &self.tally)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Budget<'a> {
+    pub(crate) fn new(limits: Limits, on_progress: OnProgress<'a>) -> Self {
+        Self {
+            limits,
+            remembered: 0,
+            unreported: 0,
+            on_progress,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Counts one more entry.
+    pub(crate) fn entry(&mut self) -> Result<(), TemplateError> {
+        self.tally.done.entries += 1;
+        if self.tally.done.entries > self.limits.entries {
+            return Err(TemplateError::LimitExceeded {
+                what: "entries",
+                limit: self.limits.entries,
+            });
+        }
+        if self.tally.done.entries.is_multiple_of(256) {
+            self.report()?;
+        }
+        Ok(())
+    }
+
+    /// Counts data, before it is written where that is known.
+    pub(crate) fn bytes(&mut self, count: u64) -> Result<(), TemplateError> {
+        self.tally.done.bytes = self.tally.done.bytes.saturating_add(count);
+        if self.tally.done.bytes > self.limits.bytes {
+            return Err(TemplateError::LimitExceeded {
+                what: "bytes of data",
+                limit: self.limits.bytes,
+            });
+        }
+        self.unreported = self.unreported.saturating_add(count);
+        if self.unreported >= STEP_BYTES {
+            self.unreported = 0;
+            self.report()?;
+        }
+        Ok(())
+    }
+
+    /// Counts memory kept until the end.
+    pub(crate) fn remember(&mut self, bytes: usize) -> Result<(), TemplateError> {
+        self.remembered = self.remembered.saturating_add(bytes as u64);
+        if self.remembered > MAX_REMEMBERED_BYTES {
+            return Err(TemplateError::LimitExceeded {
+                what: "bytes of names of directories and hard links",
+                limit: MAX_REMEMBERED_BYTES,
+            });
+        }
+        Ok(())
+    }
+
+    /// Tells the caller, who may have had enough.
+    pub(crate) fn report(&mut self) -> Result<(), TemplateError> {
+        match (self.on_progress)(self.tally.done) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(TemplateError::Cancelled),
+        }
+    }
+}

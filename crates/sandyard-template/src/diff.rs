@@ -1,0 +1,129 @@
+//! Lists what a sandbox changed, read straight from its upper directories against its template's layers.
+//!
+//! An upper directory already is the list of changes; what it does not say is whether a name existed before. That is
+//! found by looking the name up in the layers as overlayfs would.
+
+mod lower;
+mod walk;
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::error::TemplateError;
+use crate::manifest::Template;
+use crate::tree::Tree;
+
+/// One changed path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Path inside the sandbox. As JSON, bytes that are no UTF-8 are replaced.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// What happened to it.
+    pub kind: ChangeKind,
+    /// What it is, or was before it was deleted.
+    pub file_type: FileType,
+    /// Its size, or what it was before it was deleted; 0 for all but files and links.
+    pub size_bytes: u64,
+}
+
+/// What happened to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It is not in the template.
+    Added,
+    /// Content, kind, mode, owner or attributes differ; for directories not merely the content.
+    Modified,
+    /// It is in the template only. A deleted directory is one change, whatever was in it.
+    Deleted,
+}
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileType {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A pipe, socket or device.
+    Other,
+}
+
+/// All changes of a sandbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// Sorted by the bytes of the path.
+    pub changes: Vec<Change>,
+    /// There were more than [`DiffOptions`] allow; these are some of them.
+    pub truncated: bool,
+}
+
+/// Bounds of a diff, and what counts.
+#[derive(Clone, Copy, Debug)]
+pub struct DiffOptions {
+    /// Most changes returned.
+    pub max_changes: usize,
+    /// Most entries looked at.
+    pub max_entries: usize,
+    /// Whether another owner is a change. Not where all owners are one user, as in rootless sandboxes over the host's
+    /// programs: there every copied file has another owner than the original.
+    pub compare_owners: bool,
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        Self {
+            max_changes: 100_000,
+            max_entries: 2_000_000,
+            compare_owners: rustix::process::geteuid().is_root(),
+        }
+    }
+}
+
+/// What the upper directories, given by part key, change of `template`.
+///
+/// # Errors
+/// [`TemplateError::UnknownPart`], or when something cannot be read.
+pub fn diff(template: &Template, uppers: &[(String, PathBuf)]) -> Result<Diff, TemplateError> {
+    diff_with(template, uppers, &DiffOptions::default())
+}
+
+/// [`diff`] with other bounds.
+///
+/// # Errors
+/// As of [`diff`].
+pub fn diff_with(
+    template: &Template,
+    uppers: &[(String, PathBuf)],
+    options: &DiffOptions,
+) -> Result<Diff, TemplateError> {
+    let mut changes = walk::Changes::new(*options);
+    for (key, upper) in uppers {
+        let Some(part) = template.parts.iter().find(|part| part.key == *key) else {
+            return Err(TemplateError::UnknownPart {
+                template: template.name.clone(),
+                key: key.clone(),
+            });
+        };
+        let layers: Vec<_> = part
+            .layers
+            .iter()
+            .map(|layer| Tree::open(layer))
+            .collect::<Result<_, _>>()?;
+        walk::walk(&Tree::open(upper)?, &layers, &part.target, &mut changes)?;
+    }
+    let mut diff = changes.finish();
+    let bytes = |change: &Change| change.path.as_os_str().as_bytes().to_owned();
+    diff.changes.sort_by_cached_key(bytes);
+    Ok(diff)
+}
+
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}

@@ -1,0 +1,149 @@
+//! Templates from a directory tree or a tar archive.
+//!
+//! ```text
+//! reader ─▶ decompress ─▶ tar (header, pax) ─▶ unpack ─▶ layer ─▶ ready ─▶ published
+//! directory ──────────────────────────────────▶ tree ──▶
+//! ```
+//! Archives are hostile until shown otherwise: names and links resolve inside the layer whatever they say, sizes are
+//! bounded, and a failure leaves nothing behind.
+
+mod decompress;
+mod header;
+mod pax;
+mod ready;
+mod tar;
+mod tree;
+mod unpack;
+
+use std::fmt;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::budget::{Budget, Limits, Progress, Tally};
+use crate::copy::Owners;
+use crate::error::TemplateError;
+use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
+use crate::store::{Replace, Store};
+use crate::tree::Tree;
+
+/// How to import.
+pub struct ImportOptions<'a> {
+    /// Whose the files will be.
+    pub owners: Owners,
+    /// Take the place of a template of the same name, instead of failing.
+    pub replace: bool,
+    /// Bounds of what is imported.
+    pub limits: Limits,
+    /// Add the account `user` with `sudo`, and `/workspace`, where missing.
+    pub add_user: bool,
+    /// Program installed as setuid `sudo` where the tree has none; see [`crate::HostOptions::shim_program`].
+    pub shim_program: Option<PathBuf>,
+    /// Told now and then how far it is; breaking stops the import.
+    pub on_progress: Option<&'a mut dyn FnMut(Progress) -> ControlFlow<()>>,
+}
+
+impl ImportOptions<'_> {
+    /// The usual: a new name, usual limits, with `user`.
+    pub fn new(owners: Owners) -> Self {
+        Self {
+            owners,
+            replace: false,
+            limits: Limits::default(),
+            add_user: true,
+            shim_program: None,
+            on_progress: None,
+        }
+    }
+}
+
+impl fmt::Debug for ImportOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImportOptions")
+            .field("owners", &self.owners)
+            .field("replace", &self.replace)
+            .field("limits", &self.limits)
+            .field("add_user", &self.add_user)
+            .field("shim_program", &self.shim_program)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A finished import.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Imported {
+    /// The new template.
+    pub template: Template,
+    /// What it took and left.
+    pub tally: Tally,
+}
+
+impl Store {
+    /// Makes template `name` of the directory tree at `dir`. Other file systems mounted in it are left out.
+    ///
+    /// # Errors
+    /// By name ([`TemplateError::BadName`], [`TemplateError::Exists`]), size ([`TemplateError::LimitExceeded`]) or what
+    /// the system refused. Nothing is left behind.
+    pub fn import_tree(
+        &self,
+        name: &str,
+        dir: &Path,
+        options: ImportOptions<'_>,
+    ) -> Result<Imported, TemplateError> {
+        let source = Tree::open(dir)?;
+        let owners = options.owners;
+        self.import(name, options, |root, budget| {
+            tree::copy(&source, root, owners, self.layers_dir(), budget)
+        })
+    }
+
+    /// Makes template `name` of a tar archive: plain, or compressed with gzip, zstd or xz, whatever its name says.
+    ///
+    /// # Errors
+    /// As of [`Store::import_tree`], and [`TemplateError::BadArchive`].
+    pub fn import_tar(
+        &self,
+        name: &str,
+        reader: impl Read,
+        options: ImportOptions<'_>,
+    ) -> Result<Imported, TemplateError> {
+        let owners = options.owners;
+        self.import(name, options, |root, budget| {
+            let mut plain = decompress::open(reader)?;
+            let mut archive = tar::Archive::new(&mut plain);
+            unpack::unpack(&mut archive, root, owners, budget)
+        })
+    }
+
+    fn import(
+        &self,
+        name: &str,
+        options: ImportOptions<'_>,
+        fill: impl FnOnce(&Tree, &mut Budget<'_>) -> Result<(), TemplateError>,
+    ) -> Result<Imported, TemplateError> {
+        let replace = if options.replace { Replace::Yes } else { Replace::No };
+        self.check_new(name, replace)?;
+        let mut ignore = |_| ControlFlow::Continue(());
+        let on_progress = options.on_progress.unwrap_or(&mut ignore);
+        let mut budget = Budget::new(options.limits, on_progress);
+        let layer = self.new_layer(name)?;
+        let root = layer.tree()?;
+        fill(&root, &mut budget)?;
+        let wants = ready::Wants {
+            owners: options.owners,
+            user: options.add_user,
+            shim: options.shim_program.as_deref(),
+        };
+        ready::make_ready(&root, &wants)?;
+        budget.report()?;
+        let tally = budget.tally;
+        let part = ManifestPart {
+            target: PathBuf::from("/"),
+            key: "root".to_owned(),
+            layers: vec![LayerRef::Layer(layer.id().to_owned())],
+        };
+        let template = self.publish(name, Kind::Imported, vec![part], vec![layer], replace)?;
+        Ok(Imported { template, tally })
+    }
+}

@@ -1,0 +1,92 @@
+//! A layer while it is being filled.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, syncfs};
+
+use crate::error::{Doing, TemplateError};
+use crate::remove::remove_tree;
+use crate::tree::Tree;
+
+/// A new layer, locked against sweeping and removed again unless kept.
+///
+/// A process that dies leaves an unlocked layer that no manifest names, which is what a sweep looks for.
+#[derive(Debug)]
+pub(crate) struct NewLayer {
+    id: String,
+    dir: PathBuf,
+    /// Holds the flock; the kernel lets go of it when the process dies.
+    _lock: OwnedFd,
+    kept: bool,
+}
+
+impl NewLayer {
+    /// Makes an empty layer under `layers`. The caller holds the store's lock, so that no sweep sees it unlocked.
+    pub(crate) fn create(layers: &Path, stem: &str) -> Result<Self, TemplateError> {
+        let id = format!("{stem}-{}", random_suffix()?);
+        let dir = layers.join(&id);
+        let making = || format!("make layer `{}`", dir.display());
+        make_dir(&dir, 0o700).doing(making)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let lock = open(&dir, flags, Mode::empty()).doing(making)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).doing(making)?;
+        let layer = Self {
+            id,
+            dir,
+            _lock: lock,
+            kept: false,
+        };
+        make_dir(&layer.tree_path(), 0o755).doing(|| format!("make layer `{}`", layer.dir.display()))?;
+        Ok(layer)
+    }
+
+    /// Its name in manifests.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where the tree is.
+    pub(crate) fn tree_path(&self) -> PathBuf {
+        self.dir.join("tree")
+    }
+
+    /// The tree, to be filled.
+    pub(crate) fn tree(&self) -> Result<Tree, TemplateError> {
+        Tree::open(&self.tree_path())
+    }
+
+    /// Waits until all of it is on disk, so that no manifest can outlive a power cut that its layer did not.
+    pub(crate) fn sync(&self) -> Result<(), TemplateError> {
+        syncfs(self.tree()?).doing(|| format!("write out layer `{}`", self.dir.display()))
+    }
+
+    /// Leaves it in place: a manifest names it now.
+    pub(crate) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for NewLayer {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What cannot be removed now is found by the next sweep.
+            let _ = remove_tree(&self.dir);
+        }
+    }
+}
+
+/// Makes one directory with exactly this mode, whatever the umask.
+pub(crate) fn make_dir(path: &Path, mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir(path)?;
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode))
+}
+
+/// Twelve characters nobody else has.
+pub(crate) fn random_suffix() -> Result<String, TemplateError> {
+    let mut bytes = [0_u8; 6];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .doing(|| "get random bytes".to_owned())?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,99 @@
+//! Keeps what a sandbox wrote as one more layer on each part of its template.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use crate::budget::{Budget, Limits, Tally};
+use crate::copy::{Owners, Rules, copy_tree, everything};
+use crate::error::{Doing, TemplateError};
+use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
+use crate::store::{Replace, Store};
+use crate::tree::{Tree, for_each_name};
+use crate::xattr::Origin;
+
+/// Most layers of one part. Overlayfs takes 500, but each costs every failed lookup.
+pub const MAX_LAYERS: usize = 100;
+
+impl Store {
+    /// Makes template `name` of `base` with the sandbox's upper directories, given by part key, copied on top.
+    ///
+    /// Parts without an upper directory, or with an empty one, stay as in `base`. The sandbox should be frozen or
+    /// stopped: what changes meanwhile is copied as it is found. `base` must be what the store or the engine's own state
+    /// says, never a client's word: its layer paths are taken as they are.
+    ///
+    /// # Errors
+    /// [`TemplateError::TooManyLayers`], [`TemplateError::Exists`], [`TemplateError::UnknownPart`] before anything is
+    /// done; [`TemplateError::LayerGone`] when `base` was removed and swept meanwhile. Nothing is left behind.
+    pub fn snapshot(
+        &self,
+        name: &str,
+        base: &Template,
+        uppers: &[(String, PathBuf)],
+        owners: Owners,
+    ) -> Result<(Template, Tally), TemplateError> {
+        self.check_new(name, Replace::No)?;
+        for (key, _) in uppers {
+            if !base.parts.iter().any(|part| part.key == *key) {
+                return Err(TemplateError::UnknownPart {
+                    template: base.name.clone(),
+                    key: key.clone(),
+                });
+            }
+        }
+        let mut on_progress = |_| ControlFlow::Continue(());
+        let mut budget = Budget::new(Limits::default(), &mut on_progress);
+        let mut new_layers = Vec::new();
+        let mut parts = Vec::new();
+        for part in &base.parts {
+            let mut layers: Vec<_> = part
+                .layers
+                .iter()
+                .map(|layer| LayerRef::of(self.layers_dir(), layer))
+                .collect();
+            let upper = uppers.iter().find(|(key, _)| *key == part.key);
+            if let Some(upper) = open_unless_empty(upper.map(|(_, path)| path))? {
+                if layers.len() >= MAX_LAYERS {
+                    return Err(TemplateError::TooManyLayers {
+                        key: part.key.clone(),
+                        layers: layers.len() + 1,
+                        limit: MAX_LAYERS,
+                    });
+                }
+                let layer = self.new_layer(&format!("{name}-{}", part.key))?;
+                let rules = Rules {
+                    origin: Origin::Upper,
+                    owners,
+                    admit: &everything,
+                };
+                copy_tree(&upper, &layer.tree()?, &rules, &mut budget)?;
+                layers.insert(0, LayerRef::Layer(layer.id().to_owned()));
+                new_layers.push(layer);
+            }
+            parts.push(ManifestPart {
+                target: part.target.clone(),
+                key: part.key.clone(),
+                layers,
+            });
+        }
+        let tally = budget.tally;
+        let kind = Kind::Snapshot {
+            base: base.name.clone(),
+        };
+        let template = self.publish(name, kind, parts, new_layers, Replace::No)?;
+        Ok((template, tally))
+    }
+}
+
+fn open_unless_empty(upper: Option<&PathBuf>) -> Result<Option<Tree>, TemplateError> {
+    let Some(path) = upper else {
+        return Ok(None);
+    };
+    let tree = Tree::open(path)?;
+    let mut empty = true;
+    for_each_name::<rustix::io::Errno>(&tree, |_| {
+        empty = false;
+        Ok(())
+    })
+    .doing(|| format!("list `{}`", path.display()))?;
+    Ok((!empty).then_some(tree))
+}

@@ -1,0 +1,286 @@
+//! Templates on disk: found, listed, removed, swept; by any number of processes at once.
+
+mod sweep;
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+
+pub use sweep::{SweepOptions, Swept};
+
+use crate::error::{Doing, TemplateError};
+use crate::layer::{NewLayer, make_dir, random_suffix};
+use crate::manifest::{FORMAT, Kind, Manifest, ManifestPart, Template};
+use crate::name;
+
+/// The templates and layers under one data directory.
+#[derive(Clone, Debug)]
+pub struct Store {
+    templates: PathBuf,
+    layers: PathBuf,
+    durable: bool,
+}
+
+/// Whether a new template may take the place of one of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replace {
+    Yes,
+    No,
+}
+
+/// Holds the store's lock until dropped.
+#[derive(Debug)]
+pub(crate) struct Locked {
+    _file: OwnedFd,
+}
+
+impl Store {
+    /// Opens the store under `root`, making what is missing. Costs four system calls when nothing is.
+    ///
+    /// # Errors
+    /// When its directories cannot be made.
+    pub fn open(root: &Path) -> Result<Self, TemplateError> {
+        let root = std::path::absolute(root).doing(|| format!("find `{}`", root.display()))?;
+        let store = Self {
+            templates: root.join("templates"),
+            layers: root.join("layers"),
+            durable: true,
+        };
+        for dir in [&root, &store.templates, &store.layers] {
+            // Nobody else's business: layers hold setuid programs and what sandboxes wrote.
+            match make_dir(dir, 0o700) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => made.doing(|| format!("make directory `{}`", dir.display()))?,
+            }
+        }
+        Ok(store)
+    }
+
+    /// The same store without waiting for the disk after each import and snapshot: for tests and throw-away data.
+    #[must_use]
+    pub fn without_sync(mut self) -> Self {
+        self.durable = false;
+        self
+    }
+
+    /// The template `name`, or `None`.
+    ///
+    /// # Errors
+    /// [`TemplateError::BadName`], or when its manifest cannot be read.
+    pub fn get(&self, name: &str) -> Result<Option<Template>, TemplateError> {
+        let manifest = self.manifest(name)?;
+        Ok(manifest.map(|manifest| manifest.resolve(&self.layers)))
+    }
+
+    /// All templates by name.
+    ///
+    /// # Errors
+    /// When a manifest cannot be read.
+    pub fn list(&self) -> Result<Vec<Template>, TemplateError> {
+        let manifests = self.manifests()?;
+        Ok(manifests
+            .into_iter()
+            .map(|manifest| manifest.resolve(&self.layers))
+            .collect())
+    }
+
+    /// Forgets the template `name`; false when there is none. Its layers stay until [`Store::sweep`] finds them
+    /// unused: sandboxes and other templates may stand on them.
+    ///
+    /// # Errors
+    /// [`TemplateError::BadName`], or when the manifest cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<bool, TemplateError> {
+        name::check(name)?;
+        let _locked = self.lock()?;
+        self.retire_layers(name);
+        let path = self.manifest_path(name);
+        match fs::remove_file(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error).doing(|| format!("remove `{}`", path.display())),
+        }
+        self.sync_templates()?;
+        Ok(true)
+    }
+
+    /// The manifest of `name`, or `None`.
+    pub(crate) fn manifest(&self, name: &str) -> Result<Option<Manifest>, TemplateError> {
+        name::check(name)?;
+        self.read_manifest(&self.manifest_path(name))
+    }
+
+    pub(crate) fn manifests(&self) -> Result<Vec<Manifest>, TemplateError> {
+        let listing = || format!("list `{}`", self.templates.display());
+        let mut manifests = Vec::new();
+        for entry in fs::read_dir(&self.templates).doing(listing)? {
+            let path = entry.doing(listing)?.path();
+            let file = path.file_name().and_then(|file| file.to_str()).unwrap_or("");
+            let is_manifest = file.strip_suffix(".json").is_some_and(name::is_valid_name);
+            if is_manifest {
+                manifests.extend(self.read_manifest(&path)?);
+            }
+        }
+        manifests.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(manifests)
+    }
+
+    fn read_manifest(&self, path: &Path) -> Result<Option<Manifest>, TemplateError> {
+        match fs::read(path) {
+            Ok(bytes) => Manifest::parse(path, &bytes).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).doing(|| format!("read `{}`", path.display())),
+        }
+    }
+
+    /// Refuses names that a new template cannot have, before any work is done for it.
+    pub(crate) fn check_new(&self, name: &str, replace: Replace) -> Result<(), TemplateError> {
+        name::check(name)?;
+        if name == crate::host::HOST_TEMPLATE {
+            return Err(TemplateError::ReservedName { name: name.into() });
+        }
+        self.check_free(name, replace)
+    }
+
+    fn check_free(&self, name: &str, replace: Replace) -> Result<(), TemplateError> {
+        let taken = replace == Replace::No && self.manifest_path(name).exists();
+        if taken {
+            return Err(TemplateError::Exists { name: name.into() });
+        }
+        Ok(())
+    }
+
+    /// An empty layer that is gone again unless [`Store::publish`] keeps it.
+    pub(crate) fn new_layer(&self, stem: &str) -> Result<NewLayer, TemplateError> {
+        let _locked = self.lock()?;
+        NewLayer::create(&self.layers, stem)
+    }
+
+    /// Makes a template of finished layers: from the rename on it exists, before it never did.
+    pub(crate) fn publish(
+        &self,
+        name: &str,
+        kind: Kind,
+        parts: Vec<ManifestPart>,
+        new_layers: Vec<NewLayer>,
+        replace: Replace,
+    ) -> Result<Template, TemplateError> {
+        let manifest = Manifest {
+            format: FORMAT,
+            name: name.into(),
+            kind,
+            created_unix_ms: unix_ms(),
+            parts,
+            fingerprint: None,
+        };
+        self.publish_manifest(manifest, new_layers, replace)
+    }
+
+    pub(crate) fn publish_manifest(
+        &self,
+        manifest: Manifest,
+        new_layers: Vec<NewLayer>,
+        replace: Replace,
+    ) -> Result<Template, TemplateError> {
+        if self.durable {
+            // One file system holds them all.
+            new_layers.first().map(NewLayer::sync).transpose()?;
+        }
+        let _locked = self.lock()?;
+        self.check_free(&manifest.name, replace)?;
+        for id in manifest.stored_layers() {
+            let layer = self.layers.join(id);
+            if !layer.join("tree").is_dir() {
+                return Err(TemplateError::LayerGone { layer });
+            }
+        }
+        self.retire_layers(&manifest.name);
+        self.write_manifest(&manifest)?;
+        for layer in new_layers {
+            layer.keep();
+        }
+        Ok(manifest.resolve(&self.layers))
+    }
+
+    fn write_manifest(&self, manifest: &Manifest) -> Result<(), TemplateError> {
+        let path = self.manifest_path(&manifest.name);
+        let temporary = self.templates.join(format!(".tmp-{}", random_suffix()?));
+        let text = serde_json::to_vec_pretty(manifest).map_err(|source| TemplateError::Manifest {
+            path: path.clone(),
+            source,
+        })?;
+        let written = fs::File::create_new(&temporary).and_then(|mut file| {
+            file.write_all(&text)?;
+            if self.durable {
+                file.sync_all()?;
+            }
+            fs::rename(&temporary, &path)
+        });
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        written.doing(|| format!("write `{}`", path.display()))?;
+        self.sync_templates()
+    }
+
+    fn sync_templates(&self) -> Result<(), TemplateError> {
+        if !self.durable {
+            return Ok(());
+        }
+        let dir = fs::File::open(&self.templates).and_then(|dir| dir.sync_all());
+        dir.doing(|| format!("write out `{}`", self.templates.display()))
+    }
+
+    /// Lets the age of a template's layers count from now, when the template goes: somebody may just have read the
+    /// manifest and be about to mount them.
+    fn retire_layers(&self, name: &str) {
+        let Ok(Some(manifest)) = self.manifest(name) else {
+            return;
+        };
+        for id in manifest.stored_layers() {
+            let touched = fs::File::open(self.layers.join(id));
+            let _ = touched.and_then(|dir| dir.set_modified(SystemTime::now()));
+        }
+    }
+
+    pub(crate) fn lock(&self) -> Result<Locked, TemplateError> {
+        self.lock_file(".lock")
+    }
+
+    pub(crate) fn lock_file(&self, name: &str) -> Result<Locked, TemplateError> {
+        let path = self.templates.join(name);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let locking = || format!("lock `{}`", path.display());
+        let file = open(&path, flags, Mode::RUSR | Mode::WUSR).doing(locking)?;
+        loop {
+            match flock(&file, FlockOperation::LockExclusive) {
+                Err(rustix::io::Errno::INTR) => {}
+                locked => {
+                    locked.doing(locking)?;
+                    return Ok(Locked { _file: file });
+                }
+            }
+        }
+    }
+
+    pub(crate) fn layers_dir(&self) -> &Path {
+        &self.layers
+    }
+
+    pub(crate) fn templates_dir(&self) -> &Path {
+        &self.templates
+    }
+
+    fn manifest_path(&self, name: &str) -> PathBuf {
+        self.templates.join(format!("{name}.json"))
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

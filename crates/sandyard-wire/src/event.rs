@@ -1,0 +1,137 @@
+//! What a running command tells: its start, its output, its end.
+
+use bytes::Bytes;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::json::{self, Empty, is_default, null_default};
+
+/// One event of a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ProcessEvent {
+    /// First of every stream: the process runs, or ran.
+    Start {
+        /// Its process id inside the sandbox.
+        pid: u32,
+    },
+    /// It wrote something.
+    Data(Output),
+    /// Last of every stream: it ended.
+    End(EndEvent),
+    /// Nothing; keeps the connection from looking dead.
+    Keepalive,
+    /// An event this version does not know, or none.
+    #[default]
+    Other,
+}
+
+/// What a process wrote, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Output {
+    /// On the pipe of standard output.
+    Stdout(#[serde(with = "json::base64_bytes")] Bytes),
+    /// On the pipe of standard error.
+    Stderr(#[serde(with = "json::base64_bytes")] Bytes),
+    /// On its terminal.
+    Pty(#[serde(with = "json::base64_bytes")] Bytes),
+}
+
+impl Output {
+    /// Returns the bytes, whichever way they came.
+    pub fn bytes(&self) -> &Bytes {
+        match self {
+            Self::Stdout(bytes) | Self::Stderr(bytes) | Self::Pty(bytes) => bytes,
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EndEvent {
+    /// Its exit code; 128 plus the number when a signal ended it.
+    #[serde(
+        skip_serializing_if = "is_default",
+        deserialize_with = "json::int",
+        alias = "exit_code"
+    )]
+    pub exit_code: i32,
+    /// Whether it ended by itself rather than by a signal.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
+    pub exited: bool,
+    /// The end in words: `exit status 1`, `signal: killed`.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
+    pub status: String,
+    /// What went wrong, for a command that did not end with zero.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Serialize for ProcessEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            Self::Start { pid } => map.serialize_entry("start", &StartEvent { pid: *pid })?,
+            Self::Data(output) => map.serialize_entry("data", output)?,
+            Self::End(end) => map.serialize_entry("end", end)?,
+            Self::Keepalive => map.serialize_entry("keepalive", &Empty {})?,
+            Self::Other => {}
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for ProcessEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match RawEvent::deserialize(deserializer)? {
+            RawEvent { end: Some(end), .. } => Self::End(end),
+            RawEvent {
+                data: Some(data), ..
+            } => data.into_output().map_or(Self::Other, Self::Data),
+            RawEvent {
+                start: Some(start), ..
+            } => Self::Start { pid: start.pid },
+            RawEvent {
+                keepalive: Some(_), ..
+            } => Self::Keepalive,
+            _ => Self::Other,
+        })
+    }
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct StartEvent {
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "json::int")]
+    pid: u32,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawEvent {
+    start: Option<StartEvent>,
+    data: Option<RawOutput>,
+    end: Option<EndEvent>,
+    keepalive: Option<Empty>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawOutput {
+    stdout: Option<Base64>,
+    stderr: Option<Base64>,
+    pty: Option<Base64>,
+}
+
+#[derive(Deserialize)]
+struct Base64(#[serde(with = "json::base64_bytes")] Bytes);
+
+impl RawOutput {
+    fn into_output(self) -> Option<Output> {
+        let stdout = self.stdout.map(|Base64(bytes)| Output::Stdout(bytes));
+        let stderr = self.stderr.map(|Base64(bytes)| Output::Stderr(bytes));
+        let pty = self.pty.map(|Base64(bytes)| Output::Pty(bytes));
+        stdout.or(stderr).or(pty)
+    }
+}

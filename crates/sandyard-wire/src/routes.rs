@@ -1,0 +1,121 @@
+//! Every path, query key and header name of the protocol.
+
+/// Port the agent answers on inside a sandbox.
+pub const AGENT_PORT: u16 = 49983;
+
+/// Version of E2B's daemon whose behaviour the agent has.
+pub const ENVD_VERSION: &str = "0.6.13";
+
+/// Connect calls on processes.
+pub mod process {
+    /// Unary: the running processes.
+    pub const LIST: &str = "/process.Process/List";
+    /// Server stream: start a command.
+    pub const START: &str = "/process.Process/Start";
+    /// Server stream: follow a command.
+    pub const CONNECT: &str = "/process.Process/Connect";
+    /// Unary: resize a terminal.
+    pub const UPDATE: &str = "/process.Process/Update";
+    /// Unary: write to a command.
+    pub const SEND_INPUT: &str = "/process.Process/SendInput";
+    /// Client stream: write to a command.
+    pub const STREAM_INPUT: &str = "/process.Process/StreamInput";
+    /// Unary: signal a command.
+    pub const SEND_SIGNAL: &str = "/process.Process/SendSignal";
+    /// Unary: end a command's input.
+    pub const CLOSE_STDIN: &str = "/process.Process/CloseStdin";
+}
+
+/// Connect calls on files.
+pub mod filesystem {
+    /// Unary: what is known of a file.
+    pub const STAT: &str = "/filesystem.Filesystem/Stat";
+    /// Unary: make a directory and its parents.
+    pub const MAKE_DIR: &str = "/filesystem.Filesystem/MakeDir";
+    /// Unary: rename.
+    pub const MOVE: &str = "/filesystem.Filesystem/Move";
+    /// Unary: what a directory holds.
+    pub const LIST_DIR: &str = "/filesystem.Filesystem/ListDir";
+    /// Unary: delete, with all below.
+    pub const REMOVE: &str = "/filesystem.Filesystem/Remove";
+    /// Server stream: changes in a directory.
+    pub const WATCH_DIR: &str = "/filesystem.Filesystem/WatchDir";
+    /// Unary: begin to collect changes.
+    pub const CREATE_WATCHER: &str = "/filesystem.Filesystem/CreateWatcher";
+    /// Unary: fetch collected changes.
+    pub const GET_WATCHER_EVENTS: &str = "/filesystem.Filesystem/GetWatcherEvents";
+    /// Unary: stop collecting.
+    pub const REMOVE_WATCHER: &str = "/filesystem.Filesystem/RemoveWatcher";
+}
+
+/// `GET`, no token: 204 when alive.
+pub const HEALTH: &str = "/health";
+/// `GET`: [`Metrics`](crate::http::Metrics).
+pub const METRICS: &str = "/metrics";
+/// `GET`: the sandbox's variables as one JSON object.
+pub const ENVS: &str = "/envs";
+/// `GET` and `POST`: contents of files.
+pub const FILES: &str = "/files";
+
+/// Host only, `POST`: [`InitRequest`](crate::host::InitRequest), 204.
+pub const INIT: &str = "/init";
+/// Host only, `GET`: [`Activity`](crate::host::Activity).
+pub const ACTIVITY: &str = "/activity";
+/// Host only, `GET /dial?port=N` with `Connection: Upgrade` and `Upgrade: sandyard-dial`.
+///
+/// 101, then the bytes of a TCP connection to that port of the sandbox's loopback, both ways; 502 with an
+/// [`HttpError`](crate::http::HttpError) when nothing listens there.
+pub const DIAL: &str = "/dial";
+
+/// The value of `Upgrade` for [`DIAL`].
+pub const DIAL_UPGRADE: &str = "sandyard-dial";
+
+/// Query keys.
+pub mod query {
+    /// The file of [`FILES`](super::FILES).
+    pub const PATH: &str = "path";
+    /// On whose behalf; absent means the default user.
+    pub const USERNAME: &str = "username";
+    /// Proof in place of the access token.
+    pub const SIGNATURE: &str = "signature";
+    /// When the proof ends, in seconds since 1970.
+    pub const SIGNATURE_EXPIRATION: &str = "signature_expiration";
+    /// The port of [`DIAL`](super::DIAL).
+    pub const PORT: &str = "port";
+}
+
+/// Header names, lower-case.
+pub mod header {
+    /// The sandbox's access token.
+    pub const ACCESS_TOKEN: &str = "x-access-token";
+    /// `1` on every Connect call.
+    pub const CONNECT_PROTOCOL_VERSION: &str = "connect-protocol-version";
+    /// How long a call may take; on `Start`, how long the command may run.
+    pub const CONNECT_TIMEOUT_MS: &str = "connect-timeout-ms";
+    /// Seconds of silence on a stream after which a keep-alive is due.
+    pub const KEEPALIVE_PING_INTERVAL: &str = "keepalive-ping-interval";
+    /// Prefix of metadata to store with an uploaded file.
+    pub const METADATA_PREFIX: &str = "x-metadata-";
+    /// Where a followed command's output begins, counted in bytes of everything it ever wrote (all of its streams
+    /// together, in the order sent).
+    ///
+    /// On a `Connect` request: from where to continue; absent means from now on. On the answers of `Start` and
+    /// `Connect`: where it does begin, later than asked when the agent no longer keeps that much.
+    pub const OUTPUT_OFFSET: &str = "sandyard-output-offset";
+}
+
+/// Content types.
+pub mod content_type {
+    /// A unary call and its answer.
+    pub const JSON: &str = "application/json";
+    /// A stream of frames.
+    pub const CONNECT_JSON: &str = "application/connect+json";
+    /// A file's bytes.
+    pub const OCTET_STREAM: &str = "application/octet-stream";
+}
+
+/// Prefix of the extended attributes that hold a file's metadata.
+pub const METADATA_XATTR_PREFIX: &str = "user.e2b.";
+
+/// Seconds of silence before a keep-alive when the caller names none.
+pub const DEFAULT_KEEPALIVE_SECONDS: u64 = 90;

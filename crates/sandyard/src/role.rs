@@ -1,0 +1,20 @@
+//! Roles of the binary that are not commands for people.
+
+use std::process::ExitCode;
+
+/// Runs as `sudo`, launcher, agent or probe if this process was started as one of them.
+pub(crate) fn run_if_asked() -> Option<ExitCode> {
+    if let Some(code) = sandyard_engine::sudo::main_if_called_so() {
+        return Some(ExitCode::from(code));
+    }
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next()?.to_str()? {
+        "launcher" => Some(code(sandyard_engine::launcher::command::main(arguments))),
+        "agent" => Some(sandyard_agent::command::main(arguments)),
+        _ => None,
+    }
+}
+
+fn code(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

@@ -1,0 +1,165 @@
+# shellcheck shell=bash
+# The sections of ./test that are more than one command. Each is a function; its exit code and its output tell the
+# result. A function of kind `steps` prints `ok WHAT` or `not ok WHAT` for each thing it checked.
+
+ok() { printf 'ok %s\n' "$*"; }
+not_ok() { printf 'not ok %s\n' "$*"; }
+
+# Runs a command and reports it as one step.
+step() {
+    local what=$1
+    shift
+    if "$@"; then ok "$what"; else not_ok "$what"; fi
+}
+
+# --- what the tests need -----------------------------------------------------------------------------------------
+
+# Installs what is missing. Says what it cannot do; never goes on as if the tests could then pass.
+prepare() {
+    local missing=() packages=()
+    command -v cargo >/dev/null || missing+=("cargo (install Rust from https://rustup.rs)")
+    command -v python3 >/dev/null || packages+=(python3)
+    python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+    command -v git >/dev/null || packages+=(git)
+    command -v unshare >/dev/null || packages+=(util-linux)
+    if [ ${#packages[@]} -gt 0 ]; then
+        install_packages "${packages[@]}" || missing+=("packages ${packages[*]} (sudo apt-get install ${packages[*]})")
+    fi
+    for component in fmt clippy; do
+        cargo "$component" --version >/dev/null 2>&1 && continue
+        rustup component add "${component/fmt/rustfmt}" >&2 || missing+=("cargo $component")
+    done
+    if [ ${#missing[@]} -gt 0 ]; then
+        printf 'missing: %s\n' "${missing[@]}"
+        return 1
+    fi
+    [ "$(id -u)" -eq 0 ] || echo "not root: the sections that need root will be counted as failed"
+    traces | sort >"${logs:?}/leaks.before"
+    return 0
+}
+
+install_packages() {
+    [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -qy "$@" >"$logs/apt.log" 2>&1 && return
+    apt-get update -q >>"$logs/apt.log" 2>&1
+    apt-get install -qy "$@" >>"$logs/apt.log" 2>&1
+}
+
+must_be_root() {
+    [ "$(id -u)" -eq 0 ] && return
+    not_ok "$1: needs root"
+    return 1
+}
+
+# --- sections ----------------------------------------------------------------------------------------------------
+
+doc() { RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --document-private-items; }
+
+workspace_tests() { cargo test --workspace --no-fail-fast; }
+
+privileged_tests() {
+    must_be_root "privileged engine tests" || return
+    cargo test --package sandyard-engine --no-fail-fast -- --ignored
+}
+
+# The official SDK against the agent: sdk NAME REQUIREMENT. Its virtual environment is kept from run to run.
+sdk() {
+    local venv=$CARGO_TARGET_DIR/venvs/$1 requirement=$2
+    [ -x "$venv/bin/pip" ] || python3 -m venv --clear "$venv" || return
+    # Without a network the newest version known here still counts; the version is the first line of the log.
+    "$venv/bin/pip" install --quiet --upgrade --disable-pip-version-check \
+        "$requirement" --requirement tests/sdk/requirements.txt ||
+        "$venv/bin/python" -c 'import e2b, pytest, pytest_timeout' || return
+    "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null | grep '^e2b '
+    cargo build --quiet --package sandyard-agent --bin sandyard-agent || return
+    SANDYARD_AGENT=$(ls "$CARGO_TARGET_DIR"/*/debug/sandyard-agent) \
+        "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/sdk
+}
+
+# What the README promises: a fresh clone, one command, 42; as root and as an ordinary user.
+newcomer() {
+    must_be_root newcomer || return
+    # One fixed place, so that Cargo recognises the crates of the last run instead of building them anew.
+    local place=/var/tmp/sandyard-newcomer guest=sandyard-guest
+    # shellcheck disable=SC2064 # The names are known now and local variables are gone when the trap runs.
+    trap "newcomer_leave $place $guest" EXIT
+    newcomer_leave $place $guest
+    mkdir -m 755 $place && useradd --create-home --home-dir $place/home --shell /bin/bash $guest || return
+    # Git refuses a checkout owned by somebody else unless told; the newcomer's own clone would be his.
+    printf '[safe]\n\tdirectory = *\n' >$place/gitconfig
+    export GIT_CONFIG_GLOBAL=$place/gitconfig
+
+    [ -z "$(git status --porcelain)" ] || echo "note: uncommitted changes are not part of the clone"
+    step "root clones" git clone --quiet "$PWD" $place/checkout
+    step "root: 42" prints_42 $place/checkout/run
+
+    # The guest cannot use root's toolchain, so he is given the program that was just built, as ./run would find it.
+    local program
+    program=$(cd "$CARGO_TARGET_DIR" && ls ./*/release/sandyard)
+    (cd "$CARGO_TARGET_DIR" && mkdir $place/target && cp --parents "$program" sandyard-run.stamp $place/target)
+    step "guest clones" as_guest $guest git clone --quiet $place/checkout $place/home/sandyard
+    step "guest, own clone: 42" prints_42 as_guest $guest $place/home/sandyard/run
+    step "guest, root's clone: 42" prints_42 as_guest $guest $place/checkout/run
+}
+
+prints_42() {
+    local printed
+    printed=$("$@" run -- python3 -c 'print(6*7)')
+    [ "$printed" = 42 ] || { printf 'standard output was: %q\n' "$printed"; return 1; }
+}
+
+as_guest() {
+    local guest=$1 place=/var/tmp/sandyard-newcomer
+    shift
+    (cd $place/home && exec runuser -u "$guest" -- env -i HOME=$place/home USER="$guest" PATH=/usr/local/bin:/usr/bin:/bin \
+        CARGO_TARGET_DIR=$place/target GIT_CONFIG_GLOBAL="$GIT_CONFIG_GLOBAL" "$@")
+}
+
+# Takes the guest, his processes and the clones away.
+newcomer_leave() {
+    if id "$2" >/dev/null 2>&1; then
+        pkill -KILL -u "$2"
+        timeout 10 bash -c "while pgrep -u $2 >/dev/null; do sleep 0.1; done"
+        userdel "$2"
+    fi
+    rm -rf "$1"
+}
+
+escape() {
+    must_be_root escape || return
+    step "escape suite" ./run selftest --escape
+}
+
+# Every fuzz target for a few seconds; each is a step.
+fuzz_targets() {
+    fuzz/run 10 2>&1 | sed -e 's/^fuzz: \(.*\) ok$/ok \1/' -e 's/^fuzz: \(.* FAILED\)/not ok \1/'
+    return "${PIPESTATUS[0]}"
+}
+
+# --- nothing may be left behind ----------------------------------------------------------------------------------
+
+# Everything on this host that bears our name: mounts, cgroups, processes, loop devices, network namespaces.
+traces() {
+    awk '/sandyard/ && !/sandyard-newcomer/ { print "mount", $5 }' /proc/self/mountinfo
+    find /sys/fs/cgroup -type d -name '*sandyard*' -printf 'cgroup %p\n' 2>/dev/null
+    local exe
+    for exe in /proc/[0-9]*/exe; do
+        case $(readlink "$exe") in */sandyard | */sandyard-agent | */sandyard-probe) echo "process $(tr '\0' ' ' <"${exe%exe}cmdline") pid ${exe//[^0-9]/}" ;; esac
+    done
+    grep -ls sandyard /sys/block/loop*/loop/backing_file | sed 's/^/loop device /'
+    find /run/netns -name '*sandyard*' -printf 'network namespace %p\n' 2>/dev/null
+    getent passwd sandyard-guest | sed 's/^/user /'
+}
+
+leaks() {
+    local left kind deadline=$((SECONDS + 90))
+    # A launcher that was started for a command goes by itself after a minute with nothing to do.
+    while left=$(traces | sort | comm -23 - "$logs/leaks.before") && [ -n "$left" ] && [ $SECONDS -lt $deadline ]; do
+        sleep 1
+    done
+    [ -z "$left" ] || printf '%s\n' "$left"
+    for kind in mount cgroup process 'loop device' 'network namespace' user; do
+        if grep -q "^$kind " <<<"$left"; then not_ok "no $kind left"; else ok "no $kind left"; fi
+    done
+}
