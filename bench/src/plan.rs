@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 
 /// Names the groups of rows, in the order they run.
-pub(crate) const GROUPS: [&str; 7] = [
-    "start", "output", "exec", "freeze", "burst", "crowd", "files",
+pub(crate) const GROUPS: [&str; 8] = [
+    "start", "pool", "output", "exec", "freeze", "burst", "crowd", "files",
 ];
 
 /// Says how much to measure and which groups of rows.

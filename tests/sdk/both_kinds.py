@@ -92,7 +92,10 @@ class Terminal:
         self.sandbox.pty.send_stdin(self.pid, text.encode())
 
     def expect(self, text):
-        wait_for(lambda: text.encode() in self.printed, f"the terminal prints {text!r}; it printed {bytes(self.printed)!r}")
+        wait_for(
+            lambda: text.encode() in self.printed,
+            lambda: f"the terminal prints {text!r}; it printed {bytes(self.printed)!r}",
+        )
 
     def exit_code(self):
         """The exit code, once the shell has ended."""
@@ -129,7 +132,10 @@ class Watch:
 
     def until(self, name):
         """All events up to the first of `name`, the one the caller caused last."""
-        wait_for(lambda: any(event.name == name for event in self.events()), f"an event of {name!r}; so far: {self._events}")
+        wait_for(
+            lambda: any(event.name == name for event in self.events()),
+            lambda: f"an event of {name!r}; so far: {self._events}",
+        )
         return self.events()
 
     def types_of(self, name):
@@ -138,6 +144,17 @@ class Watch:
 
     def stop(self):
         self.handle.stop()
+
+
+def stream_input(sandbox, to, pid, pieces):
+    """Sends pieces of input over one stream, to `sandbox.commands` or `sandbox.pty`."""
+    if not isinstance(sandbox, Blocking):
+        to.stream_input(pid, pieces)
+        return
+    stream = to.stream_input(pid)
+    for piece in pieces:
+        stream.send(piece)
+    stream.close()
 
 
 def callbacks(sandbox, **options):

@@ -6,6 +6,7 @@ import pytest
 from e2b import CommandExitException, NotFoundException
 from e2b.sandbox_sync.commands.command import Commands
 
+from both_kinds import stream_input
 from processes import unique_seconds, with_mark
 from waiting import wait_for
 
@@ -38,14 +39,14 @@ if hasattr(Commands, "stream_input"):
 
     def test_input_is_streamed(sandbox):
         handle = sandbox.commands.run("cat", background=True, stdin=True)
-        sandbox.commands.stream_input(handle.pid, ["one\n", b"two\n"])
-        sandbox.commands.stream_input(handle.pid, [f"{number}\n" for number in range(1000)])
+        stream_input(sandbox, sandbox.commands, handle.pid, ["one\n", b"two\n"])
+        stream_input(sandbox, sandbox.commands, handle.pid, [f"{number}\n" for number in range(1000)])
         sandbox.commands.close_stdin(handle.pid)
         assert handle.wait().stdout == "one\ntwo\n" + "".join(f"{number}\n" for number in range(1000))
 
     def test_streaming_input_to_no_process_is_not_found(sandbox):
         with pytest.raises(NotFoundException):
-            sandbox.commands.stream_input(NO_SUCH_PID, ["x"])
+            stream_input(sandbox, sandbox.commands, NO_SUCH_PID, ["x"])
 
 
 def test_input_to_no_process_is_not_found(sandbox):

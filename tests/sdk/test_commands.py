@@ -62,6 +62,10 @@ def test_background_command_is_waited_for(sandbox):
     assert (result.stdout, result.exit_code) == ("done\n", 0)
 
 
+def test_no_time_out_is_allowed(sandbox):
+    assert sandbox.commands.run("echo free", timeout=0).stdout == "free\n"
+
+
 def test_default_user_home_and_login_environment(sandbox):
     result = sandbox.commands.run('printf "%s|" "$(id -un)" "$(id -gn)" "$PWD" "$HOME" "$USER" "$LOGNAME"; command -v ls')
     assert result.stdout.split("|")[:-1] == ["user", "user", "/home/user", "/home/user", "user", "user"]

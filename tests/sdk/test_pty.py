@@ -4,7 +4,9 @@ import pytest
 from e2b import InvalidArgumentException, NotFoundException, PtySize
 from e2b.sandbox_sync.commands.pty import Pty
 
-from both_kinds import Terminal
+from both_kinds import Blocking, Terminal, stream_input
+from processes import unique_seconds, with_mark
+from waiting import wait_for
 
 SIZE = PtySize(rows=24, cols=80)
 NO_SUCH_PID = 4_000_000
@@ -36,9 +38,12 @@ def test_size_is_given_and_changed(sandbox, terminal):
 
 
 def test_control_c_interrupts(terminal):
-    terminal.type("sleep 1000\n")
-    terminal.expect("sleep 1000")
+    mark = unique_seconds()
+    terminal.type(f"sleep {mark}\n")
+    # Between its fork and its exec a child of the shell would swallow the signal.
+    wait_for(lambda: with_mark(mark), "the command runs")
     terminal.type("\x03")
+    # The sum tells the shell's answer from the echo of what was typed.
     terminal.type("echo still-$((1+1))\n")
     terminal.expect("still-2")
 
@@ -67,13 +72,15 @@ def test_missing_directory_is_an_invalid_argument(sandbox):
         Terminal.create(sandbox, SIZE, cwd="/no/such/directory")
 
 
-def test_terminal_is_left_and_found_again(sandbox, terminal):
-    terminal.type("KEPT=$((100+1))\n")
-    terminal.expect("KEPT")
-    terminal.handle.disconnect()
-    again = Terminal.connect(sandbox, terminal.pid)
+def test_terminal_is_left_and_found_again(sandbox):
+    options = {"on_data": lambda data: None} if isinstance(sandbox, Blocking) else {}
+    handle = sandbox.pty.create(SIZE, **options)
+    sandbox.pty.send_stdin(handle.pid, b"KEPT=$((100+1))\n")
+    handle.disconnect()
+    again = Terminal.connect(sandbox, handle.pid)
     again.type("echo kept-$KEPT\n")
     again.expect("kept-101")
+    sandbox.pty.kill(handle.pid)
 
 
 def test_terminal_is_listed(sandbox, terminal):
@@ -93,5 +100,5 @@ def test_unknown_terminal_is_not_found(sandbox):
 if hasattr(Pty, "stream_input"):
 
     def test_input_is_streamed_to_a_terminal(sandbox, terminal):
-        sandbox.pty.stream_input(terminal.pid, ["echo str", b"eamed-$((2+3))\n"])
+        stream_input(sandbox, sandbox.pty, terminal.pid, ["echo str", b"eamed-$((2+3))\n"])
         terminal.expect("streamed-5")

@@ -118,7 +118,8 @@ fn living(
 ) -> Result<Vec<Option<f64>>> {
     let count = ids.len() as f64;
     let answered = subject.exec_all(ids)?;
-    let taken = before.saturating_sub(memory::available_bytes()?);
+    // None when somebody else on the host gave back more than we took.
+    let taken = before.checked_sub(memory::available_bytes()?);
     let roots: Vec<Vec<u32>> = ids
         .iter()
         .map(|id| subject.processes(id))
@@ -137,7 +138,7 @@ fn living(
         Some(create),
         Some(answered as f64),
         mebibytes(pss),
-        mebibytes(taken),
+        taken.and_then(mebibytes),
         execs.percentile(50.0),
         execs.percentile(99.0),
         adopted.map(|elapsed| elapsed.as_secs_f64() * 1e3),

@@ -1,6 +1,6 @@
 //! Our own engine, through its client library and the agent's.
 
-use std::cell::{Ref, RefCell};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -51,12 +51,12 @@ impl OwnEngine {
         })
     }
 
-    fn engine(&self) -> Ref<'_, Engine> {
-        self.engine.borrow()
+    fn engine(&self) -> Engine {
+        self.engine.borrow().clone()
     }
 
     async fn create_async(&self) -> Result<SandboxId> {
-        Ok(self.engine().clone().create(&self.spec).await?.id)
+        Ok(self.engine().create(&self.spec).await?.id)
     }
 
     async fn exec_async(&self, id: &SandboxId) -> Result<()> {
@@ -71,7 +71,7 @@ impl OwnEngine {
     }
 
     async fn delete_async(&self, id: &SandboxId) -> Result<()> {
-        Ok(self.engine().clone().delete(id).await?)
+        Ok(self.engine().delete(id).await?)
     }
 
     async fn first_output_async(&self, id: &SandboxId) -> Result<()> {
@@ -100,17 +100,35 @@ impl OwnEngine {
         kill_process(pid, signal).context("failed to kill the launcher")
     }
 
+    /// Connects as a client that has just started: connections of the old one are served by workers that outlive their
+    /// launcher. A launcher that is being killed may still take a connection and drop it, so one refusal is not the end.
+    fn connect_anew(&self) -> Result<Engine> {
+        let give_up = Instant::now() + Duration::from_secs(10);
+        loop {
+            match self.runtime.block_on(Engine::connect(self.config.clone())) {
+                Err(error) if Instant::now() < give_up => drop(error),
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    /// Deletes every sandbox, the pool's included, which a list leaves out and which may still be filling up.
     fn clear_up(&self) -> Result<()> {
         self.keep_ready(0)?;
-        let engine = self.engine().clone();
-        let ids: Vec<String> = self
-            .runtime
-            .block_on(engine.list())?
-            .into_iter()
-            .map(|info| info.id.to_string())
-            .collect();
-        self.delete_many(&ids)?;
-        self.kill_launcher(Signal::TERM)
+        let folder = self.config.data_dir.join("sandboxes");
+        let give_up = Instant::now() + Duration::from_secs(60);
+        loop {
+            let entries = std::fs::read_dir(&folder).context("failed to list sandboxes")?;
+            let ids: Vec<String> = entries
+                .flatten()
+                .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                .collect();
+            if ids.is_empty() {
+                return self.kill_launcher(Signal::TERM);
+            }
+            let deleted = self.delete_many(&ids);
+            ensure!(Instant::now() < give_up, "sandboxes remain: {deleted:?}");
+        }
     }
 }
 
@@ -246,11 +264,7 @@ impl Live for OwnEngine {
     fn restart(&self, ids: &[String]) -> Result<Option<Duration>> {
         let start = Instant::now();
         self.kill_launcher(Signal::KILL)?;
-        // A client of its own: connections of the old one are served by workers that outlive their launcher.
-        let engine = self
-            .runtime
-            .block_on(Engine::connect(self.config.clone()))?;
-        self.engine.replace(engine);
+        self.engine.replace(self.connect_anew()?);
         let listed = self.runtime.block_on(self.engine().list())?;
         ensure!(
             listed.len() >= ids.len(),

@@ -16,7 +16,7 @@
 //! | `pool`, `connection` | HTTP/1.1 connections |
 //! | `call` | one request and its reply, within limits |
 //! | `stream` | Connect's streams of messages |
-//! | `process`, `run` | commands |
+//! | `process`, `input`, `run` | commands |
 //! | `files`, `upload`, `filesystem`, `watch` | files |
 //! | `host` | what only the host may ask |
 //! | `dial` | bytes to a port inside |
@@ -32,6 +32,7 @@ mod error;
 mod files;
 mod filesystem;
 mod host;
+mod input;
 mod limits;
 mod pool;
 mod process;
@@ -46,6 +47,7 @@ pub use dial::DialStream;
 pub use endpoint::Endpoint;
 pub use error::ClientError;
 pub use files::FileStream;
+pub use input::InputStream;
 pub use limits::Limits;
 pub use process::{InputTo, ProcessStream, StartOptions};
 pub use run::{Output, RunOptions};

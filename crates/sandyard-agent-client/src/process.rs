@@ -157,7 +157,7 @@ impl AgentClient {
         Ok(reply.processes)
     }
 
-    /// Writes to a command.
+    /// Writes to a command, which must take it within the time of a call; [`AgentClient::open_input`] waits longer.
     pub async fn send_input(
         &self,
         process: ProcessSelector,

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use sandyard_wire::connect_error::EndStream;
@@ -54,6 +54,16 @@ impl AgentClient {
         let mut request = finish(builder, body::full(payload))?;
         request.headers_mut().extend(headers);
         let (sender, reply) = self.send_new(call, request).await?;
+        self.read_stream(call, sender, reply).await
+    }
+
+    /// Takes the reply of a stream apart.
+    pub(crate) async fn read_stream<R>(
+        &self,
+        call: &'static str,
+        sender: Sender,
+        reply: Response<Incoming>,
+    ) -> Result<(MessageStream<R>, HeaderMap), ClientError> {
         if reply.status().is_client_error() || reply.status().is_server_error() {
             return Err(self.failure(call, reply).await);
         }

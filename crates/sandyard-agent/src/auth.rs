@@ -44,10 +44,6 @@ pub(crate) fn check(call: &Call) -> Result<(), Response> {
 }
 
 /// Checks the signature of a file URL; none when there is none.
-#[expect(
-    clippy::result_large_err,
-    reason = "the answer is sent at once, not carried around"
-)]
 fn check_signature(call: &Call, token: &str) -> Option<Result<(), Response>> {
     let query = Query::of(&call.parts.uri);
     let shown = query.get(query::SIGNATURE)?;

@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use http::StatusCode;
+use http::header::{CONNECTION, HeaderValue, UPGRADE};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use sandyard_wire::routes::{DIAL_UPGRADE, query};
@@ -37,10 +37,7 @@ pub(crate) async fn dial(call: &mut Call) -> Response {
         );
     };
     let Some(inside) = connect(port).await else {
-        return plain_error(
-            StatusCode::BAD_GATEWAY,
-            format!("port {port} is not open"),
-        );
+        return plain_error(StatusCode::BAD_GATEWAY, format!("port {port} is not open"));
     };
     let Some(upgrade) = call.parts.extensions.remove::<OnUpgrade>() else {
         return plain_error(StatusCode::BAD_REQUEST, "the connection cannot be upgraded");

@@ -20,6 +20,7 @@ mod activity;
 mod auth;
 mod body;
 mod call;
+pub mod command;
 mod config;
 mod dial;
 mod files;

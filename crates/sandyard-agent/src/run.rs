@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::state::Agent;
 use crate::{fs, limits, reap};
 
-/// Serves until told to stop by `SIGTERM` or `SIGINT`.
+/// Serves until told to stop by `SIGTERM` or `SIGINT`; as first process of a sandbox, until killed from outside.
 ///
 /// Must be called by a process with a single thread, because commands are forked without exec in between. A TCP address
 /// that cannot be bound is passed over when there is a host's door to serve.
@@ -27,7 +27,7 @@ use crate::{fs, limits, reap};
 ///
 /// When there is no door at all, or the event loop cannot be made.
 pub fn run(config: AgentConfig) -> io::Result<()> {
-    prepare_process();
+    prepare_process(&config);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -35,8 +35,6 @@ pub fn run(config: AgentConfig) -> io::Result<()> {
 }
 
 async fn serve_all(mut config: AgentConfig) -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let deaths = reap::listen()?;
     let settings = Settings::take(&mut config);
     let agent = Rc::new(Agent::new(settings));
@@ -48,6 +46,16 @@ async fn serve_all(mut config: AgentConfig) -> io::Result<()> {
         // Whoever waits for this notices a closed pipe too.
         let _ = rustix::io::write(&ready, b"1");
     }
+    if config.is_init {
+        // The kernel keeps signals without a handler from the first process, so nobody inside can stop it by accident.
+        std::future::pending::<()>().await;
+    }
+    until_told().await
+}
+
+async fn until_told() -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -60,7 +68,10 @@ fn doors(config: &mut AgentConfig) -> io::Result<Vec<(Listener, Door)>> {
     if let Some(fd) = config.host_listener.take() {
         let listener = std::os::unix::net::UnixListener::from(fd);
         listener.set_nonblocking(true)?;
-        doors.push((Listener::Unix(UnixListener::from_std(listener)?), Door::Host));
+        doors.push((
+            Listener::Unix(UnixListener::from_std(listener)?),
+            Door::Host,
+        ));
     }
     if let Some(fd) = config.tcp_listener.take() {
         doors.push((Listener::Tcp(adopt_tcp(fd)?), Door::Inside));
@@ -93,7 +104,12 @@ fn adopt_tcp(fd: OwnedFd) -> io::Result<TcpListener> {
 }
 
 /// Brings the process into the state the rest relies on.
-fn prepare_process() {
+fn prepare_process(config: &AgentConfig) {
+    if !config.is_init {
+        // Orphans come here too then; the first process of somebody else's container may not reap them.
+        let itself = rustix::process::getpid();
+        let _ = rustix::process::set_child_subreaper(Some(itself));
+    }
     limits::raise_open_files();
     // A client that leaves must not end the agent; commands get the default back.
     // SAFETY: sets a disposition before any handler or thread exists.

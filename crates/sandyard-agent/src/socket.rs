@@ -66,11 +66,7 @@ impl Peer {
         }
     }
 
-    fn try_io<R>(
-        &self,
-        interest: Interest,
-        work: impl FnOnce() -> io::Result<R>,
-    ) -> io::Result<R> {
+    fn try_io<R>(&self, interest: Interest, work: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
         each!(&*self.0, stream => stream.try_io(interest, work))
     }
 
@@ -122,7 +118,10 @@ impl AsyncWrite for Peer {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_with(cx, |socket| each!(socket, stream => stream.try_write(bytes)))
+        self.poll_write_with(
+            cx,
+            |socket| each!(socket, stream => stream.try_write(bytes)),
+        )
     }
 
     fn poll_write_vectored(

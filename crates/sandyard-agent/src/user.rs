@@ -72,10 +72,7 @@ impl Accounts {
             .find(|account| account.name == name)
             .ok_or_else(|| {
                 // COMPAT(e2b): the SDK's tests look for these very words.
-                ConnectError::new(
-                    Code::Unauthenticated,
-                    format!("invalid username: '{name}'"),
-                )
+                ConnectError::new(Code::Unauthenticated, format!("invalid username: '{name}'"))
             })
     }
 
@@ -218,7 +215,10 @@ mod tests {
     #[test]
     fn names_fall_back_to_numbers() {
         let names = Accounts::parse(PASSWD, GROUP).names();
-        assert_eq!((names.user(1000), names.user(7)), ("user".into(), "7".into()));
+        assert_eq!(
+            (names.user(1000), names.user(7)),
+            ("user".into(), "7".into())
+        );
         assert_eq!(names.group(27), "sudo");
     }
 

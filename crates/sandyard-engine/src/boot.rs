@@ -31,7 +31,7 @@ const NAMESPACES: i32 = libc::CLONE_NEWUSER
 /// How long a killed process may take to go; a process in the kernel's hands can take a moment.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Starts the sandbox of `record`; on success it is on record as running.
+/// Starts the sandbox of `record`, whose state is `creating` or `stopped`; on success it is on record as running.
 ///
 /// The caller holds the sandbox's lock and finishes `steps`, which undo all of this on failure.
 pub(crate) fn boot<'a>(
@@ -69,9 +69,10 @@ pub(crate) fn boot<'a>(
     record.started_ms = Some(clock::now_ms());
     record.reason = None;
     record.lacks = ctx.lacks().into_iter().chain(lacks).collect();
-    steps.step("put it on record", || record.become_state(SandboxState::Running, dir))?;
+    // With its first process, so that a sweep can end it; as running only once it does.
+    steps.step("put it on record", || record.write(dir))?;
     steps.step("let it run", || socket::send(&ours, GO, &[]).doing("send to", "the first process"))?;
-    Ok(())
+    steps.step("put it on record as running", || record.become_state(SandboxState::Running, dir))
 }
 
 fn claim_ids<'a>(ctx: &'a Context, record: &mut Record, steps: &mut Steps<'a>) -> Result<()> {

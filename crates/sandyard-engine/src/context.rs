@@ -38,7 +38,7 @@ impl Context {
         data.create().doing("make data directory", data.root().display())?;
         // One parent group a data directory, so that two of them can live on one host and each knows its own.
         let settings = Settings { prefix: format!("sandyard-{:08x}", fingerprint(data.root())), ..Settings::default() };
-        let templates = Store::open(data.root()).map_err(|error| EngineError::failed("opening the templates", &error))?;
+        let templates = Store::open(data.root()).map_err(|error| EngineError::template("opening the templates", &error))?;
         Ok(Self {
             mode: Mode::detect(),
             cgroups: Hierarchy::detect_with(&settings),

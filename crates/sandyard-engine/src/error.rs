@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use sandyard_template::TemplateError;
+
 use crate::sys::SysError;
 
 /// What kind of failure it is: what a caller can branch on.
@@ -64,6 +66,20 @@ impl EngineError {
     /// Wraps a failure with what was being done.
     pub(crate) fn failed(doing: impl fmt::Display, source: &(dyn Error + 'static)) -> Self {
         Self::new(ErrorKind::Failed, format!("{doing}: {}", chain(source)))
+    }
+
+    /// Wraps a failure of the template store.
+    pub(crate) fn template(doing: impl fmt::Display, source: &TemplateError) -> Self {
+        let kind = match source {
+            TemplateError::BadName { .. }
+            | TemplateError::ReservedName { .. }
+            | TemplateError::TooManyLayers { .. }
+            | TemplateError::LimitExceeded { .. }
+            | TemplateError::BadArchive { .. } => ErrorKind::Invalid,
+            TemplateError::Exists { .. } => ErrorKind::Conflict,
+            _ => ErrorKind::Failed,
+        };
+        Self { kind, ..Self::failed(doing, source) }
     }
 }
 

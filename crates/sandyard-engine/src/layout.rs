@@ -85,6 +85,11 @@ impl DataDir {
         self.root.join("pool.json")
     }
 
+    /// Held by whoever fills the pool.
+    pub(crate) fn pool_lock(&self) -> PathBuf {
+        self.root.join("pool.lock")
+    }
+
     /// The folder of one sandbox.
     pub(crate) fn sandbox(&self, id: &SandboxId) -> SandboxDir {
         SandboxDir { root: self.sandboxes().join(id.as_str()) }

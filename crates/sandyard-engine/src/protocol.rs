@@ -67,6 +67,18 @@ pub(crate) enum Request {
     Sweep,
 }
 
+impl Request {
+    /// Says whether asking twice does what asking once does.
+    pub(crate) fn can_be_repeated(&self) -> bool {
+        match self {
+            Self::Create { .. } | Self::Fork { .. } | Self::Snapshot { .. } | Self::ImportTemplate { .. } => false,
+            Self::Start { fault, .. } => fault.is_none(),
+            Self::RemoveTemplate { .. } => false,
+            _ => true,
+        }
+    }
+}
+
 /// How many ready sandboxes of one kind to keep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSpec {

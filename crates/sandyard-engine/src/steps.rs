@@ -73,7 +73,9 @@ impl Faults {
 
     fn die(&self) {
         if self.fault.is_some_and(|fault| fault.place == FaultPlace::Worker) {
-            if let Some(launcher) = rustix::process::getppid() {
+            // Without a launcher, whoever adopts orphans is our parent.
+            let launcher = rustix::process::getppid().filter(|parent| !parent.is_init());
+            if let Some(launcher) = launcher {
                 let _ = rustix::process::kill_process(launcher, rustix::process::Signal::KILL);
             }
         }

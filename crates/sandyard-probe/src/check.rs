@@ -55,13 +55,15 @@ impl Outcome {
     }
 }
 
-/// What a check does when the suite runs on the bare host as root, with the plants in place.
+/// What a check does when the suite runs on the bare host, with the plants in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnHost {
     /// It could do harm there and is left out.
     Unsafe,
     /// It is harmless and must report a breach: otherwise it has no teeth.
     Breaches,
+    /// The same, for root only: an ordinary user of the host may be kept out.
+    BreachesForRoot,
     /// It is harmless, and what it finds depends on that host.
     Depends,
 }

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, fstat, linkat, mkdirat, mknodat, openat, readlinkat,
+    AtFlags, FileType, Mode, OFlags, Stat, chmodat, fstat, linkat, mkdirat, mknodat, openat, readlinkat,
     symlinkat,
 };
 use rustix::io::Errno;
@@ -183,8 +183,13 @@ impl Copier<'_, '_> {
                 symlinkat(target.as_c_str(), to, name)
                     .and_then(|()| self.finish_name(to, name, &stat))
             }
-            FileType::Fifo => mknodat(to, name, FileType::Fifo, Mode::from_raw_mode(stat.st_mode), 0)
-                .and_then(|()| self.finish_name(to, name, &stat)),
+            FileType::Fifo => mknodat(to, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+                .and_then(|()| self.finish_name(to, name, &stat))
+                // After the owner, and apart from making it, for the umask.
+                .and_then(|()| {
+                    let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+                    chmodat(to, name, mode, AtFlags::empty())
+                }),
             FileType::CharacterDevice
                 if self.rules.origin == Origin::Upper && overlay::is_whiteout_node(&stat) =>
             {

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod build;
 mod copy;
 mod diff;
 mod error;
@@ -34,6 +35,7 @@ mod layer;
 mod manifest;
 mod name;
 mod overlay;
+mod place;
 mod remove;
 mod snapshot;
 mod store;

@@ -118,8 +118,8 @@ mod tests {
                 "/proc/self/fd/{}/{name}",
                 std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&dir))
             ));
-            dir = Tree::open(&path).expect("open level");
             std::fs::write(path.join("file"), "x").expect("write");
+            dir = Tree::open(&path).expect("open level");
         }
         drop(dir);
         remove_tree(&root).expect("remove");

@@ -34,6 +34,17 @@ impl Tree {
         })
     }
 
+    /// A directory inside, found as a process with this tree as its root would, as a tree of its own.
+    pub(crate) fn subtree(&self, rel: &Path) -> Result<Self, TemplateError> {
+        let fd = self
+            .open_in_root(rel, OFlags::RDONLY | OFlags::DIRECTORY)
+            .doing(|| format!("open directory `{}`", self.show(rel)))?;
+        Ok(Self {
+            fd,
+            path: self.path.join(rel.strip_prefix("/").unwrap_or(rel)),
+        })
+    }
+
     /// Path of `rel` for people.
     pub(crate) fn show(&self, rel: &Path) -> String {
         self.path.join(rel).display().to_string()

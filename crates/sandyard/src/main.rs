@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod output;
 mod role;
+mod selftest;
 
 use std::process::ExitCode;
 

@@ -1,8 +1,9 @@
 //! Streams against frames that are too long, cut off, senseless or missing.
 
 use sandyard_agent_client::wire::frame::{FLAG_COMPRESSED, FLAG_END, encode};
+use sandyard_agent_client::wire::process::ProcessSelector;
 use sandyard_agent_client::wire::{Code, ProcessEvent};
-use sandyard_agent_client::{ClientError, ProcessStream, RunOptions};
+use sandyard_agent_client::{ClientError, InputTo, ProcessStream, RunOptions};
 
 use crate::server::{Server, kind, stream_of};
 
@@ -157,4 +158,23 @@ async fn output_beyond_the_limit_is_thrown_away() {
         .expect("an end");
     assert_eq!(output.stdout.len(), 1001);
     assert!(output.is_truncated && output.exit.exited);
+}
+
+#[tokio::test]
+async fn input_to_an_agent_that_answers_early_or_hangs_up_is_closed() {
+    for reply in [&b""[..], &stream_of(&[&encode(FLAG_END, b"{}")])] {
+        let server = Server::replying(reply);
+        let client = server.client();
+        let result = async {
+            let process = ProcessSelector::Pid(7);
+            let mut input = client.open_input(process, InputTo::Stdin).await?;
+            loop {
+                input.send("x".into()).await?;
+                tokio::task::yield_now().await;
+            }
+            #[expect(unreachable_code, reason = "gives the block its type")]
+            Ok::<(), ClientError>(())
+        };
+        assert_eq!(kind(result.await), "closed");
+    }
 }

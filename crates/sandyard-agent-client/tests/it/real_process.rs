@@ -117,6 +117,41 @@ async fn input_reaches_a_command_until_it_is_closed() {
 }
 
 #[tokio::test]
+async fn a_stream_of_input_waits_for_a_command_that_reads_late() {
+    let agent = Agent::start().await;
+    let mut stream = start(&agent.client, &request("read go; wc -c")).await;
+    let pid = ProcessSelector::Pid(stream.pid());
+    let mut input = agent
+        .client
+        .open_input(pid.clone(), InputTo::Stdin)
+        .await
+        .expect("open");
+    input.send("go\n".into()).await.expect("sent");
+    // More than the pipe and all buffers on the way hold.
+    let piece = bytes::Bytes::from(vec![b'x'; 1 << 20]);
+    for _ in 0..8 {
+        input.send(piece.clone()).await.expect("sent");
+    }
+    input.finish().await.expect("all was taken");
+    agent.client.close_stdin(pid).await.expect("closed");
+    read_until(&mut stream, "8388608\n").await;
+}
+
+#[tokio::test]
+async fn a_stream_of_input_fails_when_its_command_is_gone() {
+    let agent = Agent::start().await;
+    let nobody = ProcessSelector::Pid(1 << 30);
+    // The refusal may come with the opening, a later send or at the end.
+    let result = async {
+        let mut input = agent.client.open_input(nobody, InputTo::Stdin).await?;
+        input.send("x".into()).await?;
+        input.finish().await
+    };
+    let error = result.await.expect_err("no such process");
+    assert!(error.is_not_found(), "{error}");
+}
+
+#[tokio::test]
 async fn a_terminal_has_a_size_and_takes_input() {
     let agent = Agent::start().await;
     let request = StartRequest {

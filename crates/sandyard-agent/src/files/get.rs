@@ -29,7 +29,7 @@ use crate::query::Query;
 /// Sends a file or a part of it.
 pub(crate) async fn get(call: &mut Call) -> Response {
     match open(call) {
-        Ok(file) => send(call, file),
+        Ok(file) => send(call, file).unwrap_or_else(reply_of),
         Err(error) => reply_of(error),
     }
 }
@@ -77,10 +77,10 @@ fn open_file(path: &Path) -> Result<Source, ConnectError> {
     })
 }
 
-fn send(call: &Call, source: Source) -> Response {
+fn send(call: &Call, source: Source) -> Result<Response, ConnectError> {
     let part = range::parse(call.header(RANGE.as_str()), source.size);
     let range = match part {
-        Part::Unsatisfiable => return unsatisfiable(source.size),
+        Part::Unsatisfiable => return Ok(unsatisfiable(source.size)),
         Part::Range { first, last } => Some((first, last)),
         Part::Whole => None,
     };
@@ -93,17 +93,25 @@ fn send(call: &Call, source: Source) -> Response {
         Some((first, last)) => (first, Some(last - first + 1)),
         None => (0, is_measured.then_some(size)),
     };
-    let reader = FileReader {
+    let mut reader = FileReader {
         file: source.file,
         position: from,
         left: length,
+        ahead: None,
         _open: call.agent.counters.open_stream(),
         counters: call.agent.counters.clone(),
     };
-    let body = match (call.parts.method == Method::HEAD, packed) {
-        (true, _) => Body::empty(),
-        (false, true) => packed_body(reader),
-        (false, false) => plain_body(reader, length),
+    let body = if call.parts.method == Method::HEAD {
+        Body::empty()
+    } else {
+        reader
+            .read_ahead()
+            .map_err(|error| from_io(Path::new(&source.name), &error))?;
+        if packed {
+            packed_body(reader)
+        } else {
+            plain_body(reader, length)
+        }
     };
     let mut reply = typed(StatusCode::OK, content_type::OCTET_STREAM, body);
     let headers = reply.headers_mut();
@@ -121,7 +129,7 @@ fn send(call: &Call, source: Source) -> Response {
         }
         *reply.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
-    reply
+    Ok(reply)
 }
 
 fn unsatisfiable(size: u64) -> Response {
@@ -156,13 +164,24 @@ struct FileReader {
     position: u64,
     /// How much is still to be sent; none means until the end.
     left: Option<u64>,
+    /// What was read before the answer began.
+    ahead: Option<Bytes>,
     counters: std::rc::Rc<crate::activity::Counters>,
     _open: OpenStream,
 }
 
 impl FileReader {
+    /// Reads the first piece, so that a file that cannot be read is an error and not a broken answer.
+    fn read_ahead(&mut self) -> io::Result<()> {
+        self.ahead = Some(self.read()?);
+        Ok(())
+    }
+
     /// The next piece; empty at the end.
     fn read(&mut self) -> io::Result<Bytes> {
+        if let Some(piece) = self.ahead.take() {
+            return Ok(piece);
+        }
         let want = self.left.map_or(fs::CHUNK_BYTES, |left| {
             usize::try_from(left).unwrap_or(usize::MAX)
         });
@@ -174,6 +193,8 @@ impl FileReader {
         let count = loop {
             match rustix::io::pread(&self.file, &mut buffer[..], self.position) {
                 Err(rustix::io::Errno::INTR) => {}
+                // A file of the kernel's that has nothing more to say at the moment.
+                Err(rustix::io::Errno::AGAIN) if self.left.is_none() => break 0,
                 read => break read?,
             }
         };

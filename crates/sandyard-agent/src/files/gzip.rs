@@ -70,7 +70,10 @@ impl Unpacker {
     }
 
     /// Hands the rest on, having checked that none was missing.
-    pub(super) fn finish(mut self, mut sink: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub(super) fn finish(
+        mut self,
+        mut sink: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
         self.0.try_finish()?;
         sink(self.0.get_ref())
     }
@@ -113,7 +116,11 @@ mod tests {
         let mut cut = Unpacker::new();
         let half = &packed[..packed.len() / 2];
         assert!(cut.push(half, |_| Ok(())).is_err() || cut.finish(|_| Ok(())).is_err());
-        assert!(Unpacker::new().push(b"not gzip at all", |_| Ok(())).is_err());
+        assert!(
+            Unpacker::new()
+                .push(b"not gzip at all", |_| Ok(()))
+                .is_err()
+        );
     }
 
     #[test]

@@ -266,11 +266,14 @@ mod tests {
     use super::*;
 
     const TYPE: &str = "multipart/form-data; boundary=XyZ";
-    const BODY: &[u8] = b"--XyZ\r\nContent-Disposition: form-data; name=\"file\"; filename=\"/a b.txt\"\r\n\
+    const BODY: &[u8] =
+        b"--XyZ\r\nContent-Disposition: form-data; name=\"file\"; filename=\"/a b.txt\"\r\n\
         Content-Type: text/plain\r\n\r\nhello\r\n--Xy not yet\r\n--XyZ\r\n\
         content-disposition: form-data; name=file; filename=empty\r\n\r\n\r\n--XyZ--\r\n";
 
-    fn parts(pieces: impl Iterator<Item = Vec<u8>>) -> Result<Vec<(Part, Vec<u8>)>, MultipartError> {
+    fn parts(
+        pieces: impl Iterator<Item = Vec<u8>>,
+    ) -> Result<Vec<(Part, Vec<u8>)>, MultipartError> {
         let mut parser = Parser::new(TYPE)?;
         let mut parts: Vec<(Part, Vec<u8>)> = Vec::new();
         for piece in pieces {
@@ -330,15 +333,22 @@ mod tests {
 
     #[test]
     fn boundaries_are_found_quoted_or_not() {
-        assert_eq!(boundary("multipart/form-data; boundary=\"a b\"").as_deref(), Some("a b"));
-        assert_eq!(boundary("m/f; charset=x; Boundary=q;z=1").as_deref(), Some("q"));
+        assert_eq!(
+            boundary("multipart/form-data; boundary=\"a b\"").as_deref(),
+            Some("a b")
+        );
+        assert_eq!(
+            boundary("m/f; charset=x; Boundary=q;z=1").as_deref(),
+            Some("q")
+        );
         assert_eq!(boundary("multipart/form-data"), None);
         assert_eq!(boundary("m/f; boundary="), None);
     }
 
     #[test]
     fn quotes_within_names_are_understood() {
-        let part = part("Content-Disposition: form-data; name=\"file\"; filename=\"a\\\"b%22c\\d\"");
+        let part =
+            part("Content-Disposition: form-data; name=\"file\"; filename=\"a\\\"b%22c\\d\"");
         assert_eq!(part.filename.as_deref(), Some("a\"b\"c\\d"));
     }
 }

@@ -59,9 +59,7 @@ async fn receive(call: &mut Call) -> Result<Vec<Written>, ConnectError> {
         target: None,
     };
     let kind = call.header(CONTENT_TYPE.as_str()).unwrap_or_default();
-    let is_form = kind
-        .to_ascii_lowercase()
-        .starts_with("multipart/form-data");
+    let is_form = kind.to_ascii_lowercase().starts_with("multipart/form-data");
     let sink = if is_form {
         let parser = Parser::new(kind);
         Sink::Form(parser.map_err(|error| ConnectError::invalid_argument(error.to_string()))?)

@@ -61,7 +61,8 @@ impl Target {
     }
 
     fn check_is_file(&self) -> Result<(), ConnectError> {
-        let stat = rustix::fs::fstat(&self.file).map_err(|error| from_io(&self.path, &error.into()))?;
+        let stat =
+            rustix::fs::fstat(&self.file).map_err(|error| from_io(&self.path, &error.into()))?;
         if rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file() {
             return Ok(());
         }

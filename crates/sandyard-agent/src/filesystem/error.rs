@@ -23,7 +23,11 @@ fn code(error: &io::Error) -> Code {
             Code::ResourceExhausted
         }
         Some(
-            libc::ENOTDIR | libc::EISDIR | libc::ELOOP | libc::ENAMETOOLONG | libc::EINVAL
+            libc::ENOTDIR
+            | libc::EISDIR
+            | libc::ELOOP
+            | libc::ENAMETOOLONG
+            | libc::EINVAL
             | libc::ENXIO,
         ) => Code::InvalidArgument,
         Some(libc::ENOTEMPTY | libc::EBUSY) => Code::FailedPrecondition,

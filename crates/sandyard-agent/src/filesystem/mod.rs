@@ -53,7 +53,8 @@ async fn stat(call: &mut Call) -> Result<Response, ConnectError> {
     let request: PathRequest = call.message().await?;
     let subject = Subject::of(call)?;
     let path = subject.resolve(call, &request.path)?;
-    let entry = describe(&path, &subject.accounts.names()).map_err(|error| from_io(&path, &error))?;
+    let entry =
+        describe(&path, &subject.accounts.names()).map_err(|error| from_io(&path, &error))?;
     Ok(json_reply(&EntryResponse { entry }))
 }
 
@@ -62,7 +63,8 @@ async fn make_dir(call: &mut Call) -> Result<Response, ConnectError> {
     let subject = Subject::of(call)?;
     let path = subject.resolve(call, &request.path)?;
     make::make_dir(&path, &subject.account)?;
-    let entry = describe(&path, &subject.accounts.names()).map_err(|error| from_io(&path, &error))?;
+    let entry =
+        describe(&path, &subject.accounts.names()).map_err(|error| from_io(&path, &error))?;
     Ok(json_reply(&EntryResponse { entry }))
 }
 

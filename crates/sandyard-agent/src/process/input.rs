@@ -50,7 +50,9 @@ impl Process {
         };
         let slot = self.input.lock().await;
         let Some(writer) = slot.as_ref() else {
-            return Err(refused("the process's stdin is closed or was not asked for"));
+            return Err(refused(
+                "the process's stdin is closed or was not asked for",
+            ));
         };
         let written = tokio::select! {
             written = writer.write_all(bytes) => written,

@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use super::command::{Command, display_program};
 use super::input::Input;
-use super::minder::{Report, Stage, fork_minder};
+use super::minder::fork_minder;
 use super::pump::{self, Source};
+use super::report::{Report, Stage};
 use super::running::{Birth, Process};
 use super::stdio;
 use crate::ready;
@@ -39,14 +40,18 @@ pub(super) async fn launch(
     }
     .map_err(|error| no_resources(&error))?;
     let minder = fork_minder(&command, child).map_err(|error| no_resources(&error))?;
-    let status = ready::register(minder.status, Interest::READABLE)
-        .map_err(|error| no_resources(&error))?;
+    let status =
+        ready::register(minder.status, Interest::READABLE).map_err(|error| no_resources(&error))?;
     let pid = match pump::next_report(&status).await {
         Some(Report::Started { pid }) => pid,
         Some(Report::Failed { stage, errno }) => {
             return Err(start_error(&command, stage, errno));
         }
-        _ => return Err(ConnectError::internal("the process was killed at its start")),
+        _ => {
+            return Err(ConnectError::internal(
+                "the process was killed at its start",
+            ));
+        }
     };
     let input = ends.input.map(Input::new).transpose();
     let sources = ends.outputs.into_iter().map(|(channel, fd)| {
@@ -80,8 +85,16 @@ pub(super) async fn launch(
 fn sane(size: Option<PtySize>) -> PtySize {
     let size = size.unwrap_or(DEFAULT_SIZE);
     PtySize {
-        cols: if size.cols == 0 { DEFAULT_SIZE.cols } else { size.cols },
-        rows: if size.rows == 0 { DEFAULT_SIZE.rows } else { size.rows },
+        cols: if size.cols == 0 {
+            DEFAULT_SIZE.cols
+        } else {
+            size.cols
+        },
+        rows: if size.rows == 0 {
+            DEFAULT_SIZE.rows
+        } else {
+            size.rows
+        },
     }
 }
 

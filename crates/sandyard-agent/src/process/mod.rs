@@ -11,15 +11,18 @@
 //! [`stream`] reads the ring for one client.
 
 mod command;
+mod exec;
 mod input;
 mod launch;
 mod minder;
 mod pump;
 mod reader;
 mod registry;
+mod report;
 mod ring;
 mod rpc;
 mod running;
+mod signals;
 mod stdio;
 mod stream;
 mod tree;

@@ -11,7 +11,7 @@ use sandyard_wire::EndEvent;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
-use super::minder::{REPORT_BYTES, Report};
+use super::report::{REPORT_BYTES, Report};
 use super::ring::Channel;
 use super::running::Process;
 use super::tree;
@@ -63,9 +63,11 @@ pub(super) async fn discard(left_open: Vec<Source>) {
     }
     LEFT_OPEN.set(count);
     let ended = left_open.len();
-    join_all(left_open.into_iter().map(|source| async move {
-        while let Ok(1..) = read_ready(&source, |_| ()).await {}
-    }))
+    join_all(
+        left_open
+            .into_iter()
+            .map(|source| async move { while let Ok(1..) = read_ready(&source, |_| ()).await {} }),
+    )
     .await;
     LEFT_OPEN.set(LEFT_OPEN.get() - ended);
 }

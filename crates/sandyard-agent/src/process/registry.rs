@@ -90,7 +90,10 @@ impl Registry {
     /// The running processes, in order of start.
     pub(super) fn list(&self) -> ListResponse {
         let known = self.by_start.borrow();
-        let running = known.running.values().filter(|process| process.is_running());
+        let running = known
+            .running
+            .values()
+            .filter(|process| process.is_running());
         ListResponse {
             processes: running.map(|process| process.info()).collect(),
         }
@@ -102,9 +105,11 @@ impl Registry {
         selector: &ProcessSelector,
     ) -> Result<Rc<Process>, ConnectError> {
         let known = self.by_start.borrow();
-        let found = known.running.values().rev().find(|process| {
-            process.is_running() && is_selected(process, selector)
-        });
+        let found = known
+            .running
+            .values()
+            .rev()
+            .find(|process| process.is_running() && is_selected(process, selector));
         found.cloned().ok_or_else(|| unknown(selector))
     }
 

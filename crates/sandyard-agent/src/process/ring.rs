@@ -213,7 +213,10 @@ mod tests {
         for round in 0..50u8 {
             ring.push(Channel::Pty, &[round, round, round], BIG);
         }
-        let got: Vec<u8> = drain(&ring, 0, 2).into_iter().flat_map(|(_, b)| b).collect();
+        let got: Vec<u8> = drain(&ring, 0, 2)
+            .into_iter()
+            .flat_map(|(_, b)| b)
+            .collect();
         assert_eq!(got, [47, 48, 48, 48, 49, 49, 49]);
     }
 

@@ -133,20 +133,16 @@ pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
     Ok(events(call, process, position, deadline))
 }
 
+/// Where to continue: as asked, or at the oldest output kept, which the answer's header then tells.
 fn kept_position(process: &Process, asked: u64) -> Result<u64, ConnectError> {
     let ring = process.ring.borrow();
-    let kept = ring.start()..=ring.end();
-    if kept.contains(&asked) {
-        return Ok(asked);
+    if asked > ring.end() {
+        return Err(ConnectError::new(
+            Code::OutOfRange,
+            format!("output from {asked} is not there yet, only {}", ring.end()),
+        ));
     }
-    Err(ConnectError::new(
-        Code::OutOfRange,
-        format!(
-            "output from {asked} is not kept, only {} to {}",
-            kept.start(),
-            kept.end()
-        ),
-    ))
+    Ok(asked.max(ring.start()))
 }
 
 fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) -> Response {

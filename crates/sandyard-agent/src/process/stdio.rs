@@ -61,10 +61,7 @@ pub(super) fn pipes(with_input: bool, owner: Option<u32>) -> io::Result<(ChildSt
 }
 
 /// Makes a terminal.
-pub(super) fn terminal(
-    size: PtySize,
-    owner: Option<u32>,
-) -> io::Result<(ChildStdio, AgentStdio)> {
+pub(super) fn terminal(size: PtySize, owner: Option<u32>) -> io::Result<(ChildStdio, AgentStdio)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = rustix::pty::openpt(flags)?;
     rustix::pty::grantpt(&master)?;

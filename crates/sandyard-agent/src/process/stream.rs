@@ -93,8 +93,7 @@ impl EventStream {
                 }
                 Next::End(end) => {
                     self.reader = None;
-                    if self.process.timed_out.get()
-                        && matches!(self.deadline, Deadline::Process(_))
+                    if self.process.timed_out.get() && matches!(self.deadline, Deadline::Process(_))
                     {
                         return Some(frame::encode_end(Some(self.close_now(timed_out()))));
                     }
@@ -142,7 +141,10 @@ async fn expiry(deadline: Deadline) {
 }
 
 fn timed_out() -> ConnectError {
-    ConnectError::new(Code::DeadlineExceeded, "the time given for the process is over")
+    ConnectError::new(
+        Code::DeadlineExceeded,
+        "the time given for the process is over",
+    )
 }
 
 fn event(event: ProcessEvent) -> Bytes {

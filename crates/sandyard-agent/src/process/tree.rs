@@ -33,12 +33,9 @@ pub(super) async fn kill_below(minder: Pid) {
 /// Kills what is below the minder now; returns how many were still alive.
 fn kill_pass(minder: Pid) -> usize {
     let parents = parents();
-    let minder = minder.as_raw_nonzero().get();
-    let below = parents
-        .keys()
-        .filter(|&&pid| is_below(pid, minder, &parents))
-        .filter_map(|&pid| Pid::from_raw(pid));
-    below.filter(|&pid| kill_if_still(pid, &parents)).count()
+    let below = below(minder.as_raw_nonzero().get(), &parents);
+    let pids = below.into_iter().filter_map(Pid::from_raw);
+    pids.filter(|&pid| kill_if_still(pid, &parents)).count()
 }
 
 /// Kills one process, unless its number has gone to somebody else since it was seen.
@@ -54,16 +51,22 @@ fn kill_if_still(pid: Pid, parents: &HashMap<i32, i32>) -> bool {
     true
 }
 
-fn is_below(mut pid: i32, ancestor: i32, parents: &HashMap<i32, i32>) -> bool {
-    // The table is not a snapshot, so a loop in it is conceivable.
-    for _ in 0..parents.len() {
-        match parents.get(&pid) {
-            Some(&parent) if parent == ancestor => return true,
-            Some(&parent) => pid = parent,
-            None => return false,
-        }
+/// Everybody below a process, parents before their children: a shell that sees its child killed would go on to its next
+/// line or end with a code of its own.
+fn below(ancestor: i32, parents: &HashMap<i32, i32>) -> Vec<i32> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for (&pid, &parent) in parents {
+        children.entry(parent).or_default().push(pid);
     }
-    false
+    let mut found = Vec::new();
+    let mut next = vec![ancestor];
+    while let Some(pid) = next.pop() {
+        // Taken out, so that a loop, conceivable as the table is no snapshot, ends.
+        let below = children.remove(&pid).unwrap_or_default();
+        found.extend(&below);
+        next.extend(below);
+    }
+    found
 }
 
 /// The parent of every living process.
@@ -116,10 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn descent_is_followed_through_generations_and_ends_in_loops() {
+    fn descent_is_followed_top_down_and_ends_in_loops() {
         let parents = HashMap::from([(5, 4), (4, 3), (3, 2), (8, 9), (9, 8)]);
-        assert!(is_below(5, 3, &parents));
-        assert!(!is_below(5, 9, &parents));
-        assert!(!is_below(8, 1, &parents));
+        assert_eq!(below(2, &parents), [3, 4, 5]);
+        assert_eq!(below(4, &parents), [5]);
+        assert!(below(5, &parents).is_empty());
+        assert_eq!(below(8, &parents), [9, 8]);
     }
 }

@@ -14,6 +14,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use sandyard_wire::{Code, ConnectError, EventType};
 use tokio::io::Interest as Readiness;
 use tokio::io::unix::AsyncFd;
+use tokio::task::AbortHandle;
 
 use super::watcher::{Interest, Watcher};
 use crate::filesystem::from_io;
@@ -38,11 +39,26 @@ pub(crate) struct Hub(RefCell<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    inotify: Option<Rc<AsyncFd<OwnedFd>>>,
+    inotify: Option<Instance>,
     directories: HashMap<i32, Directory>,
     watchers: BTreeMap<u64, Rc<Watcher>>,
     kept: BTreeMap<String, Watching>,
     last_id: u64,
+}
+
+/// An inotify instance and the task that reads it, which ends with it.
+///
+/// Watch numbers of two instances are the same numbers, so nothing of an old one may be read once there is a new one.
+#[derive(Debug)]
+struct Instance {
+    fd: Rc<AsyncFd<OwnedFd>>,
+    task: AbortHandle,
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// One watched directory.
@@ -146,7 +162,6 @@ impl Hub {
         inner.watchers.remove(&id);
         inner.unsubscribe(|subscription| subscription.watcher == id);
         if inner.watchers.is_empty() {
-            // Also ends the task that reads it.
             inner.inotify = None;
             inner.directories.clear();
         }
@@ -159,21 +174,18 @@ impl Hub {
         }
         let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let fd = Rc::new(ready::register(fd, Readiness::READABLE)?);
-        let weak = Rc::downgrade(&fd);
-        self.0.borrow_mut().inotify = Some(fd);
-        tokio::task::spawn_local(read_events(Rc::downgrade(self), weak));
+        let task = tokio::task::spawn_local(read_events(Rc::downgrade(self), fd.clone()));
+        self.0.borrow_mut().inotify = Some(Instance {
+            fd,
+            task: task.abort_handle(),
+        });
         Ok(())
     }
 }
 
 /// Reads events for as long as the instance exists.
-async fn read_events(hub: Weak<Hub>, fd: Weak<AsyncFd<OwnedFd>>) {
-    loop {
-        // Held only while waiting; looked at again at least this often to notice that nobody watches any more.
-        let Some(held) = fd.upgrade() else { return };
-        let patience = std::time::Duration::from_secs(1);
-        let ready = tokio::time::timeout(patience, held.readable()).await;
-        let Ok(Ok(mut ready)) = ready else { continue };
+async fn read_events(hub: Weak<Hub>, fd: Rc<AsyncFd<OwnedFd>>) {
+    while let Ok(mut ready) = fd.readable().await {
         let Some(hub) = hub.upgrade() else { return };
         if ready.try_io(|fd| drain(&hub, fd.get_ref())).is_ok() {
             tokio::task::yield_now().await;
@@ -229,16 +241,13 @@ impl Inner {
             if !is_directory || !watcher.interest.is_recursive {
                 continue;
             }
-            match event {
-                EventType::Create => {
-                    if self.add_tree(&watcher, &path, &relative, true).is_err() {
-                        watcher.lose();
-                    }
-                }
-                EventType::Rename | EventType::Remove => self.unsubscribe(|other| {
+            if event == EventType::Create {
+                let added = self.add_tree(&watcher, &path, &relative, true);
+                added.unwrap_or_else(|_| watcher.lose());
+            } else if matches!(event, EventType::Rename | EventType::Remove) {
+                self.unsubscribe(|other| {
                     other.watcher == watcher.id && is_within(&other.prefix, &relative)
-                }),
-                _ => {}
+                });
             }
         }
     }
@@ -298,7 +307,7 @@ impl Inner {
             | WatchFlags::ATTRIB
             | WatchFlags::MOVE
             | WatchFlags::ONLYDIR;
-        let wd = inotify::add_watch(inotify.get_ref(), path, flags)?;
+        let wd = inotify::add_watch(inotify.fd.get_ref(), path, flags)?;
         let directory = self.directories.entry(wd).or_insert_with(|| Directory {
             path: path.to_owned(),
             subscriptions: Vec::new(),
@@ -321,7 +330,7 @@ impl Inner {
             directory.subscriptions.retain(|other| !is_over(other));
             if directory.subscriptions.is_empty() {
                 // The kernel may have removed it by itself.
-                let _ = inotify::remove_watch(inotify.get_ref(), wd);
+                let _ = inotify::remove_watch(inotify.fd.get_ref(), wd);
                 return false;
             }
             true

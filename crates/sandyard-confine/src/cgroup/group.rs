@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -218,10 +218,11 @@ impl Cgroup {
 
     /// Removes the group from all trees. Succeeds when it is already gone; fails while processes are in it.
     pub fn remove(&self) -> Result<(), CgroupError> {
+        let deadline = Instant::now() + REMOVE_TIMEOUT;
         let mut result = Ok(());
         for tree in self.trees.iter() {
             // The others go even if one stays.
-            let removed = remove_with_children(tree, &tree.group(&self.name));
+            let removed = remove_with_children(tree, &tree.group(&self.name), deadline);
             result = result.and(removed);
         }
         result
@@ -244,13 +245,14 @@ impl Cgroup {
 }
 
 /// Removes a group, waiting a little while its last processes leave.
-fn remove_with_children(tree: &Tree, group: &str) -> Result<(), CgroupError> {
-    let removed = freezer::poll(REMOVE_TIMEOUT, || match tree.remove_dir(group) {
+fn remove_with_children(tree: &Tree, group: &str, deadline: Instant) -> Result<(), CgroupError> {
+    let timeout = deadline.saturating_duration_since(Instant::now());
+    let removed = freezer::poll(timeout, || match tree.remove_dir(group) {
         Ok(()) => Ok(true),
         Err(Errno::BUSY | Errno::NOTEMPTY) => {
             // Nothing inside may make groups of its own, but a host that delegates them is imaginable.
             for child in tree.children(group)? {
-                remove_with_children(tree, &format!("{group}/{child}"))?;
+                remove_with_children(tree, &format!("{group}/{child}"), deadline)?;
             }
             Ok(false)
         }

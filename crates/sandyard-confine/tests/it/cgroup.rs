@@ -11,9 +11,9 @@ use crate::child::{self, sleep_for_ever, told, wait_for};
 const WAIT: Duration = Duration::from_secs(20);
 
 /// A hierarchy with a parent of its own, which must be empty at the end.
-pub struct Scratch(pub Hierarchy);
+pub(crate) struct Scratch(pub Hierarchy);
 
-pub fn settings(place: Place) -> Settings {
+pub(crate) fn settings(place: Place) -> Settings {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let prefix = format!("sytest{}-{number}", std::process::id());
@@ -21,24 +21,24 @@ pub fn settings(place: Place) -> Settings {
 }
 
 impl Scratch {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Hierarchy::detect_with(&settings(Place::Highest)))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        for name in self.0.list().unwrap() {
-            let group = self.0.open(&name).unwrap();
-            group.kill().unwrap();
-            group.remove().unwrap();
+        for name in self.0.list().expect("list") {
+            let group = self.0.open(&name).expect("open");
+            group.kill().expect("kill");
+            group.remove().expect("remove");
         }
-        let gone = self.0.remove_parent_if_empty().unwrap();
+        let gone = self.0.remove_parent_if_empty().expect("remove");
         assert!(gone || std::thread::panicking());
     }
 }
 
-pub fn small() -> Limits {
+pub(crate) fn small() -> Limits {
     Limits {
         memory_bytes: 64 << 20,
         cpu_millis: 500,
@@ -48,10 +48,10 @@ pub fn small() -> Limits {
 }
 
 /// A counter shared with forked children.
-pub struct Shared(*mut AtomicU64);
+pub(crate) struct Shared(*mut AtomicU64);
 
 impl Shared {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (read_write, shared) = (
             rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE,
             rustix::mm::MapFlags::SHARED,
@@ -59,10 +59,10 @@ impl Shared {
         // SAFETY: a fresh mapping that is never unmapped; zero bytes are a valid counter.
         let at =
             unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), 4096, read_write, shared) };
-        Self(at.unwrap().cast())
+        Self(at.expect("a page").cast())
     }
 
-    pub fn get(&self) -> &AtomicU64 {
+    pub(crate) fn get(&self) -> &AtomicU64 {
         // SAFETY: points to a live mapping for the life of the process.
         unsafe { &*self.0 }
     }
@@ -93,18 +93,12 @@ fn group_appears_in_the_list_and_goes() {
 
 #[test]
 fn create_works_again_after_the_parent_was_removed_behind_our_back() {
-    let scratch = Scratch::new();
+    let settings = settings(Place::Highest);
+    let scratch = Scratch(Hierarchy::detect_with(&settings));
     scratch.0.prepare().unwrap();
-    let other = Hierarchy::detect_with(&settings(Place::Highest));
+    let other = Hierarchy::detect_with(&settings);
     assert!(other.remove_parent_if_empty().unwrap());
-    scratch
-        .0
-        .create("first", &small())
-        .unwrap()
-        .remove()
-        .unwrap();
-    assert!(scratch.0.remove_parent_if_empty().unwrap());
-    scratch.0.create("second", &small()).unwrap();
+    scratch.0.create("first", &small()).unwrap();
 }
 
 #[test]

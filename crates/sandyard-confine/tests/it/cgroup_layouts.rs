@@ -102,10 +102,8 @@ fn ordinary_user_uses_the_delegated_group_it_is_in() {
         become_nobody()?;
         let hierarchy = Hierarchy::detect_with(&settings);
         let support = hierarchy.support();
-        if !(support.freeze && support.kill)
-            || !support.how.contains("/delegated")
-            || support.memory
-        {
+        let has = support.freeze && support.kill && support.how.contains("/delegated");
+        if !has || support.memory {
             return Err(told(support));
         }
         let group = hierarchy.create("a", &small()).map_err(told)?;

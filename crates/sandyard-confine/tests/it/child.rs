@@ -3,22 +3,23 @@
 //! The test harness has threads, so a child must not panic, print or take locks of the standard library: it reports
 //! through a pipe. Allocating is fine: the C library keeps its heap usable across a fork.
 
-use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 
 /// A child that is killed and reaped when dropped.
-pub struct Child {
-    pub pid: libc::pid_t,
-    report: Option<std::fs::File>,
+pub(crate) struct Child {
+    pub(crate) pid: libc::pid_t,
+    report: OwnedFd,
 }
 
 /// Starts a child. What the closure returns as an error is what [`Child::result`] gives.
-pub fn start(work: impl FnOnce() -> Result<(), String>) -> Child {
-    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+pub(crate) fn start(work: impl FnOnce() -> Result<(), String>) -> Child {
+    let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
+    let (reader, writer) = rustix::pipe::pipe_with(flags).expect("a pipe");
     // SAFETY: the child calls the closure and leaves by _exit; see the module's text for what closures may do.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
@@ -35,14 +36,14 @@ pub fn start(work: impl FnOnce() -> Result<(), String>) -> Child {
         }
         pid => Child {
             pid,
-            report: Some(reader.into()),
+            report: reader,
         },
     }
 }
 
 /// Runs a child to its end and panics with what it reports.
 #[track_caller]
-pub fn run(work: impl FnOnce() -> Result<(), String>) {
+pub(crate) fn run(work: impl FnOnce() -> Result<(), String>) {
     let mut child = start(work);
     let (status, report) = child.result();
     assert!(
@@ -53,12 +54,13 @@ pub fn run(work: impl FnOnce() -> Result<(), String>) {
 
 impl Child {
     /// Waits for the end; gives the status and the error reported.
-    pub fn result(&mut self) -> (ExitStatus, String) {
-        let mut report = String::new();
-        if let Some(mut file) = self.report.take() {
-            file.read_to_string(&mut report).unwrap();
-        }
-        (self.wait(), report)
+    pub(crate) fn result(&mut self) -> (ExitStatus, String) {
+        let status = self.wait();
+        let mut report = vec![0; 4096];
+        // Not to its end: others forked meanwhile may hold the pipe open. What the child wrote is there by now.
+        let count = rustix::io::read(&self.report, &mut report).unwrap_or(0);
+        report.truncate(count);
+        (status, String::from_utf8_lossy(&report).into_owned())
     }
 
     fn wait(&mut self) -> ExitStatus {
@@ -81,7 +83,7 @@ impl Drop for Child {
 }
 
 /// Sleeps until killed.
-pub fn sleep_for_ever() -> Result<(), String> {
+pub(crate) fn sleep_for_ever() -> Result<(), String> {
     loop {
         std::thread::sleep(std::time::Duration::from_secs(3600));
     }
@@ -89,7 +91,7 @@ pub fn sleep_for_ever() -> Result<(), String> {
 
 /// Waits until something is so, or panics.
 #[track_caller]
-pub fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while !ready() {
         assert!(std::time::Instant::now() < deadline, "never came: {what}");
@@ -98,6 +100,6 @@ pub fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
 }
 
 /// Makes an error of anything, for closures.
-pub fn told(error: impl std::fmt::Debug) -> String {
+pub(crate) fn told(error: impl std::fmt::Debug) -> String {
     format!("{error:?}")
 }

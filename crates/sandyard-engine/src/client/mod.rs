@@ -251,14 +251,19 @@ impl Engine {
     }
 
     async fn ask(&self, request: &Request) -> Result<Reply> {
-        // A kept connection may have died with its launcher while it lay idle; one that fails before anything was
-        // answered is only safe to replace when the request is not a create.
         let kept = self.idle().pop();
         let mut connection = match kept {
             Some(connection) if !connection.is_closed() => connection,
             _ => self.dial().await?,
         };
-        let answer = connection.ask(request).await?;
+        let answer = match connection.ask(request).await {
+            // The launcher died under it. Once more with a new one, unless that might do something twice.
+            Err(error) if error.kind == ErrorKind::Unavailable && request.can_be_repeated() => {
+                connection = self.dial().await?;
+                connection.ask(request).await?
+            }
+            other => other?,
+        };
         let mut idle = self.idle();
         if idle.len() < MAX_IDLE {
             idle.push(connection);

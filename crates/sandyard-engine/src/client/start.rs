@@ -28,6 +28,8 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
     if config.allow_faults {
         command.arg("--allow-faults");
     }
+    // It passes its environment on to nobody, but root inside a sandbox can read what its first process was born with.
+    command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     // It detaches at once: what we wait for is only the parent half, a few milliseconds.
     let status = tokio::task::spawn_blocking(move || command.status()).await;

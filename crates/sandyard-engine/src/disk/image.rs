@@ -40,7 +40,7 @@ fn run_mkfs(image: &Path) -> Result<()> {
     let output = Command::new("mkfs.ext4")
         .env_clear()
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
-        .args(["-q", "-F", "-m0", "-I", "256"])
+        .args(["-q", "-F", "-m0", "-b", "4096", "-I", "256", "-i", "16384"])
         // A small journal and no room for growing: an empty image is then 200 KiB, quick to copy.
         .args(["-O", "^resize_inode", "-J", "size=4"])
         .args(["-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"])

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::mode::Mode;
 use crate::steps::{Fault, FaultPlace, Faults};
-use crate::sys::{fds, socket};
+use crate::sys::{fds, socket, title};
 
 /// The worker's word that the sandbox is on record.
 pub(crate) const GO: &[u8] = b"go";
@@ -90,6 +90,7 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
 fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
     let mut steps = Faults::at(FaultPlace::Init, plan.fault);
     let mut lacks = Vec::new();
+    steps.step("forget the launcher's arguments", || title::overwrite("sandyard-agent"))?;
     let trees = steps.step("receive mounts", || receive_trees(worker))?;
     steps.step("become root inside", || identity::become_root(plan.mode))?;
     let root = steps.step("put the root together", || root::assemble(plan, trees))?;

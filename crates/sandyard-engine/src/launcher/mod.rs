@@ -138,8 +138,12 @@ impl Launcher<'_> {
             Ok(Forked::Child) => {
                 self.give_up_own_descriptors();
                 run_and_leave(|| {
+                    // Not in one process: a sweep has read every sandbox's record, secrets and all, and what fills the pool
+                    // becomes the first process of somebody's sandbox.
+                    if let Ok(Forked::Child) = fork() {
+                        run_and_leave(|| drop(pool::fill(&self.ctx)));
+                    }
                     let _ = sweep::sweep(&self.ctx);
-                    let _ = pool::fill(&self.ctx);
                 });
             }
             Err(_) => {}

@@ -1,30 +1,94 @@
-//! Serves one connection: one request after another, in a process of its own.
+//! Serves one connection: one request after another, each in a process of its own.
+//!
+//! The process that reads a request may become the first process of a sandbox, whose root can read that process's memory. So
+//! it must never have seen another request: specifications hold secrets of other sandboxes. The worker itself reads nothing
+//! but the end of the connection.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
+use rustix::net::RecvFlags;
 use rustix::net::sockopt::socket_peercred;
+use rustix::process::Signal;
 use sandyard_core::SandboxId;
 
+use super::run_and_leave;
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::protocol::{Answer, FrameReader, GENERATION, Hello, MAX_REQUEST, Reply, Request, read_frame, write_frame};
 use crate::spec::SandboxInfo;
-use crate::sys::process::ProcessKey;
+use crate::sys::clone::clone_into_namespaces;
+use crate::sys::process::{ProcessKey, wait_gone};
 use crate::verbs::{create, delete, diff, fork, import, list, pause, pool, resume, snapshot, start, stats, stop, sweep};
 
+/// What the process of a request tells the worker, a line each: `+ID` to be deleted with the connection, `-ID` no longer,
+/// and last this, when the connection can go on.
+const GO_ON: &str = "ok";
+/// Longer than any request takes.
+const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Serves until the client hangs up; then removes what was to live no longer than it.
-pub(super) fn serve(ctx: &Context, mut stream: UnixStream) {
+pub(super) fn serve(ctx: &Context, stream: UnixStream) {
     let Ok(peer) = check_peer(&stream) else { return };
-    let mut worker = Worker { ctx, peer, ephemeral: Vec::new() };
-    while let Ok(Some(frame)) = read_frame(&mut stream, MAX_REQUEST) {
-        let answer = worker.answer(&frame, &mut stream);
-        let text = serde_json::to_vec(&answer).expect("answers hold no map with odd keys");
-        if write_frame(&mut stream, &text).is_err() {
+    let mut ephemeral: Vec<SandboxId> = Vec::new();
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    while has_request(&stream) {
+        let Ok(notes) = serve_one(ctx, &stream, peer) else { break };
+        for line in notes.lines() {
+            match (line.split_at_checked(1), line.get(1..).and_then(|id| id.parse().ok())) {
+                (Some(("+", _)), Some(id)) => ephemeral.push(id),
+                (Some(("-", _)), Some(id)) => ephemeral.retain(|made| *made != id),
+                _ => {}
+            }
+        }
+        if notes.lines().last() != Some(GO_ON) {
             break;
         }
+        // With its launcher gone a connection should be, too, so that the client turns to the next one; but not while there
+        // is something to remove with it.
+        let signal = ephemeral.is_empty().then_some(Signal::KILL);
+        let _ = rustix::process::set_parent_process_death_signal(signal);
     }
-    for id in worker.ephemeral {
+    for id in ephemeral {
         let _ = delete::delete(ctx, &id);
+    }
+}
+
+/// Waits for the first byte of a request, without taking it.
+fn has_request(stream: &UnixStream) -> bool {
+    let mut byte = [0_u8; 1];
+    loop {
+        match rustix::net::recv(stream, &mut byte[..], RecvFlags::PEEK) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok((count, _)) => return count > 0,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Has one request served by a new process; returns what that tells.
+fn serve_one(ctx: &Context, stream: &UnixStream, peer: Option<ProcessKey>) -> Result<String> {
+    let (reader, writer) = std::io::pipe()?;
+    // A child of the launcher, not of this worker: so that what it makes is, too, and is reaped there.
+    let Some(child) = clone_into_namespaces(0)? else {
+        drop(reader);
+        run_and_leave(|| serve_request(ctx, stream, peer, File::from(std::os::fd::OwnedFd::from(writer))));
+    };
+    drop(writer);
+    let mut notes = String::new();
+    File::from(std::os::fd::OwnedFd::from(reader)).read_to_string(&mut notes)?;
+    wait_gone(&child.pidfd, A_YEAR)?;
+    Ok(notes)
+}
+
+fn serve_request(ctx: &Context, mut stream: &UnixStream, peer: Option<ProcessKey>, mut notes: File) {
+    let Ok(Some(frame)) = read_frame(&mut stream, MAX_REQUEST) else { return };
+    let answer = answer(ctx, peer, &frame, stream, &mut notes);
+    let text = serde_json::to_vec(&answer).expect("answers hold no map with odd keys");
+    if write_frame(&mut stream, &text).is_ok() {
+        let _ = writeln!(notes, "{GO_ON}");
     }
 }
 
@@ -38,56 +102,46 @@ fn check_peer(stream: &UnixStream) -> Result<Option<ProcessKey>> {
     Ok(ProcessKey::of(peer.pid.as_raw_nonzero().get()))
 }
 
-struct Worker<'a> {
-    ctx: &'a Context,
-    peer: Option<ProcessKey>,
-    /// Made on this connection, to go with it.
-    ephemeral: Vec<SandboxId>,
-}
-
-impl Worker<'_> {
-    fn answer(&mut self, frame: &[u8], stream: &mut UnixStream) -> Answer {
-        let request = serde_json::from_slice(frame)
-            .map_err(|error| EngineError::new(ErrorKind::Invalid, format!("not a request: {error}")))?;
-        let ctx = self.ctx;
-        let one = |info: SandboxInfo| Reply::Sandbox(Box::new(info));
-        match request {
-            Request::Hello => Ok(Reply::Hello(hello(ctx))),
-            Request::Create { spec, fault } => {
-                let ephemeral = spec.ephemeral;
-                let info = create::create(ctx, *spec, self.peer, fault)?;
-                if ephemeral {
-                    self.ephemeral.push(info.id.clone());
-                }
-                Ok(one(info))
+fn answer(ctx: &Context, peer: Option<ProcessKey>, frame: &[u8], mut stream: &UnixStream, notes: &mut File) -> Answer {
+    let request = serde_json::from_slice(frame)
+        .map_err(|error| EngineError::new(ErrorKind::Invalid, format!("not a request: {error}")))?;
+    let one = |info: SandboxInfo| Reply::Sandbox(Box::new(info));
+    match request {
+        Request::Hello => Ok(Reply::Hello(hello(ctx))),
+        Request::Create { spec, fault } => {
+            let ephemeral = spec.ephemeral;
+            let info = create::create(ctx, *spec, peer, fault)?;
+            if ephemeral {
+                writeln!(notes, "+{}", info.id)?;
             }
-            Request::Inspect { id } => list::inspect(ctx, &id).map(one),
-            Request::List => list::list(ctx).map(Reply::Sandboxes),
-            Request::Pause { id } => pause::pause(ctx, &id).map(one),
-            Request::Resume { id } => resume::resume(ctx, &id).map(one),
-            Request::Stop { id } => stop::stop(ctx, &id).map(one),
-            Request::Start { id, fault } => start::start(ctx, &id, fault).map(one),
-            Request::Delete { id } => {
-                delete::delete(ctx, &id)?;
-                self.ephemeral.retain(|made| *made != id);
-                Ok(Reply::Done)
-            }
-            Request::Snapshot { id, name } => snapshot::snapshot(ctx, &id, &name).map(|template| Reply::Template(Box::new(template))),
-            Request::Fork { id, env } => fork::fork(ctx, &id, env, self.peer).map(one),
-            Request::Diff { id } => diff::diff(ctx, &id).map(Reply::Changes),
-            Request::Stats { id } => stats::stats(ctx, &id).map(Reply::Stats),
-            Request::ListTemplates => import::templates(ctx).map(Reply::Templates),
-            Request::ImportTemplate { name } => {
-                let mut archive = FrameReader::new(stream);
-                let imported = import::import(ctx, &name, &mut archive);
-                archive.drain()?;
-                imported.map(|template| Reply::Template(Box::new(template)))
-            }
-            Request::RemoveTemplate { name } => import::remove(ctx, &name).map(|()| Reply::Done),
-            Request::SetPool { pool } => pool::set(ctx, &pool).map(|()| Reply::Done),
-            Request::PoolStatus => pool::count(ctx).map(Reply::Count),
-            Request::Sweep => sweep::sweep(ctx).map(|()| Reply::Done),
+            Ok(one(info))
         }
+        Request::Inspect { id } => list::inspect(ctx, &id).map(one),
+        Request::List => list::list(ctx).map(Reply::Sandboxes),
+        Request::Pause { id } => pause::pause(ctx, &id).map(one),
+        Request::Resume { id } => resume::resume(ctx, &id).map(one),
+        Request::Stop { id } => stop::stop(ctx, &id).map(one),
+        Request::Start { id, fault } => start::start(ctx, &id, fault).map(one),
+        Request::Delete { id } => {
+            delete::delete(ctx, &id)?;
+            writeln!(notes, "-{id}")?;
+            Ok(Reply::Done)
+        }
+        Request::Snapshot { id, name } => snapshot::snapshot(ctx, &id, &name).map(|template| Reply::Template(Box::new(template))),
+        Request::Fork { id, env } => fork::fork(ctx, &id, env, peer).map(one),
+        Request::Diff { id } => diff::diff(ctx, &id).map(Reply::Changes),
+        Request::Stats { id } => stats::stats(ctx, &id).map(Reply::Stats),
+        Request::ListTemplates => import::templates(ctx).map(Reply::Templates),
+        Request::ImportTemplate { name } => {
+            let mut archive = FrameReader::new(&mut stream);
+            let imported = import::import(ctx, &name, &mut archive);
+            archive.drain()?;
+            imported.map(|template| Reply::Template(Box::new(template)))
+        }
+        Request::RemoveTemplate { name } => import::remove(ctx, &name).map(|()| Reply::Done),
+        Request::SetPool { pool } => pool::set(ctx, &pool).map(|()| Reply::Done),
+        Request::PoolStatus => pool::count(ctx).map(Reply::Count),
+        Request::Sweep => sweep::sweep(ctx).map(|()| Reply::Done),
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Cloned {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// Forks into new namespaces; `None` in the child.
+/// Forks into new namespaces (none, for no flags); `None` in the child.
 ///
 /// The child becomes a child of *our parent* (`CLONE_PARENT`): the launcher reaps it, and it outlives the worker that made
 /// it. The same single-thread condition as for [`fork`] holds.

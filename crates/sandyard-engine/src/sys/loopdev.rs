@@ -13,8 +13,6 @@ const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A as libc::Ioctl;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05 as libc::Ioctl;
 /// The device detaches itself when its last user (the mount) goes away, so a crash cannot leak one.
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
-/// Bypasses the page cache of the outer file: each page is cached once, and charged to the sandbox that uses it.
-const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// How often another process may snatch the free device before we give up.
 const TRIES: usize = 128;
 
@@ -95,19 +93,12 @@ impl LoopDevice {
 }
 
 fn configure(device: &File, backing: &File) -> io::Result<()> {
-    let attempt = |flags: u32| {
-        // SAFETY: the structure is plain integers and arrays, for which all zeros is a valid value.
-        let mut config: LoopConfig = unsafe { std::mem::zeroed() };
-        config.fd = backing.as_raw_fd() as u32;
-        config.block_size = 4096;
-        config.info.flags = flags;
-        // SAFETY: the kernel reads one LoopConfig, which `config` is.
-        check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) }.into())
-    };
-    match attempt(LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO) {
-        // Not every file system under the image can do direct I/O.
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => attempt(LO_FLAGS_AUTOCLEAR),
-        other => other,
-    }
-    .map(drop)
+    // SAFETY: the structure is plain integers and arrays, for which all zeros is a valid value.
+    let mut config: LoopConfig = unsafe { std::mem::zeroed() };
+    config.fd = backing.as_raw_fd() as u32;
+    config.block_size = 4096;
+    // Not LO_FLAGS_DIRECT_IO: the first read would have to wait until the disk has the image we just copied.
+    config.info.flags = LO_FLAGS_AUTOCLEAR;
+    // SAFETY: the kernel reads one LoopConfig, which `config` is.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) }.into()).map(drop)
 }

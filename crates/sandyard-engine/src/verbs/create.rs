@@ -101,9 +101,15 @@ pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
 
 /// Finds a template by name; `host` is made on first use.
 pub(crate) fn find_template(ctx: &Context, name: &str) -> Result<Template> {
-    let failed = |error: sandyard_template::TemplateError| EngineError::failed(format!("opening template `{name}`"), &error);
+    let failed = |error| EngineError::template(format!("opening template `{name}`"), &error);
     if name == DEFAULT_TEMPLATE {
-        return ctx.templates.host_template(&HostOptions { shim_program: Some(ctx.program.clone()), ..HostOptions::default() }).map_err(failed);
+        let options = HostOptions {
+            shim_program: Some(ctx.program.clone()),
+            // The host's own is setuid to an id that does not exist inside.
+            prefer_shim: ctx.mode != Mode::Root,
+            ..HostOptions::new(ctx.owners())
+        };
+        return ctx.templates.host_template(&options).map_err(failed);
     }
     ctx.templates.get(name).map_err(failed)?.ok_or_else(|| {
         EngineError::new(ErrorKind::NotFound, format!("no template `{name}`")).hint("`sandyard template ls` lists them")

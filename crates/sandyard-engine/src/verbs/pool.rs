@@ -20,10 +20,14 @@ use crate::random;
 use crate::record::Record;
 use crate::spec::{SandboxInfo, SandboxSpec};
 use crate::sys::Doing;
+use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
 
 /// How long a spare's agent may take to learn who it is.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long to wait for somebody else who is filling the pool.
+const FILL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Takes a ready sandbox that fits, if there is one.
 pub(crate) fn take(ctx: &Context, spec: &SandboxSpec, owner: Option<ProcessKey>) -> Result<Option<SandboxInfo>> {
@@ -48,6 +52,9 @@ pub(crate) fn take(ctx: &Context, spec: &SandboxSpec, owner: Option<ProcessKey>)
 
 /// Makes as many spares as are missing.
 pub(crate) fn fill(ctx: &Context) -> Result<()> {
+    // One at a time, or two would each make what is missing.
+    let path = ctx.data.pool_lock();
+    let Some(_lock) = Lock::take(&path, FILL_PATIENCE).doing("lock", path.display())? else { return Ok(()) };
     for wanted in settings(ctx) {
         let spec = SandboxSpec { template: wanted.template.clone(), limits: wanted.limits.clone(), ..SandboxSpec::default() };
         create::check(ctx, &spec)?;

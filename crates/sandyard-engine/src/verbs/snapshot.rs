@@ -33,6 +33,6 @@ fn copy(ctx: &Context, open: &mut OpenSandbox, name: &str) -> Result<Template> {
     let uppers = disk::uppers(&disk, &open.record.template);
     let kept = ctx.templates.snapshot(name, &open.record.template, &uppers, ctx.owners());
     let (template, _) = kept
-        .map_err(|error| EngineError::failed(format!("keeping sandbox `{}` as `{name}`", open.record.id), &error))?;
+        .map_err(|error| EngineError::template(format!("keeping sandbox `{}` as `{name}`", open.record.id), &error))?;
     Ok(template)
 }

@@ -63,6 +63,11 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
         }
         // A snapshot or a pause that was cut off may have left it frozen.
         SandboxState::Running => freeze::thaw(ctx, &record),
+        // A start that was cut off before it was complete.
+        SandboxState::Stopped if record.init.is_some() => {
+            shut_down(ctx, dir, &mut record)?;
+            record.write(dir)
+        }
         SandboxState::Paused | SandboxState::Stopped => Ok(()),
     }
 }

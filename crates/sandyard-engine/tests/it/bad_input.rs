@@ -11,7 +11,11 @@ fn exchange(yard: &Yard, bytes: &[u8]) -> Vec<u8> {
     stream.write_all(bytes).expect("write");
     stream.shutdown(std::net::Shutdown::Write).expect("half close");
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("the launcher closes or answers");
+    match stream.read_to_end(&mut answer) {
+        // Hung up with bytes of ours unread.
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
+        other => drop(other.expect("the launcher closes or answers")),
+    }
     answer
 }
 

@@ -1,6 +1,6 @@
 //! A failure at every step, and a kill at every step: nothing is left, and the next create works.
 
-use sandyard_core::SandboxState::Stopped;
+use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultPlace};
 
 use crate::yard::{Yard, leftovers, small, wait_for};
@@ -27,8 +27,10 @@ async fn create_at_every_step(place: FaultPlace, action: FaultAction) -> u32 {
         let error = result.unwrap_err();
         assert_eq!(error.cleanup, Vec::<String>::new(), "step {step}");
         assert_eq!(error.kind == ErrorKind::Unavailable, killed, "step {step}: {error}");
+        yard.engine.sweep().await.expect("sweep");
         // A killed worker may have got far enough to put the sandbox on record: then it is a sandbox, not a leftover.
         for info in yard.engine.list().await.expect("list") {
+            assert_eq!(info.state, Running, "step {step}");
             assert_eq!(yard.out(&info.id, "echo alive").await, "alive", "step {step}");
             yard.engine.delete(&info.id).await.expect("delete");
         }

@@ -18,7 +18,7 @@ async fn a_new_sandbox_runs_commands_as_user_and_as_root() {
     assert_eq!(info.lacks, Vec::<String>::new());
     assert_eq!(yard.out(&info.id, "echo $GREETING $(id -un) $HOME $(pwd) $(hostname)").await, "hello user /home/user /home/user box");
     let root = yard.sh_as(&info.id, "root", "id -u; cat /etc/hostname; exit 3").await;
-    assert_eq!((text(&root.stdout), root.end.exit_code), ("0\nbox".to_owned(), 3));
+    assert_eq!((text(&root.stdout), root.exit.exit_code), ("0\nbox".to_owned(), 3));
     assert_eq!(yard.out(&info.id, "sudo id -u").await, "0");
     assert_eq!(yard.out(&info.id, "echo 1 > ~/a; echo 2 > /workspace/b; echo 3 > /tmp/c; cat ~/a /workspace/b /tmp/c").await, "1\n2\n3");
     yard.finish().await;

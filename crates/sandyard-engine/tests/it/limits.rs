@@ -9,7 +9,7 @@ async fn a_memory_hog_is_killed_and_its_sandbox_lives_on() {
     spec.limits.memory_bytes = 64 << 20;
     let id = yard.engine.create(&spec).await.expect("create").id;
     let hog = yard.sh(&id, "python3 -c 'x = bytearray(512 << 20)'").await;
-    assert_ne!(hog.end.exit_code, 0);
+    assert_ne!(hog.exit.exit_code, 0);
     assert_eq!(yard.out(&id, "echo alive").await, "alive");
     assert!(yard.engine.stats(&id).await.expect("stats").memory_bytes.is_some_and(|bytes| bytes <= 64 << 20));
     yard.finish().await;
@@ -19,7 +19,7 @@ async fn a_memory_hog_is_killed_and_its_sandbox_lives_on() {
 async fn a_disk_filler_meets_its_limit_and_the_space_comes_back() {
     let yard = Yard::new().await;
     let id = yard.create().await.id;
-    let filled = yard.sh(&id, "dd if=/dev/zero of=~/big bs=1M count=1000 2>&1 | tail -n 3; stat -c %s ~/big").await;
+    let filled = yard.sh(&id, "dd if=/dev/zero of=~/big bs=1M count=1000 2>&1 | tail -n 9; stat -c %s ~/big").await;
     let output = String::from_utf8_lossy(&filled.stdout).into_owned();
     assert!(output.contains("No space left on device"), "{output}");
     let size: u64 = output.lines().last().and_then(|line| line.parse().ok()).expect("a size");

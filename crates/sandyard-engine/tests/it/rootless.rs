@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use sandyard_core::SandboxState::Running;
 use sandyard_engine::Mode;
 
-use crate::yard::{LAUNCHER, Yard, small};
+use crate::yard::{LAUNCHER, Yard};
 
 /// Nobody's id on any system we know of.
 const UID: u32 = 54_321;

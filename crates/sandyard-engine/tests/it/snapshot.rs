@@ -65,7 +65,7 @@ async fn the_diff_lists_what_the_user_changed_and_nothing_else() {
     assert_eq!(yard.engine.diff(&id).await.expect("diff"), []);
     yard.sh(&id, "echo new > ~/new; echo more >> ~/.bashrc; sudo rm /etc/shells; sudo touch /usr/local/mark").await;
     let changes = yard.engine.diff(&id).await.expect("diff");
-    let short: Vec<_> = changes.iter().map(|change| (change.path.as_str(), change.kind)).collect();
+    let short: Vec<_> = changes.iter().map(|change| (change.path.to_str().expect("UTF-8"), change.kind)).collect();
     for expected in [
         ("/home/user/new", ChangeKind::Added),
         ("/home/user/.bashrc", ChangeKind::Modified),

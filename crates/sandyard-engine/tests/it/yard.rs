@@ -16,7 +16,7 @@ pub(crate) const LAUNCHER: &str = env!("CARGO_BIN_EXE_sandyard-launcher");
 pub(crate) struct Yard {
     pub(crate) engine: Engine,
     pub(crate) data: PathBuf,
-    folder: Option<tempfile::TempDir>,
+    folder: tempfile::TempDir,
 }
 
 impl Yard {
@@ -26,14 +26,14 @@ impl Yard {
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path().join("data");
         let engine = connect(&data, vec![LAUNCHER.to_owned()]).await;
-        Self { engine, data, folder: Some(folder) }
+        Self { engine, data, folder }
     }
 
     /// As [`Yard::new`], with a launcher of other words.
     pub(crate) async fn with_launcher(folder: tempfile::TempDir, launcher: Vec<String>) -> Self {
         let data = folder.path().join("data");
         let engine = connect(&data, launcher).await;
-        Self { engine, data, folder: Some(folder) }
+        Self { engine, data, folder }
     }
 
     /// A sandbox with small limits.
@@ -69,7 +69,7 @@ impl Yard {
     }
 
     /// Deletes everything, ends the launcher, and checks that the host is as before.
-    pub(crate) async fn finish(mut self) {
+    pub(crate) async fn finish(self) {
         for info in self.engine.list().await.expect("list") {
             self.engine.delete(&info.id).await.expect("delete");
         }
@@ -81,12 +81,15 @@ impl Yard {
         self.engine.sweep().await.expect("sweep");
         let launcher = self.engine.hello().await.expect("hello").launcher_pid;
         kill(launcher);
+        let Self { engine, data, folder } = self;
+        // Every open connection has a worker.
+        drop(engine);
         let left = wait_for(Duration::from_secs(20), || {
-            let left = leftovers(&self.data);
+            let left = leftovers(&data);
             left.is_empty().then_some(()).ok_or(left)
         });
         assert_eq!(left, Ok(()), "left on the host");
-        drop(self.folder.take());
+        drop(folder);
     }
 }
 
@@ -117,6 +120,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 /// Ends a process of ours for sure.
 pub(crate) fn kill(pid: i32) {
+    assert!(pid > 1, "process {pid} is none of ours");
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     let gone = wait_for(Duration::from_secs(10), || {

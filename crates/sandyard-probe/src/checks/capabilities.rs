@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         "read the effective and permitted sets as the user",
         "empty; for root: within the documented set",
     )
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
     Check::new(
         Privileges,
         Critical,

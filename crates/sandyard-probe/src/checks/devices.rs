@@ -13,7 +13,7 @@ use crate::sys::{self, sys};
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Devices, Critical, "devices.present", "Only harmless devices are in /dev", present)
         .doing("open every device node below /dev other than null, zero, full, random, urandom, tty, ptmx and pts", "none")
-        .on_host(OnHost::Breaches),
+        .on_host(OnHost::BreachesForRoot),
     Check::new(Devices, Critical, "devices.block", "No disk can be made and opened", block_nodes)
         .doing("mknod of the host's disks, loop, SCSI, virtio, NVMe and device-mapper in several places, then open", "refused"),
     Check::new(Devices, Critical, "devices.character", "No special device can be made and opened", character_nodes)

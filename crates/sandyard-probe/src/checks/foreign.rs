@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
         trace,
     )
     .doing("PTRACE_SEIZE of the planted process", "no such process")
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
     Check::new(
         Processes,
         Critical,
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
         "process_vm_readv and /proc/<pid>/mem of the planted process",
         "no such process",
     )
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
     Check::new(
         Processes,
         Critical,
@@ -81,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
         "pidfd_getfd of the planted process's standard output",
         "no such process",
     )
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
 ];
 
 /// Runs `attempt` on the planted pid. Inside, that number may by chance be one of our own, which says nothing.

@@ -15,10 +15,10 @@ pub(super) const CHECKS: &[Check] = &[
         .on_host(OnHost::Depends),
     Check::new(Knobs, High, "knobs.kernel-log", "The kernel's log cannot be read or written", kernel_log)
         .doing("open /proc/kmsg and /dev/kmsg", "nothing there, or refused")
-        .on_host(OnHost::Breaches),
+        .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Medium, "knobs.kernel-addresses", "Kernel addresses are hidden", kernel_addresses)
         .doing("read /proc/kallsyms and /proc/modules for an address that is not zero", "zeroes, or nothing")
-        .on_host(OnHost::Breaches),
+        .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Medium, "knobs.host-tables", "Tables about the whole host are masked", host_tables)
         .doing(
             "read /proc/keys, key-users, timer_list, sched_debug, slabinfo, vmallocinfo, pagetypeinfo, kpageflags, acpi, scsi, iomem",

@@ -18,13 +18,13 @@ const REFUSED: &str = "not there, read-only or refused";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Knobs, Critical, "knobs.helpers", "Programs that the kernel starts as root cannot be set", helpers)
         .doing("open core_pattern, modprobe, hotplug, poweroff_cmd, uevent_helper, binfmt_misc for writing", REFUSED)
-        .on_host(OnHost::Breaches),
+        .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Critical, "knobs.sysrq", "The magic SysRq key cannot be pressed", sysrq)
         .doing("open /proc/sysrq-trigger and kernel/sysrq for writing", REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Knobs, High, "knobs.sysctl", "No setting of the whole kernel is writable", sysctls)
         .doing("open every file below /proc/sys for writing", "refused, save what belongs to our own namespaces")
-        .on_host(OnHost::Breaches),
+        .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, High, "knobs.sysfs", "Nothing below /sys is writable", sysfs)
         .doing("open every file below /sys for writing", REFUSED),
     Check::new(Knobs, High, "knobs.proc", "Nothing else of /proc is writable", proc_files)
@@ -74,7 +74,6 @@ fn proc_files(_: &Context) -> Outcome {
         "/proc/asound",
         "/proc/fs",
         "/proc/driver",
-        "/proc/pressure",
     ];
     let mut files: Vec<PathBuf> = directories
         .iter()
@@ -95,7 +94,7 @@ fn proc_files(_: &Context) -> Outcome {
 
 /// Settings that each network, ipc, uts, pid or user namespace has for itself.
 fn is_namespaced(file: &Path) -> bool {
-    const OWN: [&str; 14] = [
+    const OWN: [&str; 19] = [
         "net",
         "user",
         "fs/mqueue",
@@ -110,6 +109,11 @@ fn is_namespaced(file: &Path) -> bool {
         "kernel/msgmnb",
         "kernel/msgmni",
         "kernel/sem",
+        "kernel/auto_msgmni",
+        "kernel/msg_next_id",
+        "kernel/sem_next_id",
+        "kernel/shm_next_id",
+        "kernel/pid_max",
     ];
     let below = file.strip_prefix("/proc/sys").unwrap_or(file);
     OWN.iter().any(|own| below.starts_with(own))
@@ -165,7 +169,7 @@ mod tests {
     fn settings_of_a_namespace_are_told_from_those_of_the_kernel() {
         assert!(is_namespaced(Path::new("/proc/sys/net/ipv4/ip_forward")));
         assert!(is_namespaced(Path::new("/proc/sys/kernel/sem")));
-        assert!(!is_namespaced(Path::new("/proc/sys/kernel/sem_next_id")));
+        assert!(!is_namespaced(Path::new("/proc/sys/kernel/sem_none")));
         assert!(!is_namespaced(Path::new("/proc/sys/kernel/core_pattern")));
         assert!(!is_namespaced(Path::new("/proc/sys/vm/drop_caches")));
     }

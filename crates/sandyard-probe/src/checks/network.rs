@@ -25,7 +25,8 @@ pub(super) const CHECKS: &[Check] = &[
         .doing("connect to the planted port at the host's own address in its network", NOBODY)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.neighbour", "Another sandbox's port cannot be reached", neighbour)
-        .doing("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address", NOBODY),
+        .doing("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address", NOBODY)
+    .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.own-ports", "Our ports are not the host's", own_ports)
         .doing("listen at the very address and port that the host listens on", "it works, since the loopback is our own")
         .on_host(OnHost::Breaches),

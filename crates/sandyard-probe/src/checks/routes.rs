@@ -8,7 +8,7 @@ use crate::check::{Check, OnHost, Outcome};
 use crate::context::Context;
 use crate::finding::{
     Group::Network,
-    Severity::{Critical, High, Medium},
+    Severity::{Critical, High, Low, Medium},
 };
 use crate::look::read_start;
 use crate::sys::{self, sys};
@@ -24,7 +24,19 @@ pub(super) const CHECKS: &[Check] = &[
         links,
     )
     .doing(
-        "list the links in /proc/net/dev and /sys/class/net",
+        "list the links in /proc/net/dev",
+        "`lo`, and nothing that leads anywhere",
+    )
+    .on_host(OnHost::Breaches),
+    Check::new(
+        Network,
+        Low,
+        "network.shown-links",
+        "The host's network links are not shown",
+        shown_links,
+    )
+    .doing(
+        "list /sys/class/net",
         "`lo`, and nothing that leads anywhere",
     )
     .on_host(OnHost::Breaches),
@@ -89,18 +101,23 @@ pub(super) const CHECKS: &[Check] = &[
 fn links(_: &Context) -> Outcome {
     let table =
         String::from_utf8_lossy(&read_start("/proc/net/dev").unwrap_or_default()).into_owned();
-    let listed = table
+    let names = table
         .lines()
         .skip(2)
         .filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
-    let shown = std::fs::read_dir("/sys/class/net")
+    leading_out(names)
+}
+
+fn shown_links(_: &Context) -> Outcome {
+    let entries = std::fs::read_dir("/sys/class/net")
         .into_iter()
         .flatten()
         .flatten();
-    let shown = shown.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut links: Vec<String> = listed.chain(shown).filter(|name| !is_blind(name)).collect();
-    links.sort();
-    links.dedup();
+    leading_out(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+}
+
+fn leading_out(names: impl Iterator<Item = String>) -> Outcome {
+    let links: Vec<String> = names.filter(|name| !is_blind(name)).collect();
     Outcome::breached_by(&links, "only `lo`")
 }
 

@@ -44,7 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         "read the planted files through /proc/1/root and /proc/1/cwd",
         NOWHERE,
     )
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::Depends),
     Check::new(
         Files,
         Critical,
@@ -80,7 +80,7 @@ pub(super) const CHECKS: &[Check] = &[
         "keep a descriptor of /, chroot below it, climb out with `..`, chroot to where that ends",
         NOWHERE,
     )
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
     Check::new(
         Files,
         Critical,
@@ -91,7 +91,8 @@ pub(super) const CHECKS: &[Check] = &[
     .doing(
         "read a file that another sandbox wrote, by its path there",
         NOWHERE,
-    ),
+    )
+    .on_host(OnHost::Breaches),
 ];
 
 fn by_path(context: &Context) -> Outcome {

@@ -7,7 +7,7 @@ use crate::finding::{
     Group::Kernel,
     Severity::{High, Medium},
 };
-use crate::sys::{self, sys};
+use crate::sys::{self, Errno, sys};
 
 const REFUSED: &str = "refused";
 
@@ -20,12 +20,12 @@ pub(super) const CHECKS: &[Check] = &[
         .on_host(OnHost::Depends),
     Check::new(Kernel, Medium, "sockets.packet", "Raw packets are closed", packet)
         .doing("socket(AF_PACKET) raw and datagram", "refused to the user; root at most in its own network namespace")
-        .on_host(OnHost::Breaches),
+        .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, Medium, "sockets.rare", "Rare protocols are closed", rare)
         .doing("sockets of Bluetooth, CAN, RDS, TIPC, XDP, key, X.25, NFC, KCM, QRTR, SMC, AX.25, MCTP", REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "sockets.netlink", "Netlink reaches no part outside our network", netlink)
-        .doing("netlink sockets of audit, SELinux, connector, SCSI, RDMA, crypto; multicast of kernel events", REFUSED)
+        .doing("netlink sockets of SELinux, connector, SCSI, RDMA, crypto; and the state of the audit system", REFUSED)
         .on_host(OnHost::Depends),
 ];
 
@@ -117,7 +117,6 @@ fn netlink(_: &Context) -> Outcome {
     let protocols = [
         ("SELinux", 7),
         ("iSCSI", 8),
-        ("audit", 9),
         ("connector", 11),
         ("SCSI", 18),
         ("RDMA", 20),
@@ -128,5 +127,41 @@ fn netlink(_: &Context) -> Outcome {
         .filter(|(_, protocol)| socket(libc::AF_NETLINK, libc::SOCK_RAW, *protocol).is_ok())
         .map(|(name, protocol)| format!("{name} ({protocol})"))
         .collect();
-    Outcome::breached_by(&made, "none could be made")
+    match audit_state() {
+        Ok(_) => Outcome::breached("the audit system told its state"),
+        Err(errno) => {
+            Outcome::breached_by(&made, format_args!("none could be made; audit: {errno}"))
+        }
+    }
+}
+
+/// Asks for the host's audit state. PAM and sudo need such a socket; the host's answers they do not need.
+fn audit_state() -> sys::Result {
+    const AUDIT: i32 = 9;
+    const AUDIT_GET: u16 = 1000;
+    const NLM_F_REQUEST: u16 = 1;
+    const NLMSG_ERROR: u16 = 2;
+    let socket = socket(
+        libc::AF_NETLINK,
+        libc::SOCK_RAW | libc::SOCK_NONBLOCK,
+        AUDIT,
+    )?;
+    // `struct nlmsghdr`: length, type, flags, sequence, port.
+    let mut request = Vec::from(16_u32.to_ne_bytes());
+    request.extend(AUDIT_GET.to_ne_bytes());
+    request.extend(NLM_F_REQUEST.to_ne_bytes());
+    request.extend([0; 8]);
+    // An address of all zeroes but the family is the kernel.
+    let mut to = [0_u8; 12];
+    to[0] = 16;
+    sys!(libc::SYS_sendto, socket, &request[..], 16, 0, &to[..], 12)?;
+    // The kernel answers within the send.
+    let mut reply = [0_u8; 256];
+    let size = sys!(libc::SYS_recvfrom, socket, &mut reply[..], 256, 0, 0, 0)?;
+    if u16::from_ne_bytes([reply[4], reply[5]]) == NLMSG_ERROR {
+        return Err(Errno(-i32::from_ne_bytes([
+            reply[16], reply[17], reply[18], reply[19],
+        ])));
+    }
+    Ok(size)
 }

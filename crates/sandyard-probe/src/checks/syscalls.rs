@@ -13,7 +13,7 @@ const REFUSED: &str = "refused before the kernel looks at the arguments";
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Kernel, High, "kernel.bpf", "`bpf` is closed", bpf)
         .doing("create a BPF map; give an unknown command", REFUSED)
-        .on_host(OnHost::Breaches),
+        .on_host(OnHost::BreachesForRoot),
     Check::new(
         Kernel,
         High,
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         perf,
     )
     .doing("open a software clock event on ourselves", REFUSED)
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
     Check::new(
         Kernel,
         Critical,
@@ -70,7 +70,7 @@ pub(super) const CHECKS: &[Check] = &[
         reboot,
     )
     .doing("reboot with a wrong magic number", REFUSED)
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, High, "kernel.swap", "Swap cannot be changed", swap)
         .doing("swapon and swapoff of a file that is not there", REFUSED)
         .on_host(OnHost::Depends),
@@ -85,7 +85,7 @@ pub(super) const CHECKS: &[Check] = &[
         "settimeofday of nothing, adjtimex with an impossible tick",
         REFUSED,
     )
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
     Check::new(
         Kernel,
         Medium,
@@ -105,7 +105,7 @@ pub(super) const CHECKS: &[Check] = &[
         log,
     )
     .doing("syslog(2): buffer size and read all", REFUSED)
-    .on_host(OnHost::Breaches),
+    .on_host(OnHost::BreachesForRoot),
     Check::new(
         Kernel,
         Critical,

@@ -49,7 +49,8 @@ pub(super) const CHECKS: &[Check] = &[
     .doing(
         "connect to the abstract socket that another sandbox listens on",
         NOBODY,
-    ),
+    )
+    .on_host(OnHost::Breaches),
     Check::new(
         Ipc,
         Medium,

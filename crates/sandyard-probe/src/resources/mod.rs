@@ -1,5 +1,6 @@
-//! Using things up: fork bomb, memory hog, disk filler, busy loops. Each stops by itself at `give_up_at`, which lies
-//! above the limit in question, so a limit that does not hold is told and not found out by the host's death.
+//! Using things up: fork bomb, memory hog, disk filler, busy loops.
+//!
+//! Each stops by itself at `give_up_at`, which lies above the limit in question, so a limit that does not hold is told and not found out by the host's death.
 
 mod disk;
 mod judge;

@@ -1,5 +1,8 @@
 //! Running the probe as the program it is: alone in its process, as inside a sandbox.
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use sandyard_probe::Report;
@@ -7,6 +10,27 @@ use sandyard_probe::Report;
 /// The probe, ready to be given arguments.
 pub(crate) fn probe() -> Command {
     Command::new(env!("CARGO_BIN_EXE_sandyard-probe"))
+}
+
+/// Makes a command run as an ordinary user: as `uid` when we are root, else as we are.
+pub(crate) fn ordinary(command: &mut Command, uid: u32) -> &mut Command {
+    if rustix::process::geteuid().is_root() {
+        command.uid(uid).gid(uid);
+    }
+    command.current_dir("/")
+}
+
+/// The program where any user can run it, and owned by us as an installed one would be.
+pub(crate) fn installed() -> (tempfile::TempDir, PathBuf) {
+    let mode = std::fs::Permissions::from_mode(0o755);
+    let place = tempfile::Builder::new()
+        .prefix("probe")
+        .permissions(mode)
+        .tempdir()
+        .expect("a temporary directory");
+    let program = place.path().join("sandyard-probe");
+    std::fs::copy(env!("CARGO_BIN_EXE_sandyard-probe"), &program).expect("the program is copied");
+    (place, program)
 }
 
 /// Runs a command and reads the JSON it prints.

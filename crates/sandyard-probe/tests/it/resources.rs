@@ -6,7 +6,7 @@ use std::process::Command;
 use sandyard_probe::Task;
 use sandyard_probe::resources::{Exhaust, Exhausted, StoppedBy};
 
-use crate::probe::{answer, probe};
+use crate::probe::{answer, installed, ordinary, probe};
 
 fn exhaust(command: &mut Command, what: Exhaust) -> Exhausted {
     answer(command.arg(Task::Exhaust(what).to_json()))
@@ -14,23 +14,19 @@ fn exhaust(command: &mut Command, what: Exhaust) -> Exhausted {
 
 #[test]
 fn a_fork_bomb_counts_up_to_the_limit_and_ends_with_all_its_children() {
-    let mut command = probe();
-    // A user of its own, so that the per-user limit counts the bomb alone.
-    command.uid(64_322).gid(64_322);
-    let limit = libc::rlimit {
-        rlim_cur: 40,
-        rlim_max: 40,
-    };
-    // SAFETY: setrlimit is async-signal-safe, and the limit is a live value.
-    unsafe {
-        command.pre_exec(move || {
-            if libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) == 0 {
-                Ok(())
-            } else {
-                Err(std::io::Error::last_os_error())
-            }
-        });
-    }
+    let (_place, program) = installed();
+    // In a user namespace of its own the limit counts the bomb alone.
+    let mut command = Command::new("unshare");
+    command.args([
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ]);
+    command.args(["prlimit", "--nproc=40"]).arg(program);
+    ordinary(&mut command, 64_322);
     let bomb = exhaust(
         &mut command,
         Exhaust::Processes {
@@ -44,9 +40,8 @@ fn a_fork_bomb_counts_up_to_the_limit_and_ends_with_all_its_children() {
         .unwrap()
         .flatten()
         .filter(|entry| {
-            let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
-            status.lines().any(|line| line.starts_with("Uid:\t64322\t"))
-                && !status.contains("State:\tZ")
+            let command_line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&command_line).contains("\"give_up_at\":200")
         });
     assert_eq!(left.count(), 0);
 }

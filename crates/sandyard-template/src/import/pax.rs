@@ -161,7 +161,7 @@ mod tests {
     fn records_are_read() {
         let mut extended = Extended::default();
         extended
-            .add(b"11 path=ab\n18 mtime=-1.250000\n29 SCHILY.xattr.user.k=a=b\ncd\n")
+            .add(b"11 path=ab\n19 mtime=-1.250000\n30 SCHILY.xattr.user.k=a=b\ncd\n")
             .expect("sound");
         assert_eq!(extended.path.as_deref(), Some(&b"ab"[..]));
         assert_eq!(extended.mtime, Some((-2, 750_000_000)));

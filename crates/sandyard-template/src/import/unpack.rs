@@ -4,15 +4,13 @@
 //! the layer as its root would see them (`openat2` with `RESOLVE_IN_ROOT`), so links lead where they will lead inside
 //! the sandbox and nowhere else; the last component is made anew, never followed and never opened if it exists.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fchmod, ftruncate, linkat, mkdirat, mknodat, openat, symlinkat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fchmod, ftruncate, linkat, mknodat, openat, symlinkat};
 use rustix::io::{Errno, pwrite};
 
 use super::header::Extent;
@@ -20,6 +18,7 @@ use super::tar::{Archive, Entry, EntryKind};
 use crate::budget::Budget;
 use crate::copy::{Owners, chown_fd, chown_name, set_mtime, set_mtime_name};
 use crate::error::TemplateError;
+use crate::place::{Parents, Place, clear_name, make_directory, split};
 use crate::tree::{Tree, stat_entry};
 use crate::xattr::{self, Origin};
 
@@ -37,7 +36,7 @@ pub(super) fn unpack<R: Read>(
         owners,
         budget,
         directories: Vec::new(),
-        parent: None,
+        parents: Parents::new(root),
         buffer: vec![0; BUFFER],
     };
     while let Some(entry) = archive.next()? {
@@ -52,77 +51,182 @@ struct Unpacker<'a, 'b> {
     budget: &'a mut Budget<'b>,
     /// Directories get their modes and times last: a mode could keep us out, and each new entry changes the time.
     directories: Vec<(PathBuf, Entry)>,
-    /// The directory of the entry before, which most often is that of the next.
-    parent: Option<(PathBuf, OwnedFd)>,
+    parents: Parents<'a>,
     buffer: Vec<u8>,
-}
-
-/// The plain components of a name, `..` never leading above the root; `None` for the root itself.
-fn split(path: &[u8]) -> Option<(PathBuf, OsString)> {
-    let mut parts: Vec<&[u8]> = Vec::new();
-    for part in path.split(|byte| *byte == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    let name = OsStr::from_bytes(parts.pop()?).to_owned();
-    let parent = parts.iter().map(|part| OsStr::from_bytes(part)).collect();
-    Some((parent, name))
 }
 
 impl Unpacker<'_, '_> {
     fn entry<R: Read>(&mut self, entry: Entry, archive: &mut Archive<R>) -> Result<(), TemplateError> {
         self.budget.entry()?;
-        if entry.path.contains(&0) || entry.link.contains(&0) {
-            return Err(TemplateError::archive("a name holds a NUL"));
-        }
         match entry.kind {
-            EntryKind::Device => {
-                self.budget.tally.devices += 1;
-                return Ok(());
-            }
-            EntryKind::Unknown => {
-                self.budget.tally.unknown += 1;
-                return Ok(());
-            }
-            _ => {}
+            EntryKind::Device => self.budget.tally.devices += 1,
+            EntryKind::Unknown => self.budget.tally.unknown += 1,
+            kind => match split(&entry.path) {
+                Some((parent, name)) => {
+                    let place = self.parents.open(parent, name).map_err(|error| failed(&entry, error))?;
+                    self.place(&place, entry, archive)?;
+                    self.parents.give_back(place);
+                }
+                // The archive's own root, `./`, only has attributes.
+                None if kind == EntryKind::Directory => self.remember_directory(PathBuf::new(), entry)?,
+                None => return Err(TemplateError::archive("its root is not a directory")),
+            },
         }
-        let Some((parent, name)) = split(&entry.path) else {
-            return self.root_entry(entry);
-        };
-        let failed = Failed::new(&parent, &name);
-        let dir = self.parent(&parent).map_err(|error| failed.with(error))?;
-        match entry.kind {
-            EntryKind::Directory => {
-                make_directory(&dir, &name).map_err(|error| failed.with(error))?;
-                let path = parent.join(&name);
-                self.budget.remember(path.as_os_str().len() + 256 + xattr_bytes(&entry))?;
-                self.directories.push((path, entry));
-            }
-            EntryKind::File => {
-                clear_name(&dir, &name).map_err(|error| failed.with(error))?;
-                self.file(&dir, &name, &entry, archive, &failed)?;
-            }
-            EntryKind::HardLink => self.hard_link(&dir, &name, &entry, &failed)?,
-            _ => self
-                .special(&dir, &name, &entry)
-                .map_err(|error| failed.with(error))?,
-        }
-        // A link may stand where a directory was remembered.
-        self.parent = (entry_keeps_directories(&failed)).then_some((parent, dir));
         Ok(())
     }
 
-    /// The archive's own root, `./`, only has attributes.
-    fn root_entry(&mut self, entry: Entry) -> Result<(), TemplateError> {
+    fn place<R: Read>(
+        &mut self,
+        place: &Place,
+        entry: Entry,
+        archive: &mut Archive<R>,
+    ) -> Result<(), TemplateError> {
         if entry.kind == EntryKind::Directory {
-            self.budget.remember(256 + xattr_bytes(&entry))?;
-            self.directories.push((PathBuf::new(), entry));
+            make_directory(place).map_err(|error| failed(&entry, error))?;
+            return self.remember_directory(place.path(), entry);
+        }
+        if entry.kind == EntryKind::HardLink {
+            return self.hard_link(place, &entry);
+        }
+        clear_name(place).map_err(|error| failed(&entry, error))?;
+        match entry.kind {
+            EntryKind::File => self.file(place, &entry, archive),
+            EntryKind::Symlink => symlinkat(OsStr::from_bytes(&entry.link), &place.dir, &place.name)
+                .and_then(|()| self.finish_name(place, &entry))
+                .map_err(|error| failed(&entry, error)),
+            _ => mknodat(&place.dir, &place.name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+                .and_then(|()| self.finish_name(place, &entry))
+                // After the owner, and apart from making it, for the umask.
+                .and_then(|()| chmodat(&place.dir, &place.name, mode(&entry), AtFlags::empty()))
+                .map_err(|error| failed(&entry, error)),
+        }
+    }
+
+    fn file<R: Read>(&mut self, place: &Place, entry: &Entry, archive: &mut Archive<R>) -> Result<(), TemplateError> {
+        // Claimed sizes count before anything is written, holes included: they are what a sandbox would read.
+        self.budget.bytes(entry.size)?;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&place.dir, &place.name, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| failed(entry, error))?;
+        let whole = [Extent {
+            offset: 0,
+            length: entry.size,
+        }];
+        for extent in entry.sparse.as_deref().unwrap_or(&whole) {
+            self.extent(&file, *extent, entry, archive)?;
+        }
+        if entry.sparse.is_some() {
+            ftruncate(&file, entry.size).map_err(|error| failed(entry, error))?;
+        }
+        self.finish_fd(&file, entry).map_err(|error| failed(entry, error))
+    }
+
+    fn extent<R: Read>(
+        &mut self,
+        file: &OwnedFd,
+        extent: Extent,
+        entry: &Entry,
+        archive: &mut Archive<R>,
+    ) -> Result<(), TemplateError> {
+        let mut done = 0;
+        while done < extent.length {
+            let want = self.buffer.len().min(usize::try_from(extent.length - done).unwrap_or(usize::MAX));
+            let count = archive.read_data(&mut self.buffer[..want])?;
+            if count == 0 {
+                return Err(TemplateError::archive("a file has less data than it says"));
+            }
+            let mut written = 0;
+            while written < count {
+                let at = extent.offset + done + written as u64;
+                written += pwrite(file, &self.buffer[written..count], at).map_err(|error| failed(entry, error))?;
+            }
+            done += count as u64;
         }
         Ok(())
     }
+
+    fn hard_link(&mut self, place: &Place, entry: &Entry) -> Result<(), TemplateError> {
+        let missing = || {
+            TemplateError::archive(format!(
+                "hard link `{}` leads to `{}`, which is no file of the archive",
+                show(&entry.path),
+                show(&entry.link)
+            ))
+        };
+        let (parent, name) = split(&entry.link).ok_or_else(missing)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let dir = self.root.open_in_root(&parent, flags).map_err(|_| missing())?;
+        let target = stat_entry(&dir, &name).ok().flatten().ok_or_else(missing)?;
+        if FileType::from_raw_mode(target.st_mode) == FileType::Directory {
+            return Err(missing());
+        }
+        // A name linked to itself stays what it is.
+        let existing = stat_entry(&place.dir, &place.name).map_err(|error| failed(entry, error))?;
+        if existing.is_some_and(|stat| (stat.st_dev, stat.st_ino) == (target.st_dev, target.st_ino)) {
+            return Ok(());
+        }
+        clear_name(place)
+            .and_then(|()| linkat(&dir, &name, &place.dir, &place.name, AtFlags::empty()))
+            .map_err(|error| failed(entry, error))
+    }
+
+    fn remember_directory(&mut self, path: PathBuf, entry: Entry) -> Result<(), TemplateError> {
+        let attributes: usize = entry.xattrs.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.budget
+            .remember(path.as_os_str().len() + entry.path.len() + entry.link.len() + attributes + 256)?;
+        self.directories.push((path, entry));
+        Ok(())
+    }
+
+    /// Last to first, so that what is inside is done before what could shut us out of it.
+    fn finish_directories(&mut self) -> Result<(), TemplateError> {
+        for (path, entry) in std::mem::take(&mut self.directories).into_iter().rev() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+            let path = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
+            let finished = match self.root.open_in_root(path, flags) {
+                Ok(dir) => self.finish_fd(&dir, &entry),
+                // Later entries put something else in its place, or said it twice and the last word shut us out.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
+                Err(error) => Err(error),
+            };
+            finished.map_err(|error| failed(&entry, error))?;
+        }
+        Ok(())
+    }
+
+    /// Owner, attributes, mode, time: in this order, see `copy/attributes.rs`.
+    fn finish_fd(&mut self, file: impl AsFd, entry: &Entry) -> Result<(), Errno> {
+        chown_fd(&file, entry.uid, entry.gid, self.owners, &mut self.budget.tally)?;
+        for (name, value) in &entry.xattrs {
+            let kept = xattr::travels(name, Origin::Foreign)
+                && !xattr::is_acl(name)
+                && xattr::set(&file, OsStr::from_bytes(name), value)?;
+            if !kept {
+                self.budget.tally.xattrs += 1;
+            }
+        }
+        fchmod(&file, mode(entry))?;
+        set_mtime(&file, entry.mtime.0, entry.mtime.1)
+    }
+
+    fn finish_name(&mut self, place: &Place, entry: &Entry) -> Result<(), Errno> {
+        let (dir, name) = (&place.dir, &place.name);
+        chown_name(dir, name, entry.uid, entry.gid, self.owners, &mut self.budget.tally)?;
+        set_mtime_name(dir, name, entry.mtime.0, entry.mtime.1)
+    }
+}
+
+fn mode(entry: &Entry) -> Mode {
+    Mode::from_raw_mode(entry.mode & 0o7777)
+}
+
+fn failed(entry: &Entry, error: Errno) -> TemplateError {
+    TemplateError::Io {
+        action: format!("unpack `{}`", show(&entry.path)),
+        source: error.into(),
+    }
+}
+
+fn show(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).chars().take(200).collect()
 }

@@ -61,13 +61,18 @@ impl Store {
             self.condemn(options, &mut swept)?
         };
         // Not under the lock: large trees take their time, and nobody can find these any more.
-        for path in trash {
+        for (path, _lock) in trash {
             remove_tree(&path)?;
         }
         Ok(swept)
     }
 
-    fn condemn(&self, options: &SweepOptions, swept: &mut Swept) -> Result<Vec<PathBuf>, TemplateError> {
+    /// Moves away what is to go. The locks tell other sweeps that somebody is removing it.
+    fn condemn(
+        &self,
+        options: &SweepOptions,
+        swept: &mut Swept,
+    ) -> Result<Vec<(PathBuf, OwnedFd)>, TemplateError> {
         let manifests = self.manifests()?;
         let mut used: HashSet<&str> = manifests
             .iter()
@@ -78,20 +83,23 @@ impl Store {
         let mut trash = Vec::new();
         for path in entries(&self.layers)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name.starts_with(".trash-") {
-                swept.leftovers += 1;
-                trash.push(path);
+            let is_trash = name.starts_with(".trash-");
+            let is_spared = used.contains(name.as_str()) || !is_older(&path, options.older_than);
+            if is_spared && !is_trash {
                 continue;
             }
-            if used.contains(name.as_str()) || !is_older(&path, options.older_than) {
-                continue;
-            }
-            let Some(_lock) = try_lock(&path) else {
+            // Whoever holds it is filling it, or removing it already.
+            let Some(lock) = try_lock(&path) else {
                 continue;
             };
+            if is_trash {
+                swept.leftovers += 1;
+                trash.push((path, lock));
+                continue;
+            }
             let condemned = self.layers.join(format!(".trash-{}", random_suffix()?));
             fs::rename(&path, &condemned).doing(|| format!("condemn layer `{}`", path.display()))?;
-            trash.push(condemned);
+            trash.push((condemned, lock));
             swept.layers.push(name);
         }
         swept.layers.sort();

@@ -2,16 +2,21 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Args;
+
+use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// What the host planted, as JSON
+    /// What to do, as JSON
     #[arg(long)]
     plan: String,
 }
 
-/// Tries everything and prints what it found as JSON.
-pub(crate) fn probe(_args: ProbeArgs) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not yet")
+/// Does it and prints the answer as JSON.
+pub(crate) fn probe(args: ProbeArgs) -> anyhow::Result<ExitCode> {
+    let answer = sandyard_probe::perform(&args.plan, |line| output::line(line)).context("probing")?;
+    output::line(answer);
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,23 +1,36 @@
 //! `sandyard selftest`: tries to break out.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Args;
+use sandyard_probe::{Paint, render};
 
 use crate::cli::Global;
+use crate::output;
+use crate::selftest;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Exit code: 0 when nothing was breached, 1 when something was.")]
 pub(crate) struct SelftestArgs {
-    /// Run the escape suite
-    #[arg(long)]
+    /// Try every way out of a sandbox on this host
+    #[arg(long, required = true)]
     escape: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the suite.
-pub(crate) async fn selftest(_global: &Global, args: SelftestArgs) -> anyhow::Result<ExitCode> {
-    let _ = (args.escape, args.json);
-    anyhow::bail!("not yet")
+/// Runs the suite and prints the report.
+pub(crate) async fn selftest(global: &Global, args: SelftestArgs) -> anyhow::Result<ExitCode> {
+    let data_dir = std::path::absolute(global.data_dir())?;
+    let suite = selftest::run(&global.engine().await?, &data_dir).await?;
+    if args.json {
+        output::json(&suite)?;
+    } else {
+        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let paint = if colour { Paint::Colour } else { Paint::Plain };
+        output::line(render(&suite, paint).trim_end());
+    }
+    Ok(if suite.is_held() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

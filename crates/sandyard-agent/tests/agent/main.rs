@@ -1,0 +1,12 @@
+//! The agent as its clients see it: each test starts the program and talks to it over its sockets.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod common;
+mod files;
+mod host;
+mod limits;
+mod process;
+mod watch;

@@ -1,0 +1,169 @@
+//! Control groups: layout, each limit, freeze and kill; tried with a real group and a real process.
+
+use std::time::Duration;
+
+use sandyard_confine::cgroup::{Cgroup, CgroupError, Hierarchy, Place, Settings, Support};
+use sandyard_core::Limits;
+
+use crate::host::{Host, read, unique};
+use crate::report::{Check, Need};
+
+/// Hands systemd's controllers to users; takes effect at the next login.
+const DELEGATE: &str = "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' | sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload, then log in again and start Sandyard by `systemd-run --user --scope -p Delegate=yes`";
+const BOOT: &str = "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&systemd.unified_cgroup_hierarchy=1 cgroup_enable=memory swapaccount=1 /' /etc/default/grub && sudo update-grub && sudo reboot";
+const CONTAINER: &str = "start the outer container with `--privileged --cgroupns=private`";
+
+pub(super) fn checks(host: &Host) -> Vec<Check> {
+    let settings = Settings {
+        prefix: unique("try"),
+        place: Place::Highest,
+    };
+    let hierarchy = Hierarchy::detect_with(&settings);
+    let tried = try_group(&hierarchy);
+    // Our parent goes whatever happened; it is empty.
+    let _ = hierarchy.remove_parent_if_empty();
+    let support = hierarchy.support();
+    let mut checks = vec![layout(host, support, tried.err().as_deref())];
+    checks.extend(jobs(host, support));
+    checks.extend(quick_moves(support));
+    checks
+}
+
+/// Makes a group, puts a process in, freezes and kills it.
+fn try_group(hierarchy: &Hierarchy) -> Result<(), String> {
+    let told = |error: CgroupError| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        format!("{error}{}", cause.unwrap_or_default())
+    };
+    let group = hierarchy.create("try", &Limits::default()).map_err(told)?;
+    let used = use_group(&group, hierarchy.support());
+    group.remove().and(used).map_err(told)
+}
+
+fn use_group(group: &Cgroup, support: &Support) -> Result<(), CgroupError> {
+    let Some(child) = Sleeper::start() else {
+        return Ok(());
+    };
+    group.add(child.0)?;
+    if support.freeze {
+        group.freeze()?;
+        group.thaw()?;
+    }
+    if support.kill {
+        group.kill()?;
+        group.wait_empty(Duration::from_secs(5))?;
+    }
+    // Dead and reaped before the group is removed.
+    drop(child);
+    Ok(())
+}
+
+/// A child that waits, and is gone when this goes.
+struct Sleeper(libc::pid_t);
+
+impl Sleeper {
+    fn start() -> Option<Self> {
+        // SAFETY: the child makes two system calls over and over; both are async-signal-safe.
+        match unsafe { libc::fork() } {
+            -1 => None,
+            0 => {
+                crate::attempt::die_with_parent();
+                loop {
+                    // SAFETY: takes nothing.
+                    unsafe { libc::pause() };
+                }
+            }
+            pid => Some(Self(pid)),
+        }
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        // SAFETY: the pid is our own child's, not yet reaped; no status wanted.
+        unsafe {
+            libc::kill(self.0, libc::SIGKILL);
+            libc::waitpid(self.0, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+fn fix(host: &Host) -> &'static str {
+    match (
+        host.is_root(),
+        std::path::Path::new("/run/systemd/system").exists(),
+    ) {
+        (false, _) => DELEGATE,
+        (true, true) => BOOT,
+        (true, false) => CONTAINER,
+    }
+}
+
+fn layout(host: &Host, support: &Support, problem: Option<&str>) -> Check {
+    let check = Check::ok(
+        "cgroups",
+        "limits, pause and clean ending of a whole sandbox",
+        Need::Recommended,
+        &support.how,
+    );
+    let none = !(support.memory || support.cpu || support.pids || support.freeze);
+    match problem {
+        _ if none => check.missing(&support.how, fix(host)),
+        Some(problem) => check.missing(problem, fix(host)),
+        None => check,
+    }
+}
+
+fn jobs(host: &Host, support: &Support) -> Vec<Check> {
+    [
+        ("cgroup-memory", "a memory hog dies alone", support.memory),
+        (
+            "cgroup-cpu",
+            "a busy loop leaves time to others",
+            support.cpu,
+        ),
+        ("cgroup-pids", "a fork bomb stops", support.pids),
+        (
+            "cgroup-freeze",
+            "pause and resume with memory kept",
+            support.freeze,
+        ),
+        (
+            "cgroup-kill",
+            "no process of a deleted sandbox is left",
+            support.kill,
+        ),
+    ]
+    .into_iter()
+    .map(|(name, gives, has)| {
+        let check = Check::ok(name, gives, Need::Recommended, "");
+        match has {
+            true => check,
+            false => check.missing("not available to this process", fix(host)),
+        }
+    })
+    .collect()
+}
+
+/// On v1, moving a process into a group waits for all processors, ten milliseconds or so, unless this option is on.
+fn quick_moves(support: &Support) -> Option<Check> {
+    if !support.how.contains(": v1 ") {
+        return None;
+    }
+    let check = Check::ok(
+        "cgroup-quick-moves",
+        "creates after a pause are some 10 ms faster on cgroup v1",
+        Need::Optional,
+        "favordynmods is on",
+    );
+    let mounts = read("/proc/self/mounts");
+    let unified = mounts
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
+    if unified.contains("favordynmods") {
+        return Some(check);
+    }
+    let point = unified.split(' ').nth(1)?;
+    let fix = format!("sudo mount -o remount,favordynmods {point}");
+    Some(check.missing("favordynmods is off", fix))
+}

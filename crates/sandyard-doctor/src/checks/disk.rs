@@ -1,0 +1,137 @@
+//! The disk: hard limits by an image for each sandbox, and room.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::mounts::{Scratch, detached_from};
+use crate::attempt::{Attempt, Failure, Named, attempt, checked};
+use crate::host::Host;
+use crate::report::{Check, Need};
+
+const GIB: u64 = 1 << 30;
+/// Below this a template and a sandbox hardly fit.
+const LEAST: u64 = 2 * GIB;
+/// Below this many sandboxes will not.
+const COMFORTABLE: u64 = 10 * GIB;
+
+pub(super) fn checks(host: &Host) -> Vec<Check> {
+    vec![image(host), room(host)]
+}
+
+fn image(host: &Host) -> Check {
+    let check = Check::ok(
+        "disk-image",
+        "the disk limit of a sandbox is hard: it cannot fill the host's disk",
+        Need::Recommended,
+        "mkfs.ext4, a loop device and a detached mount work",
+    );
+    if !host.is_root() {
+        let check = Check {
+            needed: Need::Optional,
+            ..check
+        };
+        return check.missing(
+            "only root can mount an image; a user's limit is watched, not hard",
+            "sudo sandyard doctor",
+        );
+    }
+    let Some(mkfs) = find_program("mkfs.ext4") else {
+        return check.missing(
+            "mkfs.ext4 is not installed",
+            "sudo apt-get install -y e2fsprogs",
+        );
+    };
+    match try_image(host, &mkfs) {
+        Ok(()) => check,
+        Err(failure) => check.missing(
+            failure.text(),
+            "sudo modprobe loop ext4; in a container, start it with `--privileged`",
+        ),
+    }
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Users often lack the system directories in their path.
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|dir| dir.join(name))
+        .find(|file| file.is_file())
+}
+
+fn try_image(host: &Host, mkfs: &Path) -> Attempt {
+    let scratch = Scratch::new(host, "image")?;
+    let image = scratch.0.join("image");
+    let file = std::fs::File::create(&image).step("make an image")?;
+    file.set_len(8 << 20).step("size an image")?;
+    let status = Command::new(mkfs)
+        .args(["-q", "-F"])
+        .arg(&image)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .step("run mkfs.ext4")?;
+    if !status.success() {
+        return Err(Failure::new("run mkfs.ext4", Errno::IO));
+    }
+    attempt(|| {
+        let (device, path) = attach_loop(&image)?;
+        let mount = detached_from("ext4", &path)?;
+        // The kernel lets go of the device with its last user.
+        drop((mount, device));
+        Ok(())
+    })
+}
+
+/// Binds a file to a free loop device, which frees itself when closed.
+fn attach_loop(image: &Path) -> Attempt<(OwnedFd, String)> {
+    const GET_FREE: libc::Ioctl = 0x4c82;
+    const CONFIGURE: libc::Ioctl = 0x4c0a;
+    const AUTOCLEAR: u64 = 4;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let control = rustix::fs::open("/dev/loop-control", flags, Mode::empty())
+        .step("open /dev/loop-control")?;
+    let file = rustix::fs::open(image, flags, Mode::empty()).step("open the image")?;
+    // SAFETY: takes no argument.
+    let number = unsafe { libc::ioctl(control.as_raw_fd(), GET_FREE) };
+    let number = checked(number.into()).step("find a free loop device")?;
+    let path = format!("/dev/loop{number}");
+    let device = rustix::fs::open(&path, flags, Mode::empty()).step(&format!("open {path}"))?;
+    // `struct loop_config`, 304 bytes: descriptor, block size, then `loop_info64` whose flags are at byte 60 in all.
+    let mut config = [0_u64; 38];
+    config[0] = file.as_raw_fd() as u64;
+    config[7] = AUTOCLEAR << 32;
+    // SAFETY: the structure is live and has the size and layout that this call reads.
+    let configured = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) };
+    checked(configured.into()).step(&format!("configure {path}"))?;
+    Ok((device, path))
+}
+
+fn room(host: &Host) -> Check {
+    let check = Check::ok(
+        "disk-space",
+        "room for templates and sandboxes",
+        Need::Recommended,
+        "",
+    );
+    let base = host.data_base.display();
+    let Ok(stat) = rustix::fs::statvfs(&host.data_base) else {
+        return check.missing(
+            format!("{base} cannot be looked at"),
+            format!("ls -ld {base}"),
+        );
+    };
+    let free = stat.f_bavail * stat.f_frsize;
+    let detail = format!("{:.1} GiB free on {base}", free as f64 / GIB as f64);
+    let fix = "df -h, then free some, or keep the data on a larger disk";
+    match free {
+        free if free < LEAST => check.missing(detail, fix),
+        free if free < COMFORTABLE => check.partial(detail, fix),
+        _ => Check { detail, ..check },
+    }
+}

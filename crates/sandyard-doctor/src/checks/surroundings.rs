@@ -1,0 +1,74 @@
+//! What surrounds us: an outer container, a virtual machine, security modules. Good to know when something else fails.
+
+use std::path::Path;
+
+use crate::host::{Host, read};
+use crate::report::{Check, Need};
+
+pub(super) fn checks(host: &Host) -> Vec<Check> {
+    vec![machine(), security_modules(host)]
+}
+
+fn machine() -> Check {
+    let detail = match (container(), virtual_machine()) {
+        (Some(container), Some(machine)) => {
+            format!("in a container ({container}) on a virtual machine ({machine})")
+        }
+        (Some(container), None) => format!("in a container ({container})"),
+        (None, Some(machine)) => format!("on a virtual machine ({machine})"),
+        (None, None) => "on the bare machine, as far as can be seen".to_owned(),
+    };
+    Check::ok("machine", "where this runs", Need::Optional, detail)
+}
+
+fn container() -> Option<String> {
+    let named = read("/run/systemd/container");
+    if !named.trim().is_empty() {
+        return Some(named.trim().to_owned());
+    }
+    [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")]
+        .into_iter()
+        .find(|(file, _)| Path::new(file).exists())
+        .map(|(_, name)| name.to_owned())
+}
+
+fn virtual_machine() -> Option<String> {
+    let product = read("/sys/class/dmi/id/product_name");
+    let hypervisor = read("/proc/cpuinfo")
+        .lines()
+        .any(|line| line.starts_with("flags") && line.split(' ').any(|flag| flag == "hypervisor"));
+    match (hypervisor, product.trim()) {
+        (false, _) => None,
+        (true, "") => Some("kind unknown".to_owned()),
+        (true, product) => Some(product.to_owned()),
+    }
+}
+
+fn security_modules(host: &Host) -> Check {
+    let mut found = Vec::new();
+    let list = read("/sys/kernel/security/lsm");
+    if !list.trim().is_empty() {
+        found.push(list.trim().to_owned());
+    }
+    if read("/sys/module/apparmor/parameters/enabled").trim() == "Y" {
+        found.push("AppArmor on".to_owned());
+        if host.sysctl("kernel.apparmor_restrict_unprivileged_userns") == Some(1) {
+            found.push("user namespaces restricted for users".to_owned());
+        }
+    }
+    match read("/sys/fs/selinux/enforce").trim() {
+        "1" => found.push("SELinux enforcing".to_owned()),
+        "0" => found.push("SELinux permissive".to_owned()),
+        _ => {}
+    }
+    let detail = match found.is_empty() {
+        true => "none seen".to_owned(),
+        false => found.join(", "),
+    };
+    Check::ok(
+        "security-modules",
+        "what else may refuse",
+        Need::Optional,
+        detail,
+    )
+}

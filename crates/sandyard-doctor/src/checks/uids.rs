@@ -1,0 +1,174 @@
+//! Ranges of user ids, one for each sandbox.
+
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::thread::UnshareFlags;
+
+use super::namespaces::unshare;
+use crate::attempt::{Attempt, Failure, Named, attempt_helped};
+use crate::host::{Host, read};
+use crate::report::{Check, Need};
+
+/// Where root's ranges are taken from: far above what distributions and directories use.
+const FIRST: u64 = 0x7000_0000;
+const LAST: u64 = 0x7fff_ffff;
+/// Ids in one sandbox.
+const COUNT: u64 = 65_536;
+
+pub(super) fn checks(host: &Host) -> Vec<Check> {
+    vec![match host.is_root() {
+        true => root(),
+        false => user(host),
+    }]
+}
+
+fn root() -> Check {
+    let check = Check::ok(
+        "uid-ranges",
+        "each sandbox has 65536 ids that nothing else uses",
+        Need::Required,
+        format!("{FIRST} to {LAST} are free and can be mapped"),
+    );
+    let map = |pid: Pid| {
+        let line = format!("0 {FIRST} {COUNT}");
+        for file in ["gid_map", "uid_map"] {
+            let path = format!("/proc/{}/{file}", pid.as_raw_nonzero());
+            std::fs::write(path, &line).step(&format!("write {file}"))?;
+        }
+        Ok(())
+    };
+    if let Err(failure) = try_map(map) {
+        let fix = "start the launcher outside of any user namespace, or in a container with `--userns=host`";
+        return check.missing(failure.text(), fix);
+    }
+    match taken() {
+        Some((line, fix)) => check.partial(format!("`{line}` lies within {FIRST} to {LAST}"), fix),
+        None => check,
+    }
+}
+
+/// Finds somebody else's ids in our range, and the command that moves them out.
+fn taken() -> Option<(String, String)> {
+    let overlaps = |first: u64, count: u64| first <= LAST && first + count > FIRST;
+    let ranges = format!("{}\n{}", read("/etc/subuid"), read("/etc/subgid"));
+    for line in ranges.lines() {
+        if parse_range(line).is_some_and(|(_, first, count)| overlaps(first, count)) {
+            let fix = format!("sudo sed -i '/^{line}$/d' /etc/subuid /etc/subgid");
+            return Some((line.to_owned(), fix));
+        }
+    }
+    read("/etc/passwd").lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let uid = fields.nth(1)?.parse().ok()?;
+        let fix = format!("sudo usermod --uid NEW_ID {name}");
+        overlaps(uid, 1).then(|| (line.to_owned(), fix))
+    })
+}
+
+/// Takes `name:first:count` apart.
+fn parse_range(line: &str) -> Option<(&str, u64, u64)> {
+    let mut fields = line.split(':');
+    let name = fields.next()?;
+    Some((
+        name,
+        fields.next()?.parse().ok()?,
+        fields.next()?.trim().parse().ok()?,
+    ))
+}
+
+fn user(host: &Host) -> Check {
+    let check = Check::ok(
+        "uid-ranges",
+        "root, the user and services inside have ids of their own",
+        Need::Recommended,
+        "",
+    );
+    let fix = format!(
+        "sudo apt-get install -y uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {}",
+        host.user
+    );
+    let (Some(uids), Some(gids)) = (
+        own_range("/etc/subuid", host),
+        own_range("/etc/subgid", host),
+    ) else {
+        let detail = format!(
+            "no range of {COUNT} ids for `{}` in /etc/subuid and /etc/subgid: all of a sandbox has one id",
+            host.user
+        );
+        return check.missing(detail, fix);
+    };
+    let map = |pid: Pid| {
+        helper("newgidmap", pid, host.gid, gids)?;
+        helper("newuidmap", pid, host.uid, uids)
+    };
+    match try_map(map) {
+        Ok(()) => Check {
+            detail: format!("{uids} to {} by newuidmap", uids + COUNT - 1),
+            ..check
+        },
+        Err(failure) => check.missing(failure.text(), fix),
+    }
+}
+
+/// Finds a range that is large enough for one sandbox.
+fn own_range(file: &str, host: &Host) -> Option<u64> {
+    let uid = host.uid.to_string();
+    read(file).lines().find_map(|line| {
+        let (name, first, count) = parse_range(line)?;
+        ((name == host.user || name == uid) && count >= COUNT).then_some(first)
+    })
+}
+
+fn helper(program: &str, pid: Pid, own: u32, first: u64) -> Attempt {
+    let rest = COUNT - 1;
+    let status = Command::new(program)
+        .arg(pid.as_raw_nonzero().to_string())
+        .args([
+            "0",
+            &own.to_string(),
+            "1",
+            "1",
+            &first.to_string(),
+            &rest.to_string(),
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .step(&format!("run {program}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Failure::new(program, Errno::PERM)),
+    }
+}
+
+/// Has a child make a user namespace, maps it from outside, and sees whether the child is another user inside.
+fn try_map(map: impl FnOnce(Pid) -> Attempt) -> Attempt {
+    attempt_helped(
+        || unshare(UnshareFlags::NEWUSER, "make a user namespace"),
+        map,
+        || {
+            let user = rustix::process::Uid::from_raw(1000);
+            // The raw call: the C library's would take a lock to tell other threads.
+            rustix::thread::set_thread_uid(user).step("become user 1000 inside")
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_lines_are_read() {
+        assert_eq!(
+            parse_range("ada:100000:65536"),
+            Some(("ada", 100_000, 65_536))
+        );
+        assert_eq!(parse_range("# comment"), None);
+        assert_eq!(parse_range("ada:x:1"), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! What was found.
+
+use serde::{Deserialize, Serialize};
+
+/// One feature of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Stable name, for scripts.
+    pub name: String,
+    /// What the feature gives the user.
+    pub gives: String,
+    /// How much it matters.
+    pub needed: Need,
+    /// Whether it is there.
+    pub status: Status,
+    /// What was seen.
+    pub detail: String,
+    /// The exact command that brings it, where there is one and it is needed.
+    pub fix: Option<String>,
+}
+
+/// How much a feature matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// No sandbox without it.
+    Required,
+    /// Sandboxes work without it, but hold less or cost more.
+    Recommended,
+    /// Good to know.
+    Optional,
+}
+
+/// Whether a feature is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It works.
+    Ok,
+    /// It works in part, or is smaller than it should be.
+    Partial,
+    /// It does not work.
+    Missing,
+}
+
+/// What it comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Everything required or recommended works.
+    Ready,
+    /// Sandboxes run; something recommended is missing.
+    Limited,
+    /// Something required is missing.
+    NotReady,
+}
+
+/// As whom it was looked at: the same host offers more to root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// As root.
+    Root,
+    /// As an ordinary user.
+    User,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// As whom it was looked at.
+    pub mode: Mode,
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// Feature by feature.
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    /// Draws the verdict from the checks.
+    pub fn of(mode: Mode, checks: Vec<Check>) -> Self {
+        let lacks = |need: Need, status: Status| {
+            checks
+                .iter()
+                .any(|check| check.needed == need && check.status == status)
+        };
+        let verdict = if lacks(Need::Required, Status::Missing) {
+            Verdict::NotReady
+        } else if lacks(Need::Required, Status::Partial)
+            || lacks(Need::Recommended, Status::Missing)
+            || lacks(Need::Recommended, Status::Partial)
+        {
+            Verdict::Limited
+        } else {
+            Verdict::Ready
+        };
+        Self {
+            mode,
+            verdict,
+            checks,
+        }
+    }
+}
+
+impl Check {
+    /// A feature that works; the other makers start from it.
+    pub(crate) fn ok(name: &str, gives: &str, needed: Need, detail: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            gives: gives.to_owned(),
+            needed,
+            status: Status::Ok,
+            detail: detail.into(),
+            fix: None,
+        }
+    }
+
+    pub(crate) fn missing(self, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        self.lacking(Status::Missing, detail, fix)
+    }
+
+    pub(crate) fn partial(self, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        self.lacking(Status::Partial, detail, fix)
+    }
+
+    fn lacking(self, status: Status, detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        let (detail, fix) = (detail.into(), Some(fix.into()));
+        Self {
+            status,
+            detail,
+            fix,
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(checks: &[(Need, Status)]) -> Verdict {
+        let checks = checks.iter().map(|(need, status)| Check {
+            status: *status,
+            ..Check::ok("a", "b", *need, "c")
+        });
+        Report::of(Mode::Root, checks.collect()).verdict
+    }
+
+    #[test]
+    fn verdict_follows_the_worst_of_what_matters() {
+        use {Need::*, Status::*};
+        assert_eq!(verdict(&[]), Verdict::Ready);
+        assert_eq!(
+            verdict(&[(Required, Ok), (Optional, Missing)]),
+            Verdict::Ready
+        );
+        assert_eq!(verdict(&[(Recommended, Missing)]), Verdict::Limited);
+        assert_eq!(verdict(&[(Recommended, Partial)]), Verdict::Limited);
+        assert_eq!(verdict(&[(Required, Partial)]), Verdict::Limited);
+        assert_eq!(
+            verdict(&[(Recommended, Ok), (Required, Missing)]),
+            Verdict::NotReady
+        );
+    }
+
+    #[test]
+    fn json_has_this_shape() {
+        let check =
+            Check::ok("user-namespaces", "isolation", Need::Required, "").missing("no", "do");
+        let json = serde_json::to_string(&Report::of(Mode::User, vec![check])).unwrap();
+        assert_eq!(
+            json,
+            r#"{"mode":"user","verdict":"not_ready","checks":[{"name":"user-namespaces","gives":"isolation","needed":"required","status":"missing","detail":"no","fix":"do"}]}"#
+        );
+    }
+}

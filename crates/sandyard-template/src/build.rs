@@ -1,0 +1,152 @@
+//! Writes single files, directories and links into a layer, with owners and modes as asked and links contained.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fchmod, fstat, ioctl_ficlone, openat, symlinkat};
+use rustix::io::Errno;
+
+use crate::budget::Tally;
+use crate::copy::{Owners, chown_fd, chown_name};
+use crate::error::{Doing, TemplateError};
+use crate::place::{Parents, Place, clear_name, make_directory, split};
+use crate::tree::Tree;
+
+/// Owner inside: user and group have the same number for all we make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner(pub(crate) u32, pub(crate) u32);
+
+/// The sandbox's root.
+pub(crate) const ROOT: Owner = Owner(0, 0);
+
+/// Builds into one layer. Paths are as inside, with or without the leading slash.
+#[derive(Debug)]
+pub(crate) struct Builder<'a> {
+    root: &'a Tree,
+    owners: Owners,
+    parents: Parents<'a>,
+    tally: Tally,
+}
+
+impl<'a> Builder<'a> {
+    pub(crate) fn new(root: &'a Tree, owners: Owners) -> Self {
+        Self {
+            root,
+            owners,
+            parents: Parents::new(root),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Makes a directory, or gives the one that is there these attributes. Anything else of that name goes.
+    pub(crate) fn dir(&mut self, path: &str, mode: u32, owner: Owner) -> Result<(), TemplateError> {
+        self.at(path, |place, owners, tally| {
+            make_directory(place)?;
+            chown_name(&place.dir, &place.name, owner.0, owner.1, owners, tally)?;
+            // The name is a directory, made or seen just now, and nobody else writes here.
+            chmodat(&place.dir, &place.name, Mode::from_raw_mode(mode), AtFlags::empty())
+        })
+    }
+
+    /// Makes a file, in the place of what is there.
+    pub(crate) fn file(
+        &mut self,
+        path: &str,
+        text: impl AsRef<[u8]>,
+        mode: u32,
+        owner: Owner,
+    ) -> Result<(), TemplateError> {
+        self.write(path, mode, owner, |file| file.write_all(text.as_ref()))
+    }
+
+    /// Installs a program of the host.
+    pub(crate) fn install(&mut self, path: &str, program: &Path, mode: u32) -> Result<(), TemplateError> {
+        let mut source = File::open(program).doing(|| format!("open `{}`", program.display()))?;
+        self.write(path, mode, ROOT, |file| {
+            if ioctl_ficlone(&*file, &source).is_ok() {
+                return Ok(());
+            }
+            std::io::copy(&mut source, file).map(drop)
+        })
+    }
+
+    /// Makes a symbolic link, in the place of what is there.
+    pub(crate) fn link(&mut self, path: &str, target: impl AsRef<Path>) -> Result<(), TemplateError> {
+        self.at(path, |place, owners, tally| {
+            clear_name(place)?;
+            symlinkat(target.as_ref(), &place.dir, &place.name)?;
+            chown_name(&place.dir, &place.name, 0, 0, owners, tally)
+        })
+    }
+
+    /// Says whether something is there, links followed inside.
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.root.open_in_root(Path::new(path), OFlags::PATH).is_ok()
+    }
+
+    /// Says whether the name itself is a directory, not a link to one.
+    pub(crate) fn is_real_dir(&self, path: &str) -> bool {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        self.root.open_in_root(Path::new(path), flags).is_ok()
+    }
+
+    /// Reads a file of at most `limit` bytes; `None` when there is no such file.
+    pub(crate) fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, TemplateError> {
+        let reading = || format!("read `{path}` of the layer");
+        // Non-blocking, for a pipe of that name would wait for ever.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = match self.root.open_in_root(Path::new(path), flags) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+            Err(error) => return Err(error).doing(reading),
+        };
+        let stat = fstat(&file).doing(reading)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        File::from(file).take(limit + 1).read_to_end(&mut bytes).doing(reading)?;
+        if bytes.len() as u64 > limit {
+            return Err(TemplateError::LimitExceeded {
+                what: "bytes in an account file",
+                limit,
+            });
+        }
+        Ok(Some(bytes))
+    }
+
+    fn write(
+        &mut self,
+        path: &str,
+        mode: u32,
+        owner: Owner,
+        fill: impl FnOnce(&mut File) -> std::io::Result<()>,
+    ) -> Result<(), TemplateError> {
+        let mut made = None;
+        self.at(path, |place, _, _| {
+            clear_name(place)?;
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            made = Some(openat(&place.dir, &place.name, flags, Mode::RUSR | Mode::WUSR)?);
+            Ok(())
+        })?;
+        let writing = || format!("write `{path}` of the layer");
+        let mut file = File::from(made.ok_or(Errno::NOENT).doing(writing)?);
+        fill(&mut file).doing(writing)?;
+        chown_fd(&file, owner.0, owner.1, self.owners, &mut self.tally).doing(writing)?;
+        fchmod(&file, Mode::from_raw_mode(mode)).doing(writing)
+    }
+
+    fn at(
+        &mut self,
+        path: &str,
+        make: impl FnOnce(&Place, Owners, &mut Tally) -> Result<(), Errno>,
+    ) -> Result<(), TemplateError> {
+        let making = || format!("make `{path}` in the layer");
+        let (parent, name) = split(path.as_bytes()).ok_or(Errno::INVAL).doing(making)?;
+        let place = self.parents.open(parent, name).doing(making)?;
+        make(&place, self.owners, &mut self.tally).doing(making)?;
+        self.parents.give_back(place);
+        Ok(())
+    }
+}

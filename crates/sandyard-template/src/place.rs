@@ -1,0 +1,152 @@
+//! Where an entry goes: a directory inside the layer, opened, and one plain name in it.
+
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, mkdirat, unlinkat};
+use rustix::io::Errno;
+
+use crate::tree::{Tree, stat_entry};
+
+/// An open directory and a name to make in it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    parent: PathBuf,
+    pub(crate) dir: OwnedFd,
+    pub(crate) name: OsString,
+    /// Something was removed: paths may lead elsewhere now.
+    stale: Cell<bool>,
+}
+
+impl Place {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.parent.join(&self.name)
+    }
+}
+
+/// Takes a name of an archive apart into directory and last component, `..` never leading above the root; `None` for
+/// the root itself.
+pub(crate) fn split(path: &[u8]) -> Option<(PathBuf, OsString)> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let name = OsStr::from_bytes(parts.pop()?).to_owned();
+    let parent = parts.iter().map(|part| OsStr::from_bytes(part)).collect();
+    Some((parent, name))
+}
+
+/// Opens and makes the directories that entries go to, remembering the last: the next entry is most often beside it.
+#[derive(Debug)]
+pub(crate) struct Parents<'a> {
+    root: &'a Tree,
+    last: Option<(PathBuf, OwnedFd)>,
+}
+
+impl<'a> Parents<'a> {
+    pub(crate) fn new(root: &'a Tree) -> Self {
+        Self { root, last: None }
+    }
+
+    /// The place for `name` in `parent`; missing directories are made.
+    pub(crate) fn open(&mut self, parent: PathBuf, name: OsString) -> Result<Place, Errno> {
+        let dir = match self.last.take() {
+            Some((path, dir)) if path == parent => dir,
+            _ => self.open_or_make(&parent)?,
+        };
+        Ok(Place {
+            parent,
+            dir,
+            name,
+            stale: Cell::new(false),
+        })
+    }
+
+    /// Keeps the directory for the next entry.
+    pub(crate) fn give_back(&mut self, place: Place) {
+        if !place.stale.get() {
+            self.last = Some((place.parent, place.dir));
+        }
+    }
+
+    fn open_or_make(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        match self.open_one(path) {
+            Err(Errno::NOENT) => {}
+            other => return other,
+        }
+        let mut dir = self.open_one(Path::new(""))?;
+        let mut reached = PathBuf::new();
+        for part in path {
+            reached.push(part);
+            dir = match self.open_one(&reached) {
+                Err(Errno::NOENT) => {
+                    // Fails where a link leads nowhere: making its target is not ours to guess.
+                    mkdirat(&dir, part, Mode::RWXU)?;
+                    chmodat(&dir, part, Mode::from_raw_mode(0o755), AtFlags::empty())?;
+                    self.open_one(&reached)?
+                }
+                other => other?,
+            };
+        }
+        Ok(dir)
+    }
+
+    fn open_one(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        self.root.open_in_root(path, OFlags::PATH | OFlags::DIRECTORY)
+    }
+}
+
+/// Makes the directory, or takes the one that is there; anything else there goes.
+pub(crate) fn make_directory(place: &Place) -> Result<(), Errno> {
+    match mkdirat(&place.dir, &place.name, Mode::RWXU) {
+        Err(Errno::EXIST) => {}
+        other => return other,
+    }
+    let stat = stat_entry(&place.dir, &place.name)?.ok_or(Errno::NOENT)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        return Ok(());
+    }
+    clear_name(place)?;
+    mkdirat(&place.dir, &place.name, Mode::RWXU)
+}
+
+/// Removes what has the name; a directory only if it is empty, as tar does.
+pub(crate) fn clear_name(place: &Place) -> Result<(), Errno> {
+    let removed = match unlinkat(&place.dir, &place.name, AtFlags::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::ISDIR) => unlinkat(&place.dir, &place.name, AtFlags::REMOVEDIR),
+        other => other,
+    };
+    place.stale.set(true);
+    removed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(path: &str) -> Option<String> {
+        let (parent, name) = split(path.as_bytes())?;
+        Some(parent.join(name).display().to_string())
+    }
+
+    #[test]
+    fn names_stay_below_the_root() {
+        assert_eq!(joined("./usr//bin/./sh").as_deref(), Some("usr/bin/sh"));
+        assert_eq!(joined("/etc/passwd").as_deref(), Some("etc/passwd"));
+        assert_eq!(joined("../../etc/passwd").as_deref(), Some("etc/passwd"));
+        assert_eq!(joined("a/../../../b/..//c/").as_deref(), Some("c"));
+        for root in ["", "/", ".", "./", "..", "a/.."] {
+            assert_eq!(joined(root), None, "{root}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests of templates as the engine uses them.
+
+mod archives;
+mod diff;
+mod host;
+mod hostile;
+mod import;
+mod overlay;
+mod property;
+mod snapshot;
+mod store;
+mod support;

@@ -1,0 +1,160 @@
+//! Three sandboxes: one to break out of, a neighbour that must be out of reach, one to be used up.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use sandyard_agent_client::{AgentClient, Output, ProcessStream, RunOptions, StartOptions};
+use sandyard_core::Limits;
+use sandyard_engine::{Engine, Lease, SandboxInfo, SandboxSpec};
+use sandyard_probe::{Beacon, Neighbour, NetTarget, Plan, SecretFile, SocketTarget, Task};
+use sandyard_wire::event::ProcessEvent;
+use sandyard_wire::process::{ProcessConfig, StartRequest};
+use serde::Deserialize;
+
+/// Where the probe lies inside.
+const PROBE: &str = "/usr/local/bin/sandyard-probe";
+
+/// The most time one task may take.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A sandbox of the suite.
+#[derive(Debug)]
+pub(super) struct Sandbox {
+    pub(super) info: SandboxInfo,
+    pub(super) agent: AgentClient,
+    // A self-test that dies leaves nothing behind.
+    _lease: Lease,
+}
+
+/// The sandboxes, and the plan with all that is known.
+#[derive(Debug)]
+pub(super) struct Yard {
+    pub(super) engine: Engine,
+    pub(super) plan: Plan,
+    /// To break out of.
+    pub(super) target: Sandbox,
+    /// To be out of reach, and to answer at all times.
+    pub(super) neighbour: Sandbox,
+    /// To be used up: it has tight limits.
+    pub(super) tight: Sandbox,
+    _beacon: ProcessStream,
+}
+
+impl Yard {
+    /// Makes the sandboxes and carries the probe into each.
+    pub(super) async fn make(engine: &Engine, plan: &Plan) -> anyhow::Result<Self> {
+        let program = std::fs::read("/proc/self/exe").context("reading this program")?;
+        let size = program.len() as u64;
+        let program = bytes::Bytes::from(program);
+        let tight = Limits { memory_bytes: 256 << 20, cpu_millis: 1000, pids: 128, disk_bytes: size + (192 << 20) };
+        let target = Sandbox::make(engine, Limits::default(), &program).await?;
+        let neighbour = Sandbox::make(engine, Limits::default(), &program).await?;
+        let tight = Sandbox::make(engine, tight, &program).await?;
+        let (beacon, reachable) = light_beacon(&neighbour, plan).await?;
+        let plan = Plan {
+            neighbour: Some(reachable),
+            allowed_caps: Some(sandyard_confine::caps::kept_mask()),
+            single_uid: target.info.first_uid.is_none(),
+            ..plan.clone()
+        };
+        Ok(Self { engine: engine.clone(), plan, target, neighbour, tight, _beacon: beacon })
+    }
+}
+
+impl Sandbox {
+    async fn make(engine: &Engine, limits: Limits, program: &bytes::Bytes) -> anyhow::Result<Self> {
+        // With a token the agent also listens inside, which is one door more to try.
+        let token = Some(format!("token-{:x}", program.len()));
+        let spec = SandboxSpec { limits, access_token: token, ..SandboxSpec::default() };
+        let (info, lease) = engine.create_ephemeral(&spec).await.context("making a sandbox")?;
+        let agent = engine.agent(&info.id);
+        agent.as_user("root").write_file(PROBE, program.clone()).await.context("carrying the probe in")?;
+        let sandbox = Self { info, agent, _lease: lease };
+        sandbox.command("root", "/bin/chmod", &["755", PROBE]).await.context("making the probe executable")?;
+        Ok(sandbox)
+    }
+
+    /// Runs a task of the probe and reads its answer.
+    pub(super) async fn task<T: for<'de> Deserialize<'de>>(&self, user: &str, task: &Task) -> anyhow::Result<T> {
+        let output = self.command(user, PROBE, &["probe", "--plan", &task.to_json()]).await?;
+        serde_json::from_slice(&output.stdout).with_context(|| told(&output))
+    }
+
+    /// Runs a command that must succeed.
+    pub(super) async fn command(&self, user: &str, program: &str, arguments: &[&str]) -> anyhow::Result<Output> {
+        let options = RunOptions { timeout: LIMIT, user: Some(user.to_owned()), ..RunOptions::default() };
+        let output = self.agent.run(process(program, arguments), &options).await?;
+        if !output.exit.exited || output.exit.exit_code != 0 {
+            bail!(told(&output));
+        }
+        Ok(output)
+    }
+
+    /// Whether the agent answers and can still run a command.
+    pub(super) async fn answers(&self) -> bool {
+        self.command("root", "/bin/true", &[]).await.is_ok()
+    }
+}
+
+fn told(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr).chars().take(500).collect::<String>();
+    format!("the command inside ended with {}: {}", output.exit.status, errors.escape_debug())
+}
+
+fn process(program: &str, arguments: &[&str]) -> ProcessConfig {
+    ProcessConfig {
+        cmd: program.to_owned(),
+        args: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        cwd: Some("/".to_owned()),
+        ..ProcessConfig::default()
+    }
+}
+
+/// Starts listeners in the neighbour and tells where they are.
+async fn light_beacon(neighbour: &Sandbox, plan: &Plan) -> anyhow::Result<(ProcessStream, Neighbour)> {
+    let word = plan.footprint.clone().unwrap_or_default();
+    let greeting = format!("neighbour-{word}");
+    let abstract_name = format!("neighbour-{word}");
+    let file = std::path::PathBuf::from(format!("/tmp/neighbour-{word}"));
+    let task = Task::Beacon(Beacon {
+        port: 0,
+        abstract_name: abstract_name.clone(),
+        greeting: greeting.clone(),
+        file: Some(file.clone()),
+    });
+    let request = StartRequest {
+        process: process(PROBE, &["probe", "--plan", &task.to_json()]),
+        stdin: Some(false),
+        ..StartRequest::default()
+    };
+    let options = StartOptions { timeout: None, user: Some("root".to_owned()) };
+    let mut stream = neighbour.agent.start(&request, &options).await.context("starting the neighbour's listeners")?;
+    let port = port(&mut stream).await?;
+    let reachable = Neighbour {
+        tcp: NetTarget { address: std::net::Ipv4Addr::LOCALHOST.into(), port, greeting: greeting.clone() },
+        abstract_socket: SocketTarget { name: abstract_name, greeting: greeting.clone() },
+        file: Some(SecretFile { path: file, marker: greeting, handle: None, device: 0 }),
+    };
+    Ok((stream, reachable))
+}
+
+/// Reads the port that the beacon announces.
+async fn port(stream: &mut ProcessStream) -> anyhow::Result<u16> {
+    #[derive(Deserialize)]
+    struct Announced {
+        port: u16,
+    }
+    let mut line = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event? {
+            ProcessEvent::Data(data) => line.extend_from_slice(data.bytes()),
+            ProcessEvent::End(end) => bail!("the neighbour's listeners ended: {}", end.status),
+            _ => {}
+        }
+        if line.contains(&b'\n') {
+            let announced: Announced = serde_json::from_slice(&line).context("reading the neighbour's port")?;
+            return Ok(announced.port);
+        }
+    }
+    bail!("the neighbour's listeners said nothing")
+}
