@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROGRAM")]
     sandyard: Option<PathBuf>,
 
-    /// Create and delete this many sandboxes, one after another, and measure nothing else: for `bench/profile`.
+    /// Create and delete this many sandboxes and measure nothing else, for `bench/profile`. 0 only clears up.
     #[arg(long, value_name = "COUNT", requires = "data_dir")]
     pub(crate) churn: Option<usize>,
 

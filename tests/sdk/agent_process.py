@@ -45,11 +45,11 @@ class AgentProcess:
         self.private, self.port = private, port
         self.home = private / "home" / "user"
         self.log = private / "agent.log"
+        if os.geteuid() != 0:
+            raise RuntimeError("private namespaces with a user of their own need root")
         self._refuse_taken_port()
         self._lay_out()
-        # An ordinary user needs a range of ids of his own for this; `unshare` says so when there is none.
-        mapping = [] if os.geteuid() == 0 else ["--user", "--map-root-user", "--map-auto"]
-        command = ["unshare", *mapping, "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
+        command = ["unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
         command += ["bash", "-c", _SCRIPT, "agent", "--listen", f"127.0.0.1:{port}", "--user", "user", "--init", *options]
         self._unshare = subprocess.Popen(
             command,

@@ -37,15 +37,21 @@ impl Style {
 pub fn render(report: &Report, style: Style) -> String {
     let width = report.checks.iter().map(|check| check.name.len()).max();
     let mut text = String::new();
+    let mut shown: Vec<&Check> = Vec::new();
     for check in &report.checks {
-        line(&mut text, check, width.unwrap_or(0), style);
+        // A long command is shown once.
+        let same = shown
+            .iter()
+            .find(|other| other.fix.is_some() && other.fix == check.fix);
+        line(&mut text, check, same.copied(), width.unwrap_or(0), style);
+        shown.push(check);
     }
     text.push('\n');
     text.push_str(&summary(report, style));
     text
 }
 
-fn line(text: &mut String, check: &Check, width: usize, style: Style) {
+fn line(text: &mut String, check: &Check, same: Option<&Check>, width: usize, style: Style) {
     let (word, code) = match (check.status, check.needed) {
         (Status::Ok, _) => ("ok     ", "32"),
         (_, Need::Optional) => ("note   ", "36"),
@@ -61,6 +67,7 @@ fn line(text: &mut String, check: &Check, width: usize, style: Style) {
         let _ = writeln!(text, "{indent}{}", style.paint("2", &check.detail));
     }
     if let Some(fix) = &check.fix {
+        let fix = same.map_or_else(|| fix.clone(), |other| format!("as for {}", other.name));
         let _ = writeln!(text, "{indent}{} {fix}", style.paint("1", "fix:"));
     }
 }
@@ -121,6 +128,15 @@ mod tests {
              \n\
              limited: sandboxes run as root; 1 recommended feature(s) missing or partial\n"
         );
+    }
+
+    #[test]
+    fn same_fix_is_written_once() {
+        let one = Check::ok("one", "a", Need::Optional, "").missing("", "sudo do");
+        let two = Check::ok("two", "b", Need::Optional, "").missing("", "sudo do");
+        let text = render(&Report::of(Mode::User, vec![one, two]), Style::Plain);
+        assert_eq!(text.matches("sudo do").count(), 1);
+        assert!(text.contains("fix: as for one"), "{text}");
     }
 
     #[test]

@@ -58,11 +58,15 @@ pub(crate) fn boot<'a>(
         Ok::<_, EngineError>(disk)
     })?;
     let (ours, theirs) = steps.step("make the handshake pair", || socket::pair().doing("make", "a socket pair"))?;
-    let child = steps.step("clone into namespaces", || spawn(ctx, dir, record, &disk, theirs, listener.into(), fault))?;
+    let birthplace = cgroup.clone_into().map_err(|error| EngineError::failed("opening the cgroup", &error))?;
+    let birthplace = birthplace.as_ref().map(AsFd::as_fd);
+    let child = steps.step("clone into namespaces", || {
+        spawn(ctx, dir, record, &disk, birthplace, theirs, listener.into(), fault)
+    })?;
     let pidfd = child.pidfd.try_clone().doing("duplicate", "a process handle")?;
     steps.undo("end first process", move || end(&pidfd));
     steps.step("map user ids", || map_ids(ctx.mode, child.pid, record.first_uid))?;
-    steps.step("join the cgroup", || cgroup.add(child.pid).map_err(|error| EngineError::failed("joining the cgroup", &error)))?;
+    steps.step("join the cgroup", || cgroup.add_cloned(child.pid).map_err(|error| EngineError::failed("joining the cgroup", &error)))?;
     steps.step("hand over mounts", || hand_over(ctx.mode, record, disk, child.pid, ours.as_fd()))?;
     let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
     record.init = ProcessKey::of(child.pid);
@@ -91,11 +95,12 @@ fn spawn(
     dir: &SandboxDir,
     record: &Record,
     disk: &OpenDisk,
+    cgroup: Option<BorrowedFd<'_>>,
     theirs: OwnedFd,
     listener: OwnedFd,
     fault: Option<Fault>,
 ) -> Result<Cloned> {
-    if let Some(child) = clone_into_namespaces(NAMESPACES).doing("clone", "the first process")? {
+    if let Some(child) = clone_into_namespaces(NAMESPACES, cgroup).doing("clone", "the first process")? {
         return Ok(child);
     }
     let plan = InitPlan {

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fchmod, fstat, ioctl_ficlone, openat, symlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, chmodat, fchmod, fstat, ioctl_ficlone, openat, symlinkat,
+};
 use rustix::io::Errno;
 
 use crate::budget::Tally;
@@ -45,7 +47,12 @@ impl<'a> Builder<'a> {
             make_directory(place)?;
             chown_name(&place.dir, &place.name, owner.0, owner.1, owners, tally)?;
             // The name is a directory, made or seen just now, and nobody else writes here.
-            chmodat(&place.dir, &place.name, Mode::from_raw_mode(mode), AtFlags::empty())
+            chmodat(
+                &place.dir,
+                &place.name,
+                Mode::from_raw_mode(mode),
+                AtFlags::empty(),
+            )
         })
     }
 
@@ -61,7 +68,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Installs a program of the host.
-    pub(crate) fn install(&mut self, path: &str, program: &Path, mode: u32) -> Result<(), TemplateError> {
+    pub(crate) fn install(
+        &mut self,
+        path: &str,
+        program: &Path,
+        mode: u32,
+    ) -> Result<(), TemplateError> {
         let mut source = File::open(program).doing(|| format!("open `{}`", program.display()))?;
         self.write(path, mode, ROOT, |file| {
             if ioctl_ficlone(&*file, &source).is_ok() {
@@ -72,7 +84,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a symbolic link, in the place of what is there.
-    pub(crate) fn link(&mut self, path: &str, target: impl AsRef<Path>) -> Result<(), TemplateError> {
+    pub(crate) fn link(
+        &mut self,
+        path: &str,
+        target: impl AsRef<Path>,
+    ) -> Result<(), TemplateError> {
         self.at(path, |place, owners, tally| {
             clear_name(place)?;
             symlinkat(target.as_ref(), &place.dir, &place.name)?;
@@ -82,7 +98,9 @@ impl<'a> Builder<'a> {
 
     /// Says whether something is there, links followed inside.
     pub(crate) fn exists(&self, path: &str) -> bool {
-        self.root.open_in_root(Path::new(path), OFlags::PATH).is_ok()
+        self.root
+            .open_in_root(Path::new(path), OFlags::PATH)
+            .is_ok()
     }
 
     /// Says whether the name itself is a directory, not a link to one.
@@ -106,7 +124,10 @@ impl<'a> Builder<'a> {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        File::from(file).take(limit + 1).read_to_end(&mut bytes).doing(reading)?;
+        File::from(file)
+            .take(limit + 1)
+            .read_to_end(&mut bytes)
+            .doing(reading)?;
         if bytes.len() as u64 > limit {
             return Err(TemplateError::LimitExceeded {
                 what: "bytes in an account file",
@@ -126,8 +147,14 @@ impl<'a> Builder<'a> {
         let mut made = None;
         self.at(path, |place, _, _| {
             clear_name(place)?;
-            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            made = Some(openat(&place.dir, &place.name, flags, Mode::RUSR | Mode::WUSR)?);
+            let flags =
+                OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            made = Some(openat(
+                &place.dir,
+                &place.name,
+                flags,
+                Mode::RUSR | Mode::WUSR,
+            )?);
             Ok(())
         })?;
         let writing = || format!("write `{path}` of the layer");

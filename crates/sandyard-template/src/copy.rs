@@ -13,8 +13,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, chmodat, fstat, linkat, mkdirat, mknodat, openat, readlinkat,
-    symlinkat,
+    AtFlags, FileType, Mode, OFlags, Stat, chmodat, fstat, linkat, mkdirat, mknodat, openat,
+    readlinkat, symlinkat,
 };
 use rustix::io::Errno;
 
@@ -36,9 +36,9 @@ pub enum Owners {
 }
 
 impl Owners {
-    /// What this process can do: keep owners as root, else not.
+    /// What this process can do: keep owners as root with all the ids of a sandbox, else not.
     pub fn of_this_process() -> Self {
-        if rustix::process::geteuid().is_root() {
+        if rustix::process::geteuid().is_root() && attributes::has_all_ids() {
             Self::Keep
         } else {
             Self::Current
@@ -152,7 +152,8 @@ impl Copier<'_, '_> {
         name: &OsStr,
     ) -> Result<bool, TemplateError> {
         let path = rel.join(name);
-        let Some(stat) = stat_entry(from, name).map_err(|error| self.failed("look at", &path, error))?
+        let Some(stat) =
+            stat_entry(from, name).map_err(|error| self.failed("look at", &path, error))?
         else {
             return Ok(false);
         };
@@ -165,7 +166,11 @@ impl Copier<'_, '_> {
             },
             _ => None,
         };
-        if !(self.rules.admit)(&path, &stat, target.as_ref().map(|target| target.as_bytes())) {
+        if !(self.rules.admit)(
+            &path,
+            &stat,
+            target.as_ref().map(|target| target.as_bytes()),
+        ) {
             return Ok(false);
         }
         self.budget.entry()?;
@@ -238,7 +243,8 @@ impl Copier<'_, '_> {
             self.budget.remember(path.as_os_str().len() + 64)?;
             self.links.insert(inode, path.to_owned());
         }
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let target = openat(to, name, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| self.failed("create", path, error))?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);

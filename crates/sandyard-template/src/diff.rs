@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::copy::Owners;
 use crate::error::TemplateError;
 use crate::manifest::Template;
 use crate::tree::Tree;
@@ -81,7 +82,7 @@ impl Default for DiffOptions {
         Self {
             max_changes: 100_000,
             max_entries: 2_000_000,
-            compare_owners: rustix::process::geteuid().is_root(),
+            compare_owners: Owners::of_this_process() == Owners::Keep,
         }
     }
 }

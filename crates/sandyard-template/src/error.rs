@@ -42,7 +42,9 @@ pub enum TemplateError {
         key: String,
     },
     /// Another layer would make mounting slow or impossible.
-    #[error("part `{key}` would have {layers} layers, more than {limit}; import the sandbox's tree as a new template instead")]
+    #[error(
+        "part `{key}` would have {layers} layers, more than {limit}; import the sandbox's tree as a new template instead"
+    )]
     TooManyLayers {
         /// The part.
         key: String,

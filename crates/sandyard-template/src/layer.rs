@@ -37,7 +37,8 @@ impl NewLayer {
             _lock: lock,
             kept: false,
         };
-        make_dir(&layer.tree_path(), 0o755).doing(|| format!("make layer `{}`", layer.dir.display()))?;
+        make_dir(&layer.tree_path(), 0o755)
+            .doing(|| format!("make layer `{}`", layer.dir.display()))?;
         Ok(layer)
     }
 

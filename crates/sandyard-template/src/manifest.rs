@@ -185,7 +185,10 @@ pub(crate) fn layer_id(path: &Path) -> Option<&str> {
     if path.file_name()? != "tree" {
         return None;
     }
-    path.parent()?.file_name()?.to_str().filter(|id| is_file_name(id))
+    path.parent()?
+        .file_name()?
+        .to_str()
+        .filter(|id| is_file_name(id))
 }
 
 /// Says whether this is one plain, visible file name.
@@ -210,7 +213,10 @@ mod tests {
     fn a_written_manifest_reads_back() {
         let manifest = parse("x-1", "root", "/").expect("sound");
         let template = manifest.resolve(Path::new("/data/layers"));
-        assert_eq!(template.parts[0].layers, [Path::new("/data/layers/x-1/tree")]);
+        assert_eq!(
+            template.parts[0].layers,
+            [Path::new("/data/layers/x-1/tree")]
+        );
         let back = LayerRef::of(Path::new("/data/layers"), &template.parts[0].layers[0]);
         assert_eq!(back, LayerRef::Layer("x-1".into()));
         let other = LayerRef::of(Path::new("/data/layers"), Path::new("/usr"));
@@ -235,12 +241,17 @@ mod tests {
     #[test]
     fn later_formats_are_refused_by_number() {
         let error = Manifest::parse(Path::new("x.json"), br#"{"format":2}"#).expect_err("later");
-        assert!(matches!(error, TemplateError::ManifestFormat { found: 2, .. }));
+        assert!(matches!(
+            error,
+            TemplateError::ManifestFormat { found: 2, .. }
+        ));
     }
 
     #[test]
     fn templates_travel_as_json() {
-        let template = parse("x-1", "root", "/").expect("sound").resolve(Path::new("/d"));
+        let template = parse("x-1", "root", "/")
+            .expect("sound")
+            .resolve(Path::new("/d"));
         let text = serde_json::to_string(&template).expect("to json");
         let back: Template = serde_json::from_str(&text).expect("from json");
         assert_eq!(back, template);

@@ -44,7 +44,8 @@ mod tests {
     fn names_that_would_lead_elsewhere_are_not() {
         let long = "a".repeat(65);
         for name in [
-            "", ".", "..", "../x", "a/b", "/etc", ".hidden", "-rf", "_x", "A", "a b", "a\0b", "ä", "a\n", &long,
+            "", ".", "..", "../x", "a/b", "/etc", ".hidden", "-rf", "_x", "A", "a b", "a\0b", "ä",
+            "a\n", &long,
         ] {
             assert!(!is_valid_name(name), "{name:?}");
         }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::tree::{Tree, stat_entry};
@@ -83,25 +83,32 @@ impl<'a> Parents<'a> {
             Err(Errno::NOENT) => {}
             other => return other,
         }
-        let mut dir = self.open_one(Path::new(""))?;
-        let mut reached = PathBuf::new();
-        for part in path {
-            reached.push(part);
-            dir = match self.open_one(&reached) {
-                Err(Errno::NOENT) => {
-                    // Fails where a link leads nowhere: making its target is not ours to guess.
-                    mkdirat(&dir, part, Mode::RWXU)?;
-                    chmodat(&dir, part, Mode::from_raw_mode(0o755), AtFlags::empty())?;
-                    self.open_one(&reached)?
-                }
-                other => other?,
-            };
+        // The longest part of it that exists, by halving: a path can have thousands of components.
+        let parts: Vec<&OsStr> = path.iter().collect();
+        let prefix = |count: usize| parts[..count].iter().collect::<PathBuf>();
+        let (mut there, mut missing) = (0, parts.len());
+        while missing - there > 1 {
+            let middle = there.midpoint(missing);
+            match self.open_one(&prefix(middle)) {
+                Ok(_) => there = middle,
+                Err(Errno::NOENT) => missing = middle,
+                Err(error) => return Err(error),
+            }
+        }
+        let mut dir = self.open_one(&prefix(there))?;
+        for part in &parts[there..] {
+            // Fails where a link leads nowhere: making its target is not ours to guess.
+            mkdirat(&dir, *part, Mode::RWXU)?;
+            chmodat(&dir, *part, Mode::from_raw_mode(0o755), AtFlags::empty())?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            dir = openat(&dir, *part, flags, Mode::empty())?;
         }
         Ok(dir)
     }
 
     fn open_one(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        self.root.open_in_root(path, OFlags::PATH | OFlags::DIRECTORY)
+        self.root
+            .open_in_root(path, OFlags::PATH | OFlags::DIRECTORY)
     }
 }
 

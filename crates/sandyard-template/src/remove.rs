@@ -42,7 +42,11 @@ fn clear(tree: &Tree) -> Result<(), Errno> {
                 return Ok(());
             }
             let parent = tree.open_dir(rel.parent().unwrap_or(Path::new("")))?;
-            unlinkat(parent, rel.file_name().unwrap_or_default(), AtFlags::REMOVEDIR)?;
+            unlinkat(
+                parent,
+                rel.file_name().unwrap_or_default(),
+                AtFlags::REMOVEDIR,
+            )?;
             rel.pop();
             continue;
         };

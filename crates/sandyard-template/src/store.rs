@@ -118,7 +118,10 @@ impl Store {
         let mut manifests = Vec::new();
         for entry in fs::read_dir(&self.templates).doing(listing)? {
             let path = entry.doing(listing)?.path();
-            let file = path.file_name().and_then(|file| file.to_str()).unwrap_or("");
+            let file = path
+                .file_name()
+                .and_then(|file| file.to_str())
+                .unwrap_or("");
             let is_manifest = file.strip_suffix(".json").is_some_and(name::is_valid_name);
             if is_manifest {
                 manifests.extend(self.read_manifest(&path)?);
@@ -208,10 +211,11 @@ impl Store {
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), TemplateError> {
         let path = self.manifest_path(&manifest.name);
         let temporary = self.templates.join(format!(".tmp-{}", random_suffix()?));
-        let text = serde_json::to_vec_pretty(manifest).map_err(|source| TemplateError::Manifest {
-            path: path.clone(),
-            source,
-        })?;
+        let text =
+            serde_json::to_vec_pretty(manifest).map_err(|source| TemplateError::Manifest {
+                path: path.clone(),
+                source,
+            })?;
         let written = fs::File::create_new(&temporary).and_then(|mut file| {
             file.write_all(&text)?;
             if self.durable {
@@ -281,6 +285,8 @@ impl Store {
 
 /// Milliseconds since 1970.
 pub(crate) fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

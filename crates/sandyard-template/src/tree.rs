@@ -64,13 +64,27 @@ impl Tree {
 
     /// Opens `rel` as a process with this tree as its root would: links are followed, and end inside.
     pub(crate) fn open_in_root(&self, rel: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        self.resolve(rel, flags, ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)
+        self.resolve(
+            rel,
+            flags,
+            ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
+        )
     }
 
     fn resolve(&self, rel: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
-        let rel = if rel.as_os_str().is_empty() { Path::new(".") } else { rel };
+        let rel = if rel.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            rel
+        };
         loop {
-            match openat2(&self.fd, rel, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            match openat2(
+                &self.fd,
+                rel,
+                flags | OFlags::CLOEXEC,
+                Mode::empty(),
+                resolve,
+            ) {
                 // The kernel gives up when a rename elsewhere races with `..`; trying again is what it asks for.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 other => return other,

@@ -52,7 +52,11 @@ pub(crate) fn get(fd: impl AsFd, name: impl AsRef<OsStr>) -> Result<Option<Vec<u
     loop {
         value.clear();
         value.reserve(size);
-        match fgetxattr(&fd, name.as_ref(), rustix::buffer::spare_capacity(&mut value)) {
+        match fgetxattr(
+            &fd,
+            name.as_ref(),
+            rustix::buffer::spare_capacity(&mut value),
+        ) {
             Ok(_) => return Ok(Some(value)),
             Err(Errno::RANGE) if size < MAX_VALUE => size = MAX_VALUE,
             Err(Errno::NODATA | Errno::OPNOTSUPP) => return Ok(None),

@@ -1,6 +1,7 @@
 //! One process as the agent knows it, from its start until it is forgotten.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -9,8 +10,6 @@ use sandyard_wire::EndEvent;
 use sandyard_wire::process::{ProcessConfig, ProcessInfo};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-use std::os::fd::OwnedFd;
 
 use super::input::Input;
 use super::reader::Readers;
@@ -212,5 +211,74 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.budget.change(self.ring.borrow().used(), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::{Next, Reader};
+    use super::*;
+
+    fn process() -> Rc<Process> {
+        Rc::new(Process::new(Birth {
+            pid: 1,
+            minder: Pid::INIT,
+            tag: None,
+            config: ProcessConfig::default(),
+            input: None,
+            terminal: None,
+            ring_bytes: FLOOR_BYTES,
+            budget: Rc::default(),
+            counters: Rc::default(),
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_for_long_is_let_go() {
+        let process = process();
+        let reader = Reader::attach(&process, 0);
+        tokio::time::advance(STALL * 10).await;
+        process.push(Channel::Stdout, &[b'x'; FLOOR_BYTES / 2]);
+        process.push(Channel::Stdout, &[b'y'; FLOOR_BYTES / 4]);
+        let began = Instant::now();
+        process.wait_for_room(FLOOR_BYTES / 2).await;
+        assert!(
+            began.elapsed() >= STALL,
+            "time without output does not count"
+        );
+        assert!(matches!(reader.next(), Next::Detached));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_something_now_and_then_is_waited_for() {
+        let process = process();
+        let reader = Reader::attach(&process, 0);
+        for _ in 0..5 {
+            process.wait_for_room(FLOOR_BYTES / 2).await;
+            process.push(Channel::Stdout, &[b'x'; FLOOR_BYTES / 2]);
+            tokio::time::advance(STALL - Duration::from_secs(1)).await;
+            while let Next::Output(..) = reader.next() {}
+        }
+        assert!(matches!(reader.next(), Next::Wait));
+        assert_eq!(process.dropped.get(), 0);
+    }
+
+    #[tokio::test]
+    async fn output_nobody_got_is_counted_when_it_goes() {
+        let process = process();
+        process.push(Channel::Stdout, &[b'x'; FLOOR_BYTES]);
+        process.push(Channel::Stdout, &[b'y'; 1000]);
+        assert!((1000..1100).contains(&process.dropped.get()));
+    }
+
+    #[test]
+    fn a_forgotten_process_gives_its_memory_back() {
+        let budget = Rc::new(Budget::default());
+        let mut birth = process();
+        Rc::get_mut(&mut birth).unwrap().budget = budget.clone();
+        birth.push(Channel::Stdout, b"some output");
+        assert!(budget.0.get() > 0);
+        drop(birth);
+        assert_eq!(budget.0.get(), 0);
     }
 }

@@ -33,6 +33,11 @@ pub(super) async fn kill_below(minder: Pid) {
 /// Kills what is below the minder now; returns how many were still alive.
 fn kill_pass(minder: Pid) -> usize {
     let parents = parents();
+    if parents.is_empty() {
+        // Without /proc the tree cannot be seen; the command at least dies with its minder.
+        let _ = rustix::process::kill_process(minder, Signal::KILL);
+        return 0;
+    }
     let below = below(minder.as_raw_nonzero().get(), &parents);
     let pids = below.into_iter().filter_map(Pid::from_raw);
     pids.filter(|&pid| kill_if_still(pid, &parents)).count()

@@ -161,7 +161,7 @@ fn errors_have_the_expected_shape() {
 
 #[test]
 fn a_full_disk_is_told_and_leaves_no_half_file() {
-    let agent = Agent::start_on_small_disk();
+    let agent = Agent::start_in_user_namespace();
     let reply = upload(&agent, "small/big", &[], &vec![7; 4 * 1024 * 1024]);
     assert_eq!(reply.status, 507, "{}", reply.text());
     assert_eq!(reply.json()["code"], 507);

@@ -36,6 +36,27 @@ fn a_command_gets_its_environment_and_directory() {
 }
 
 #[test]
+fn a_command_runs_as_the_user_it_is_for_where_that_is_possible() {
+    let nobody = format!("Basic {}", encode_base64(b"nobody:"));
+    let request = json!({"process": {"cmd": "sh", "args": ["-c", "echo $USER; id -u; id -G"]}});
+    let run = |agent: &Agent| {
+        let outcome = agent
+            .start_process(&request, &[("authorization", &nobody)])
+            .finish();
+        outcome.stdout_text()
+    };
+    let mapped_alone = run(&Agent::start_in_user_namespace());
+    assert!(mapped_alone.starts_with("nobody\n0\n"), "{mapped_alone}");
+    if rustix::process::geteuid().is_root() {
+        let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
+        let line = passwd.lines().find(|line| line.starts_with("nobody:"));
+        let fields: Vec<&str> = line.unwrap().split(':').collect();
+        let expected = format!("nobody\n{}\n{}\n", fields[2], fields[3]);
+        assert_eq!(run(&Agent::start()), expected);
+    }
+}
+
+#[test]
 fn commands_that_cannot_start_say_why() {
     let agent = Agent::start();
     for (request, code, words) in [

@@ -193,13 +193,15 @@ fn candidates(mount: &Mount, settings: &Settings) -> Vec<PathBuf> {
     if own.file_name() == Some(parent::outer_name(&settings.prefix).as_ref()) {
         own = own.parent().unwrap_or(Path::new(""));
     }
+    // Joining an empty path would leave a slash at the end.
+    let below = |path: &Path| match path.as_os_str().is_empty() {
+        true => mount.point.clone(),
+        false => mount.point.join(path),
+    };
     match settings.place {
-        Place::Own => vec![mount.point.join(own)],
+        Place::Own => vec![below(own)],
         Place::Highest => {
-            let mut bases: Vec<PathBuf> = own
-                .ancestors()
-                .map(|ancestor| mount.point.join(ancestor))
-                .collect();
+            let mut bases: Vec<PathBuf> = own.ancestors().map(below).collect();
             bases.reverse();
             bases
         }
@@ -257,4 +259,33 @@ fn support(trees: &[Tree], mounts: &[Mount]) -> Support {
         "no cgroup hierarchy is writable for this process".to_owned()
     };
     support
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(own: &str, place: Place) -> Vec<PathBuf> {
+        let mount = Mount {
+            point: "/c".into(),
+            v1: None,
+            own: own.into(),
+        };
+        let prefix = "sandyard".to_owned();
+        candidates(&mount, &Settings { prefix, place })
+    }
+
+    #[test]
+    fn highest_group_is_tried_first() {
+        assert_eq!(tried("", Place::Highest), [Path::new("/c")]);
+        let all = ["/c", "/c/a", "/c/a/b"].map(PathBuf::from);
+        assert_eq!(tried("a/b", Place::Highest), all);
+    }
+
+    #[test]
+    fn own_group_is_the_same_after_we_moved_one_down() {
+        assert_eq!(tried("a", Place::Own), [Path::new("/c/a")]);
+        assert_eq!(tried("a/sandyard-outer", Place::Own), [Path::new("/c/a")]);
+        assert_eq!(tried("", Place::Own), [Path::new("/c")]);
+    }
 }

@@ -25,6 +25,10 @@ fn hide_unified() -> Result<(), String> {
 
 #[test]
 fn v1_alone_freezes_kills_and_counts() {
+    if !std::path::Path::new("/sys/fs/cgroup/unified/cgroup.procs").exists() {
+        eprintln!("not tried: this host is not hybrid, so v1 alone cannot be made out of it");
+        return;
+    }
     let settings = settings(Place::Highest);
     child::run(|| {
         hide_unified()?;
@@ -103,7 +107,7 @@ fn ordinary_user_uses_the_delegated_group_it_is_in() {
         let hierarchy = Hierarchy::detect_with(&settings);
         let support = hierarchy.support();
         let has = support.freeze && support.kill && support.how.contains("/delegated");
-        if !has || support.memory {
+        if !has {
             return Err(told(support));
         }
         let group = hierarchy.create("a", &small()).map_err(told)?;

@@ -8,10 +8,11 @@ use sandyard_core::Limits;
 use crate::host::{Host, read, unique};
 use crate::report::{Check, Need};
 
-/// Hands systemd's controllers to users; takes effect at the next login.
-const DELEGATE: &str = "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' | sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload, then log in again and start Sandyard by `systemd-run --user --scope -p Delegate=yes`";
+/// Hands systemd's controllers to users.
+const DELEGATE: &str = "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' | sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload # then log in again and start Sandyard by: systemd-run --user --scope -p Delegate=yes";
 const BOOT: &str = "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&systemd.unified_cgroup_hierarchy=1 cgroup_enable=memory swapaccount=1 /' /etc/default/grub && sudo update-grub && sudo reboot";
 const CONTAINER: &str = "start the outer container with `--privileged --cgroupns=private`";
+const BY_HAND: &str = "sudo mkdir /sys/fs/cgroup/$USER && sudo chown $USER /sys/fs/cgroup/$USER /sys/fs/cgroup/$USER/cgroup.* && echo $$ | sudo tee /sys/fs/cgroup/$USER/cgroup.procs # then start Sandyard from this shell";
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
     let settings = Settings {
@@ -93,7 +94,8 @@ fn fix(host: &Host) -> &'static str {
         host.is_root(),
         std::path::Path::new("/run/systemd/system").exists(),
     ) {
-        (false, _) => DELEGATE,
+        (false, true) => DELEGATE,
+        (false, false) => BY_HAND,
         (true, true) => BOOT,
         (true, false) => CONTAINER,
     }

@@ -19,7 +19,24 @@ const LEAST: u64 = 2 * GIB;
 const COMFORTABLE: u64 = 10 * GIB;
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
-    vec![image(host), room(host)]
+    vec![directory(host), image(host), room(host)]
+}
+
+fn directory(host: &Host) -> Check {
+    let check = Check::ok(
+        "data-directory",
+        "a place for templates and sandboxes",
+        Need::Required,
+        format!("{} can be written", host.data_dir.display()),
+    );
+    match Scratch::new(host, "write") {
+        Ok(_) => check,
+        Err(failure) => {
+            let dir = host.data_dir.display();
+            let fix = format!("sudo install -d -m 700 -o {} {dir}", host.user);
+            check.missing(failure.text(), fix)
+        }
+    }
 }
 
 fn image(host: &Host) -> Check {
@@ -36,7 +53,7 @@ fn image(host: &Host) -> Check {
         };
         return check.missing(
             "only root can mount an image; a user's limit is watched, not hard",
-            "sudo sandyard doctor",
+            "run Sandyard as root, by sudo",
         );
     }
     let Some(mkfs) = find_program("mkfs.ext4") else {
@@ -128,7 +145,7 @@ fn room(host: &Host) -> Check {
     };
     let free = stat.f_bavail * stat.f_frsize;
     let detail = format!("{:.1} GiB free on {base}", free as f64 / GIB as f64);
-    let fix = "df -h, then free some, or keep the data on a larger disk";
+    let fix = "df -h # then free some, or keep the data on a larger disk";
     match free {
         free if free < LEAST => check.missing(detail, fix),
         free if free < COMFORTABLE => check.partial(detail, fix),

@@ -127,35 +127,42 @@ fn overlay(host: &Host) -> Check {
         "overlay",
         "sandboxes share one template and keep only what they change",
         Need::Required,
-        format!(
-            "works in a user namespace over {}",
-            host.data_base.display()
-        ),
+        "",
     );
-    let tried = Scratch::new(host, "overlay").and_then(|scratch| {
-        for name in ["lower", "upper", "work", "merged"] {
-            std::fs::create_dir(scratch.0.join(name)).step("make a directory")?;
+    // That the data directory cannot be written is another check's news: then a file system in memory has to do.
+    let scratch = Scratch::new(host, "overlay").ok();
+    let tried = attempt(|| {
+        enter_mounts(host, UnshareFlags::empty())?;
+        match &scratch {
+            Some(scratch) => try_overlay(&scratch.0),
+            None => {
+                attach(&detached("tmpfs", &[])?, Path::new("/proc"))?;
+                try_overlay(Path::new("/proc"))
+            }
         }
-        attempt(|| {
-            enter_mounts(host, UnshareFlags::empty())?;
-            try_overlay(&scratch.0)
-        })
     });
     match tried {
-        Ok(()) => check,
+        Ok(()) => {
+            let over = scratch.map_or(Path::new("memory"), |_| &host.data_base);
+            let detail = format!("works in a user namespace over {}", over.display());
+            Check { detail, ..check }
+        }
         Err(failure) => check.missing(
             failure.text(),
             format!(
-                "sudo modprobe overlay; if that is not it, put the data directory ({}) on ext4, xfs or btrfs",
+                "sudo modprobe overlay # if that is not it, put the data directory ({}) on ext4, xfs or btrfs",
                 host.data_dir.display()
             ),
         ),
     }
 }
 
-fn try_overlay(scratch: &Path) -> Attempt {
+fn try_overlay(place: &Path) -> Attempt {
     // Relative names: the path may hold a colon or a comma.
-    rustix::process::chdir(scratch).step("enter the directory")?;
+    rustix::process::chdir(place).step("enter the directory")?;
+    for name in ["lower", "upper", "work", "merged"] {
+        std::fs::create_dir(name).step("make a directory")?;
+    }
     let options = c"lowerdir=lower,upperdir=upper,workdir=work,userxattr";
     rustix::mount::mount(
         "overlay",
@@ -183,7 +190,7 @@ fn id_mapped(host: &Host) -> Check {
         };
         return check.missing(
             "only root can; sandboxes of a user need it less",
-            "sudo sandyard doctor",
+            "run Sandyard as root, by sudo",
         );
     }
     let mut places = vec![PathBuf::from("/")];

@@ -95,7 +95,7 @@ fn open_files() -> Check {
     match getrlimit(Resource::Nofile).maximum {
         Some(most) if most < ENOUGH => check.partial(
             format!("the hard limit is {most}"),
-            "echo '* hard nofile 1048576' | sudo tee /etc/security/limits.d/sandyard.conf, then log in again",
+            "echo '* hard nofile 1048576' | sudo tee /etc/security/limits.d/sandyard.conf # then log in again",
         ),
         Some(most) => Check { detail: format!("the hard limit is {most}"), ..check },
         None => Check { detail: "no hard limit".to_owned(), ..check },

@@ -2,8 +2,12 @@
 
 use sandyard_doctor::{Need, Options, Report, Status, Style, Verdict, render, report};
 
-/// Runs the report as another user in a child, since ids belong to the whole process.
 fn report_as(uid: u32) -> Report {
+    report_in(uid, "/tmp/no-such-directory/sandyard")
+}
+
+/// Runs the report as another user in a child, since ids belong to the whole process.
+fn report_in(uid: u32, data_dir: &str) -> Report {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     // SAFETY: the child changes its user, makes the report (which takes no lock that another thread may hold) and leaves.
     let pid = unsafe { libc::fork() };
@@ -18,7 +22,7 @@ fn report_as(uid: u32) -> Report {
             libc::prctl(libc::PR_SET_DUMPABLE, 1);
         }
         let options = Options {
-            data_dir: "/tmp/no-such-directory/sandyard".into(),
+            data_dir: data_dir.into(),
         };
         let written = serde_json::to_writer(&writer, &report(&options));
         // SAFETY: ends the child.
@@ -70,6 +74,18 @@ fn ordinary_user_gets_namespaces_but_no_cgroup() {
     assert_eq!(status(&found, "uid-ranges"), Status::Missing);
     assert_eq!(status(&found, "cgroups"), Status::Missing);
     assert_eq!(found.verdict, Verdict::Limited);
+}
+
+#[test]
+fn data_directory_that_cannot_be_written_is_told_once_and_overlay_is_still_tried() {
+    let found = report_in(65533, "/root/sandyard");
+    assert_eq!(
+        status(&found, "data-directory"),
+        Status::Missing,
+        "{found:#?}"
+    );
+    assert_eq!(status(&found, "overlay"), Status::Ok, "{found:#?}");
+    assert_eq!(found.verdict, Verdict::NotReady);
 }
 
 #[test]

@@ -22,6 +22,8 @@ use connection::Connection;
 
 /// Idle connections kept for the next request; each costs the launcher a small process.
 const MAX_IDLE: usize = 16;
+/// How often a request is asked again after its launcher died.
+const RETRIES: usize = 3;
 
 /// How to reach, and if need be start, the launcher.
 #[derive(Clone, Debug)]
@@ -256,14 +258,18 @@ impl Engine {
             Some(connection) if !connection.is_closed() => connection,
             _ => self.dial().await?,
         };
-        let answer = match connection.ask(request).await {
-            // The launcher died under it. Once more with a new one, unless that might do something twice.
-            Err(error) if error.kind == ErrorKind::Unavailable && request.can_be_repeated() => {
-                connection = self.dial().await?;
-                connection.ask(request).await?
+        let mut answer = connection.ask(request).await;
+        for _ in 0..RETRIES {
+            // The launcher died under it; or, a moment later, in the middle of accepting the next connection. Asked again
+            // unless that might do something twice.
+            let lost = matches!(&answer, Err(error) if error.kind == ErrorKind::Unavailable);
+            if !lost || !request.can_be_repeated() {
+                break;
             }
-            other => other?,
-        };
+            connection = self.dial().await?;
+            answer = connection.ask(request).await;
+        }
+        let answer = answer?;
         let mut idle = self.idle();
         if idle.len() < MAX_IDLE {
             idle.push(connection);

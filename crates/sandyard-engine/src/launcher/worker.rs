@@ -72,7 +72,7 @@ fn has_request(stream: &UnixStream) -> bool {
 fn serve_one(ctx: &Context, stream: &UnixStream, peer: Option<ProcessKey>) -> Result<String> {
     let (reader, writer) = std::io::pipe()?;
     // A child of the launcher, not of this worker: so that what it makes is, too, and is reaped there.
-    let Some(child) = clone_into_namespaces(0)? else {
+    let Some(child) = clone_into_namespaces(0, None)? else {
         drop(reader);
         run_and_leave(|| serve_request(ctx, stream, peer, File::from(std::os::fd::OwnedFd::from(writer))));
     };

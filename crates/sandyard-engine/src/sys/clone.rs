@@ -1,9 +1,12 @@
 //! Processes made by `clone3` and `fork`, and what must hold for that to be sound.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::check;
+
+/// From `linux/sched.h`; the one of `libc` does not fit its type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Which half of a fork this is.
 #[derive(Debug)]
@@ -41,14 +44,19 @@ pub(crate) struct Cloned {
 
 /// Forks into new namespaces (none, for no flags); `None` in the child.
 ///
-/// The child becomes a child of *our parent* (`CLONE_PARENT`): the launcher reaps it, and it outlives the worker that made
+/// The child starts in `cgroup` (of version 2) if one is given. It becomes a child of *our parent* (`CLONE_PARENT`): the launcher reaps it, and it outlives the worker that made
 /// it. The same single-thread condition as for [`fork`] holds.
-pub(crate) fn clone_into_namespaces(flags: i32) -> io::Result<Option<Cloned>> {
+pub(crate) fn clone_into_namespaces(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Option<Cloned>> {
     debug_assert!(is_single_threaded(), "clone in a process with threads");
     let mut raw_pidfd: libc::c_int = -1;
     // SAFETY: clone_args is plain integers, for which all zeros is a valid value.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = flags as u32 as u64 | (libc::CLONE_PIDFD | libc::CLONE_PARENT) as u64;
+    if let Some(cgroup) = cgroup {
+        // Born there: moving a process between groups later takes a lock that can cost milliseconds.
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+    }
     args.pidfd = &raw mut raw_pidfd as u64;
     // With CLONE_PARENT the exit signal is the caller's own and must be given as 0.
     args.exit_signal = 0;

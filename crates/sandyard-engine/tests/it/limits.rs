@@ -57,3 +57,17 @@ async fn a_busy_loop_gets_its_share_of_the_processor() {
     assert!(share < 0.35, "used {share:.2} of one core with a limit of 0.2");
     yard.finish().await;
 }
+
+#[tokio::test]
+async fn a_sandbox_is_in_its_group_in_every_hierarchy() {
+    let yard = Yard::new().await;
+    let info = yard.create().await;
+    let pid = info.init.expect("a live sandbox").pid.to_string();
+    let groups = crate::yard::cgroups(&yard.data);
+    assert!(!groups.is_empty());
+    for group in groups {
+        let procs = std::fs::read_to_string(group.join("cgroup.procs")).expect("processes");
+        assert!(procs.lines().any(|line| line == pid), "{pid} is not in {}", group.display());
+    }
+    yard.finish().await;
+}

@@ -47,7 +47,7 @@ async fn an_ordinary_user_gets_a_sandbox_and_is_told_what_it_lacks() {
 async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
     let yard = yard().await;
     let id = yard.create().await.id;
-    yard.sh(&id, "echo kept > ~/file; (while :; do echo >> ~/ticks; sleep 0.01; done) >/dev/null 2>&1 &").await;
+    yard.sh(&id, "echo kept > ~/file; (while :; do echo >> ~/ticks; sleep 0.01; done) >/dev/null 2>&1 & until [ -s ~/ticks ]; do sleep 0.01; done").await;
     yard.engine.pause(&id).await.expect("pause");
     let ticks = yard.data.join("sandboxes").join(id.as_str()).join("disk/root/upper/home/user/ticks");
     let before = fs::metadata(&ticks).expect("ticks").len();

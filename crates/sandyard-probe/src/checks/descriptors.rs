@@ -1,6 +1,7 @@
 //! Descriptors that came in with a process, and the program file behind it.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::check::{Check, OnHost, Outcome};
@@ -46,6 +47,18 @@ pub(super) const CHECKS: &[Check] = &[
         "refused",
     )
     .on_host(OnHost::Depends),
+    Check::new(
+        Files,
+        High,
+        "files.agent-descriptors",
+        "The agent holds no file of the host",
+        agent_descriptors,
+    )
+    .doing(
+        "compare each file that process 1 has open with what is at that path here",
+        "the same file",
+    )
+    .on_host(OnHost::Depends),
 ];
 
 fn inherited(context: &Context) -> Outcome {
@@ -74,12 +87,56 @@ fn any_descriptor(context: &Context) -> Outcome {
 }
 
 /// Access is asked for, nothing is written. `ETXTBSY` would tell nothing: the permission is what must be missing,
-/// since the file is busy only as long as something runs it.
+/// since the file is busy only as long as something runs it, and root inside can make the agent run something else.
 fn agent_program(_: &Context) -> Outcome {
-    match may_write("/proc/1/exe") {
+    const PROGRAM: &str = "/proc/1/exe";
+    match may_write(PROGRAM) {
+        Ok(_) if is_sealed(PROGRAM) => Outcome::held("a sealed copy in memory"),
         Ok(_) => Outcome::breached("it may be written as soon as nothing runs it"),
         Err(errno) => Outcome::held(errno),
     }
+}
+
+/// Whether a file is one in memory that nobody can ever write again.
+fn is_sealed(path: &str) -> bool {
+    let Ok(fd) = sys::open(path, libc::O_RDONLY) else {
+        return false;
+    };
+    let seals = sys!(libc::SYS_fcntl, fd, libc::F_GET_SEALS).unwrap_or(0);
+    sys::close(fd);
+    seals & i64::from(libc::F_SEAL_WRITE) != 0
+}
+
+/// Files that the agent holds and that have no place here. Sockets, pipes and devices are judged elsewhere.
+fn agent_descriptors(_: &Context) -> Outcome {
+    let links = match fs::read_dir("/proc/1/fd") {
+        Ok(links) => links,
+        Err(error) => return Outcome::held(format_args!("they cannot be looked at: {error}")),
+    };
+    let mut seen = 0;
+    let foreign: Vec<String> = links
+        .flatten()
+        .inspect(|_| seen += 1)
+        .filter_map(|link| {
+            let file = fs::metadata(link.path())
+                .ok()
+                .filter(|file| file.is_file() || file.is_dir())?;
+            let target = fs::read_link(link.path())
+                .ok()
+                .filter(|target| target.is_absolute())?;
+            let here = fs::metadata(&target).is_ok_and(|here| identity(&here) == identity(&file));
+            let in_memory = target.starts_with("/memfd:");
+            (!here && !in_memory).then(|| format!("`{}`", target.display()))
+        })
+        .collect();
+    Outcome::breached_by(
+        &foreign,
+        format_args!("{seen} descriptors, none of a file that is not here"),
+    )
+}
+
+fn identity(file: &fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 fn may_write(path: &str) -> sys::Result {
@@ -94,7 +151,7 @@ fn may_write(path: &str) -> sys::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::may_write;
+    use super::{is_sealed, may_write};
 
     #[test]
     fn a_running_program_that_could_be_written_is_recognised_though_busy() {
@@ -102,5 +159,6 @@ mod tests {
             may_write("/proc/self/exe").is_ok(),
             "a test program is its owner's to write"
         );
+        assert!(!is_sealed("/proc/self/exe"));
     }
 }

@@ -19,13 +19,40 @@ const IDS: u32 = 65536;
 /// Who owns what belongs to nobody a sandbox knows.
 const NOBODY: u32 = 65534;
 
+/// Says whether this user namespace has every id a sandbox may: root of one with a single id cannot give files away.
+pub(super) fn has_all_ids() -> bool {
+    let covers = |line: &str| {
+        let mut fields = line.split_whitespace().map(str::parse::<u32>);
+        let (first, count) = (fields.next(), fields.nth(1));
+        matches!((first, count), (Some(Ok(0)), Some(Ok(count))) if count >= IDS)
+    };
+    ["/proc/self/uid_map", "/proc/self/gid_map"]
+        .iter()
+        .all(|map| {
+            let text = std::fs::read_to_string(map);
+            // Without /proc there is no telling; being root, trying is right.
+            text.map_or(true, |text| text.lines().any(covers))
+        })
+}
+
 impl Copier<'_, '_> {
     /// Gives an open file or directory the attributes of its source.
     ///
     /// The order matters: changing the owner drops capabilities and setuid; setting a `user.*` attribute needs the write
     /// bit that the final mode may lack; setting an access list changes the group bits of the mode.
-    pub(super) fn finish_fd(&mut self, from: &OwnedFd, to: &OwnedFd, stat: &Stat) -> Result<(), Errno> {
-        chown_fd(to, stat.st_uid, stat.st_gid, self.rules.owners, &mut self.budget.tally)?;
+    pub(super) fn finish_fd(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        stat: &Stat,
+    ) -> Result<(), Errno> {
+        chown_fd(
+            to,
+            stat.st_uid,
+            stat.st_gid,
+            self.rules.owners,
+            &mut self.budget.tally,
+        )?;
         let names = xattr::list(from)?;
         let (lists, plain): (Vec<_>, Vec<_>) = names
             .iter()
@@ -33,10 +60,19 @@ impl Copier<'_, '_> {
         self.copy_xattrs(from, to, &plain)?;
         fchmod(to, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
         self.copy_xattrs(from, to, &lists)?;
-        set_mtime(to, stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0))
+        set_mtime(
+            to,
+            stat.st_mtime,
+            i64::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        )
     }
 
-    fn copy_xattrs(&mut self, from: &OwnedFd, to: &OwnedFd, names: &[impl AsRef<OsStr>]) -> Result<(), Errno> {
+    fn copy_xattrs(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        names: &[impl AsRef<OsStr>],
+    ) -> Result<(), Errno> {
         for name in names.iter().map(AsRef::as_ref) {
             let kept = xattr::travels(name.as_bytes(), self.rules.origin)
                 && match xattr::get(from, name)? {
@@ -51,14 +87,37 @@ impl Copier<'_, '_> {
     }
 
     /// The same for what cannot be opened: links and pipes.
-    pub(super) fn finish_name(&mut self, to: &OwnedFd, name: &OsStr, stat: &Stat) -> Result<(), Errno> {
-        chown_name(to, name, stat.st_uid, stat.st_gid, self.rules.owners, &mut self.budget.tally)?;
-        set_mtime_name(to, name, stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0))
+    pub(super) fn finish_name(
+        &mut self,
+        to: &OwnedFd,
+        name: &OsStr,
+        stat: &Stat,
+    ) -> Result<(), Errno> {
+        chown_name(
+            to,
+            name,
+            stat.st_uid,
+            stat.st_gid,
+            self.rules.owners,
+            &mut self.budget.tally,
+        )?;
+        set_mtime_name(
+            to,
+            name,
+            stat.st_mtime,
+            i64::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        )
     }
 }
 
 /// Gives an open file to its owner inside.
-pub(crate) fn chown_fd(fd: impl AsFd, uid: u32, gid: u32, owners: Owners, tally: &mut Tally) -> Result<(), Errno> {
+pub(crate) fn chown_fd(
+    fd: impl AsFd,
+    uid: u32,
+    gid: u32,
+    owners: Owners,
+    tally: &mut Tally,
+) -> Result<(), Errno> {
     match owners {
         Owners::Current => Ok(()),
         Owners::Keep => {
@@ -102,8 +161,18 @@ pub(crate) fn set_mtime(fd: impl AsFd, seconds: i64, nanoseconds: i64) -> Result
 }
 
 /// Sets the time of last change of the entry `name`, not following it.
-pub(crate) fn set_mtime_name(dir: impl AsFd, name: &OsStr, seconds: i64, nanoseconds: i64) -> Result<(), Errno> {
-    utimensat(dir, name, &mtime(seconds, nanoseconds), AtFlags::SYMLINK_NOFOLLOW)
+pub(crate) fn set_mtime_name(
+    dir: impl AsFd,
+    name: &OsStr,
+    seconds: i64,
+    nanoseconds: i64,
+) -> Result<(), Errno> {
+    utimensat(
+        dir,
+        name,
+        &mtime(seconds, nanoseconds),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )
 }
 
 fn mtime(seconds: i64, nanoseconds: i64) -> Timestamps {

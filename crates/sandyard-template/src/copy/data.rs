@@ -29,7 +29,10 @@ pub(super) enum CopyError {
 }
 
 impl CopyError {
-    pub(super) fn into_template_error(self, wrap: impl FnOnce(Errno) -> TemplateError) -> TemplateError {
+    pub(super) fn into_template_error(
+        self,
+        wrap: impl FnOnce(Errno) -> TemplateError,
+    ) -> TemplateError {
         match self {
             Self::System(error) => wrap(error),
             Self::Stopped(error) => error,

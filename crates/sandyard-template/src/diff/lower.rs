@@ -75,7 +75,8 @@ impl LowerDir {
     /// The layer's directory that holds this entry, to read it from.
     pub(super) fn holder(&self, entry: &LowerEntry) -> Option<&OwnedFd> {
         let mut dirs = self.dirs.iter();
-        dirs.find(|(index, _)| *index == entry.layer).map(|(_, dir)| dir)
+        dirs.find(|(index, _)| *index == entry.layer)
+            .map(|(_, dir)| dir)
     }
 
     /// All names that any layer has here, whited out or not.

@@ -51,7 +51,11 @@ impl Changes {
             path,
             kind,
             file_type,
-            size_bytes: if sized { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 },
+            size_bytes: if sized {
+                u64::try_from(stat.st_size).unwrap_or(0)
+            } else {
+                0
+            },
         });
     }
 
@@ -186,7 +190,12 @@ impl Walker<'_> {
     }
 
     /// What the layers have in an opaque directory and the sandbox does not.
-    fn gone(&mut self, lower: &LowerDir, rel: &Path, seen: &HashSet<OsString>) -> Result<(), Errno> {
+    fn gone(
+        &mut self,
+        lower: &LowerDir,
+        rel: &Path,
+        seen: &HashSet<OsString>,
+    ) -> Result<(), Errno> {
         for name in lower.names()? {
             if seen.contains(&name) {
                 continue;

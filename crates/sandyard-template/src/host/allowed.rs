@@ -48,8 +48,14 @@ pub(super) const ETC: &[Rule] = &[
     rule("perl"),
     rule("java"),
     rule("java-*"),
-    Rule { path: "maven", except: &["settings.xml", "settings-security.xml"] }, // mvn needs m2.conf; settings hold passwords
-    Rule { path: "R", except: &["Renviron.site", "Rprofile.site"] }, // R's own Renviron; the site's may hold tokens
+    Rule {
+        path: "maven",
+        except: &["settings.xml", "settings-security.xml"],
+    }, // mvn needs m2.conf; settings hold passwords
+    Rule {
+        path: "R",
+        except: &["Renviron.site", "Rprofile.site"],
+    }, // R's own Renviron; the site's may hold tokens
     rule("texmf"),
     rule("octave.conf"),
     rule("ghostscript"),
@@ -76,7 +82,10 @@ pub(super) const ETC: &[Rule] = &[
     rule("OpenCL"),
     rule("gtk-2.0"),
     rule("gtk-3.0"),
-    Rule { path: "chromium.d", except: &["apikeys"] }, // flags of Debian's chromium; keys are the host's
+    Rule {
+        path: "chromium.d",
+        except: &["apikeys"],
+    }, // flags of Debian's chromium; keys are the host's
     // Numbers and names that libc looks up.
     rule("protocols"),
     rule("services"),
@@ -116,14 +125,45 @@ pub(super) const ETC: &[Rule] = &[
 
 /// Names that hold credentials wherever they are.
 const NEVER: &[&str] = &[
-    "private", "npmrc", ".npmrc", "pip.conf", "gitconfig", ".gitconfig", "netrc", ".netrc", "shadow", "gshadow", "sudoers",
-    "sudoers.d", "auth.conf", "auth.conf.d", "my.cnf", ".my.cnf", ".pgpass", "credentials", "secrets", "ssh",
+    "private",
+    "npmrc",
+    ".npmrc",
+    "pip.conf",
+    "gitconfig",
+    ".gitconfig",
+    "netrc",
+    ".netrc",
+    "shadow",
+    "gshadow",
+    "sudoers",
+    "sudoers.d",
+    "auth.conf",
+    "auth.conf.d",
+    "my.cnf",
+    ".my.cnf",
+    ".pgpass",
+    "credentials",
+    "secrets",
+    "ssh",
 ];
 
 /// Directories that links may lead to: those that are shown, and those a sandbox has of its own.
 const LINK_TARGETS: &[&str] = &[
-    "/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/run", "/proc", "/dev", "/tmp",
-    "/var/lib", "/var/cache",
+    "/usr",
+    "/opt",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/run",
+    "/proc",
+    "/dev",
+    "/tmp",
+    "/var/lib",
+    "/var/cache",
 ];
 
 /// Largest file searched for private keys; larger ones are no certificates.
@@ -144,7 +184,13 @@ impl Rule {
 }
 
 /// Says whether an entry may be copied: `path` on the host, `inside` where it will be.
-pub(super) fn may_copy(path: &Path, inside: &Path, stat: &Stat, link: Option<&[u8]>, except: &[&str]) -> bool {
+pub(super) fn may_copy(
+    path: &Path,
+    inside: &Path,
+    stat: &Stat,
+    link: Option<&[u8]>,
+    except: &[&str],
+) -> bool {
     let name = path.file_name().unwrap_or_default();
     let is_listed = |list: &[&str]| list.iter().any(|listed| name == OsStr::new(listed));
     if is_listed(except) || is_listed(NEVER) || name.as_bytes().ends_with(b".key") {
@@ -167,7 +213,10 @@ fn holds_private_key(path: &Path, stat: &Stat) -> bool {
     let read = std::fs::File::open(path)
         .and_then(|file| file.take(MAX_SEARCHED_BYTES as u64).read_to_end(&mut bytes));
     // By line, since keys are text and lines end where they begin.
-    read.is_err() || bytes.split(|byte| *byte == b'\n').any(|line| line.trim_ascii_end().ends_with(MARK))
+    read.is_err()
+        || bytes
+            .split(|byte| *byte == b'\n')
+            .any(|line| line.trim_ascii_end().ends_with(MARK))
 }
 
 /// Says whether a link, once inside, leads to something shown there.
@@ -197,7 +246,13 @@ mod tests {
         for target in ["/usr/bin/vi", "../passwd", "../../usr/bin/vi", "vi"] {
             assert!(stays_inside(link, target.as_bytes()), "{target}");
         }
-        for target in ["/root/bin/vi", "../../home/a/vi", "/usr/../srv/x", "/", "/usrlocal/x"] {
+        for target in [
+            "/root/bin/vi",
+            "../../home/a/vi",
+            "/usr/../srv/x",
+            "/",
+            "/usrlocal/x",
+        ] {
             assert!(!stays_inside(link, target.as_bytes()), "{target}");
         }
     }
@@ -207,12 +262,30 @@ mod tests {
         for rule in ETC {
             let first = rule.path.split('/').next().unwrap_or_default();
             for secret in [
-                "shadow", "gshadow", "passwd", "group", "sudoers", "ssh", "npmrc", "pip.conf", "gitconfig", "apt", "krb5.keytab",
-                "hosts", "hostname", "machine-id", "fstab", "wgetrc",
+                "shadow",
+                "gshadow",
+                "passwd",
+                "group",
+                "sudoers",
+                "ssh",
+                "npmrc",
+                "pip.conf",
+                "gitconfig",
+                "apt",
+                "krb5.keytab",
+                "hosts",
+                "hostname",
+                "machine-id",
+                "fstab",
+                "wgetrc",
             ] {
                 assert_ne!(first, secret);
             }
-            assert!(!rule.path.contains("private") && !rule.path.contains(".."), "{}", rule.path);
+            assert!(
+                !rule.path.contains("private") && !rule.path.contains(".."),
+                "{}",
+                rule.path
+            );
         }
     }
 

@@ -46,7 +46,11 @@ const FALLBACKS: [(&str, &str); 3] = [
 ];
 
 /// Fills `/etc` of the root layer.
-pub(super) fn fill(build: &mut Builder<'_>, root: &Tree, options: &HostOptions) -> Result<(), TemplateError> {
+pub(super) fn fill(
+    build: &mut Builder<'_>,
+    root: &Tree,
+    options: &HostOptions,
+) -> Result<(), TemplateError> {
     build.dir("etc", 0o755, ROOT)?;
     copy_allowed(build, root, options)?;
     for (name, text) in FALLBACKS {
@@ -90,17 +94,33 @@ fn pam(build: &mut Builder<'_>, options: &HostOptions) -> Result<(), TemplateErr
     }
     let permit = include_str!("skel/pam_permit");
     let other = include_str!("skel/pam_other");
-    for service in ["sudo", "sudo-i", "su", "su-l", "runuser", "runuser-l", "login"] {
+    for service in [
+        "sudo",
+        "sudo-i",
+        "su",
+        "su-l",
+        "runuser",
+        "runuser-l",
+        "login",
+    ] {
         build.file(&format!("etc/pam.d/{service}"), permit, 0o644, ROOT)?;
     }
     build.file("etc/pam.d/other", other, 0o644, ROOT)
 }
 
 fn has_pam(options: &HostOptions) -> bool {
-    let direct = ["usr/lib/security", "usr/lib64/security", "lib/security", "lib64/security"];
+    let direct = [
+        "usr/lib/security",
+        "usr/lib64/security",
+        "lib/security",
+        "lib64/security",
+    ];
     let mut dirs: Vec<PathBuf> = direct.iter().map(|dir| options.host(dir)).collect();
     for lib in ["usr/lib", "lib"] {
-        let entries = fs::read_dir(options.host(lib)).into_iter().flatten().flatten();
+        let entries = fs::read_dir(options.host(lib))
+            .into_iter()
+            .flatten()
+            .flatten();
         // Debian keeps libraries in a directory per architecture: x86_64-linux-gnu.
         let arch = entries.filter(|entry| entry.file_name().to_string_lossy().contains("-linux-"));
         dirs.extend(arch.map(|entry| entry.path().join("security")));
@@ -108,7 +128,11 @@ fn has_pam(options: &HostOptions) -> bool {
     dirs.iter().any(|dir| dir.join("pam_permit.so").exists())
 }
 
-fn copy_allowed(build: &mut Builder<'_>, root: &Tree, options: &HostOptions) -> Result<(), TemplateError> {
+fn copy_allowed(
+    build: &mut Builder<'_>,
+    root: &Tree,
+    options: &HostOptions,
+) -> Result<(), TemplateError> {
     let etc = options.host("etc");
     for (path, rule) in sources(options) {
         copy_one(build, root, &etc, &path, rule)?;
@@ -119,8 +143,15 @@ fn copy_allowed(build: &mut Builder<'_>, root: &Tree, options: &HostOptions) -> 
 /// Every path below `/etc` that the list stands for on this host, whether it exists or not.
 pub(super) fn sources(options: &HostOptions) -> Vec<(PathBuf, &'static Rule)> {
     let etc = Tree::open(&options.host("etc"));
-    let names = etc.ok().and_then(|etc| names(&etc).ok()).unwrap_or_default();
-    let expand = |rule: &'static Rule| rule.expand(&names).into_iter().map(move |path| (path, rule));
+    let names = etc
+        .ok()
+        .and_then(|etc| names(&etc).ok())
+        .unwrap_or_default();
+    let expand = |rule: &'static Rule| {
+        rule.expand(&names)
+            .into_iter()
+            .map(move |path| (path, rule))
+    };
     ETC.iter().flat_map(expand).collect()
 }
 
@@ -137,7 +168,9 @@ fn copy_one(
         return Ok(());
     };
     let link = fs::read_link(&source).ok();
-    let link_bytes = link.as_deref().map(|link| link.as_os_str().as_encoded_bytes());
+    let link_bytes = link
+        .as_deref()
+        .map(|link| link.as_os_str().as_encoded_bytes());
     if !allowed::may_copy(&source, &inside, &stat, link_bytes, rule.except) {
         return Ok(());
     }
@@ -177,5 +210,10 @@ pub(super) fn copy_dir(
         admit: &admit,
     };
     let mut on_progress = |_| ControlFlow::Continue(());
-    copy_tree(&from, &to, &rules, &mut Budget::new(LIMITS, &mut on_progress))
+    copy_tree(
+        &from,
+        &to,
+        &rules,
+        &mut Budget::new(LIMITS, &mut on_progress),
+    )
 }

@@ -55,13 +55,19 @@ pub(super) fn is_current(options: &HostOptions, stored: &Fingerprint, stamp_file
 
 /// Notes that a full check was made just now. Failing to only means another one soon.
 pub(super) fn stamp(file: &Path) {
-    let opened = File::options().write(true).create(true).truncate(false).open(file);
+    let opened = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(file);
     let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 fn is_fresh(stamp_file: &Path) -> bool {
     let modified = fs::metadata(stamp_file).and_then(|metadata| metadata.modified());
-    let age = modified.ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+    let age = modified
+        .ok()
+        .and_then(|time| SystemTime::now().duration_since(time).ok());
     age.is_some_and(|age| age < FULL_CHECK_EVERY)
 }
 
@@ -93,7 +99,10 @@ fn quick(options: &HostOptions) -> String {
     for name in ["passwd", "group"] {
         status(&mut hash, fs::symlink_metadata(etc.join(name)));
     }
-    status(&mut hash, fs::symlink_metadata(options.host(usr::LOCAL_ETC)));
+    status(
+        &mut hash,
+        fs::symlink_metadata(options.host(usr::LOCAL_ETC)),
+    );
     format!("{:016x}", hash.finish())
 }
 
@@ -103,7 +112,10 @@ fn full(options: &HostOptions) -> String {
         (part.target, part.key).hash(&mut hash);
     }
     let etc = options.host("etc");
-    let mut pending: Vec<_> = etc::sources(options).iter().map(|(path, _)| etc.join(path)).collect();
+    let mut pending: Vec<_> = etc::sources(options)
+        .iter()
+        .map(|(path, _)| etc.join(path))
+        .collect();
     pending.push(options.host(usr::LOCAL_ETC));
     let mut looked_at = 0;
     while let Some(path) = pending.pop() {
@@ -127,8 +139,19 @@ fn full(options: &HostOptions) -> String {
 
 fn status(hash: &mut DefaultHasher, metadata: std::io::Result<fs::Metadata>) {
     let known = metadata.ok().map(|metadata| {
-        let time = (metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec());
-        (metadata.dev(), metadata.ino(), metadata.mode(), metadata.size(), time)
+        let time = (
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+        );
+        (
+            metadata.dev(),
+            metadata.ino(),
+            metadata.mode(),
+            metadata.size(),
+            time,
+        )
     });
     known.hash(hash);
 }

@@ -77,7 +77,10 @@ impl Store {
     }
 
     /// The template as it is, if it is current.
-    fn current_host_template(&self, options: &HostOptions) -> Result<Option<Template>, TemplateError> {
+    fn current_host_template(
+        &self,
+        options: &HostOptions,
+    ) -> Result<Option<Template>, TemplateError> {
         let Some(manifest) = self.manifest(HOST_TEMPLATE)? else {
             return Ok(None);
         };

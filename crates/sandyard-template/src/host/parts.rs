@@ -8,13 +8,22 @@ use super::HostOptions;
 use crate::manifest::is_file_name;
 
 /// Where programs and their libraries are. All but `usr` and `opt` are links into `usr` on most hosts.
-pub(super) const TOPS: [&str; 8] = ["usr", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+pub(super) const TOPS: [&str; 8] = [
+    "usr", "opt", "bin", "sbin", "lib", "lib32", "lib64", "libx32",
+];
 
 /// Most file systems mounted below the tops that are taken along.
 const MAX_MOUNTS: usize = 16;
 /// File systems that hold no programs, or somebody's private ones.
 const SKIPPED_TYPES: [&str; 8] = [
-    "proc", "sysfs", "cgroup", "cgroup2", "devtmpfs", "autofs", "fuse", "rpc_pipefs",
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "devtmpfs",
+    "autofs",
+    "fuse",
+    "rpc_pipefs",
 ];
 
 /// A directory of the host that is shown inside.
@@ -43,7 +52,8 @@ pub(super) fn find(options: &HostOptions) -> Tops {
             continue;
         };
         if metadata.is_symlink() {
-            tops.links.extend(fs::read_link(&source).map(|target| (name.to_owned(), target)));
+            tops.links
+                .extend(fs::read_link(&source).map(|target| (name.to_owned(), target)));
         } else if metadata.is_dir() && (name != "opt" || !is_empty(&source)) {
             tops.parts.push(TopPart {
                 target: Path::new("/").join(name),
@@ -67,7 +77,9 @@ fn mounts_below(parts: &[TopPart]) -> Vec<TopPart> {
     let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
     let mut found: Vec<TopPart> = Vec::new();
     for (point, kind) in table.split(|byte| *byte == b'\n').filter_map(mount) {
-        let skipped = SKIPPED_TYPES.iter().any(|skipped| kind.split('.').next() == Some(skipped));
+        let skipped = SKIPPED_TYPES
+            .iter()
+            .any(|skipped| kind.split('.').next() == Some(skipped));
         let below = parts
             .iter()
             .find(|part| point.starts_with(&part.source) && point != part.source);
@@ -79,7 +91,10 @@ fn mounts_below(parts: &[TopPart]) -> Vec<TopPart> {
         };
         let target = part.target.join(rest);
         let key = target.to_string_lossy().trim_matches('/').replace('/', "-");
-        if is_file_name(&key) && found.iter().all(|other| other.target != target) && found.len() < MAX_MOUNTS {
+        if is_file_name(&key)
+            && found.iter().all(|other| other.target != target)
+            && found.len() < MAX_MOUNTS
+        {
             found.push(TopPart {
                 target,
                 key,
@@ -106,7 +121,9 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     let mut rest = field;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
-        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = after
+            .get(..3)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
         match (byte, code) {
             (b'\\', Some(code)) => {
@@ -125,7 +142,8 @@ mod tests {
 
     #[test]
     fn mount_lines_are_understood() {
-        let line = br"36 35 98:0 /mnt1 /usr/my\040local rw,noatime master:1 shared:2 - ext4 /dev/root rw";
+        let line =
+            br"36 35 98:0 /mnt1 /usr/my\040local rw,noatime master:1 shared:2 - ext4 /dev/root rw";
         let (point, kind) = mount(line).expect("a mount");
         assert_eq!(point, Path::new("/usr/my local"));
         assert_eq!(kind, "ext4");

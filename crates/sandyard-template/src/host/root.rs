@@ -56,8 +56,18 @@ pub(super) fn fill(root: &Tree, options: &HostOptions, tops: &Tops) -> Result<()
         build.link(name, target)?;
     }
     for (home, owner) in [("home/user", USER_OWNER), ("root", ROOT)] {
-        build.file(&format!("{home}/.bashrc"), include_str!("skel/bashrc"), 0o644, owner)?;
-        build.file(&format!("{home}/.profile"), include_str!("skel/dot_profile"), 0o644, owner)?;
+        build.file(
+            &format!("{home}/.bashrc"),
+            include_str!("skel/bashrc"),
+            0o644,
+            owner,
+        )?;
+        build.file(
+            &format!("{home}/.profile"),
+            include_str!("skel/dot_profile"),
+            0o644,
+            owner,
+        )?;
     }
     etc::fill(&mut build, root, options)
 }

@@ -29,7 +29,7 @@ const ACCOUNTS: [(&str, u32, &str, bool); 16] = [
     ("daemon", 1, "/usr/sbin", true), // at, portmap and the like drop to it
     ("bin", 2, "/bin", true),         // owner of files in old packages
     ("sys", 3, "/dev", false),
-    ("games", 5, "/usr/games", false), // owner of high scores
+    ("games", 5, "/usr/games", false),   // owner of high scores
     ("man", 6, "/var/cache/man", false), // man-db drops to it
     ("lp", 7, "/var/spool/lpd", false),
     ("mail", 8, "/var/mail", false),
@@ -60,7 +60,7 @@ const GROUPS: [(&str, u32, bool); 33] = [
     ("proxy", 13, false),
     ("kmem", 15, false),
     ("dialout", 20, false),
-    ("sudo", 27, true), // `user` is in it
+    ("sudo", 27, true),    // `user` is in it
     ("wheel", 998, false), // the same, on Fedora, Arch and Alpine
     ("audio", 29, false),
     ("www-data", 33, false),
@@ -97,22 +97,41 @@ impl Accounts {
         let host_users = ids(host_passwd);
         let host_groups = ids(host_group);
         let groups = choose(&GROUPS, &host_groups);
-        let gid_of = |name: &str| groups.iter().find(|(group, _)| *group == name).map(|(_, gid)| *gid);
+        let gid_of = |name: &str| {
+            groups
+                .iter()
+                .find(|(group, _)| *group == name)
+                .map(|(_, gid)| *gid)
+        };
         let nogroup = gid_of("nogroup").unwrap_or(NOBODY_ID);
         let wanted = ACCOUNTS.map(|(name, id, _, always)| (name, id, always));
         let (mut passwd, mut shadow) = (String::new(), String::new());
         for (name, uid) in choose(&wanted, &host_users) {
-            let home = ACCOUNTS.iter().find(|account| account.0 == name).map_or("/", |account| account.2);
+            let home = ACCOUNTS
+                .iter()
+                .find(|account| account.0 == name)
+                .map_or("/", |account| account.2);
             let gid = gid_of(name).unwrap_or(nogroup);
-            let shell = if uid == 0 { "/bin/bash" } else { "/usr/sbin/nologin" };
+            let shell = if uid == 0 {
+                "/bin/bash"
+            } else {
+                "/usr/sbin/nologin"
+            };
             let _ = writeln!(passwd, "{name}:x:{uid}:{gid}:{name}:{home}:{shell}");
             let _ = writeln!(shadow, "{}", shadow_line(name));
         }
-        let _ = writeln!(passwd, "{USER}:x:{USER_ID}:{USER_ID}::/home/{USER}:/bin/bash");
+        let _ = writeln!(
+            passwd,
+            "{USER}:x:{USER_ID}:{USER_ID}::/home/{USER}:/bin/bash"
+        );
         let _ = writeln!(shadow, "{}", shadow_line(USER));
         let (mut group, mut gshadow) = (String::new(), String::new());
         for (name, gid) in &groups {
-            let members = if matches!(*name, "sudo" | "wheel") { USER } else { "" };
+            let members = if matches!(*name, "sudo" | "wheel") {
+                USER
+            } else {
+                ""
+            };
             let _ = writeln!(group, "{name}:x:{gid}:{members}");
             let _ = writeln!(gshadow, "{name}:*::{members}");
         }
@@ -135,7 +154,9 @@ pub(crate) fn shadow_line(name: &str) -> String {
 
 /// Accounts for a root that has none at all.
 pub(crate) fn minimal_passwd() -> String {
-    format!("root:x:0:0:root:/root:/bin/sh\nnobody:x:{NOBODY_ID}:{NOBODY_ID}:nobody:/nonexistent:/bin/false\n")
+    format!(
+        "root:x:0:0:root:/root:/bin/sh\nnobody:x:{NOBODY_ID}:{NOBODY_ID}:nobody:/nonexistent:/bin/false\n"
+    )
 }
 
 /// Groups for a root that has none at all.
@@ -157,7 +178,10 @@ fn ids(text: &str) -> HashMap<&str, u32> {
 }
 
 /// Those of the wanted that the host has, with its numbers, and those always there; no number twice.
-fn choose(wanted: &[(&'static str, u32, bool)], host: &HashMap<&str, u32>) -> Vec<(&'static str, u32)> {
+fn choose(
+    wanted: &[(&'static str, u32, bool)],
+    host: &HashMap<&str, u32>,
+) -> Vec<(&'static str, u32)> {
     let mut chosen: Vec<(&str, u32)> = Vec::new();
     for (name, usual, always) in wanted {
         let id = match (host.get(name), always) {
@@ -179,12 +203,18 @@ mod tests {
 
     const PASSWD: &str = "root:$6$hash:0:0:root:/root:/bin/zsh\n_apt:x:42:65534::/nonexistent:/bin/false\n\
         alice:x:1001:1001:Alice:/home/alice:/bin/bash\nsecretd:x:120:120::/:/bin/false\nbroken\n";
-    const GROUP: &str = "root:x:0:\nshadow:x:77:\nalice:x:1001:\nsudo:x:27:alice\nwheel:x:10:alice\nuucp:x:10:\n";
+    const GROUP: &str =
+        "root:x:0:\nshadow:x:77:\nalice:x:1001:\nsudo:x:27:alice\nwheel:x:10:alice\nuucp:x:10:\n";
 
     #[test]
     fn people_and_their_passwords_stay_out() {
         let accounts = Accounts::like(PASSWD, GROUP);
-        for text in [&accounts.passwd, &accounts.group, &accounts.shadow, &accounts.gshadow] {
+        for text in [
+            &accounts.passwd,
+            &accounts.group,
+            &accounts.shadow,
+            &accounts.gshadow,
+        ] {
             for secret in ["alice", "$6$", "secretd", "zsh", "broken"] {
                 assert!(!text.contains(secret), "{secret} in {text}");
             }
@@ -197,14 +227,21 @@ mod tests {
         assert!(accounts.passwd.contains("\n_apt:x:42:65534:"));
         assert_eq!(accounts.shadow_gid, 77);
         assert!(accounts.group.contains("\nsudo:x:27:user\n"));
-        assert!(accounts.passwd.ends_with("user:x:1000:1000::/home/user:/bin/bash\n"));
+        assert!(
+            accounts
+                .passwd
+                .ends_with("user:x:1000:1000::/home/user:/bin/bash\n")
+        );
     }
 
     #[test]
     fn no_number_is_given_twice() {
         let accounts = Accounts::like(PASSWD, GROUP);
         for text in [&accounts.passwd, &accounts.group] {
-            let mut ids: Vec<_> = text.lines().filter_map(|line| line.split(':').nth(2)).collect();
+            let mut ids: Vec<_> = text
+                .lines()
+                .filter_map(|line| line.split(':').nth(2))
+                .collect();
             let all = ids.len();
             ids.sort_unstable();
             ids.dedup();
@@ -216,7 +253,10 @@ mod tests {
     fn a_host_without_account_files_still_gives_the_basics() {
         let accounts = Accounts::like("", "");
         for name in ["root:", "daemon:", "nobody:", "user:"] {
-            assert!(accounts.passwd.lines().any(|line| line.starts_with(name)), "{name}");
+            assert!(
+                accounts.passwd.lines().any(|line| line.starts_with(name)),
+                "{name}"
+            );
         }
     }
 }

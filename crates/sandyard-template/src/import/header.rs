@@ -35,7 +35,9 @@ impl<'a> Header<'a> {
         };
         // Some old writers summed signed characters.
         if stored != counted(false) && stored != counted(true) {
-            return Err(TemplateError::archive("not a tar archive, or a damaged one"));
+            return Err(TemplateError::archive(
+                "not a tar archive, or a damaged one",
+            ));
         }
         Ok(Some(Self { block }))
     }
@@ -93,7 +95,10 @@ impl<'a> Header<'a> {
 }
 
 /// Extents in one block that follows the header of a GNU sparse file, and whether there is another.
-pub(super) fn more_gnu_extents(block: &[u8; BLOCK], into: &mut Vec<Extent>) -> Result<bool, TemplateError> {
+pub(super) fn more_gnu_extents(
+    block: &[u8; BLOCK],
+    into: &mut Vec<Extent>,
+) -> Result<bool, TemplateError> {
     extents(&block[0..504], into)?;
     Ok(block[504] != 0)
 }
@@ -132,7 +137,11 @@ fn number(field: &[u8]) -> Result<i64, TemplateError> {
     if field[0] & 0x80 != 0 {
         // Two's complement over the whole field but the marker bit.
         let first = i64::from(field[0] & 0x7f);
-        let start = if first & 0x40 != 0 { first - 0x80 } else { first };
+        let start = if first & 0x40 != 0 {
+            first - 0x80
+        } else {
+            first
+        };
         return field[1..].iter().try_fold(start, |value, byte| {
             let shifted = value.checked_mul(256).ok_or_else(bad)?;
             shifted.checked_add(i64::from(*byte)).ok_or_else(bad)
@@ -142,13 +151,15 @@ fn number(field: &[u8]) -> Result<i64, TemplateError> {
         .iter()
         .skip_while(|byte| **byte == b' ')
         .take_while(|byte| !matches!(**byte, 0 | b' '));
-    digits.into_iter().try_fold(0_i64, |value, byte| match byte {
-        b'0'..=b'7' => value
-            .checked_mul(8)
-            .and_then(|value| value.checked_add(i64::from(byte - b'0')))
-            .ok_or_else(bad),
-        _ => Err(bad()),
-    })
+    digits
+        .into_iter()
+        .try_fold(0_i64, |value, byte| match byte {
+            b'0'..=b'7' => value
+                .checked_mul(8)
+                .and_then(|value| value.checked_add(i64::from(byte - b'0')))
+                .ok_or_else(bad),
+            _ => Err(bad()),
+        })
 }
 
 #[cfg(test)]
@@ -160,7 +171,10 @@ mod tests {
         assert_eq!(number(b"0000644\0").expect("octal"), 0o644);
         assert_eq!(number(b"   644 \0").expect("padded"), 0o644);
         assert_eq!(number(b"\0\0\0\0\0\0\0\0").expect("empty"), 0);
-        assert_eq!(number(&[0x80, 0, 0, 1, 0, 0, 0, 0]).expect("binary"), 1 << 32);
+        assert_eq!(
+            number(&[0x80, 0, 0, 1, 0, 0, 0, 0]).expect("binary"),
+            1 << 32
+        );
         assert_eq!(number(&[0xff; 12]).expect("negative"), -1);
     }
 
@@ -168,6 +182,22 @@ mod tests {
     fn other_numbers_are_refused() {
         assert!(number(b"0000648\0").is_err());
         assert!(number(b"-1\0\0\0\0\0\0").is_err());
-        assert!(number(&[0x80 | 0x3f, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255]).is_err());
+        assert!(
+            number(&[
+                0x80 | 0x3f,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255,
+                255
+            ])
+            .is_err()
+        );
     }
 }

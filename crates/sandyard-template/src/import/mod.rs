@@ -122,7 +122,11 @@ impl Store {
         options: ImportOptions<'_>,
         fill: impl FnOnce(&Tree, &mut Budget<'_>) -> Result<(), TemplateError>,
     ) -> Result<Imported, TemplateError> {
-        let replace = if options.replace { Replace::Yes } else { Replace::No };
+        let replace = if options.replace {
+            Replace::Yes
+        } else {
+            Replace::No
+        };
         self.check_new(name, replace)?;
         let mut ignore = |_| ControlFlow::Continue(());
         let on_progress = options.on_progress.unwrap_or(&mut ignore);

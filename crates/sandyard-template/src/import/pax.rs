@@ -63,9 +63,13 @@ impl Extended {
             b"GNU.sparse.offset" => self.sparse.offset = Some(decimal(value)?),
             b"GNU.sparse.numbytes" => {
                 let offset = self.sparse.offset.take();
-                let offset = offset.ok_or_else(|| TemplateError::archive("a sparse map is damaged"))?;
+                let offset =
+                    offset.ok_or_else(|| TemplateError::archive("a sparse map is damaged"))?;
                 let length = decimal(value)?;
-                push(self.sparse.map.get_or_insert_default(), Extent { offset, length })?;
+                push(
+                    self.sparse.map.get_or_insert_default(),
+                    Extent { offset, length },
+                )?;
             }
             _ => {
                 if let Some(attribute) = key.strip_prefix(b"SCHILY.xattr.") {
@@ -79,7 +83,9 @@ impl Extended {
 
     fn add_xattr(&mut self, attribute: &[u8], value: &[u8]) -> Result<(), TemplateError> {
         if attribute.contains(&0) || value.len() > MAX_VALUE || self.xattrs.len() >= MAX_XATTRS {
-            return Err(TemplateError::archive("extended attributes are too large or too many"));
+            return Err(TemplateError::archive(
+                "extended attributes are too large or too many",
+            ));
         }
         self.xattrs.push((attribute.to_vec(), value.to_vec()));
         Ok(())
@@ -89,13 +95,20 @@ impl Extended {
 /// Splits off the first record: `LENGTH KEY=VALUE\n`, the length counting all of it.
 fn record(bytes: &[u8]) -> Result<(&[u8], &[u8], &[u8]), TemplateError> {
     let bad = || TemplateError::archive("an extended header is damaged");
-    let space = bytes.iter().take(20).position(|byte| *byte == b' ').ok_or_else(bad)?;
+    let space = bytes
+        .iter()
+        .take(20)
+        .position(|byte| *byte == b' ')
+        .ok_or_else(bad)?;
     let length = usize::try_from(decimal(&bytes[..space])?).map_err(|_| bad())?;
     if length <= space + 1 || length > bytes.len() || bytes[length - 1] != b'\n' {
         return Err(bad());
     }
     let content = &bytes[space + 1..length - 1];
-    let equals = content.iter().position(|byte| *byte == b'=').ok_or_else(bad)?;
+    let equals = content
+        .iter()
+        .position(|byte| *byte == b'=')
+        .ok_or_else(bad)?;
     Ok((&content[..equals], &content[equals + 1..], &bytes[length..]))
 }
 
@@ -107,7 +120,9 @@ fn name(value: &[u8]) -> Result<Vec<u8>, TemplateError> {
 }
 
 pub(super) fn decimal(value: &[u8]) -> Result<u64, TemplateError> {
-    let digits = std::str::from_utf8(value).ok().filter(|text| !text.starts_with('+'));
+    let digits = std::str::from_utf8(value)
+        .ok()
+        .filter(|text| !text.starts_with('+'));
     // Half the range is more than any file system holds, and leaves room to add to.
     digits
         .and_then(|text| text.parse().ok())
@@ -124,10 +139,17 @@ fn time(value: &[u8]) -> Result<(i64, i64), TemplateError> {
         return Err(bad());
     }
     let seconds: i64 = whole.parse().map_err(|_| bad())?;
-    let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
+    let digits: String = fraction
+        .chars()
+        .chain("000000000".chars())
+        .take(9)
+        .collect();
     let nanoseconds: i64 = digits.parse().map_err(|_| bad())?;
     if whole.starts_with('-') && nanoseconds > 0 {
-        return Ok((seconds.checked_sub(1).ok_or_else(bad)?, 1_000_000_000 - nanoseconds));
+        return Ok((
+            seconds.checked_sub(1).ok_or_else(bad)?,
+            1_000_000_000 - nanoseconds,
+        ));
     }
     Ok((seconds, nanoseconds))
 }

@@ -30,7 +30,12 @@ pub(super) fn make_ready(root: &Tree, wants: &Wants<'_>) -> Result<(), TemplateE
             build.dir(path, 0o755, ROOT)?;
         }
     }
-    for (path, mode) in [("run", 0o755), ("tmp", 0o1777), ("etc", 0o755), ("root", 0o700)] {
+    for (path, mode) in [
+        ("run", 0o755),
+        ("tmp", 0o1777),
+        ("etc", 0o755),
+        ("root", 0o700),
+    ] {
         if !build.exists(path) {
             build.dir(path, mode, ROOT)?;
         }
@@ -67,7 +72,11 @@ fn add_user(build: &mut Builder<'_>) -> Result<Owner, TemplateError> {
         }
     };
     let owner = Owner(free_id(&passwd), gid);
-    let shell = if build.exists("bin/bash") { "/bin/bash" } else { "/bin/sh" };
+    let shell = if build.exists("bin/bash") {
+        "/bin/bash"
+    } else {
+        "/bin/sh"
+    };
     push_line(
         &mut passwd,
         &format!("{USER}:x:{}:{}::/home/{USER}:{shell}", owner.0, owner.1),
@@ -75,7 +84,9 @@ fn add_user(build: &mut Builder<'_>) -> Result<Owner, TemplateError> {
     build.file("etc/passwd", passwd, 0o644, ROOT)?;
     build.file("etc/group", join_admins(&group), 0o644, ROOT)?;
     if let Some(mut shadow) = build.read("etc/shadow", MAX_BYTES)? {
-        let gid = find(&group, "shadow").and_then(|line| number(line, 2)).unwrap_or(0);
+        let gid = find(&group, "shadow")
+            .and_then(|line| number(line, 2))
+            .unwrap_or(0);
         push_line(&mut shadow, &users::shadow_line(USER));
         build.file("etc/shadow", shadow, 0o640, Owner(0, gid))?;
     }
@@ -105,7 +116,11 @@ fn allow_sudo(build: &mut Builder<'_>, shim: Option<&Path>) -> Result<(), Templa
         .iter()
         .any(|path| build.exists(path));
     if !has_sudo {
-        let path = if build.exists("usr/bin") { "usr/bin/sudo" } else { "bin/sudo" };
+        let path = if build.exists("usr/bin") {
+            "usr/bin/sudo"
+        } else {
+            "bin/sudo"
+        };
         return match shim {
             Some(program) => build.install(path, program, 0o4755),
             None => Ok(()),
@@ -118,14 +133,22 @@ fn allow_sudo(build: &mut Builder<'_>, shim: Option<&Path>) -> Result<(), Templa
     if text.lines().any(|line| line.trim_end() == users::SUDO_RULE) {
         return Ok(());
     }
-    let reads_directory = text
-        .lines()
-        .any(|line| matches!(line.split_whitespace().next(), Some("@includedir" | "#includedir")));
+    let reads_directory = text.lines().any(|line| {
+        matches!(
+            line.split_whitespace().next(),
+            Some("@includedir" | "#includedir")
+        )
+    });
     if reads_directory {
         if !build.exists("etc/sudoers.d") {
             build.dir("etc/sudoers.d", 0o750, ROOT)?;
         }
-        return build.file("etc/sudoers.d/sandyard-user", format!("{}\n", users::SUDO_RULE), 0o440, ROOT);
+        return build.file(
+            "etc/sudoers.d/sandyard-user",
+            format!("{}\n", users::SUDO_RULE),
+            0o440,
+            ROOT,
+        );
     }
     push_line(&mut sudoers, users::SUDO_RULE);
     build.file("etc/sudoers", sudoers, 0o440, ROOT)
@@ -189,13 +212,19 @@ mod tests {
     #[test]
     fn a_taken_id_is_left_to_its_owner() {
         assert_eq!(free_id(b"root:x:0:0::/:/bin/sh\n"), 1000);
-        assert_eq!(free_id(b"ubuntu:x:1000:1000::/:/bin/sh\nx:x:1001:1::/:\n"), 1002);
+        assert_eq!(
+            free_id(b"ubuntu:x:1000:1000::/:/bin/sh\nx:x:1001:1::/:\n"),
+            1002
+        );
     }
 
     #[test]
     fn the_user_joins_the_administrators() {
         let joined = join_admins(b"root:x:0:\nsudo:x:27:\nwheel:x:10:root\nadm:x:4:a\n");
-        assert_eq!(joined, b"root:x:0:\nsudo:x:27:user\nwheel:x:10:root,user\nadm:x:4:a\n");
+        assert_eq!(
+            joined,
+            b"root:x:0:\nsudo:x:27:user\nwheel:x:10:root,user\nadm:x:4:a\n"
+        );
     }
 
     #[test]

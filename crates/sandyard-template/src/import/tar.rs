@@ -124,16 +124,25 @@ impl<R: Read> Archive<R> {
             _ => EntryKind::Unknown,
         };
         // POSIX lets hard links carry data; GNU and others write none and still state the size.
-        let has_data = matches!(kind, EntryKind::File | EntryKind::Unknown) || header.kind() == b'D';
-        let stored = if has_data { extended.size.unwrap_or(stored) } else { 0 };
+        let has_data =
+            matches!(kind, EntryKind::File | EntryKind::Unknown) || header.kind() == b'D';
+        let stored = if has_data {
+            extended.size.unwrap_or(stored)
+        } else {
+            0
+        };
         self.set_data(stored);
         let mut entry = Entry {
             path,
             kind,
             link: extended.link.unwrap_or_else(|| header.link()),
             mode: header.mode()?,
-            uid: extended.uid.map_or(header.uid()?, |id| u32::try_from(id).unwrap_or(u32::MAX)),
-            gid: extended.gid.map_or(header.gid()?, |id| u32::try_from(id).unwrap_or(u32::MAX)),
+            uid: extended
+                .uid
+                .map_or(header.uid()?, |id| u32::try_from(id).unwrap_or(u32::MAX)),
+            gid: extended
+                .gid
+                .map_or(header.gid()?, |id| u32::try_from(id).unwrap_or(u32::MAX)),
             mtime: extended.mtime.unwrap_or((header.mtime()?, 0)),
             size: stored,
             sparse: None,
@@ -157,7 +166,9 @@ impl<R: Read> Archive<R> {
 
     /// Reads data of the current entry; 0 at its end.
     pub(super) fn read_data(&mut self, buffer: &mut [u8]) -> Result<usize, TemplateError> {
-        let want = buffer.len().min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
+        let want = buffer
+            .len()
+            .min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
         if want == 0 {
             return Ok(0);
         }
@@ -319,7 +330,9 @@ fn check(entry: &Entry, stored: u64) -> Result<(), TemplateError> {
         data += extent.length;
     }
     if data > stored {
-        return Err(TemplateError::archive("a sparse file has less data than its map"));
+        return Err(TemplateError::archive(
+            "a sparse file has less data than its map",
+        ));
     }
     Ok(())
 }
@@ -331,8 +344,12 @@ fn ends_early() -> TemplateError {
 /// Decompressors report damage as errors of reading; those are the archive's fault, not the system's.
 fn read_error(error: io::Error) -> TemplateError {
     match error.kind() {
-        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof | ErrorKind::Other
-        | ErrorKind::OutOfMemory | ErrorKind::Unsupported => TemplateError::archive(error.to_string()),
+        ErrorKind::InvalidData
+        | ErrorKind::InvalidInput
+        | ErrorKind::UnexpectedEof
+        | ErrorKind::Other
+        | ErrorKind::OutOfMemory
+        | ErrorKind::Unsupported => TemplateError::archive(error.to_string()),
         _ => TemplateError::Io {
             action: "read the archive".to_owned(),
             source: error,

@@ -18,7 +18,9 @@ pub(super) fn copy(
     layers: &Path,
     budget: &mut Budget<'_>,
 ) -> Result<(), TemplateError> {
-    let own = Tree::open(layers).ok().and_then(|tree| rustix::fs::fstat(&tree).ok());
+    let own = Tree::open(layers)
+        .ok()
+        .and_then(|tree| rustix::fs::fstat(&tree).ok());
     let own = own.map(|stat| (stat.st_dev, stat.st_ino));
     let admit = |_: &Path, stat: &Stat, _: Option<&[u8]>| Some((stat.st_dev, stat.st_ino)) != own;
     let rules = Rules {

@@ -10,7 +10,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fchmod, ftruncate, linkat, mknodat, openat, symlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, chmodat, fchmod, ftruncate, linkat, mknodat, openat, symlinkat,
+};
 use rustix::io::{Errno, pwrite};
 
 use super::header::Extent;
@@ -56,19 +58,28 @@ struct Unpacker<'a, 'b> {
 }
 
 impl Unpacker<'_, '_> {
-    fn entry<R: Read>(&mut self, entry: Entry, archive: &mut Archive<R>) -> Result<(), TemplateError> {
+    fn entry<R: Read>(
+        &mut self,
+        entry: Entry,
+        archive: &mut Archive<R>,
+    ) -> Result<(), TemplateError> {
         self.budget.entry()?;
         match entry.kind {
             EntryKind::Device => self.budget.tally.devices += 1,
             EntryKind::Unknown => self.budget.tally.unknown += 1,
             kind => match split(&entry.path) {
                 Some((parent, name)) => {
-                    let place = self.parents.open(parent, name).map_err(|error| failed(&entry, error))?;
+                    let place = self
+                        .parents
+                        .open(parent, name)
+                        .map_err(|error| failed(&entry, error))?;
                     self.place(&place, entry, archive)?;
                     self.parents.give_back(place);
                 }
                 // The archive's own root, `./`, only has attributes.
-                None if kind == EntryKind::Directory => self.remember_directory(PathBuf::new(), entry)?,
+                None if kind == EntryKind::Directory => {
+                    self.remember_directory(PathBuf::new(), entry)?
+                }
                 None => return Err(TemplateError::archive("its root is not a directory")),
             },
         }
@@ -91,21 +102,35 @@ impl Unpacker<'_, '_> {
         clear_name(place).map_err(|error| failed(&entry, error))?;
         match entry.kind {
             EntryKind::File => self.file(place, &entry, archive),
-            EntryKind::Symlink => symlinkat(OsStr::from_bytes(&entry.link), &place.dir, &place.name)
-                .and_then(|()| self.finish_name(place, &entry))
-                .map_err(|error| failed(&entry, error)),
-            _ => mknodat(&place.dir, &place.name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
-                .and_then(|()| self.finish_name(place, &entry))
-                // After the owner, and apart from making it, for the umask.
-                .and_then(|()| chmodat(&place.dir, &place.name, mode(&entry), AtFlags::empty()))
-                .map_err(|error| failed(&entry, error)),
+            EntryKind::Symlink => {
+                symlinkat(OsStr::from_bytes(&entry.link), &place.dir, &place.name)
+                    .and_then(|()| self.finish_name(place, &entry))
+                    .map_err(|error| failed(&entry, error))
+            }
+            _ => mknodat(
+                &place.dir,
+                &place.name,
+                FileType::Fifo,
+                Mode::RUSR | Mode::WUSR,
+                0,
+            )
+            .and_then(|()| self.finish_name(place, &entry))
+            // After the owner, and apart from making it, for the umask.
+            .and_then(|()| chmodat(&place.dir, &place.name, mode(&entry), AtFlags::empty()))
+            .map_err(|error| failed(&entry, error)),
         }
     }
 
-    fn file<R: Read>(&mut self, place: &Place, entry: &Entry, archive: &mut Archive<R>) -> Result<(), TemplateError> {
+    fn file<R: Read>(
+        &mut self,
+        place: &Place,
+        entry: &Entry,
+        archive: &mut Archive<R>,
+    ) -> Result<(), TemplateError> {
         // Claimed sizes count before anything is written, holes included: they are what a sandbox would read.
         self.budget.bytes(entry.size)?;
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&place.dir, &place.name, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| failed(entry, error))?;
         let whole = [Extent {
@@ -118,7 +143,8 @@ impl Unpacker<'_, '_> {
         if entry.sparse.is_some() {
             ftruncate(&file, entry.size).map_err(|error| failed(entry, error))?;
         }
-        self.finish_fd(&file, entry).map_err(|error| failed(entry, error))
+        self.finish_fd(&file, entry)
+            .map_err(|error| failed(entry, error))
     }
 
     fn extent<R: Read>(
@@ -130,7 +156,10 @@ impl Unpacker<'_, '_> {
     ) -> Result<(), TemplateError> {
         let mut done = 0;
         while done < extent.length {
-            let want = self.buffer.len().min(usize::try_from(extent.length - done).unwrap_or(usize::MAX));
+            let want = self
+                .buffer
+                .len()
+                .min(usize::try_from(extent.length - done).unwrap_or(usize::MAX));
             let count = archive.read_data(&mut self.buffer[..want])?;
             if count == 0 {
                 return Err(TemplateError::archive("a file has less data than it says"));
@@ -138,7 +167,8 @@ impl Unpacker<'_, '_> {
             let mut written = 0;
             while written < count {
                 let at = extent.offset + done + written as u64;
-                written += pwrite(file, &self.buffer[written..count], at).map_err(|error| failed(entry, error))?;
+                written += pwrite(file, &self.buffer[written..count], at)
+                    .map_err(|error| failed(entry, error))?;
             }
             done += count as u64;
         }
@@ -155,14 +185,18 @@ impl Unpacker<'_, '_> {
         };
         let (parent, name) = split(&entry.link).ok_or_else(missing)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let dir = self.root.open_in_root(&parent, flags).map_err(|_| missing())?;
+        let dir = self
+            .root
+            .open_in_root(&parent, flags)
+            .map_err(|_| missing())?;
         let target = stat_entry(&dir, &name).ok().flatten().ok_or_else(missing)?;
         if FileType::from_raw_mode(target.st_mode) == FileType::Directory {
             return Err(missing());
         }
         // A name linked to itself stays what it is.
         let existing = stat_entry(&place.dir, &place.name).map_err(|error| failed(entry, error))?;
-        if existing.is_some_and(|stat| (stat.st_dev, stat.st_ino) == (target.st_dev, target.st_ino)) {
+        if existing.is_some_and(|stat| (stat.st_dev, stat.st_ino) == (target.st_dev, target.st_ino))
+        {
             return Ok(());
         }
         clear_name(place)
@@ -171,9 +205,14 @@ impl Unpacker<'_, '_> {
     }
 
     fn remember_directory(&mut self, path: PathBuf, entry: Entry) -> Result<(), TemplateError> {
-        let attributes: usize = entry.xattrs.iter().map(|(name, value)| name.len() + value.len()).sum();
-        self.budget
-            .remember(path.as_os_str().len() + entry.path.len() + entry.link.len() + attributes + 256)?;
+        let attributes: usize = entry
+            .xattrs
+            .iter()
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
+        self.budget.remember(
+            path.as_os_str().len() + entry.path.len() + entry.link.len() + attributes + 256,
+        )?;
         self.directories.push((path, entry));
         Ok(())
     }
@@ -182,7 +221,11 @@ impl Unpacker<'_, '_> {
     fn finish_directories(&mut self) -> Result<(), TemplateError> {
         for (path, entry) in std::mem::take(&mut self.directories).into_iter().rev() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-            let path = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
+            let path = if path.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                &path
+            };
             let finished = match self.root.open_in_root(path, flags) {
                 Ok(dir) => self.finish_fd(&dir, &entry),
                 // Later entries put something else in its place, or said it twice and the last word shut us out.
@@ -196,7 +239,13 @@ impl Unpacker<'_, '_> {
 
     /// Owner, attributes, mode, time: in this order, see `copy/attributes.rs`.
     fn finish_fd(&mut self, file: impl AsFd, entry: &Entry) -> Result<(), Errno> {
-        chown_fd(&file, entry.uid, entry.gid, self.owners, &mut self.budget.tally)?;
+        chown_fd(
+            &file,
+            entry.uid,
+            entry.gid,
+            self.owners,
+            &mut self.budget.tally,
+        )?;
         for (name, value) in &entry.xattrs {
             let kept = xattr::travels(name, Origin::Foreign)
                 && !xattr::is_acl(name)
@@ -211,7 +260,14 @@ impl Unpacker<'_, '_> {
 
     fn finish_name(&mut self, place: &Place, entry: &Entry) -> Result<(), Errno> {
         let (dir, name) = (&place.dir, &place.name);
-        chown_name(dir, name, entry.uid, entry.gid, self.owners, &mut self.budget.tally)?;
+        chown_name(
+            dir,
+            name,
+            entry.uid,
+            entry.gid,
+            self.owners,
+            &mut self.budget.tally,
+        )?;
         set_mtime_name(dir, name, entry.mtime.0, entry.mtime.1)
     }
 }

@@ -82,7 +82,11 @@ impl Store {
         used.extend(options.in_use.iter().filter_map(|path| layer_id(path)));
         let mut trash = Vec::new();
         for path in entries(&self.layers)? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let is_trash = name.starts_with(".trash-");
             let is_spared = used.contains(name.as_str()) || !is_older(&path, options.older_than);
             if is_spared && !is_trash {
@@ -98,7 +102,8 @@ impl Store {
                 continue;
             }
             let condemned = self.layers.join(format!(".trash-{}", random_suffix()?));
-            fs::rename(&path, &condemned).doing(|| format!("condemn layer `{}`", path.display()))?;
+            fs::rename(&path, &condemned)
+                .doing(|| format!("condemn layer `{}`", path.display()))?;
             trash.push((condemned, lock));
             swept.layers.push(name);
         }

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use sandyard_template::{ChangeKind, DiffOptions, Kind, Part, Template, TemplateError, diff, diff_with};
+use sandyard_template::{
+    ChangeKind, DiffOptions, Kind, Part, Template, TemplateError, diff, diff_with,
+};
 
 use crate::support::{TestStore, set_xattr, write};
 
@@ -50,7 +52,13 @@ fn layers_are_merged_as_overlayfs_merges_them() {
     write(top.join("opaque/above"), "x");
     set_xattr(&top.join("opaque"), "user.overlay.opaque", b"y");
     write(top.join("merged/above"), "x");
-    for name in ["hidden", "opaque/below", "opaque/above", "merged/below", "merged/above"] {
+    for name in [
+        "hidden",
+        "opaque/below",
+        "opaque/above",
+        "merged/below",
+        "merged/above",
+    ] {
         write(upper.join(name), "new text");
     }
     use ChangeKind::{Added, Modified};
@@ -93,7 +101,14 @@ fn a_whiteout_of_nothing_is_no_change() {
     let test = TestStore::new();
     write(test.path("layer/x"), "x");
     whiteout(&test.path("upper/never"));
-    assert_eq!(found(&template(&[test.path("layer")]), "root", &test.path("upper")), []);
+    assert_eq!(
+        found(
+            &template(&[test.path("layer")]),
+            "root",
+            &test.path("upper")
+        ),
+        []
+    );
 }
 
 #[test]
@@ -101,7 +116,11 @@ fn paths_are_those_inside() {
     let test = TestStore::new();
     write(test.path("layer/x"), "x");
     write(test.path("upper/bin/tool"), "x");
-    let found = found(&template(&[test.path("layer")]), "usr-local", &test.path("upper"));
+    let found = found(
+        &template(&[test.path("layer")]),
+        "usr-local",
+        &test.path("upper"),
+    );
     let paths: Vec<_> = found.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, ["/usr/local/bin", "/usr/local/bin/tool"]);
 }
@@ -115,7 +134,11 @@ fn a_changed_kind_is_a_change() {
     write(test.path("upper/was-file/x"), "x");
     use ChangeKind::{Added, Modified};
     assert_eq!(
-        found(&template(&[test.path("layer")]), "root", &test.path("upper")),
+        found(
+            &template(&[test.path("layer")]),
+            "root",
+            &test.path("upper")
+        ),
         [
             ("/was-dir".to_owned(), Modified),
             ("/was-file".to_owned(), Modified),
@@ -134,8 +157,14 @@ fn a_diff_is_bounded() {
     let template = template(&[test.path("layer")]);
     let uppers = [("root".to_owned(), test.path("upper"))];
     for options in [
-        DiffOptions { max_changes: 10, ..DiffOptions::default() },
-        DiffOptions { max_entries: 10, ..DiffOptions::default() },
+        DiffOptions {
+            max_changes: 10,
+            ..DiffOptions::default()
+        },
+        DiffOptions {
+            max_entries: 10,
+            ..DiffOptions::default()
+        },
     ] {
         let diff = diff_with(&template, &uppers, &options).expect("diff");
         assert_eq!(diff.changes.len(), 10);
@@ -147,7 +176,10 @@ fn a_diff_is_bounded() {
 fn an_unknown_part_is_refused() {
     let test = TestStore::new();
     write(test.path("layer/x"), "x");
-    let result = diff(&template(&[test.path("layer")]), &[("nope".to_owned(), test.path("layer"))]);
+    let result = diff(
+        &template(&[test.path("layer")]),
+        &[("nope".to_owned(), test.path("layer"))],
+    );
     assert!(matches!(result, Err(TemplateError::UnknownPart { .. })));
 }
 
@@ -158,8 +190,15 @@ fn names_that_are_no_utf8_become_json() {
     write(test.path("layer/x"), "x");
     let name = std::ffi::OsStr::from_bytes(b"bad\xff");
     write(test.path("upper").join(name), "x");
-    let diff = diff(&template(&[test.path("layer")]), &[("root".to_owned(), test.path("upper"))]).expect("diff");
-    assert_eq!(diff.changes[0].path.as_os_str(), std::ffi::OsStr::from_bytes(b"/bad\xff"));
+    let diff = diff(
+        &template(&[test.path("layer")]),
+        &[("root".to_owned(), test.path("upper"))],
+    )
+    .expect("diff");
+    assert_eq!(
+        diff.changes[0].path.as_os_str(),
+        std::ffi::OsStr::from_bytes(b"/bad\xff")
+    );
     let text = serde_json::to_string(&diff).expect("json");
     assert!(text.contains("/bad\u{fffd}"), "{text}");
 }

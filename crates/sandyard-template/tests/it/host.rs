@@ -7,13 +7,16 @@ use std::time::{Duration, SystemTime};
 
 use sandyard_template::{HostOptions, Kind, Owners, Template};
 
-use crate::support::{Overlay, TestStore, as_root, mode, owners, read, write, xattr};
+use crate::support::{TestStore, as_root, mode, owners, read, write, xattr};
 
 /// A small host with secrets in every corner.
 fn host(test: &TestStore) -> HostOptions {
     let root = test.path("host");
     for (path, text) in [
-        ("etc/passwd", "root:x:0:0:root:/root:/bin/zsh\nalice:x:1000:1000::/home/alice:/bin/bash\n_apt:x:42:65534::/:/x\n"),
+        (
+            "etc/passwd",
+            "root:x:0:0:root:/root:/bin/zsh\nalice:x:1000:1000::/home/alice:/bin/bash\n_apt:x:42:65534::/:/x\n",
+        ),
         ("etc/group", "root:x:0:\nshadow:x:42:\nalice:x:1000:\n"),
         ("etc/shadow", "root:$6$SECRET:1::::::\n"),
         ("etc/sudoers", "alice SECRET\n"),
@@ -28,7 +31,10 @@ fn host(test: &TestStore) -> HostOptions {
         ("etc/maven/m2.conf", "public"),
         ("etc/ssl/private/key.pem", "SECRET"),
         ("etc/ssl/certs/ca.pem", "public"),
-        ("etc/ssl/certs/both.pem", "-----BEGIN RSA PRIVATE KEY-----\nSECRET\n"),
+        (
+            "etc/ssl/certs/both.pem",
+            "-----BEGIN RSA PRIVATE KEY-----\nSECRET\n",
+        ),
         ("etc/ssl/certs/server.key", "SECRET"),
         ("etc/ssl/certs/unreadable.pem", "SECRET"),
         ("etc/python3.99/sitecustomize.py", "public"),
@@ -87,14 +93,30 @@ fn parts_follow_the_hosts_own_layout() {
     let template = test.store.host_template(&options).expect("template");
     assert_eq!(template.name, "host");
     assert_eq!(template.kind, Kind::Host);
-    let parts: Vec<_> = template.parts.iter().map(|part| (part.target.to_str(), part.key.as_str())).collect();
+    let parts: Vec<_> = template
+        .parts
+        .iter()
+        .map(|part| (part.target.to_str(), part.key.as_str()))
+        .collect();
     // `opt` is empty, `bin` a link, `lib` a directory.
-    assert_eq!(parts, [(Some("/"), "root"), (Some("/usr"), "usr"), (Some("/lib"), "lib")]);
+    assert_eq!(
+        parts,
+        [
+            (Some("/"), "root"),
+            (Some("/usr"), "usr"),
+            (Some("/lib"), "lib")
+        ]
+    );
     assert_eq!(part(&template, "lib"), [test.path("host/lib")]);
     assert_eq!(part(&template, "usr")[1], test.path("host/usr"));
     let root = &part(&template, "root")[0];
-    assert_eq!(fs::read_link(root.join("bin")).expect("link"), Path::new("usr/bin"));
-    for dir in ["usr", "lib", "dev", "proc", "sys", "run", "var/lib", "mnt", "srv", "media"] {
+    assert_eq!(
+        fs::read_link(root.join("bin")).expect("link"),
+        Path::new("usr/bin")
+    );
+    for dir in [
+        "usr", "lib", "dev", "proc", "sys", "run", "var/lib", "mnt", "srv", "media",
+    ] {
         assert!(root.join(dir).is_dir(), "{dir}");
     }
     assert_eq!(test.store.get("host").expect("get"), Some(template));
@@ -114,11 +136,23 @@ fn nothing_secret_gets_in() {
             } else {
                 String::new()
             };
-            assert!(!text.contains("SECRET") && !text.contains("alice"), "{}: {text}", path.display());
+            assert!(
+                !text.contains("SECRET") && !text.contains("alice"),
+                "{}: {text}",
+                path.display()
+            );
         }
     }
     let root = &part(&template, "root")[0];
-    for absent in ["etc/ssh", "etc/apt", "etc/npmrc", "etc/pip.conf", "etc/gitconfig", "etc/ssl/private", "home/alice"] {
+    for absent in [
+        "etc/ssh",
+        "etc/apt",
+        "etc/npmrc",
+        "etc/pip.conf",
+        "etc/gitconfig",
+        "etc/ssl/private",
+        "home/alice",
+    ] {
         assert!(!root.join(absent).exists(), "{absent}");
     }
 }
@@ -128,11 +162,23 @@ fn what_programs_need_gets_in() {
     let test = TestStore::new();
     let template = test.store.host_template(&host(&test)).expect("template");
     let root = &part(&template, "root")[0];
-    for present in ["ssl/certs/ca.pem", "python3.99/sitecustomize.py", "ld.so.cache", "services", "maven/m2.conf"] {
+    for present in [
+        "ssl/certs/ca.pem",
+        "python3.99/sitecustomize.py",
+        "ld.so.cache",
+        "services",
+        "maven/m2.conf",
+    ] {
         assert_eq!(read(root.join("etc").join(present)), "public", "{present}");
     }
-    assert_eq!(fs::read_link(root.join("etc/alternatives/editor")).expect("link"), Path::new("/usr/bin/vim"));
-    assert_eq!(fs::read_link(root.join("etc/localtime")).expect("link"), Path::new("/usr/share/zoneinfo/UTC"));
+    assert_eq!(
+        fs::read_link(root.join("etc/alternatives/editor")).expect("link"),
+        Path::new("/usr/bin/vim")
+    );
+    assert_eq!(
+        fs::read_link(root.join("etc/localtime")).expect("link"),
+        Path::new("/usr/share/zoneinfo/UTC")
+    );
     for (path, expected) in [
         ("tmp", 0o1777),
         ("var/tmp", 0o1777),
@@ -151,8 +197,14 @@ fn what_programs_need_gets_in() {
     assert_eq!(read(root.join("etc/machine-id")), "");
     assert!(root.join("home/user/.bashrc").exists());
     if owners() == Owners::Keep {
-        assert_eq!(fs::metadata(root.join("workspace")).expect("stat").uid(), 1000);
-        assert_eq!(fs::metadata(root.join("etc/shadow")).expect("stat").gid(), 42);
+        assert_eq!(
+            fs::metadata(root.join("workspace")).expect("stat").uid(),
+            1000
+        );
+        assert_eq!(
+            fs::metadata(root.join("etc/shadow")).expect("stat").gid(),
+            42
+        );
     }
 }
 
@@ -164,8 +216,14 @@ fn sudo_and_python_are_added_where_missing() {
     let usr = &part(&template, "usr")[0];
     assert_eq!(mode(usr.join("bin/sudo")), 0o4755);
     assert_eq!(read(usr.join("bin/sudo")), "static program");
-    assert_eq!(fs::read_link(usr.join("bin/python")).expect("link"), Path::new("python3"));
-    assert_eq!(xattr(&usr.join("local/etc"), "user.overlay.opaque").as_deref(), Some(&b"y"[..]));
+    assert_eq!(
+        fs::read_link(usr.join("bin/python")).expect("link"),
+        Path::new("python3")
+    );
+    assert_eq!(
+        xattr(&usr.join("local/etc"), "user.overlay.opaque").as_deref(),
+        Some(&b"y"[..])
+    );
     assert_eq!(crate::support::names(&usr.join("local/etc")), ["tool.conf"]);
 
     write(test.path("host/usr/bin/sudo"), "the host's");
@@ -175,7 +233,10 @@ fn sudo_and_python_are_added_where_missing() {
     assert!(!usr.join("bin").exists());
     options.prefer_shim = true;
     let template = test.store.host_template(&options).expect("template");
-    assert_eq!(read(part(&template, "usr")[0].join("bin/sudo")), "static program");
+    assert_eq!(
+        read(part(&template, "usr")[0].join("bin/sudo")),
+        "static program"
+    );
 }
 
 #[test]
@@ -193,9 +254,16 @@ fn it_is_made_again_only_when_the_host_changes() {
 
     write(test.path("host/etc/ssl/certs/new.pem"), "public");
     let third = test.store.host_template(&options).expect("template");
-    assert!(part(&third, "root")[0].join("etc/ssl/certs/new.pem").exists());
+    assert!(
+        part(&third, "root")[0]
+            .join("etc/ssl/certs/new.pem")
+            .exists()
+    );
 
-    write(test.path("host/etc/hosts"), "not copied, so of no interest\n");
+    write(
+        test.path("host/etc/hosts"),
+        "not copied, so of no interest\n",
+    );
     assert_eq!(test.store.host_template(&options).expect("template"), third);
     assert_eq!(test.sweep_all().len(), 4);
     assert_eq!(test.store.host_template(&options).expect("template"), third);
@@ -206,12 +274,24 @@ fn a_file_changed_in_place_is_noticed_at_the_next_full_check() {
     let test = TestStore::new();
     let options = host(&test);
     let first = test.store.host_template(&options).expect("template");
-    fs::write(test.path("host/etc/ssl/certs/ca.pem"), "public, changed in place").expect("write");
-    let stamp = fs::File::options().write(true).open(test.path("data/templates/.host-checked")).expect("stamp");
-    stamp.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("age");
+    fs::write(
+        test.path("host/etc/ssl/certs/ca.pem"),
+        "public, changed in place",
+    )
+    .expect("write");
+    let stamp = fs::File::options()
+        .write(true)
+        .open(test.path("data/templates/.host-checked"))
+        .expect("stamp");
+    stamp
+        .set_modified(SystemTime::now() - Duration::from_secs(60))
+        .expect("age");
     let second = test.store.host_template(&options).expect("template");
     assert_ne!(second, first);
-    assert_eq!(read(part(&second, "root")[0].join("etc/ssl/certs/ca.pem")), "public, changed in place");
+    assert_eq!(
+        read(part(&second, "root")[0].join("etc/ssl/certs/ca.pem")),
+        "public, changed in place"
+    );
 }
 
 #[test]
@@ -232,7 +312,10 @@ fn many_asking_at_once_get_the_same() {
     let templates: Vec<_> = std::thread::scope(|scope| {
         let ask = || test.store.host_template(&options).expect("template");
         let workers: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
-        workers.into_iter().map(|worker| worker.join().expect("join")).collect()
+        workers
+            .into_iter()
+            .map(|worker| worker.join().expect("join"))
+            .collect()
     });
     assert!(templates.iter().all(|template| *template == templates[0]));
     assert_eq!(test.layer_names().len(), 2);
@@ -242,19 +325,61 @@ fn many_asking_at_once_get_the_same() {
 fn programs_of_this_host_run_in_it() {
     as_root("host::programs_of_this_host_run_in_it", || {
         let test = TestStore::new();
-        let template = test.store.host_template(&HostOptions::new(owners())).expect("template");
-        let root = Overlay::of(&template.parts[0], &test.path("disk"));
-        // The other parts are mounted by the engine; here it is enough that each target is there to mount on.
-        for part in &template.parts[1..] {
-            let target = part.target.strip_prefix("/").expect("absolute");
-            assert!(part.layers.iter().all(|layer| layer.is_dir()));
-            if target.components().count() == 1 {
-                assert!(root.path("").join(target).is_dir(), "{}", target.display());
-            }
+        let template = test
+            .store
+            .host_template(&HostOptions::new(owners()))
+            .expect("template");
+        let mut script = String::from("set -eu\n");
+        let merged = test.path("merged");
+        fs::create_dir(&merged).expect("mkdir");
+        for part in &template.parts {
+            let disk = test.path("disk").join(&part.key);
+            fs::create_dir_all(disk.join("upper")).expect("mkdir");
+            fs::create_dir_all(disk.join("work")).expect("mkdir");
+            let layers: Vec<_> = part
+                .layers
+                .iter()
+                .map(|layer| layer.display().to_string())
+                .collect();
+            script += &format!(
+                "mount -t overlay overlay -o userxattr,lowerdir={},upperdir={}/upper,workdir={}/work {}{}\n",
+                layers.join(":"),
+                disk.display(),
+                disk.display(),
+                merged.display(),
+                part.target.display()
+            );
         }
-        for key in ["shadow", "passwd", "group"] {
-            let ours = read(root.path("etc").join(key));
-            assert!(ours.lines().all(|line| !line.contains('$')), "{ours}");
-        }
+        script += &format!(
+            "exec chroot {} /bin/bash -lc '{}'\n",
+            merged.display(),
+            INSIDE
+        );
+        // A mount namespace of its own: whatever happens, nothing stays mounted.
+        let output = std::process::Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", &script])
+            .env_clear()
+            .env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            )
+            .output()
+            .expect("unshare runs");
+        let (out, errors) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert!(output.status.success(), "{out}{errors}");
+        assert_eq!(
+            out, "user 1000\n/home/user\nonly ours\nLANG=C.UTF-8\n",
+            "{errors}"
+        );
     });
 }
+
+/// What the made-up files must be good for.
+const INSIDE: &str = "\
+    getent passwd user | { IFS=: read -r name _ id _; echo $name $id; }; \
+    getent passwd user | cut -d: -f6; \
+    [ \"$(ls /home)\" = user ] && echo only ours; \
+    env | grep ^LANG=";

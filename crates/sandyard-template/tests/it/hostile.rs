@@ -25,7 +25,9 @@ impl Trap {
     }
 
     fn import_bytes(&self, bytes: &[u8]) -> Result<Imported, TemplateError> {
-        self.test.store.import_tar("t", bytes, ImportOptions::new(owners()))
+        self.test
+            .store
+            .import_tar("t", bytes, ImportOptions::new(owners()))
     }
 
     fn outside(&self) -> String {
@@ -34,9 +36,15 @@ impl Trap {
 
     /// Fails unless everything outside is as before and, after a failure, nothing is left.
     fn check(&self, result: &Result<Imported, TemplateError>) {
-        assert_eq!(crate::support::names(&self.test.path("outside")), ["victim"]);
+        assert_eq!(
+            crate::support::names(&self.test.path("outside")),
+            ["victim"]
+        );
         assert_eq!(read(self.test.path("outside/victim")), "untouched");
-        assert_eq!(crate::support::names(self.test.temp.path()), ["data", "outside"]);
+        assert_eq!(
+            crate::support::names(self.test.temp.path()),
+            ["data", "outside"]
+        );
         let layers = self.test.layer_names().len();
         assert_eq!(layers, usize::from(result.is_ok()), "{result:?}");
     }
@@ -68,24 +76,31 @@ fn writing_through_links_stays_inside() {
     let trap = Trap::new();
     let outside = trap.outside();
     let mut tar = Tar::default();
-    tar.pax(&[("linkpath", outside.as_bytes())]).symlink("abs", "x");
+    tar.pax(&[("linkpath", outside.as_bytes())])
+        .symlink("abs", "x");
     tar.symlink("up", "../../../../../../outside");
     tar.symlink("chain", "abs");
-    tar.pax(&[("linkpath", format!("{outside}/victim").as_bytes())]).symlink("file", "x");
+    tar.pax(&[("linkpath", format!("{outside}/victim").as_bytes())])
+        .symlink("file", "x");
     // The last component is never followed.
     tar.file("file", "replaced");
     tar.dir("abs/", 0o700);
     tar.file("abs/victim", "evil");
     let result = trap.import(&tar);
     trap.check(&result);
-    assert_eq!(read(root(&result.expect("contained")).join("file")), "replaced");
+    assert_eq!(
+        read(root(&result.expect("contained")).join("file")),
+        "replaced"
+    );
 
     // A directory on the way that leads nowhere inside is an error, not a way out.
     for link in ["up", "abs", "chain"] {
         let trap = Trap::new();
         let mut tar = Tar::default();
-        tar.pax(&[("linkpath", trap.outside().as_bytes())]).symlink("abs", "x");
-        tar.symlink("up", "../../../../../../outside").symlink("chain", "abs");
+        tar.pax(&[("linkpath", trap.outside().as_bytes())])
+            .symlink("abs", "x");
+        tar.symlink("up", "../../../../../../outside")
+            .symlink("chain", "abs");
         tar.file(&format!("{link}/victim"), "evil");
         let result = trap.import(&tar);
         trap.check(&result);
@@ -111,15 +126,28 @@ fn links_lead_where_they_will_lead_inside() {
 
 #[test]
 fn hard_links_reach_only_what_is_inside() {
-    for target in ["../../../../outside/victim", "/etc/passwd", "missing", "dir", "", ".", "evil/victim"] {
+    for target in [
+        "../../../../outside/victim",
+        "/etc/passwd",
+        "missing",
+        "dir",
+        "",
+        ".",
+        "evil/victim",
+    ] {
         let trap = Trap::new();
         let mut tar = Tar::default();
         tar.dir("dir", 0o755);
-        tar.pax(&[("linkpath", trap.outside().as_bytes())]).symlink("evil", "x");
-        tar.pax(&[("linkpath", target.as_bytes())]).hard_link("stolen", "x");
+        tar.pax(&[("linkpath", trap.outside().as_bytes())])
+            .symlink("evil", "x");
+        tar.pax(&[("linkpath", target.as_bytes())])
+            .hard_link("stolen", "x");
         let result = trap.import(&tar);
         trap.check(&result);
-        assert!(matches!(result, Err(TemplateError::BadArchive { .. })), "{target}: {result:?}");
+        assert!(
+            matches!(result, Err(TemplateError::BadArchive { .. })),
+            "{target}: {result:?}"
+        );
     }
 }
 
@@ -127,8 +155,11 @@ fn hard_links_reach_only_what_is_inside() {
 fn a_hard_link_to_a_link_does_not_follow_it() {
     let trap = Trap::new();
     let mut tar = Tar::default();
-    tar.pax(&[("linkpath", format!("{}/victim", trap.outside()).as_bytes())]).symlink("link", "x");
-    tar.hard_link("copy", "link").file("copy", "evil").hard_link("copy", "copy");
+    tar.pax(&[("linkpath", format!("{}/victim", trap.outside()).as_bytes())])
+        .symlink("link", "x");
+    tar.hard_link("copy", "link")
+        .file("copy", "evil")
+        .hard_link("copy", "copy");
     let result = trap.import(&tar);
     trap.check(&result);
     assert_eq!(read(root(&result.expect("import")).join("copy")), "evil");
@@ -141,7 +172,8 @@ fn directories_swapped_for_links_do_not_redirect_later_work() {
     let mut tar = Tar::default();
     // The directory's mode is set last, when its name is a link already.
     tar.dir("d", 0o777);
-    tar.pax(&[("linkpath", outside.as_bytes())]).symlink("d", "x");
+    tar.pax(&[("linkpath", outside.as_bytes())])
+        .symlink("d", "x");
     let before = crate::support::mode(&outside);
     let result = trap.import(&tar);
     trap.check(&result);
@@ -153,7 +185,11 @@ fn devices_and_whiteouts_are_left_out() {
     let trap = Trap::new();
     let mut tar = Tar::default();
     for (path, kind) in [(&b"disk"[..], b'4'), (b"null", b'3'), (b"strange", b'Z')] {
-        tar.add(Entry { path, kind, ..Entry::default() });
+        tar.add(Entry {
+            path,
+            kind,
+            ..Entry::default()
+        });
     }
     let result = trap.import(&tar);
     trap.check(&result);
@@ -170,15 +206,26 @@ fn account_files_that_are_links_or_pipes_do_no_harm() {
     let outside = format!("{}/victim", trap.outside());
     let mut tar = Tar::default();
     tar.dir("etc", 0o755);
-    tar.pax(&[("linkpath", outside.as_bytes())]).symlink("etc/passwd", "x");
-    tar.add(Entry { path: b"etc/group", kind: b'6', ..Entry::default() });
-    tar.pax(&[("linkpath", trap.outside().as_bytes())]).symlink("dev", "x");
-    tar.pax(&[("linkpath", trap.outside().as_bytes())]).symlink("workspace", "x");
+    tar.pax(&[("linkpath", outside.as_bytes())])
+        .symlink("etc/passwd", "x");
+    tar.add(Entry {
+        path: b"etc/group",
+        kind: b'6',
+        ..Entry::default()
+    });
+    tar.pax(&[("linkpath", trap.outside().as_bytes())])
+        .symlink("dev", "x");
+    tar.pax(&[("linkpath", trap.outside().as_bytes())])
+        .symlink("workspace", "x");
     let result = trap.import(&tar);
     trap.check(&result);
     let imported = result.expect("import");
     assert!(read(root(&imported).join("etc/passwd")).contains("user:x:1000"));
-    assert!(fs::symlink_metadata(root(&imported).join("dev")).expect("stat").is_dir());
+    assert!(
+        fs::symlink_metadata(root(&imported).join("dev"))
+            .expect("stat")
+            .is_dir()
+    );
 }
 
 #[test]
@@ -188,7 +235,11 @@ fn depth_beyond_every_path_is_removed_again() {
     let deep = "d/".repeat(1900);
     // Through links to the deepest, deeper and deeper; then something wrong, so that all must go.
     for (round, name) in ["one", "two", "three"].iter().enumerate() {
-        let start = if round == 0 { String::new() } else { format!("{}/", ["one", "two", "three"][round - 1]) };
+        let start = if round == 0 {
+            String::new()
+        } else {
+            format!("{}/", ["one", "two", "three"][round - 1])
+        };
         let path = format!("{start}{deep}{name}-dir");
         tar.pax(&[("path", path.as_bytes())]).dir("x", 0o755);
         tar.pax(&[("linkpath", path.as_bytes())]).symlink(name, "x");
@@ -207,7 +258,14 @@ fn claims_of_size_are_not_believed() {
     huge.set_uid(0);
     huge.set_gid(0);
     huge.set_mtime(0);
-    for (kind, size) in [(b'0', 8 << 30), (b'0', 1 << 60), (b'x', 1 << 40), (b'L', 1 << 40), (b'K', 1 << 40), (b'g', 1 << 40)] {
+    for (kind, size) in [
+        (b'0', 8 << 30),
+        (b'0', 1 << 60),
+        (b'x', 1 << 40),
+        (b'L', 1 << 40),
+        (b'K', 1 << 40),
+        (b'g', 1 << 40),
+    ] {
         huge.set_entry_type(tar::EntryType::new(kind));
         huge.set_size(size);
         huge.set_cksum();
@@ -230,17 +288,28 @@ fn sparse_maps_that_lie_are_refused() {
     for map in maps {
         let trap = Trap::new();
         let mut tar = Tar::default();
-        tar.pax(&[("GNU.sparse.size", b"1000"), ("GNU.sparse.map", map)]).file("f", "0123456789");
+        tar.pax(&[("GNU.sparse.size", b"1000"), ("GNU.sparse.map", map)])
+            .file("f", "0123456789");
         let result = trap.import(&tar);
         trap.check(&result);
-        assert!(matches!(result, Err(TemplateError::BadArchive { .. })), "{result:?}");
+        assert!(
+            matches!(result, Err(TemplateError::BadArchive { .. })),
+            "{result:?}"
+        );
     }
     let trap = Trap::new();
     let mut tar = Tar::default();
-    tar.pax(&[("GNU.sparse.size", b"9000000000000000000"), ("GNU.sparse.map", b"0,1")]).file("f", "0");
+    tar.pax(&[
+        ("GNU.sparse.size", b"9000000000000000000"),
+        ("GNU.sparse.map", b"0,1"),
+    ])
+    .file("f", "0");
     let result = trap.import(&tar);
     trap.check(&result);
-    assert!(matches!(result, Err(TemplateError::LimitExceeded { .. })), "{result:?}");
+    assert!(
+        matches!(result, Err(TemplateError::LimitExceeded { .. })),
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -288,6 +357,9 @@ fn what_is_no_archive_is_refused() {
         let trap = Trap::new();
         let result = trap.import_bytes(bytes);
         trap.check(&result);
-        assert!(matches!(result, Err(TemplateError::BadArchive { .. })), "{bytes:?}: {result:?}");
+        assert!(
+            matches!(result, Err(TemplateError::BadArchive { .. })),
+            "{bytes:?}: {result:?}"
+        );
     }
 }

@@ -6,11 +6,24 @@ use std::path::Path;
 
 use sandyard_template::{ChangeKind, FileType, Owners, Template, diff};
 
-use crate::support::{Overlay, TestStore, as_root, fifo, mode, owners, read, set_xattr, write, xattr};
+use crate::support::{
+    Overlay, TestStore, as_root, fifo, mode, owners, read, set_xattr, write, xattr,
+};
 
 fn base(test: &TestStore) -> Template {
     let tree = test.path("tree");
-    for name in ["keep", "change", "delete", "dir/one", "dir/two", "gone/a", "gone/b", "again/old", "again/both", "chmod"] {
+    for name in [
+        "keep",
+        "change",
+        "delete",
+        "dir/one",
+        "dir/two",
+        "gone/a",
+        "gone/b",
+        "again/old",
+        "again/both",
+        "chmod",
+    ] {
         write(tree.join(name), "template");
     }
     write(tree.join("fake/file"), "template");
@@ -35,7 +48,12 @@ fn change(merged: &Overlay) {
     fifo(&merged.path("newdir/pipe"));
     set_xattr(&merged.path("new"), "user.note", b"kept");
     // Opened for writing and not written: copied up, not changed.
-    drop(fs::File::options().write(true).open(merged.path("keep")).expect("open"));
+    drop(
+        fs::File::options()
+            .write(true)
+            .open(merged.path("keep"))
+            .expect("open"),
+    );
 }
 
 fn uppers(overlay: &Overlay) -> Vec<(String, std::path::PathBuf)> {
@@ -54,7 +72,14 @@ fn a_diff_tells_what_a_sandbox_did() {
         let found: Vec<_> = diff
             .changes
             .iter()
-            .map(|change| (change.path.to_str().expect("utf-8"), change.kind, change.file_type, change.size_bytes))
+            .map(|change| {
+                (
+                    change.path.to_str().expect("utf-8"),
+                    change.kind,
+                    change.file_type,
+                    change.size_bytes,
+                )
+            })
             .collect();
         use ChangeKind::{Added, Deleted, Modified};
         use FileType::{Directory, File, Other, Symlink};
@@ -83,73 +108,99 @@ fn a_diff_tells_what_a_sandbox_did() {
 
 #[test]
 fn a_sandbox_on_the_snapshot_sees_what_the_first_saw() {
-    as_root("overlay::a_sandbox_on_the_snapshot_sees_what_the_first_saw", || {
-        let test = TestStore::new();
-        let base = base(&test);
-        let first = Overlay::of(&base.parts[0], &test.path("disk"));
-        change(&first);
-        let (snapshot, tally) = test.store.snapshot("snap", &base, &uppers(&first), owners()).expect("snapshot");
-        assert_eq!(snapshot.parts[0].layers.len(), 2);
-        assert_eq!(snapshot.parts[0].layers[1], base.parts[0].layers[0]);
-        assert!(tally.done.entries > 10);
+    as_root(
+        "overlay::a_sandbox_on_the_snapshot_sees_what_the_first_saw",
+        || {
+            let test = TestStore::new();
+            let base = base(&test);
+            let first = Overlay::of(&base.parts[0], &test.path("disk"));
+            change(&first);
+            let (snapshot, tally) = test
+                .store
+                .snapshot("snap", &base, &uppers(&first), owners())
+                .expect("snapshot");
+            assert_eq!(snapshot.parts[0].layers.len(), 2);
+            assert_eq!(snapshot.parts[0].layers[1], base.parts[0].layers[0]);
+            assert!(tally.done.entries > 10);
 
-        let second = Overlay::of(&snapshot.parts[0], &test.path("disk2"));
-        assert_eq!(listing(&first.path("")), listing(&second.path("")));
-        assert_eq!(mode(second.path("chmod")), 0o4755);
-        assert_eq!(xattr(&second.path("new"), "user.note").as_deref(), Some(&b"kept"[..]));
-        let inode = |path: &str| fs::metadata(second.path(path)).expect("stat").ino();
-        assert_eq!(inode("new"), inode("newdir/hard"));
-        // Nothing of the first sandbox's own bookkeeping travelled.
-        let layer = &snapshot.parts[0].layers[0];
-        for name in ["user.overlay.origin", "user.overlay.impure"] {
-            assert_eq!(xattr(&layer.join("change"), name), None);
-            assert_eq!(xattr(layer, name), None);
-        }
+            let second = Overlay::of(&snapshot.parts[0], &test.path("disk2"));
+            assert_eq!(listing(&first.path("")), listing(&second.path("")));
+            assert_eq!(mode(second.path("chmod")), 0o4755);
+            assert_eq!(
+                xattr(&second.path("new"), "user.note").as_deref(),
+                Some(&b"kept"[..])
+            );
+            let inode = |path: &str| fs::metadata(second.path(path)).expect("stat").ino();
+            assert_eq!(inode("new"), inode("newdir/hard"));
+            // Nothing of the first sandbox's own bookkeeping travelled.
+            let layer = &snapshot.parts[0].layers[0];
+            for name in ["user.overlay.origin", "user.overlay.impure"] {
+                assert_eq!(xattr(&layer.join("change"), name), None);
+                assert_eq!(xattr(layer, name), None);
+            }
 
-        // And once more on top, with what the first deleted made again.
-        fs::write(second.path("delete"), "back").expect("write");
-        fs::remove_dir_all(second.path("newdir")).expect("rm -r");
-        let upper = uppers(&second);
-        let found = diff(&snapshot, &upper).expect("diff").changes;
-        let found: Vec<_> = found.iter().map(|change| (change.path.as_path(), change.kind)).collect();
-        assert_eq!(
-            found,
-            [
-                (Path::new("/delete"), ChangeKind::Added),
-                (Path::new("/newdir"), ChangeKind::Deleted),
-            ]
-        );
-        let (third, _) = test.store.snapshot("snap2", &snapshot, &upper, owners()).expect("snapshot");
-        assert_eq!(third.parts[0].layers.len(), 3);
-        let third = Overlay::of(&third.parts[0], &test.path("disk3"));
-        assert_eq!(read(third.path("delete")), "back");
-        assert!(!third.path("newdir").exists());
-        assert!(!third.path("gone").exists());
-        assert!(!third.path("again/old").exists());
-    });
+            // And once more on top, with what the first deleted made again.
+            fs::write(second.path("delete"), "back").expect("write");
+            fs::remove_dir_all(second.path("newdir")).expect("rm -r");
+            let upper = uppers(&second);
+            let found = diff(&snapshot, &upper).expect("diff").changes;
+            let found: Vec<_> = found
+                .iter()
+                .map(|change| (change.path.as_path(), change.kind))
+                .collect();
+            assert_eq!(
+                found,
+                [
+                    (Path::new("/delete"), ChangeKind::Added),
+                    (Path::new("/newdir"), ChangeKind::Deleted),
+                ]
+            );
+            let (third, _) = test
+                .store
+                .snapshot("snap2", &snapshot, &upper, owners())
+                .expect("snapshot");
+            assert_eq!(third.parts[0].layers.len(), 3);
+            let third = Overlay::of(&third.parts[0], &test.path("disk3"));
+            assert_eq!(read(third.path("delete")), "back");
+            assert!(!third.path("newdir").exists());
+            assert!(!third.path("gone").exists());
+            assert!(!third.path("again/old").exists());
+        },
+    );
 }
 
 #[test]
 fn what_a_sandbox_names_like_overlay_attributes_is_kept_as_its_own() {
-    as_root("overlay::what_a_sandbox_names_like_overlay_attributes_is_kept_as_its_own", || {
-        let test = TestStore::new();
-        let base = base(&test);
-        let first = Overlay::of(&base.parts[0], &test.path("disk"));
-        // Kernels before 6.7 refuse such names inside; later ones store them under a doubled prefix.
-        let set = rustix::fs::setxattr(
-            first.path("fake"),
-            "user.overlay.opaque",
-            b"y",
-            rustix::fs::XattrFlags::empty(),
-        );
-        let (snapshot, _) = match set {
-            Ok(()) => test.store.snapshot("snap", &base, &uppers(&first), owners()).expect("snapshot"),
-            Err(error) => return eprintln!("this kernel keeps such names from sandboxes: {error}"),
-        };
-        let second = Overlay::of(&snapshot.parts[0], &test.path("disk2"));
-        assert_eq!(read(second.path("fake/file")), "template");
-        assert_eq!(xattr(&second.path("fake"), "user.overlay.opaque").as_deref(), Some(&b"y"[..]));
-    });
+    as_root(
+        "overlay::what_a_sandbox_names_like_overlay_attributes_is_kept_as_its_own",
+        || {
+            let test = TestStore::new();
+            let base = base(&test);
+            let first = Overlay::of(&base.parts[0], &test.path("disk"));
+            // Kernels before 6.7 refuse such names inside; later ones store them under a doubled prefix.
+            let set = rustix::fs::setxattr(
+                first.path("fake"),
+                "user.overlay.opaque",
+                b"y",
+                rustix::fs::XattrFlags::empty(),
+            );
+            let (snapshot, _) = match set {
+                Ok(()) => test
+                    .store
+                    .snapshot("snap", &base, &uppers(&first), owners())
+                    .expect("snapshot"),
+                Err(error) => {
+                    return eprintln!("this kernel keeps such names from sandboxes: {error}");
+                }
+            };
+            let second = Overlay::of(&snapshot.parts[0], &test.path("disk2"));
+            assert_eq!(read(second.path("fake/file")), "template");
+            assert_eq!(
+                xattr(&second.path("fake"), "user.overlay.opaque").as_deref(),
+                Some(&b"y"[..])
+            );
+        },
+    );
 }
 
 #[test]
@@ -178,25 +229,35 @@ fn imported_whiteouts_delete_nothing() {
 
 #[test]
 fn owners_and_capabilities_survive_a_snapshot() {
-    as_root("overlay::owners_and_capabilities_survive_a_snapshot", || {
-        let test = TestStore::new();
-        let base = base(&test);
-        let merged = Overlay::of(&base.parts[0], &test.path("disk"));
-        let path = merged.path("tool");
-        fs::write(&path, "elf").expect("write");
-        // cap_net_raw=ep as version 2 of the attribute.
-        let mut capability = [0_u8; 20];
-        capability[..4].copy_from_slice(&0x0200_0001_u32.to_le_bytes());
-        capability[4..8].copy_from_slice(&(1_u32 << 13).to_le_bytes());
-        set_xattr(&path, "security.capability", &capability);
-        // Only the one id is mapped where the test runs in a user namespace of its own.
-        let given = std::os::unix::fs::chown(merged.path("chmod"), Some(1000), Some(1000)).is_ok();
-        let (snapshot, _) = test.store.snapshot("snap", &base, &uppers(&merged), Owners::Keep).expect("snapshot");
-        let layer = &snapshot.parts[0].layers[0];
-        assert!(xattr(&layer.join("tool"), "security.capability").is_some_and(|value| value[4..8] == capability[4..8]));
-        let metadata = fs::metadata(layer.join("chmod"));
-        assert_eq!(metadata.is_ok_and(|metadata| metadata.uid() == 1000), given);
-    });
+    as_root(
+        "overlay::owners_and_capabilities_survive_a_snapshot",
+        || {
+            let test = TestStore::new();
+            let base = base(&test);
+            let merged = Overlay::of(&base.parts[0], &test.path("disk"));
+            let path = merged.path("tool");
+            fs::write(&path, "elf").expect("write");
+            // cap_net_raw=ep as version 2 of the attribute.
+            let mut capability = [0_u8; 20];
+            capability[..4].copy_from_slice(&0x0200_0001_u32.to_le_bytes());
+            capability[4..8].copy_from_slice(&(1_u32 << 13).to_le_bytes());
+            set_xattr(&path, "security.capability", &capability);
+            // Only the one id is mapped where the test runs in a user namespace of its own.
+            let given =
+                std::os::unix::fs::chown(merged.path("chmod"), Some(1000), Some(1000)).is_ok();
+            let (snapshot, _) = test
+                .store
+                .snapshot("snap", &base, &uppers(&merged), Owners::Keep)
+                .expect("snapshot");
+            let layer = &snapshot.parts[0].layers[0];
+            assert!(
+                xattr(&layer.join("tool"), "security.capability")
+                    .is_some_and(|value| value[4..8] == capability[4..8])
+            );
+            let metadata = fs::metadata(layer.join("chmod"));
+            assert_eq!(metadata.is_ok_and(|metadata| metadata.uid() == 1000), given);
+        },
+    );
 }
 
 /// Paths, kinds, modes and contents of everything, as a sandbox would see it.
@@ -216,7 +277,11 @@ fn listing(root: &Path) -> Vec<String> {
             };
             let rel = path.strip_prefix(root).expect("below");
             let owner = (metadata.uid(), metadata.gid(), metadata.mtime());
-            found.push(format!("{} {:o} {owner:?} {content}", rel.display(), metadata.mode()));
+            found.push(format!(
+                "{} {:o} {owner:?} {content}",
+                rel.display(),
+                metadata.mode()
+            ));
             if metadata.is_dir() {
                 pending.push(path);
             }

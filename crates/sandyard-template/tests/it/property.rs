@@ -26,7 +26,9 @@ fn target(outside: &'static str) -> impl Strategy<Value = String> {
 }
 
 fn entry() -> impl Strategy<Value = (u8, String, String, u32)> {
-    let kind = prop::sample::select(vec![b'0', b'0', b'1', b'2', b'2', b'3', b'5', b'5', b'6', b'Z']);
+    let kind = prop::sample::select(vec![
+        b'0', b'0', b'1', b'2', b'2', b'3', b'5', b'5', b'6', b'Z',
+    ]);
     (kind, path(), target("@outside"), 0_u32..0o10000)
 }
 

@@ -33,10 +33,18 @@ fn only_parts_that_changed_get_a_layer() {
     write(test.path("root-upper/new"), "x");
     fs::create_dir_all(test.path("usr-upper")).expect("mkdir");
     uppers.push(("usr".to_owned(), test.path("usr-upper")));
-    let (snapshot, _) = test.store.snapshot("snap", &base, &uppers, owners()).expect("snapshot");
+    let (snapshot, _) = test
+        .store
+        .snapshot("snap", &base, &uppers, owners())
+        .expect("snapshot");
     assert_eq!(snapshot.parts[0].layers.len(), 2);
     assert_eq!(snapshot.parts[1].layers, [Path::new("/usr")]);
-    assert_eq!(snapshot.kind, Kind::Snapshot { base: "base".into() });
+    assert_eq!(
+        snapshot.kind,
+        Kind::Snapshot {
+            base: "base".into()
+        }
+    );
     assert_eq!(test.store.get("snap").expect("get"), Some(snapshot));
 }
 
@@ -46,19 +54,38 @@ fn whiteouts_of_both_kinds_and_opaque_directories_are_kept() {
     let base = base(&test);
     let uppers = upper(&test, "upper");
     let root = &uppers[0].1;
-    mknodat(CWD, root.join("gone"), FileType::CharacterDevice, Mode::empty(), 0).expect("whiteout");
+    mknodat(
+        CWD,
+        root.join("gone"),
+        FileType::CharacterDevice,
+        Mode::empty(),
+        0,
+    )
+    .expect("whiteout");
     write(root.join("dir/x"), "");
     set_xattr(&root.join("dir/x"), "user.overlay.whiteout", b"y");
     set_xattr(&root.join("dir"), "user.overlay.opaque", b"x");
     set_xattr(root, "user.overlay.opaque", b"y");
     set_xattr(root, "user.overlay.impure", b"y");
-    let (snapshot, _) = test.store.snapshot("snap", &base, &uppers, owners()).expect("snapshot");
+    let (snapshot, _) = test
+        .store
+        .snapshot("snap", &base, &uppers, owners())
+        .expect("snapshot");
     let layer = &snapshot.parts[0].layers[0];
     let metadata = fs::symlink_metadata(layer.join("gone")).expect("stat");
-    assert_eq!((metadata.mode() & 0o170_000, metadata.rdev()), (0o020_000, 0));
+    assert_eq!(
+        (metadata.mode() & 0o170_000, metadata.rdev()),
+        (0o020_000, 0)
+    );
     assert!(xattr(&layer.join("dir/x"), "user.overlay.whiteout").is_some());
-    assert_eq!(xattr(&layer.join("dir"), "user.overlay.opaque").as_deref(), Some(&b"x"[..]));
-    assert_eq!(xattr(layer, "user.overlay.opaque").as_deref(), Some(&b"y"[..]));
+    assert_eq!(
+        xattr(&layer.join("dir"), "user.overlay.opaque").as_deref(),
+        Some(&b"x"[..])
+    );
+    assert_eq!(
+        xattr(layer, "user.overlay.opaque").as_deref(),
+        Some(&b"y"[..])
+    );
     assert_eq!(xattr(layer, "user.overlay.impure"), None);
 }
 
@@ -84,8 +111,13 @@ fn too_many_layers_are_refused() {
     let layer = base.parts[0].layers[0].clone();
     base.parts[0].layers = vec![layer; MAX_LAYERS];
     write(test.path("upper/new"), "x");
-    let refused = test.store.snapshot("snap", &base, &upper(&test, "upper"), owners());
-    assert!(matches!(refused, Err(TemplateError::TooManyLayers { layers: 101, .. })));
+    let refused = test
+        .store
+        .snapshot("snap", &base, &upper(&test, "upper"), owners());
+    assert!(matches!(
+        refused,
+        Err(TemplateError::TooManyLayers { layers: 101, .. })
+    ));
     assert_eq!(test.layer_names().len(), 1);
 }
 
@@ -101,7 +133,11 @@ fn a_failure_in_the_middle_leaves_nothing() {
     let mut uppers = upper(&test, "upper");
     write(test.path("upper/new"), "x");
     uppers.push(("usr".to_owned(), test.path("missing")));
-    assert!(test.store.snapshot("snap", &base, &uppers, owners()).is_err());
+    assert!(
+        test.store
+            .snapshot("snap", &base, &uppers, owners())
+            .is_err()
+    );
     assert_eq!(test.layer_names().len(), 1);
     assert_eq!(test.store.get("snap").expect("get"), None);
 }
@@ -113,8 +149,13 @@ fn a_base_swept_meanwhile_is_noticed() {
     write(test.path("upper/new"), "x");
     test.store.remove("base").expect("remove");
     test.sweep_all();
-    let refused = test.store.snapshot("snap", &base, &upper(&test, "upper"), owners());
-    assert!(matches!(refused, Err(TemplateError::LayerGone { .. })), "{refused:?}");
+    let refused = test
+        .store
+        .snapshot("snap", &base, &upper(&test, "upper"), owners());
+    assert!(
+        matches!(refused, Err(TemplateError::LayerGone { .. })),
+        "{refused:?}"
+    );
     assert!(test.layer_names().is_empty());
 }
 
@@ -123,7 +164,10 @@ fn a_snapshot_outlives_its_base() {
     let test = TestStore::new();
     let base = base(&test);
     write(test.path("upper/new"), "x");
-    let (snapshot, _) = test.store.snapshot("snap", &base, &upper(&test, "upper"), owners()).expect("snapshot");
+    let (snapshot, _) = test
+        .store
+        .snapshot("snap", &base, &upper(&test, "upper"), owners())
+        .expect("snapshot");
     test.store.remove("base").expect("remove");
     assert!(test.sweep_all().is_empty());
     assert_eq!(read(snapshot.parts[0].layers[1].join("file")), "template");
@@ -138,8 +182,15 @@ fn links_in_an_upper_directory_lead_nowhere() {
     write(test.path("secret/key"), "secret");
     let uppers = upper(&test, "upper");
     std::os::unix::fs::symlink(test.path("secret"), uppers[0].1.join("link")).expect("symlink");
-    let (snapshot, tally) = test.store.snapshot("snap", &base, &uppers, owners()).expect("snapshot");
-    assert!(fs::symlink_metadata(snapshot.parts[0].layers[0].join("link")).expect("stat").is_symlink());
+    let (snapshot, tally) = test
+        .store
+        .snapshot("snap", &base, &uppers, owners())
+        .expect("snapshot");
+    assert!(
+        fs::symlink_metadata(snapshot.parts[0].layers[0].join("link"))
+            .expect("stat")
+            .is_symlink()
+    );
     assert_eq!(tally.done.entries, 1);
 }
 
@@ -152,9 +203,18 @@ fn uppers_are_reached_through_descriptors() {
     let disk = fs::File::open(test.path("disk")).expect("open");
     let path = PathBuf::from(format!("/proc/self/fd/{}/root/upper", disk.as_raw_fd()));
     let uppers = [("root".to_owned(), path)];
-    let (snapshot, _) = test.store.snapshot("snap", &base, &uppers, owners()).expect("snapshot");
+    let (snapshot, _) = test
+        .store
+        .snapshot("snap", &base, &uppers, owners())
+        .expect("snapshot");
     assert_eq!(read(snapshot.parts[0].layers[0].join("new")), "x");
-    assert_eq!(sandyard_template::diff(&base, &uppers).expect("diff").changes.len(), 1);
+    assert_eq!(
+        sandyard_template::diff(&base, &uppers)
+            .expect("diff")
+            .changes
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -171,8 +231,15 @@ fn a_tree_too_deep_for_any_path_is_refused_and_leaves_nothing() {
         dir = fs::File::open(&path).expect("open");
     }
     let refused = test.store.snapshot("snap", &base, &uppers, owners());
-    assert!(matches!(refused, Err(TemplateError::LimitExceeded { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(TemplateError::LimitExceeded { .. })),
+        "{refused:?}"
+    );
     assert_eq!(test.layer_names().len(), 1);
-    let shell = std::process::Command::new("rm").arg("-rf").arg(&uppers[0].1).status().expect("rm");
+    let shell = std::process::Command::new("rm")
+        .arg("-rf")
+        .arg(&uppers[0].1)
+        .status()
+        .expect("rm");
     assert!(shell.success());
 }

@@ -15,7 +15,10 @@ fn a_template_is_found_listed_and_removed() {
     assert_eq!(template.kind, Kind::Imported);
     assert_eq!(test.store.get("mine").expect("get"), Some(template.clone()));
     assert_eq!(test.store.list().expect("list"), [template.clone()]);
-    assert_eq!(fs::read(template.parts[0].layers[0].join("hello")).expect("read"), b"hi");
+    assert_eq!(
+        fs::read(template.parts[0].layers[0].join("hello")).expect("read"),
+        b"hi"
+    );
 
     assert!(test.store.remove("mine").expect("remove"));
     assert!(!test.store.remove("mine").expect("remove again"));
@@ -30,12 +33,21 @@ fn names_that_are_paths_are_refused_everywhere() {
     write(test.path("data/secret.json"), "{}");
     for name in ["../secret", "..", "a/b", "/etc/passwd", "", ".lock", "x\0y"] {
         let bad = |result: Result<(), TemplateError>| {
-            assert!(matches!(result, Err(TemplateError::BadName { .. })), "{name:?}: {result:?}");
+            assert!(
+                matches!(result, Err(TemplateError::BadName { .. })),
+                "{name:?}: {result:?}"
+            );
         };
         bad(test.store.get(name).map(drop));
         bad(test.store.remove(name).map(drop));
-        bad(test.store.import_tree(name, &test.path("tree"), ImportOptions::new(owners())).map(drop));
-        bad(test.store.import_tar(name, &b""[..], ImportOptions::new(owners())).map(drop));
+        bad(test
+            .store
+            .import_tree(name, &test.path("tree"), ImportOptions::new(owners()))
+            .map(drop));
+        bad(test
+            .store
+            .import_tar(name, &b""[..], ImportOptions::new(owners()))
+            .map(drop));
     }
     assert!(test.path("data/secret.json").exists());
     assert!(test.layer_names().is_empty());
@@ -44,7 +56,9 @@ fn names_that_are_paths_are_refused_everywhere() {
 #[test]
 fn the_hosts_name_is_reserved() {
     let test = TestStore::new();
-    let result = test.store.import_tree("host", test.temp.path(), ImportOptions::new(owners()));
+    let result = test
+        .store
+        .import_tree("host", test.temp.path(), ImportOptions::new(owners()));
     assert!(matches!(result, Err(TemplateError::ReservedName { .. })));
 }
 
@@ -54,13 +68,19 @@ fn an_existing_template_is_replaced_only_on_request() {
     write(test.path("one/file"), "1");
     write(test.path("two/file"), "2");
     let first = test.import("mine", &test.path("one"));
-    let refused = test.store.import_tree("mine", &test.path("two"), ImportOptions::new(owners()));
+    let refused = test
+        .store
+        .import_tree("mine", &test.path("two"), ImportOptions::new(owners()));
     assert!(matches!(refused, Err(TemplateError::Exists { .. })));
     assert_eq!(test.layer_names().len(), 1);
 
     let mut options = ImportOptions::new(owners());
     options.replace = true;
-    let second = test.store.import_tree("mine", &test.path("two"), options).expect("replace").template;
+    let second = test
+        .store
+        .import_tree("mine", &test.path("two"), options)
+        .expect("replace")
+        .template;
     // The old layer stays for those who stand on it, until swept.
     assert!(first.parts[0].layers[0].join("file").exists());
     assert_eq!(test.sweep_all().len(), 1);
@@ -97,16 +117,25 @@ fn removal_makes_layers_young_again() {
     let test = TestStore::new();
     write(test.path("tree/x"), "x");
     let template = test.import("old", &test.path("tree"));
-    let layer = template.parts[0].layers[0].parent().expect("wrapper").to_owned();
+    let layer = template.parts[0].layers[0]
+        .parent()
+        .expect("wrapper")
+        .to_owned();
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(86_400);
-    fs::File::open(&layer).expect("open").set_modified(long_ago).expect("age");
+    fs::File::open(&layer)
+        .expect("open")
+        .set_modified(long_ago)
+        .expect("age");
     test.store.remove("old").expect("remove");
     let hour = SweepOptions {
         older_than: Duration::from_secs(3600),
         in_use: Vec::new(),
     };
     assert!(test.store.sweep(&hour).expect("sweep").layers.is_empty());
-    fs::File::open(&layer).expect("open").set_modified(long_ago).expect("age");
+    fs::File::open(&layer)
+        .expect("open")
+        .set_modified(long_ago)
+        .expect("age");
     assert_eq!(test.store.sweep(&hour).expect("sweep").layers.len(), 1);
 }
 
@@ -126,7 +155,9 @@ fn a_layer_being_filled_is_not_swept() {
     };
     let mut options = ImportOptions::new(owners());
     options.on_progress = Some(&mut on_progress);
-    test.store.import_tree("mine", &test.path("tree"), options).expect("import");
+    test.store
+        .import_tree("mine", &test.path("tree"), options)
+        .expect("import");
     assert!(swept.is_empty());
     assert!(test.sweep_all().is_empty());
 }
@@ -136,8 +167,14 @@ fn what_a_killed_import_leaves_is_swept() {
     let test = TestStore::new();
     // What a process killed in the middle leaves: an unlocked layer no manifest names, a manifest half written, a layer
     // condemned but not yet gone.
-    write(test.path("data/layers/dead-0123456789ab/tree/etc/passwd"), "x");
-    write(test.path("data/layers/.trash-0123456789ab/tree/etc/passwd"), "x");
+    write(
+        test.path("data/layers/dead-0123456789ab/tree/etc/passwd"),
+        "x",
+    );
+    write(
+        test.path("data/layers/.trash-0123456789ab/tree/etc/passwd"),
+        "x",
+    );
     write(test.path("data/templates/.tmp-0123456789ab"), "{");
     assert_eq!(test.store.list().expect("list"), []);
     assert_eq!(test.sweep_all(), ["dead-0123456789ab"]);
@@ -156,7 +193,10 @@ fn a_killed_process_leaves_nothing_after_a_sweep() {
         return;
     }
     let mut child = std::process::Command::new(std::env::current_exe().expect("exe"))
-        .args(["--exact", "store::a_killed_process_leaves_nothing_after_a_sweep"])
+        .args([
+            "--exact",
+            "store::a_killed_process_leaves_nothing_after_a_sweep",
+        ])
         .env("SANDYARD_TEST_IMPORT_FROM_STDIN", &root)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::null())
@@ -168,17 +208,25 @@ fn a_killed_process_leaves_nothing_after_a_sweep() {
     header.set_mode(0o644);
     for index in 0..200 {
         let data = &b"abc"[..];
-        archive.append_data(&mut header, format!("file{index}"), data).expect("append");
+        archive
+            .append_data(&mut header, format!("file{index}"), data)
+            .expect("append");
     }
     std::io::Write::flush(archive.get_mut()).expect("flush");
     // It is in the middle once a file is there.
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
     let tree = loop {
-        let layer = test.layer_names().pop().map(|name| test.path("data/layers").join(name).join("tree"));
+        let layer = test
+            .layer_names()
+            .pop()
+            .map(|name| test.path("data/layers").join(name).join("tree"));
         if let Some(tree) = layer.filter(|tree| tree.join("file0").exists()) {
             break tree;
         }
-        assert!(std::time::Instant::now() < deadline, "the import did not begin");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the import did not begin"
+        );
         std::thread::yield_now();
     };
     assert!(test.sweep_all().is_empty(), "it is being filled");
@@ -231,8 +279,13 @@ fn many_at_once_do_not_disturb_each_other() {
                     let name = format!("w{worker}");
                     let mut options = ImportOptions::new(owners());
                     options.replace = true;
-                    let made = store.import_tree(&name, &test.path("tree"), options).expect("import");
-                    assert!(made.template.parts[0].layers[0].join("file7").exists(), "round {round}");
+                    let made = store
+                        .import_tree(&name, &test.path("tree"), options)
+                        .expect("import");
+                    assert!(
+                        made.template.parts[0].layers[0].join("file7").exists(),
+                        "round {round}"
+                    );
                     test.sweep_all();
                     store.list().expect("list");
                 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen,
 };
 use sandyard_template::{ImportOptions, Owners, Part, Store, SweepOptions, Template};
 use tempfile::TempDir;
@@ -23,7 +24,9 @@ pub(crate) struct TestStore {
 impl TestStore {
     pub(crate) fn new() -> Self {
         let temp = tempfile::tempdir().expect("temp dir");
-        let store = Store::open(&temp.path().join("data")).expect("open store").without_sync();
+        let store = Store::open(&temp.path().join("data"))
+            .expect("open store")
+            .without_sync();
         Self { store, temp }
     }
 
@@ -49,7 +52,10 @@ impl TestStore {
     pub(crate) fn import(&self, name: &str, dir: &Path) -> Template {
         let mut options = ImportOptions::new(owners());
         options.add_user = false;
-        self.store.import_tree(name, dir, options).expect("import").template
+        self.store
+            .import_tree(name, dir, options)
+            .expect("import")
+            .template
     }
 }
 
@@ -60,7 +66,13 @@ pub(crate) fn owners() -> Owners {
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).expect("read dir");
     let mut names: Vec<_> = entries
-        .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry
+                .expect("entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
     names.sort();
     names
@@ -114,7 +126,12 @@ impl Overlay {
         fsconfig_set_string(&context, "workdir", work.as_os_str()).expect("workdir");
         fsconfig_set_flag(&context, "userxattr").expect("userxattr");
         fsconfig_create(&context).expect("create overlay");
-        let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty()).expect("fsmount");
+        let mount = fsmount(
+            &context,
+            FsMountFlags::FSMOUNT_CLOEXEC,
+            MountAttrFlags::empty(),
+        )
+        .expect("fsmount");
         Self { mount, upper }
     }
 

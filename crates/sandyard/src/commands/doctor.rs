@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use sandyard_doctor::{Style, Verdict};
 
 use crate::cli::Global;
 use crate::output;
@@ -16,21 +17,12 @@ pub(crate) struct DoctorArgs {
 
 /// Prints the report. Fails when something required is missing.
 pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let report = report(global);
+    let report = sandyard_doctor::report(&sandyard_doctor::Options { data_dir: global.data_dir() });
     if args.json {
         output::json(&report)?;
     } else {
-        output::line(rendered(&report).trim_end());
+        let style = Style::for_output(std::io::stdout());
+        output::line(sandyard_doctor::render(&report, style).trim_end());
     }
-    Ok(if report.is_usable() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Looks at the host.
-pub(crate) fn report(global: &Global) -> sandyard_doctor::Report {
-    sandyard_doctor::report(&sandyard_doctor::Options { data_dir: global.data_dir() })
-}
-
-/// The report for people.
-pub(crate) fn rendered(report: &sandyard_doctor::Report) -> String {
-    report.render(sandyard_doctor::Paint::detect())
+    Ok(if report.verdict == Verdict::NotReady { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -16,7 +16,8 @@ pub(crate) struct ProbeArgs {
 
 /// Does it and prints the answer as JSON.
 pub(crate) fn probe(args: ProbeArgs) -> anyhow::Result<ExitCode> {
-    let answer = sandyard_probe::perform(&args.plan, |line| output::line(line)).context("probing")?;
+    let answer =
+        sandyard_probe::perform(&args.plan, |line| output::line(line)).context("probing")?;
     output::line(answer);
     Ok(ExitCode::SUCCESS)
 }

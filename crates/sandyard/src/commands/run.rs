@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clap::Args;
-use sandyard_agent_client::{AgentClient, InputTo, ProcessStream, StartOptions};
+use sandyard_agent_client::{AgentClient, ClientError, InputTo, ProcessStream, StartOptions};
 use sandyard_core::Limits;
 use sandyard_core::size::Size;
 use sandyard_engine::{DEFAULT_TEMPLATE, SandboxSpec};
+use sandyard_wire::Code;
 use sandyard_wire::event::{EndEvent, Output, ProcessEvent};
 use sandyard_wire::process::{ProcessConfig, ProcessSelector, Pty, Signal, StartRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,9 +23,12 @@ use crate::output;
 
 /// Exit code when the command ran longer than allowed, as `timeout(1)` has it.
 const TIMED_OUT: u8 = 124;
+/// Exit code when there is no such command, user or directory, as shells have it.
+const NOT_STARTED: u8 = 127;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: that of the command; 124 when it ran out of time, 125 when Sandyard failed.
+#[command(after_help = "Exit code: that of the command; 124 when it ran out of time, 125 when Sandyard failed,
+127 when it could not be started.
 
 Examples:
   sandyard run -- python3 -c 'print(6*7)'
@@ -137,7 +141,13 @@ async fn attach(agent: &AgentClient, args: &RunArgs, env: BTreeMap<String, Strin
         None => None,
     };
     let options = StartOptions { timeout, user: args.user.clone() };
-    let mut stream = agent.start(&args.request(env), &options).await.context("starting the command")?;
+    let mut stream = match agent.start(&args.request(env), &options).await {
+        Err(error) if error.code() == Some(Code::InvalidArgument) => {
+            output::note(format!("error: {error}"));
+            return Ok(ExitCode::from(NOT_STARTED));
+        }
+        other => other.context("starting the command")?,
+    };
     let process = ProcessSelector::Pid(stream.pid());
     let raw = if args.tty { RawTerminal::enter() } else { None };
     let input = (args.interactive || args.tty).then(|| {
@@ -151,7 +161,14 @@ async fn attach(agent: &AgentClient, args: &RunArgs, env: BTreeMap<String, Strin
         input.abort();
     }
     drop(raw);
-    Ok(exit_code(&end?, timeout.is_some()))
+    match end {
+        Ok(end) => Ok(exit_code(&end)),
+        Err(error) if has_timed_out(&error) => {
+            output::note("error: the command ran out of time and was ended");
+            Ok(ExitCode::from(TIMED_OUT))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn copy_output(stream: &mut ProcessStream) -> anyhow::Result<EndEvent> {
@@ -173,13 +190,14 @@ async fn copy_output(stream: &mut ProcessStream) -> anyhow::Result<EndEvent> {
     bail!("the sandbox ended before the command did: it may have run out of memory")
 }
 
-fn exit_code(end: &EndEvent, was_limited: bool) -> ExitCode {
+fn has_timed_out(error: &anyhow::Error) -> bool {
+    let code = error.downcast_ref::<ClientError>().and_then(ClientError::code);
+    code == Some(Code::DeadlineExceeded)
+}
+
+fn exit_code(end: &EndEvent) -> ExitCode {
     if end.exited {
         return ExitCode::from(end.exit_code as u8);
-    }
-    if was_limited && end.error.as_deref().is_some_and(|error| error.contains("deadline") || error.contains("time")) {
-        output::note("error: the command ran out of time and was ended");
-        return ExitCode::from(TIMED_OUT);
     }
     output::note(format!("error: the command was ended: {}", end.status));
     let code = if end.exit_code > 0 { end.exit_code as u8 } else { 137 };
@@ -188,14 +206,16 @@ fn exit_code(end: &EndEvent, was_limited: bool) -> ExitCode {
 
 async fn forward_input(agent: AgentClient, process: ProcessSelector, to: InputTo) -> anyhow::Result<()> {
     let mut stdin = tokio::io::stdin();
+    let mut input = agent.open_input(process.clone(), to).await?;
     let mut buffer = vec![0; 64 << 10];
     loop {
         let read = stdin.read(&mut buffer).await?;
         if read == 0 {
             break;
         }
-        agent.send_input(process.clone(), to, Bytes::copy_from_slice(&buffer[..read])).await?;
+        input.send(Bytes::copy_from_slice(&buffer[..read])).await?;
     }
+    input.finish().await?;
     if matches!(to, InputTo::Stdin) {
         agent.close_stdin(process).await?;
     }
@@ -213,11 +233,11 @@ async fn forward_signals(agent: AgentClient, process: ProcessSelector, tty: bool
             _ = interrupt.recv() => {
                 interrupts += 1;
                 // The third time the user means it.
-                let wanted = if interrupts < 3 { Signal::Other(2) } else { Signal::Kill };
+                let wanted = if interrupts < 3 { Signal::INT } else { Signal::KILL };
                 let _ = agent.signal(process.clone(), wanted).await;
             }
             _ = terminate.recv() => {
-                let _ = agent.signal(process.clone(), Signal::Term).await;
+                let _ = agent.signal(process.clone(), Signal::TERM).await;
             }
             _ = resize.recv() => {
                 if tty {

@@ -32,5 +32,9 @@ pub(crate) async fn selftest(global: &Global, args: SelftestArgs) -> anyhow::Res
         let paint = if colour { Paint::Colour } else { Paint::Plain };
         output::line(render(&suite, paint).trim_end());
     }
-    Ok(if suite.is_held() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if suite.is_held() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

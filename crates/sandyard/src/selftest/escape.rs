@@ -14,7 +14,10 @@ pub(super) async fn run(yard: &Yard) -> anyhow::Result<Vec<Report>> {
     };
     for (user, label) in users {
         output::note(format!("Trying every way out {label}"));
-        let mut report: Report = yard.target.task(user, &Task::Escape(Box::new(yard.plan.clone()))).await?;
+        let mut report: Report = yard
+            .target
+            .task(user, &Task::Escape(Box::new(yard.plan.clone())))
+            .await?;
         report.label = (*label).to_owned();
         report.findings.push(survival(&yard.target, user).await);
         reports.push(report);
@@ -34,7 +37,11 @@ async fn survival(sandbox: &Sandbox, user: &str) -> Finding {
         what_was_tried: "kill(-1, SIGKILL), then a command through the agent".to_owned(),
         expected: "the agent answers and runs it".to_owned(),
         observed: if lives { "it did" } else { "it did not" }.to_owned(),
-        verdict: if lives { Verdict::Held } else { Verdict::Breached },
+        verdict: if lives {
+            Verdict::Held
+        } else {
+            Verdict::Breached
+        },
         severity: Severity::Medium,
     }
 }

@@ -26,7 +26,11 @@ pub(super) async fn run(yard: &Yard) -> anyhow::Result<Report> {
         output::note(format!("{}: {}", finding.title, finding.observed));
         findings.push(finding);
     }
-    Ok(Report { label: "using things up".to_owned(), identity: None, findings })
+    Ok(Report {
+        label: "using things up".to_owned(),
+        identity: None,
+        findings,
+    })
 }
 
 fn attacks(sandbox: &Sandbox) -> Vec<Attack> {
@@ -35,47 +39,113 @@ fn attacks(sandbox: &Sandbox) -> Vec<Attack> {
     let directory = PathBuf::from("/var/tmp");
     let files = 400_000;
     vec![
-        Attack { exhaust: Exhaust::Processes { give_up_at: pids * 4, storm_seconds: 3 }, limit: pids, lack: "process count" },
-        Attack { exhaust: Exhaust::Memory { give_up_at: limits.memory_bytes * 2 }, limit: limits.memory_bytes, lack: "memory" },
-        Attack { exhaust: Exhaust::MemoryFiles { give_up_at: limits.memory_bytes * 2 }, limit: limits.memory_bytes, lack: "memory" },
         Attack {
-            exhaust: Exhaust::Disk { directory: directory.clone(), give_up_at: limits.disk_bytes * 2 },
+            exhaust: Exhaust::Processes {
+                give_up_at: pids * 4,
+                storm_seconds: 3,
+            },
+            limit: pids,
+            lack: "process count",
+        },
+        Attack {
+            exhaust: Exhaust::Memory {
+                give_up_at: limits.memory_bytes * 2,
+            },
+            limit: limits.memory_bytes,
+            lack: "memory",
+        },
+        Attack {
+            exhaust: Exhaust::MemoryFiles {
+                give_up_at: limits.memory_bytes * 2,
+            },
+            limit: limits.memory_bytes,
+            lack: "memory",
+        },
+        Attack {
+            exhaust: Exhaust::Disk {
+                directory: directory.clone(),
+                give_up_at: limits.disk_bytes * 2,
+            },
             limit: limits.disk_bytes,
             lack: "disk",
         },
-        Attack { exhaust: Exhaust::DiskFiles { directory, give_up_at: files }, limit: files, lack: "disk" },
-        Attack { exhaust: Exhaust::Processor { threads: 16, seconds: 3 }, limit: u64::from(limits.cpu_millis), lack: "processor" },
+        Attack {
+            exhaust: Exhaust::DiskFiles {
+                directory,
+                give_up_at: files,
+            },
+            limit: files,
+            lack: "disk",
+        },
+        Attack {
+            exhaust: Exhaust::Processor {
+                threads: 16,
+                seconds: 3,
+            },
+            limit: u64::from(limits.cpu_millis),
+            lack: "processor",
+        },
     ]
 }
 
 fn missing_limit(sandbox: &Sandbox, lack: &str) -> Option<String> {
-    sandbox.info.lacks.iter().find(|text| text.starts_with("no ") && text.contains(lack)).cloned()
+    sandbox
+        .info
+        .lacks
+        .iter()
+        .find(|text| text.starts_with("no ") && text.contains(lack))
+        .cloned()
 }
 
 /// A limit that the host cannot give was told beforehand; running into nothing would only hurt the host.
 fn not_tried(attack: &Attack, lack: &str) -> Finding {
-    let nothing = Exhausted { reached: 0, stopped_by: StoppedBy::Time, detail: String::new() };
+    let nothing = Exhausted {
+        reached: 0,
+        stopped_by: StoppedBy::Time,
+        detail: String::new(),
+    };
     let finding = judge(&attack.exhaust, attack.limit, &nothing, true);
-    Finding { verdict: Verdict::Inconclusive, observed: format!("not tried on this host: {lack}"), ..finding }
+    Finding {
+        verdict: Verdict::Inconclusive,
+        observed: format!("not tried on this host: {lack}"),
+        ..finding
+    }
 }
 
 async fn launch(yard: &Yard, attack: &Attack) -> Finding {
     let task = Task::Exhaust(attack.exhaust.clone());
-    let (exhausted, answered) = meanwhile(yard.tight.task::<Exhausted>("root", &task), &yard.neighbour).await;
+    let (exhausted, answered) =
+        meanwhile(yard.tight.task::<Exhausted>("root", &task), &yard.neighbour).await;
     let survived = yard.tight.answers().await;
     match exhausted {
         Ok(exhausted) if survived => judge(&attack.exhaust, attack.limit, &exhausted, answered),
         Ok(exhausted) => {
             let finding = judge(&attack.exhaust, attack.limit, &exhausted, answered);
             let observed = format!("{}; the agent did not survive", finding.observed);
-            Finding { verdict: Verdict::Breached, observed, ..finding }
+            Finding {
+                verdict: Verdict::Breached,
+                observed,
+                ..finding
+            }
         }
         // The probe itself was hit. That is within the rules as long as the neighbour and the agent live.
         Err(error) => {
-            let nothing = Exhausted { reached: 0, stopped_by: StoppedBy::Killed, detail: String::new() };
+            let nothing = Exhausted {
+                reached: 0,
+                stopped_by: StoppedBy::Killed,
+                detail: String::new(),
+            };
             let finding = judge(&attack.exhaust, attack.limit, &nothing, answered);
-            let verdict = if answered && survived { Verdict::Inconclusive } else { Verdict::Breached };
-            Finding { verdict, observed: format!("the probe gave no answer: {error:#}"), ..finding }
+            let verdict = if answered && survived {
+                Verdict::Inconclusive
+            } else {
+                Verdict::Breached
+            };
+            Finding {
+                verdict,
+                observed: format!("the probe gave no answer: {error:#}"),
+                ..finding
+            }
         }
     }
 }

@@ -8,7 +8,13 @@ use super::yard::{Sandbox, Yard};
 
 /// Deletes the sandboxes and looks for what is left of them.
 pub(super) async fn run(yard: Yard, data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
-    let Yard { engine, target, neighbour, tight, .. } = yard;
+    let Yard {
+        engine,
+        target,
+        neighbour,
+        tight,
+        ..
+    } = yard;
     let sandboxes = [target, neighbour, tight];
     for sandbox in &sandboxes {
         engine.delete(&sandbox.info.id).await?;
@@ -34,8 +40,16 @@ pub(super) async fn run(yard: Yard, data_dir: &Path) -> anyhow::Result<Vec<Findi
         group: Group::Host,
         what_was_tried: "look for their folders, processes and cgroups".to_owned(),
         expected: "nothing".to_owned(),
-        observed: if left.is_empty() { "nothing".to_owned() } else { left.join("; ") },
-        verdict: if left.is_empty() { Verdict::Held } else { Verdict::Breached },
+        observed: if left.is_empty() {
+            "nothing".to_owned()
+        } else {
+            left.join("; ")
+        },
+        verdict: if left.is_empty() {
+            Verdict::Held
+        } else {
+            Verdict::Breached
+        },
         severity: Severity::High,
     }])
 }

@@ -24,7 +24,9 @@ use yard::Yard;
 /// Runs the whole suite. Progress goes to standard error.
 pub(crate) async fn run(engine: &Engine, data_dir: &Path) -> anyhow::Result<Suite> {
     let places = vec![data_dir.to_owned()];
-    let planted = tokio::task::spawn_blocking(move || host::plant(&places)).await?.context("planting secrets")?;
+    let planted = tokio::task::spawn_blocking(move || host::plant(&places))
+        .await?
+        .context("planting secrets")?;
     output::note("Making three sandboxes");
     let yard = Yard::make(engine, &planted.plan()).await?;
     let mut reports = escape::run(&yard).await?;
@@ -32,6 +34,10 @@ pub(crate) async fn run(engine: &Engine, data_dir: &Path) -> anyhow::Result<Suit
     output::note("Removing the sandboxes");
     let mut findings = leftovers::run(yard, data_dir).await?;
     findings.extend(planted.verify());
-    reports.push(Report { label: "the host afterwards".to_owned(), identity: None, findings });
+    reports.push(Report {
+        label: "the host afterwards".to_owned(),
+        identity: None,
+        findings,
+    });
     Ok(Suite::new(reports))
 }

@@ -12,7 +12,7 @@ use sandyard_wire::process::{ProcessConfig, StartRequest};
 use serde::Deserialize;
 
 /// Where the probe lies inside.
-const PROBE: &str = "/usr/local/bin/sandyard-probe";
+const PROBE: &str = "/tmp/sandyard-probe";
 
 /// The most time one task may take.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -46,7 +46,12 @@ impl Yard {
         let program = std::fs::read("/proc/self/exe").context("reading this program")?;
         let size = program.len() as u64;
         let program = bytes::Bytes::from(program);
-        let tight = Limits { memory_bytes: 256 << 20, cpu_millis: 1000, pids: 128, disk_bytes: size + (192 << 20) };
+        let tight = Limits {
+            memory_bytes: 256 << 20,
+            cpu_millis: 1000,
+            pids: 128,
+            disk_bytes: size + (192 << 20),
+        };
         let target = Sandbox::make(engine, Limits::default(), &program).await?;
         let neighbour = Sandbox::make(engine, Limits::default(), &program).await?;
         let tight = Sandbox::make(engine, tight, &program).await?;
@@ -57,7 +62,14 @@ impl Yard {
             single_uid: target.info.first_uid.is_none(),
             ..plan.clone()
         };
-        Ok(Self { engine: engine.clone(), plan, target, neighbour, tight, _beacon: beacon })
+        Ok(Self {
+            engine: engine.clone(),
+            plan,
+            target,
+            neighbour,
+            tight,
+            _beacon: beacon,
+        })
     }
 }
 
@@ -65,25 +77,61 @@ impl Sandbox {
     async fn make(engine: &Engine, limits: Limits, program: &bytes::Bytes) -> anyhow::Result<Self> {
         // With a token the agent also listens inside, which is one door more to try.
         let token = Some(format!("token-{:x}", program.len()));
-        let spec = SandboxSpec { limits, access_token: token, ..SandboxSpec::default() };
-        let (info, lease) = engine.create_ephemeral(&spec).await.context("making a sandbox")?;
+        let spec = SandboxSpec {
+            limits,
+            access_token: token,
+            ..SandboxSpec::default()
+        };
+        let (info, lease) = engine
+            .create_ephemeral(&spec)
+            .await
+            .context("making a sandbox")?;
         let agent = engine.agent(&info.id);
-        agent.as_user("root").write_file(PROBE, program.clone()).await.context("carrying the probe in")?;
-        let sandbox = Self { info, agent, _lease: lease };
-        sandbox.command("root", "/bin/chmod", &["755", PROBE]).await.context("making the probe executable")?;
+        agent
+            .as_user("root")
+            .write_file(PROBE, program.clone())
+            .await
+            .context("carrying the probe in")?;
+        let sandbox = Self {
+            info,
+            agent,
+            _lease: lease,
+        };
+        sandbox
+            .command("root", "/bin/chmod", &["755", PROBE])
+            .await
+            .context("making the probe executable")?;
         Ok(sandbox)
     }
 
     /// Runs a task of the probe and reads its answer.
-    pub(super) async fn task<T: for<'de> Deserialize<'de>>(&self, user: &str, task: &Task) -> anyhow::Result<T> {
-        let output = self.command(user, PROBE, &["probe", "--plan", &task.to_json()]).await?;
+    pub(super) async fn task<T: for<'de> Deserialize<'de>>(
+        &self,
+        user: &str,
+        task: &Task,
+    ) -> anyhow::Result<T> {
+        let output = self
+            .command(user, PROBE, &["probe", "--plan", &task.to_json()])
+            .await?;
         serde_json::from_slice(&output.stdout).with_context(|| told(&output))
     }
 
     /// Runs a command that must succeed.
-    pub(super) async fn command(&self, user: &str, program: &str, arguments: &[&str]) -> anyhow::Result<Output> {
-        let options = RunOptions { timeout: LIMIT, user: Some(user.to_owned()), ..RunOptions::default() };
-        let output = self.agent.run(process(program, arguments), &options).await?;
+    pub(super) async fn command(
+        &self,
+        user: &str,
+        program: &str,
+        arguments: &[&str],
+    ) -> anyhow::Result<Output> {
+        let options = RunOptions {
+            timeout: LIMIT,
+            user: Some(user.to_owned()),
+            ..RunOptions::default()
+        };
+        let output = self
+            .agent
+            .run(process(program, arguments), &options)
+            .await?;
         if !output.exit.exited || output.exit.exit_code != 0 {
             bail!(told(&output));
         }
@@ -97,21 +145,34 @@ impl Sandbox {
 }
 
 fn told(output: &Output) -> String {
-    let errors = String::from_utf8_lossy(&output.stderr).chars().take(500).collect::<String>();
-    format!("the command inside ended with {}: {}", output.exit.status, errors.escape_debug())
+    let errors = String::from_utf8_lossy(&output.stderr)
+        .chars()
+        .take(500)
+        .collect::<String>();
+    format!(
+        "the command inside ended with {}: {}",
+        output.exit.status,
+        errors.escape_debug()
+    )
 }
 
 fn process(program: &str, arguments: &[&str]) -> ProcessConfig {
     ProcessConfig {
         cmd: program.to_owned(),
-        args: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        args: arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect(),
         cwd: Some("/".to_owned()),
         ..ProcessConfig::default()
     }
 }
 
 /// Starts listeners in the neighbour and tells where they are.
-async fn light_beacon(neighbour: &Sandbox, plan: &Plan) -> anyhow::Result<(ProcessStream, Neighbour)> {
+async fn light_beacon(
+    neighbour: &Sandbox,
+    plan: &Plan,
+) -> anyhow::Result<(ProcessStream, Neighbour)> {
     let word = plan.footprint.clone().unwrap_or_default();
     let greeting = format!("neighbour-{word}");
     let abstract_name = format!("neighbour-{word}");
@@ -127,13 +188,32 @@ async fn light_beacon(neighbour: &Sandbox, plan: &Plan) -> anyhow::Result<(Proce
         stdin: Some(false),
         ..StartRequest::default()
     };
-    let options = StartOptions { timeout: None, user: Some("root".to_owned()) };
-    let mut stream = neighbour.agent.start(&request, &options).await.context("starting the neighbour's listeners")?;
+    let options = StartOptions {
+        timeout: None,
+        user: Some("root".to_owned()),
+    };
+    let mut stream = neighbour
+        .agent
+        .start(&request, &options)
+        .await
+        .context("starting the neighbour's listeners")?;
     let port = port(&mut stream).await?;
     let reachable = Neighbour {
-        tcp: NetTarget { address: std::net::Ipv4Addr::LOCALHOST.into(), port, greeting: greeting.clone() },
-        abstract_socket: SocketTarget { name: abstract_name, greeting: greeting.clone() },
-        file: Some(SecretFile { path: file, marker: greeting, handle: None, device: 0 }),
+        tcp: NetTarget {
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
+            port,
+            greeting: greeting.clone(),
+        },
+        abstract_socket: SocketTarget {
+            name: abstract_name,
+            greeting: greeting.clone(),
+        },
+        file: Some(SecretFile {
+            path: file,
+            marker: greeting,
+            handle: None,
+            device: 0,
+        }),
     };
     Ok((stream, reachable))
 }
@@ -152,7 +232,8 @@ async fn port(stream: &mut ProcessStream) -> anyhow::Result<u16> {
             _ => {}
         }
         if line.contains(&b'\n') {
-            let announced: Announced = serde_json::from_slice(&line).context("reading the neighbour's port")?;
+            let announced: Announced =
+                serde_json::from_slice(&line).context("reading the neighbour's port")?;
             return Ok(announced.port);
         }
     }

@@ -37,8 +37,8 @@ impl Agent {
         )
     }
 
-    /// Starts an agent whose directory is a file system of 1 MiB.
-    pub(crate) fn start_on_small_disk() -> Self {
+    /// Starts an agent that can be nobody but itself, and in whose directory `small` is a file system of 1 MiB.
+    pub(crate) fn start_in_user_namespace() -> Self {
         let mut command = Command::new("unshare");
         let script = r#"mount -t tmpfs -o size=1m none "$1/small" && shift && exec "$@""#;
         command.args([
