@@ -156,13 +156,13 @@ traces() {
     done
     grep -ls sandyard /sys/block/loop*/loop/backing_file | sed 's/^/loop device /'
     find /run/netns -name '*sandyard*' -printf 'network namespace %p\n' 2>/dev/null
-    getent passwd sandyard-guest | sed 's/^/user /'
+    ! id -u sandyard-guest >/dev/null 2>&1 || echo "user sandyard-guest"
 }
 
 leaks() {
     local left kind deadline=$((SECONDS + 90))
     # A launcher that was started for a command goes by itself after a minute with nothing to do.
-    while left=$(traces | sort | comm -23 - "$logs/leaks.before") && [ -n "$left" ] && [ $SECONDS -lt $deadline ]; do
+    while left=$(traces | sort | comm -23 - "$logs/leaks.before"); [ -n "$left" ] && [ $SECONDS -lt $deadline ]; do
         sleep 1
     done
     [ -z "$left" ] || printf '%s\n' "$left"

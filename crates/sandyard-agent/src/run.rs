@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use tokio::net::{TcpListener, UnixListener};
@@ -17,6 +18,9 @@ use crate::server::{Listener, serve};
 use crate::settings::Settings;
 use crate::state::Agent;
 use crate::{fs, limits, reap};
+
+/// How long the end of all commands may take when the agent stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves until told to stop by `SIGTERM` or `SIGINT`; as first process of a sandbox, until killed from outside.
 ///
@@ -50,7 +54,10 @@ async fn serve_all(mut config: AgentConfig) -> io::Result<()> {
         // The kernel keeps signals without a handler from the first process, so nobody inside can stop it by accident.
         std::future::pending::<()>().await;
     }
-    until_told().await
+    until_told().await?;
+    // Commands would die with the agent but what they started would not.
+    let _ = tokio::time::timeout(STOP_TIMEOUT, agent.processes.kill_all()).await;
+    Ok(())
 }
 
 async fn until_told() -> io::Result<()> {

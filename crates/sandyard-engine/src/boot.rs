@@ -114,6 +114,7 @@ fn spawn(
         hostname: hostname(record),
         shm_bytes: record.spec.limits.memory_bytes / 2,
         filter: &ctx.filter,
+        most_processes: (!ctx.cgroups.support().pids).then_some(record.spec.limits.pids),
         agent: AgentConfig {
             tcp: Some(([127, 0, 0, 1], sandyard_agent::DEFAULT_PORT).into()),
             env: record.spec.env.clone(),
@@ -136,13 +137,15 @@ pub(crate) fn hostname(record: &Record) -> String {
 fn stage(mode: Mode, dir: &SandboxDir) -> PathBuf {
     match mode {
         Mode::Root => ["/mnt", "/media", "/srv", "/tmp"].map(PathBuf::from).into_iter().find(|path| path.is_dir()).unwrap_or_else(|| "/tmp".into()),
-        Mode::Rootless { .. } => dir.stage(),
+        Mode::Subordinate { .. } | Mode::Rootless { .. } => dir.stage(),
     }
 }
 
 fn map_ids(mode: Mode, pid: i32, first_uid: Option<u32>) -> Result<()> {
     match (mode, first_uid) {
         (Mode::Rootless { uid, gid }, _) => Ok(idmap::write_single_maps(pid, uid, gid)?),
+        // The launcher's own map has shifted them already.
+        (Mode::Subordinate { .. }, _) => Ok(idmap::write_maps(pid, 0, id_range::IDS_PER_RANGE)?),
         (Mode::Root, Some(first)) => Ok(idmap::write_maps(pid, first, id_range::IDS_PER_RANGE)?),
         (Mode::Root, None) => Err(EngineError::new(ErrorKind::Failed, "no range of user ids was claimed")),
     }

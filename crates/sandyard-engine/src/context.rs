@@ -34,13 +34,13 @@ pub(crate) struct Context {
 
 impl Context {
     /// Looks at the host and opens the data directory.
-    pub(crate) fn new(data: DataDir, most: Limits, allow_faults: bool) -> Result<Self> {
+    pub(crate) fn new(data: DataDir, mode: Mode, most: Limits, allow_faults: bool) -> Result<Self> {
         data.create().doing("make data directory", data.root().display())?;
         // One parent group a data directory, so that two of them can live on one host and each knows its own.
         let settings = Settings { prefix: format!("sandyard-{:08x}", fingerprint(data.root())), ..Settings::default() };
         let templates = Store::open(data.root()).map_err(|error| EngineError::template("opening the templates", &error))?;
         Ok(Self {
-            mode: Mode::detect(),
+            mode,
             cgroups: Hierarchy::detect_with(&settings),
             filter: Filter::compile(),
             templates,
@@ -73,17 +73,15 @@ impl Context {
 
     /// Whether files can be given to the users of a template.
     pub(crate) fn owners(&self) -> Owners {
-        match self.mode {
-            Mode::Root => Owners::Keep,
-            Mode::Rootless { .. } => Owners::Current,
-        }
+        if self.mode.has_many_ids() { Owners::Keep } else { Owners::Current }
     }
 
     /// What this host cannot give any sandbox, in words.
     pub(crate) fn lacks(&self) -> Vec<String> {
         let mut lacks = self.mode.lacks();
         let support = self.cgroups.support();
-        let limits = [("memory", support.memory), ("processor", support.cpu), ("process count", support.pids)];
+        // Processes are counted by a resource limit where they are not by a cgroup.
+        let limits = [("memory", support.memory), ("processor time", support.cpu)];
         let missing: Vec<&str> = limits.iter().filter(|(_, can)| !can).map(|(name, _)| *name).collect();
         if !missing.is_empty() {
             lacks.push(format!("no limit on {}: {}", missing.join(", "), support.how));

@@ -31,6 +31,7 @@ mod render;
 mod report;
 pub mod resources;
 mod run;
+mod scratch;
 mod sys;
 mod task;
 

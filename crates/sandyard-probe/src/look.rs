@@ -87,36 +87,3 @@ pub(crate) fn start_time(pid: i32) -> Option<u64> {
         .parse()
         .ok()
 }
-
-/// A directory of our own to work in, gone with its guard.
-#[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(crate) fn make() -> std::io::Result<Self> {
-        let name = format!("sandyard-probe-{}", std::process::id());
-        let mut last = None;
-        for parent in [
-            std::env::temp_dir(),
-            PathBuf::from("/dev/shm"),
-            PathBuf::from("."),
-        ] {
-            let path = parent.join(&name);
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(last.unwrap_or_else(|| std::io::ErrorKind::NotFound.into()))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}

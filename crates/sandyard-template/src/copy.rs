@@ -50,9 +50,12 @@ impl Owners {
 pub(crate) struct Rules<'a> {
     pub(crate) origin: Origin,
     pub(crate) owners: Owners,
-    /// Says which entries to copy; told the path inside the tree, and for links where they lead.
-    pub(crate) admit: &'a dyn Fn(&Path, &Stat, Option<&[u8]>) -> bool,
+    /// Which entries to copy; paths are those inside the tree.
+    pub(crate) admit: &'a Admit<'a>,
 }
+
+/// Says whether to copy an entry, by its path, its status and, of a link, where it leads.
+pub(crate) type Admit<'a> = dyn Fn(&Path, &Stat, Option<&[u8]>) -> bool + 'a;
 
 /// Admits everything.
 pub(crate) fn everything(_: &Path, _: &Stat, _: Option<&[u8]>) -> bool {

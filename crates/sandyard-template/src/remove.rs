@@ -137,7 +137,8 @@ mod tests {
         std::fs::create_dir_all(root.join("a/b")).expect("mkdir");
         std::fs::write(root.join("a/b/c"), "x").expect("write");
         for dir in ["a/b", "a"] {
-            std::fs::set_permissions(root.join(dir), PermissionsExt::from_mode(0)).expect("chmod");
+            std::fs::set_permissions(root.join(dir), PermissionsExt::from_mode(0o000))
+                .expect("chmod");
         }
         remove_tree(&root).expect("remove");
         assert!(!root.exists());

@@ -188,7 +188,8 @@ impl Store {
         new_layers: Vec<NewLayer>,
         replace: Replace,
     ) -> Result<Template, TemplateError> {
-        if self.durable {
+        // The host template is made again after each boot, so a power cut cannot hurt it, and a create waits for it.
+        if self.durable && manifest.kind != Kind::Host {
             // One file system holds them all.
             new_layers.first().map(NewLayer::sync).transpose()?;
         }

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use rustix::process::Pid;
 use sandyard_wire::process::{ListResponse, ProcessSelector};
 use sandyard_wire::{Code, ConnectError};
 
 use super::running::{Budget, Process};
+use super::tree;
 
 /// Most processes running at once.
 const MAX_RUNNING: usize = 1024;
@@ -85,6 +88,20 @@ impl Registry {
                 old.forget_output();
             }
         }
+    }
+
+    /// Kills every running process with all it has started.
+    pub(crate) async fn kill_all(&self) {
+        join_all(self.minders().into_iter().map(tree::kill_below)).await;
+    }
+
+    fn minders(&self) -> Vec<Pid> {
+        let known = self.by_start.borrow();
+        known
+            .running
+            .values()
+            .map(|running| running.minder)
+            .collect()
     }
 
     /// The running processes, in order of start.

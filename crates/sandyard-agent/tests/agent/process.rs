@@ -212,6 +212,16 @@ fn a_time_out_takes_daemons_with_it_and_ends_the_stream_with_its_own_error() {
 }
 
 #[test]
+fn an_agent_that_stops_takes_everything_with_it() {
+    let agent = Agent::start();
+    let file = agent.path("daemon.pid");
+    let pid = agent.shell(&daemon_script(&file)).pid();
+    let daemon = pid_in(&file);
+    drop(agent);
+    wait_until("all to be dead", || !is_alive(daemon) && !is_alive(pid));
+}
+
+#[test]
 fn a_time_out_holds_though_the_client_has_left() {
     let agent = Agent::start();
     let request = json!({"process": {"cmd": "sleep", "args": ["600"]}});

@@ -65,7 +65,7 @@ pub(crate) fn make(data: &DataDir, dir: &SandboxDir, mode: Mode, size_bytes: u64
             image::make(&data.blanks(), &dir.image(), size_bytes)?;
             Ok(DiskRecord::Image { loop_number: None })
         }
-        Mode::Rootless { .. } => {
+        Mode::Subordinate { .. } | Mode::Rootless { .. } => {
             fs::create_dir(dir.disk()).doing("make", dir.disk().display())?;
             Ok(DiskRecord::Folder)
         }

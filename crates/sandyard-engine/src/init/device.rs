@@ -8,7 +8,6 @@ use rustix::mount::MountFlags;
 
 use super::InitPlan;
 use crate::error::Result;
-use crate::mode::Mode;
 use crate::sys::{Doing, mount};
 
 /// Shown from the host: device nodes cannot be made in a user namespace.
@@ -39,7 +38,7 @@ pub(super) fn populate(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
         fs::create_dir(dev.join(folder)).doing("make", folder)?;
     }
     // Group 5 is `tty` wherever there is a second id to give.
-    let group = if plan.mode == Mode::Root { ",gid=5" } else { "" };
+    let group = if plan.mode.has_many_ids() { ",gid=5" } else { "" };
     let terminals = format!("newinstance,ptmxmode=0666,mode=0620{group}");
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount::file_system("devpts", &dev.join("pts"), quiet, &terminals)?;

@@ -11,7 +11,7 @@ use crate::sys::Doing;
 
 /// Takes on user and group 0 of the new user namespace, with no other groups, in a session of its own.
 pub(super) fn become_root(mode: Mode) -> Result<()> {
-    if mode == Mode::Root {
+    if mode.has_many_ids() {
         // With a single mapped id the kernel denies setgroups, and there is no group to drop by it either way.
         rustix::thread::set_thread_groups(&[]).doing("drop", "supplementary groups")?;
     }

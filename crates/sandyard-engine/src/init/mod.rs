@@ -40,6 +40,8 @@ pub(crate) struct InitPlan<'a> {
     /// Half of the memory limit: what `/dev/shm` may hold.
     pub(crate) shm_bytes: u64,
     pub(crate) filter: &'a Filter,
+    /// Given where no cgroup counts processes: then the user namespace's own count of its users' must do.
+    pub(crate) most_processes: Option<u32>,
     pub(crate) agent: AgentConfig,
     pub(crate) fault: Option<Fault>,
 }
@@ -100,7 +102,7 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
     steps.step("raise the loopback link", crate::sys::net::raise_loopback)?;
     steps.step("set the host name", || identity::set_hostname(&root, &plan.hostname))?;
     steps.step("enter the root", || root::enter(&root))?;
-    steps.step("give up privileges", || confine::confine(plan.filter))?;
+    steps.step("give up privileges", || confine::confine(plan.filter, plan.most_processes))?;
     Ok(lacks)
 }
 

@@ -1,7 +1,7 @@
 //! Keeps sandboxes without a hard disk limit from filling the host's disk.
 //!
-//! A folder has no size of its own, so the launcher watches the free space instead, and ends the sandbox that wrote the most
-//! when there is too little. Its files stay, and it can be started again once there is room.
+//! A folder has no size of its own, so the launcher measures, and stops a sandbox that wrote more than it may, or the one that
+//! wrote the most when the host's free space runs out. Its files stay, and it can be started again once there is room.
 
 use sandyard_core::SandboxState;
 
@@ -11,14 +11,23 @@ use crate::layout::SandboxDir;
 use crate::record::Record;
 use crate::verbs::{list, stop};
 
-/// Stops the largest writer if the host's disk is nearly full, and anyone beyond its own limit.
-pub(super) fn check(ctx: &Context) {
+/// Stops the largest writer if the host's disk is nearly full.
+pub(super) fn check_free_space(ctx: &Context) {
     if !matches!(disk::is_nearly_full(&ctx.data), Ok(true)) {
         return;
     }
     let largest = watched(ctx).max_by_key(|(dir, record)| disk::used_bytes(dir, &record.disk));
     if let Some((_, record)) = largest {
         let _ = stop::stop_because(ctx, &record.id, "the host's disk was nearly full");
+    }
+}
+
+/// Stops every sandbox that wrote more than its limit. Takes as long as it takes to look at all their files.
+pub(super) fn check_limits(ctx: &Context) {
+    for (dir, record) in watched(ctx) {
+        if disk::used_bytes(&dir, &record.disk) > record.spec.limits.disk_bytes {
+            let _ = stop::stop_because(ctx, &record.id, "it wrote more than its disk limit");
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod command;
 mod guard;
+mod subordinate;
 mod worker;
 
 use std::io;
@@ -30,6 +31,8 @@ use crate::verbs::{pool, sweep};
 const TICK: Duration = Duration::from_millis(250);
 /// How often crashes' remains are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
+/// How often disks without a hard limit are measured.
+const GUARD_EVERY: Duration = Duration::from_secs(3);
 
 /// How the launcher runs.
 #[derive(Clone, Debug)]
@@ -49,7 +52,8 @@ pub struct LauncherConfig {
 /// # Errors
 /// `Conflict` when another launcher has this data directory.
 pub fn run(config: &LauncherConfig) -> Result<()> {
-    let ctx = Context::new(DataDir::new(&config.data_dir), config.most.clone(), config.allow_faults)?;
+    let mode = subordinate::enter_if_possible();
+    let ctx = Context::new(DataDir::new(&config.data_dir), mode, config.most.clone(), config.allow_faults)?;
     let lock = Lock::try_take(&ctx.data.launcher_lock()).doing("lock", ctx.data.launcher_lock().display())?;
     let Some(lock) = lock else {
         return Err(EngineError::new(ErrorKind::Conflict, "another launcher has this data directory"));
@@ -62,7 +66,7 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
     let listener = socket::listen(&path).doing("listen on", path.display())?;
     listener.set_nonblocking(true).doing("set up", path.display())?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).doing("set mode of", path.display())?;
-    Launcher { ctx, config, listener, _lock: lock, workers: Vec::new(), sweeper: None }.serve();
+    Launcher { ctx, config, listener, _lock: lock, workers: Vec::new(), sweeper: None, guard: None }.serve();
     let _ = std::fs::remove_file(path);
     Ok(())
 }
@@ -76,12 +80,15 @@ struct Launcher<'a> {
     workers: Vec<i32>,
     /// The process that looks after the house, if one is at it.
     sweeper: Option<i32>,
+    /// The process that measures disks, if one is at it.
+    guard: Option<i32>,
 }
 
 impl Launcher<'_> {
     fn serve(&mut self) {
         let mut idle_since = Instant::now();
         let mut swept = Instant::now();
+        let mut guarded = Instant::now();
         loop {
             let ready = self.wait_for_connection();
             self.reap();
@@ -93,7 +100,11 @@ impl Launcher<'_> {
             if !self.workers.is_empty() {
                 idle_since = Instant::now();
             }
-            guard::check(&self.ctx);
+            guard::check_free_space(&self.ctx);
+            if guarded.elapsed() >= GUARD_EVERY && self.guard.is_none() && guard::has_work(&self.ctx) {
+                guarded = Instant::now();
+                self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
+            }
             let due = swept.elapsed() >= SWEEP_EVERY || self.pool_is_short();
             if due && self.sweeper.is_none() {
                 swept = Instant::now();
@@ -117,37 +128,24 @@ impl Launcher<'_> {
             let pid = pid.as_raw_nonzero().get();
             self.workers.retain(|worker| *worker != pid);
             self.sweeper = self.sweeper.filter(|sweeper| *sweeper != pid);
+            self.guard = self.guard.filter(|guard| *guard != pid);
         }
     }
 
     fn start_worker(&mut self, stream: UnixStream) {
-        match fork() {
-            Ok(Forked::Parent { pid }) => self.workers.push(pid),
-            Ok(Forked::Child) => {
-                self.give_up_own_descriptors();
-                run_and_leave(|| worker::serve(&self.ctx, stream));
-            }
-            // Out of processes or memory: the client sees the connection close and may try again.
-            Err(_) => {}
-        }
+        // None: out of processes or memory. The client sees the connection close and may try again.
+        self.workers.extend(start_fork(self, |launcher| worker::serve(&launcher.ctx, stream)));
     }
 
     fn start_sweeper(&mut self) {
-        match fork() {
-            Ok(Forked::Parent { pid }) => self.sweeper = Some(pid),
-            Ok(Forked::Child) => {
-                self.give_up_own_descriptors();
-                run_and_leave(|| {
-                    // Not in one process: a sweep has read every sandbox's record, secrets and all, and what fills the pool
-                    // becomes the first process of somebody's sandbox.
-                    if let Ok(Forked::Child) = fork() {
-                        run_and_leave(|| drop(pool::fill(&self.ctx)));
-                    }
-                    let _ = sweep::sweep(&self.ctx);
-                });
+        self.sweeper = start_fork(self, |launcher| {
+            // Not in one process: a sweep has read every sandbox's record, secrets and all, and what fills the pool becomes
+            // the first process of somebody's sandbox.
+            if let Ok(Forked::Child) = fork() {
+                run_and_leave(|| drop(pool::fill(&launcher.ctx)));
             }
-            Err(_) => {}
-        }
+            let _ = sweep::sweep(&launcher.ctx);
+        });
     }
 
     /// In a fork: what must end with the launcher must not be held by a worker that outlives it.
@@ -167,6 +165,18 @@ impl Launcher<'_> {
     /// Something would go unwatched without us.
     fn is_needed(&self) -> bool {
         guard::has_work(&self.ctx) || !pool::settings(&self.ctx).is_empty()
+    }
+}
+
+/// Has `work` done by a fork; returns its process id.
+fn start_fork<'a>(launcher: &Launcher<'a>, work: impl FnOnce(&Launcher<'a>)) -> Option<i32> {
+    match fork() {
+        Ok(Forked::Parent { pid }) => Some(pid),
+        Ok(Forked::Child) => {
+            launcher.give_up_own_descriptors();
+            run_and_leave(|| work(launcher));
+        }
+        Err(_) => None,
     }
 }
 

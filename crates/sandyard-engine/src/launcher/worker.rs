@@ -17,6 +17,7 @@ use sandyard_core::SandboxId;
 use super::run_and_leave;
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
+use crate::mode::Mode;
 use crate::protocol::{Answer, FrameReader, GENERATION, Hello, MAX_REQUEST, Reply, Request, read_frame, write_frame};
 use crate::spec::SandboxInfo;
 use crate::sys::clone::clone_into_namespaces;
@@ -26,12 +27,14 @@ use crate::verbs::{create, delete, diff, fork, import, list, pause, pool, resume
 /// What the process of a request tells the worker, a line each: `+ID` to be deleted with the connection, `-ID` no longer,
 /// and last this, when the connection can go on.
 const GO_ON: &str = "ok";
+/// What the kernel shows for a user that a namespace does not have.
+const OVERFLOW_UID: u32 = 65_534;
 /// Longer than any request takes.
 const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Serves until the client hangs up; then removes what was to live no longer than it.
 pub(super) fn serve(ctx: &Context, stream: UnixStream) {
-    let Ok(peer) = check_peer(&stream) else { return };
+    let Ok(peer) = check_peer(ctx, &stream) else { return };
     let mut ephemeral: Vec<SandboxId> = Vec::new();
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     while has_request(&stream) {
@@ -93,10 +96,12 @@ fn serve_request(ctx: &Context, mut stream: &UnixStream, peer: Option<ProcessKey
 }
 
 /// The socket's mode keeps others out already; this holds even if somebody changes it.
-fn check_peer(stream: &UnixStream) -> Result<Option<ProcessKey>> {
+fn check_peer(ctx: &Context, stream: &UnixStream) -> Result<Option<ProcessKey>> {
     let _ = stream.set_nonblocking(false);
     let peer = socket_peercred(stream).map_err(|error| EngineError::failed("asking who connects", &error))?;
-    if !peer.uid.is_root() && peer.uid != rustix::process::geteuid() {
+    // Seen from a user namespace, the host's root is nobody in particular; anybody else is kept out by the folder's mode.
+    let is_hosts_root = matches!(ctx.mode, Mode::Subordinate { .. }) && peer.uid.as_raw() == OVERFLOW_UID;
+    if !peer.uid.is_root() && peer.uid != rustix::process::geteuid() && !is_hosts_root {
         return Err(EngineError::new(ErrorKind::Unsupported, "the launcher serves its own user and root only"));
     }
     Ok(ProcessKey::of(peer.pid.as_raw_nonzero().get()))

@@ -9,8 +9,9 @@ use crate::finding::{
     Group::Knobs,
     Severity::{Critical, High, Low},
 };
-use crate::look::{Scratch, read_start};
+use crate::look::read_start;
 use crate::mountinfo::mounts;
+use crate::scratch::Scratch;
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[

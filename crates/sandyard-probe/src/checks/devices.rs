@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::check::{Check, OnHost, Outcome};
 use crate::context::Context;
 use crate::finding::{Group::Devices, Severity::Critical};
-use crate::look::Scratch;
+use crate::scratch::Scratch;
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[

@@ -8,7 +8,7 @@ use crate::finding::{
     Group::Mounts,
     Severity::{Critical, High, Medium},
 };
-use crate::look::Scratch;
+use crate::scratch::Scratch;
 use crate::sys::{self, Arg, sys};
 
 const REFUSED: &str = "refused";

@@ -6,8 +6,9 @@ use crate::finding::{
     Group::Privileges,
     Severity::{Critical, High},
 };
-use crate::look::{Scratch, read_start};
+use crate::look::read_start;
 use crate::mountinfo::mounts;
+use crate::scratch::Scratch;
 use crate::sys::{self, Arg, sys};
 
 pub(super) const CHECKS: &[Check] = &[

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use crate::check::{Check, OnHost, Outcome};
 use crate::context::Context;
 use crate::finding::{Group::Files, Severity::Critical};
-use crate::look::{self, Scratch, contains, search};
+use crate::look::{self, contains, search};
+use crate::scratch::Scratch;
 use crate::sys::{self, sys};
 
 const NOWHERE: &str = "no such file here, or no permission";

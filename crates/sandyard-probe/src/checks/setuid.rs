@@ -10,7 +10,7 @@ use crate::check::{Check, Outcome};
 use crate::context::Context;
 use crate::finding::{Group::Privileges, Severity::Critical};
 use crate::identity::Identity;
-use crate::look::Scratch;
+use crate::scratch::Scratch;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(

@@ -243,8 +243,11 @@ impl Walker<'_> {
     }
 }
 
+/// Name and value.
+type Attribute = (OsString, Option<Vec<u8>>);
+
 /// Extended attributes a sandbox can see, sorted; none when it cannot be opened by us.
-fn attributes(dir: &OwnedFd, name: &OsStr) -> Result<Vec<(OsString, Option<Vec<u8>>)>, Errno> {
+fn attributes(dir: &OwnedFd, name: &OsStr) -> Result<Vec<Attribute>, Errno> {
     use std::os::unix::ffi::OsStrExt;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(dir, name, flags, Mode::empty()) {

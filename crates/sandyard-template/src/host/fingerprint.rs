@@ -74,6 +74,10 @@ fn is_fresh(stamp_file: &Path) -> bool {
 fn quick(options: &HostOptions) -> String {
     let mut hash = DefaultHasher::new();
     VERSION.hash(&mut hash);
+    // Layers of the host template are not synced to disk: after a boot nobody knows how much of them is there.
+    fs::read("/proc/sys/kernel/random/boot_id")
+        .ok()
+        .hash(&mut hash);
     options.host_root.hash(&mut hash);
     options.prefer_shim.hash(&mut hash);
     (options.owners == Owners::Keep).hash(&mut hash);

@@ -92,8 +92,11 @@ impl Extended {
     }
 }
 
+/// Key, value, and the bytes after them.
+type Record<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
 /// Splits off the first record: `LENGTH KEY=VALUE\n`, the length counting all of it.
-fn record(bytes: &[u8]) -> Result<(&[u8], &[u8], &[u8]), TemplateError> {
+fn record(bytes: &[u8]) -> Result<Record<'_>, TemplateError> {
     let bad = || TemplateError::archive("an extended header is damaged");
     let space = bytes
         .iter()
