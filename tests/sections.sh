@@ -150,9 +150,13 @@ fuzz_targets() {
 traces() {
     awk '/sandyard/ && !/sandyard-newcomer/ { print "mount", $5 }' /proc/self/mountinfo
     find /sys/fs/cgroup -type d -name '*sandyard*' -printf 'cgroup %p\n' 2>/dev/null
-    local exe
+    local exe program
     for exe in /proc/[0-9]*/exe; do
-        case $(readlink "$exe") in */sandyard | */sandyard-agent | */sandyard-probe) echo "process $(tr '\0' ' ' <"${exe%exe}cmdline") pid ${exe//[^0-9]/}" ;; esac
+        program=$(readlink "$exe") || continue
+        case ${program% (deleted)} in
+            */sandyard | */sandyard-agent | */sandyard-launcher | */sandyard-probe)
+                echo "process ${exe//[^0-9]/}: $(tr '\0' ' ' <"${exe%exe}cmdline" | cut -c 1-150)" ;;
+        esac
     done
     grep -ls sandyard /sys/block/loop*/loop/backing_file | sed 's/^/loop device /'
     find /run/netns -name '*sandyard*' -printf 'network namespace %p\n' 2>/dev/null

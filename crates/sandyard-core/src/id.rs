@@ -28,7 +28,12 @@ impl SandboxId {
     /// Makes an id of 20 characters from random bytes: about 100 bits, so that ids cannot be guessed.
     pub fn from_random(bytes: [u8; 20]) -> Self {
         const ALPHABET: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz0123456";
-        Self(bytes.iter().map(|byte| ALPHABET[usize::from(byte & 31)] as char).collect())
+        Self(
+            bytes
+                .iter()
+                .map(|byte| ALPHABET[usize::from(byte & 31)] as char)
+                .collect(),
+        )
     }
 
     /// Gives the id as text.
@@ -44,7 +49,10 @@ impl FromStr for SandboxId {
         if text.is_empty() || text.len() > MAX_LEN {
             return Err(SandboxIdError::Length);
         }
-        if !text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+        if !text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        {
             return Err(SandboxIdError::Character);
         }
         Ok(Self(text.to_owned()))

@@ -20,7 +20,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_bytes: 2 << 30, cpu_millis: 2000, pids: 1024, disk_bytes: 4 << 30 }
+        Self {
+            memory_bytes: 2 << 30,
+            cpu_millis: 2000,
+            pids: 1024,
+            disk_bytes: 4 << 30,
+        }
     }
 }
 
@@ -40,10 +45,20 @@ pub struct LimitsError {
 
 impl Limits {
     /// The least a sandbox can live on: below this its agent would not start.
-    pub const LEAST: Self = Self { memory_bytes: 16 << 20, cpu_millis: 10, pids: 8, disk_bytes: 16 << 20 };
+    pub const LEAST: Self = Self {
+        memory_bytes: 16 << 20,
+        cpu_millis: 10,
+        pids: 8,
+        disk_bytes: 16 << 20,
+    };
 
     /// The most a caller may ask for when the settings say nothing.
-    pub const MOST: Self = Self { memory_bytes: 64 << 30, cpu_millis: 64_000, pids: 65_536, disk_bytes: 256 << 30 };
+    pub const MOST: Self = Self {
+        memory_bytes: 64 << 30,
+        cpu_millis: 64_000,
+        pids: 65_536,
+        disk_bytes: 256 << 30,
+    };
 
     /// Checks each limit against the least that works and `most`.
     pub fn check(&self, most: &Self) -> Result<(), LimitsError> {
@@ -52,14 +67,43 @@ impl Limits {
             if (least..=most).contains(&asked) {
                 return Ok(());
             }
-            Err(LimitsError { field, asked: text(asked), least: text(least), most: text(most) })
+            Err(LimitsError {
+                field,
+                asked: text(asked),
+                least: text(least),
+                most: text(most),
+            })
         };
         let least = Self::LEAST;
-        range("memory", self.memory_bytes, least.memory_bytes, most.memory_bytes, &sized)?;
-        range("disk", self.disk_bytes, least.disk_bytes, most.disk_bytes, &sized)?;
+        range(
+            "memory",
+            self.memory_bytes,
+            least.memory_bytes,
+            most.memory_bytes,
+            &sized,
+        )?;
+        range(
+            "disk",
+            self.disk_bytes,
+            least.disk_bytes,
+            most.disk_bytes,
+            &sized,
+        )?;
         let cores = |millis: u64| format!("{}.{:03}", millis / 1000, millis % 1000);
-        range("cpu", self.cpu_millis.into(), least.cpu_millis.into(), most.cpu_millis.into(), &cores)?;
-        range("pids", self.pids.into(), least.pids.into(), most.pids.into(), &|count| count.to_string())
+        range(
+            "cpu",
+            self.cpu_millis.into(),
+            least.cpu_millis.into(),
+            most.cpu_millis.into(),
+            &cores,
+        )?;
+        range(
+            "pids",
+            self.pids.into(),
+            least.pids.into(),
+            most.pids.into(),
+            &|count| count.to_string(),
+        )
     }
 }
 
@@ -74,8 +118,14 @@ mod tests {
 
     #[test]
     fn error_names_the_field_and_the_range() {
-        let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
+        let limits = Limits {
+            memory_bytes: 1 << 20,
+            ..Limits::default()
+        };
         let error = limits.check(&Limits::MOST).unwrap_err();
-        assert_eq!(error.to_string(), "memory of 1m is out of range: allowed is 16m to 64g");
+        assert_eq!(
+            error.to_string(),
+            "memory of 1m is out of range: allowed is 16m to 64g"
+        );
     }
 }

@@ -18,7 +18,9 @@ impl FromStr for Size {
     type Err = SizeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || SizeError { text: text.to_owned() };
+        let error = || SizeError {
+            text: text.to_owned(),
+        };
         let lower = text.trim().to_ascii_lowercase();
         let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let unit: f64 = match &lower[digits.len()..] {
@@ -40,7 +42,12 @@ impl FromStr for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (unit, bytes) in [("t", 1u64 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)] {
+        for (unit, bytes) in [
+            ("t", 1u64 << 40),
+            ("g", 1 << 30),
+            ("m", 1 << 20),
+            ("k", 1 << 10),
+        ] {
             if self.0 >= bytes && self.0.is_multiple_of(bytes) {
                 return write!(f, "{}{unit}", self.0 / bytes);
             }
@@ -55,7 +62,13 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_people_write_them() {
-        for (text, bytes) in [("512m", 512 << 20), ("2g", 2 << 30), ("2GiB", 2 << 30), ("1.5g", 3 << 29), ("77", 77)] {
+        for (text, bytes) in [
+            ("512m", 512 << 20),
+            ("2g", 2 << 30),
+            ("2GiB", 2 << 30),
+            ("1.5g", 3 << 29),
+            ("77", 77),
+        ] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }
     }

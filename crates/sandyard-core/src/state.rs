@@ -66,7 +66,11 @@ mod tests {
 
     #[test]
     fn nothing_comes_back_from_deleting() {
-        assert!(ALL.iter().filter(|next| **next != Deleting).all(|next| !Deleting.can_become(*next)));
+        assert!(
+            ALL.iter()
+                .filter(|next| **next != Deleting)
+                .all(|next| !Deleting.can_become(*next))
+        );
     }
 
     #[test]

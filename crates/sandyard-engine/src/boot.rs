@@ -45,29 +45,57 @@ pub(crate) fn boot<'a>(
     let id = record.id.clone();
     steps.undo("remove cgroup", move || remove_cgroup(ctx, id.as_str()));
     let cgroup = steps.step("make the cgroup", || {
-        ctx.cgroups.create(record.id.as_str(), &record.spec.limits).map_err(|error| EngineError::failed("making the cgroup", &error))
+        ctx.cgroups
+            .create(record.id.as_str(), &record.spec.limits)
+            .map_err(|error| EngineError::failed("making the cgroup", &error))
     })?;
     let socket_path = dir.agent_socket();
     let unlink = socket_path.clone();
     steps.undo("remove socket", move || remove_file(&unlink));
-    let listener = steps.step("open the agent's socket", || socket::listen(&socket_path).doing("listen on", socket_path.display()))?;
+    let listener = steps.step("open the agent's socket", || {
+        socket::listen(&socket_path).doing("listen on", socket_path.display())
+    })?;
     let disk = steps.step("open the disk", || {
         let disk = disk::open(dir, &mut record.disk)?;
         disk::prepare(&disk, &record.template)?;
         disk::write_boot_id(&disk)?;
         Ok::<_, EngineError>(disk)
     })?;
-    let (ours, theirs) = steps.step("make the handshake pair", || socket::pair().doing("make", "a socket pair"))?;
-    let birthplace = cgroup.clone_into().map_err(|error| EngineError::failed("opening the cgroup", &error))?;
+    let (ours, theirs) = steps.step("make the handshake pair", || {
+        socket::pair().doing("make", "a socket pair")
+    })?;
+    let birthplace = cgroup
+        .clone_into()
+        .map_err(|error| EngineError::failed("opening the cgroup", &error))?;
     let birthplace = birthplace.as_ref().map(AsFd::as_fd);
     let child = steps.step("clone into namespaces", || {
-        spawn(ctx, dir, record, &disk, birthplace, theirs, listener.into(), fault)
+        spawn(
+            ctx,
+            dir,
+            record,
+            &disk,
+            birthplace,
+            theirs,
+            listener.into(),
+            fault,
+        )
     })?;
-    let pidfd = child.pidfd.try_clone().doing("duplicate", "a process handle")?;
+    let pidfd = child
+        .pidfd
+        .try_clone()
+        .doing("duplicate", "a process handle")?;
     steps.undo("end first process", move || end(&pidfd));
-    steps.step("map user ids", || map_ids(ctx.mode, child.pid, record.first_uid))?;
-    steps.step("join the cgroup", || cgroup.add_cloned(child.pid).map_err(|error| EngineError::failed("joining the cgroup", &error)))?;
-    steps.step("hand over mounts", || hand_over(ctx.mode, record, disk, child.pid, ours.as_fd()))?;
+    steps.step("map user ids", || {
+        map_ids(ctx.mode, child.pid, record.first_uid)
+    })?;
+    steps.step("join the cgroup", || {
+        cgroup
+            .add_cloned(child.pid)
+            .map_err(|error| EngineError::failed("joining the cgroup", &error))
+    })?;
+    steps.step("hand over mounts", || {
+        hand_over(ctx.mode, record, disk, child.pid, ours.as_fd())
+    })?;
     let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
     record.init = ProcessKey::of(child.pid);
     record.started_ms = Some(clock::now_ms());
@@ -75,16 +103,24 @@ pub(crate) fn boot<'a>(
     record.lacks = ctx.lacks().into_iter().chain(lacks).collect();
     // With its first process, so that a sweep can end it; as running only once it does.
     steps.step("put it on record", || record.write(dir))?;
-    steps.step("let it run", || socket::send(&ours, GO, &[]).doing("send to", "the first process"))?;
-    steps.step("put it on record as running", || record.become_state(SandboxState::Running, dir))
+    steps.step("let it run", || {
+        socket::send(&ours, GO, &[]).doing("send to", "the first process")
+    })?;
+    steps.step("put it on record as running", || {
+        record.become_state(SandboxState::Running, dir)
+    })
 }
 
 fn claim_ids<'a>(ctx: &'a Context, record: &mut Record, steps: &mut Steps<'a>) -> Result<()> {
     if ctx.mode != Mode::Root {
         return Ok(());
     }
-    let range = steps.step("claim user ids", || id_range::claim(&ctx.data.id_ranges(), &record.id))?;
-    steps.undo("release user ids", move || id_range::release(&ctx.data.id_ranges(), range));
+    let range = steps.step("claim user ids", || {
+        id_range::claim(&ctx.data.id_ranges(), &record.id)
+    })?;
+    steps.undo("release user ids", move || {
+        id_range::release(&ctx.data.id_ranges(), range)
+    });
     record.id_range = Some(range);
     record.first_uid = Some(id_range::first_id(range));
     Ok(())
@@ -100,7 +136,9 @@ fn spawn(
     listener: OwnedFd,
     fault: Option<Fault>,
 ) -> Result<Cloned> {
-    if let Some(child) = clone_into_namespaces(NAMESPACES, cgroup).doing("clone", "the first process")? {
+    if let Some(child) =
+        clone_into_namespaces(NAMESPACES, cgroup).doing("clone", "the first process")?
+    {
         return Ok(child);
     }
     let plan = InitPlan {
@@ -130,13 +168,21 @@ fn spawn(
 
 /// The name the machine has inside.
 pub(crate) fn hostname(record: &Record) -> String {
-    record.spec.hostname.clone().unwrap_or_else(|| record.id.to_string())
+    record
+        .spec
+        .hostname
+        .clone()
+        .unwrap_or_else(|| record.id.to_string())
 }
 
 /// A directory the first process can reach: with ids of its own it cannot enter our data directory.
 fn stage(mode: Mode, dir: &SandboxDir) -> PathBuf {
     match mode {
-        Mode::Root => ["/mnt", "/media", "/srv", "/tmp"].map(PathBuf::from).into_iter().find(|path| path.is_dir()).unwrap_or_else(|| "/tmp".into()),
+        Mode::Root => ["/mnt", "/media", "/srv", "/tmp"]
+            .map(PathBuf::from)
+            .into_iter()
+            .find(|path| path.is_dir())
+            .unwrap_or_else(|| "/tmp".into()),
         Mode::Subordinate { .. } | Mode::Rootless { .. } => dir.stage(),
     }
 }
@@ -144,15 +190,23 @@ fn stage(mode: Mode, dir: &SandboxDir) -> PathBuf {
 fn map_ids(mode: Mode, pid: i32, first_uid: Option<u32>) -> Result<()> {
     match (mode, first_uid) {
         (Mode::Rootless { uid, gid }, _) => Ok(idmap::write_single_maps(pid, uid, gid)?),
-        // The launcher's own map has shifted them already.
-        (Mode::Subordinate { .. }, _) => Ok(idmap::write_maps(pid, 0, id_range::IDS_PER_RANGE)?),
+        (Mode::Subordinate { .. }, _) => Ok(idmap::write_same_maps(pid, id_range::IDS_PER_RANGE)?),
         (Mode::Root, Some(first)) => Ok(idmap::write_maps(pid, first, id_range::IDS_PER_RANGE)?),
-        (Mode::Root, None) => Err(EngineError::new(ErrorKind::Failed, "no range of user ids was claimed")),
+        (Mode::Root, None) => Err(EngineError::new(
+            ErrorKind::Failed,
+            "no range of user ids was claimed",
+        )),
     }
 }
 
 /// Sends the disk and every layer as mounts whose owners are shifted into the child's ids.
-fn hand_over(mode: Mode, record: &Record, disk: OpenDisk, pid: i32, child: BorrowedFd<'_>) -> Result<()> {
+fn hand_over(
+    mode: Mode,
+    record: &Record,
+    disk: OpenDisk,
+    pid: i32,
+    child: BorrowedFd<'_>,
+) -> Result<()> {
     let mut trees = Vec::new();
     if let (Mode::Root, OpenDisk::Mount(tree)) = (mode, disk) {
         let user_namespace = idmap::user_namespace(pid)?;
@@ -163,7 +217,10 @@ fn hand_over(mode: Mode, record: &Record, disk: OpenDisk, pid: i32, child: Borro
         }
     }
     if trees.len() > socket::MAX_FDS {
-        return Err(EngineError::new(ErrorKind::Invalid, format!("template has {} layers, too many to mount", trees.len())));
+        return Err(EngineError::new(
+            ErrorKind::Invalid,
+            format!("template has {} layers, too many to mount", trees.len()),
+        ));
     }
     let borrowed: Vec<_> = trees.iter().map(AsFd::as_fd).collect();
     Ok(socket::send(child, b"mounts", &borrowed).doing("send mounts to", "the first process")?)
@@ -172,10 +229,15 @@ fn hand_over(mode: Mode, record: &Record, disk: OpenDisk, pid: i32, child: Borro
 fn await_ready(child: BorrowedFd<'_>) -> Result<Vec<String>> {
     let (message, _) = socket::receive(child).doing("hear from", "the first process")?;
     if message.is_empty() {
-        return Err(EngineError::new(ErrorKind::Failed, "the first process ended while setting itself up"));
+        return Err(EngineError::new(
+            ErrorKind::Failed,
+            "the first process ended while setting itself up",
+        ));
     }
     // The child ran nothing of the user's yet: its word can be trusted as far as its length, which the socket bounds.
-    match serde_json::from_slice(&message).map_err(|error| EngineError::failed("understanding the first process", &error))? {
+    match serde_json::from_slice(&message)
+        .map_err(|error| EngineError::failed("understanding the first process", &error))?
+    {
         InitReport::Ready { lacks } => Ok(lacks),
         InitReport::Failed(error) => Err(error),
     }
@@ -185,7 +247,10 @@ fn end(pidfd: &OwnedFd) -> Result<()> {
     if kill_and_wait(pidfd, KILL_PATIENCE).doing("end", "the first process")? {
         return Ok(());
     }
-    Err(EngineError::new(ErrorKind::Failed, "the first process does not die"))
+    Err(EngineError::new(
+        ErrorKind::Failed,
+        "the first process does not die",
+    ))
 }
 
 /// Ends the live processes of a sandbox and gives back what only live ones hold.
@@ -195,7 +260,13 @@ pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) ->
         let _ = cgroup.kill();
         let _ = cgroup.thaw();
     }
-    if let Some(pidfd) = record.init.map(ProcessKey::open).transpose().doing("find", "the first process")?.flatten() {
+    if let Some(pidfd) = record
+        .init
+        .map(ProcessKey::open)
+        .transpose()
+        .doing("find", "the first process")?
+        .flatten()
+    {
         end(&pidfd)?;
     }
     remove_cgroup(ctx, record.id.as_str())?;
@@ -210,10 +281,14 @@ pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) ->
 
 /// Removes the cgroup of that name with all in it; none is fine.
 pub(crate) fn remove_cgroup(ctx: &Context, name: &str) -> Result<()> {
-    let Ok(cgroup) = ctx.cgroups.open(name) else { return Ok(()) };
+    let Ok(cgroup) = ctx.cgroups.open(name) else {
+        return Ok(());
+    };
     let _ = cgroup.kill();
     let _ = cgroup.thaw();
-    let removed = cgroup.wait_empty(KILL_PATIENCE).and_then(|()| cgroup.remove());
+    let removed = cgroup
+        .wait_empty(KILL_PATIENCE)
+        .and_then(|()| cgroup.remove());
     removed.map_err(|error| EngineError::failed("removing the cgroup", &error))
 }
 

@@ -8,11 +8,12 @@ use sandyard_core::{Limits, SandboxId};
 use sandyard_template::{Owners, Store};
 
 use crate::error::{EngineError, ErrorKind, Result};
+use crate::launcher::LauncherConfig;
 use crate::layout::{DataDir, SandboxDir};
 use crate::mode::Mode;
 use crate::record::Record;
-use crate::sys::lock::Lock;
 use crate::sys::Doing;
+use crate::sys::lock::Lock;
 
 /// How long a request waits for another one on the same sandbox.
 const LOCK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -34,19 +35,24 @@ pub(crate) struct Context {
 
 impl Context {
     /// Looks at the host and opens the data directory.
-    pub(crate) fn new(data: DataDir, mode: Mode, most: Limits, allow_faults: bool) -> Result<Self> {
-        data.create().doing("make data directory", data.root().display())?;
+    pub(crate) fn new(data: DataDir, mode: Mode, config: &LauncherConfig) -> Result<Self> {
+        data.create()
+            .doing("make data directory", data.root().display())?;
         // One parent group a data directory, so that two of them can live on one host and each knows its own.
-        let settings = Settings { prefix: format!("sandyard-{:08x}", fingerprint(data.root())), ..Settings::default() };
-        let templates = Store::open(data.root()).map_err(|error| EngineError::template("opening the templates", &error))?;
+        let settings = Settings {
+            prefix: format!("sandyard-{:08x}", fingerprint(data.root())),
+            ..Settings::default()
+        };
+        let templates = Store::open(data.root())
+            .map_err(|error| EngineError::template("opening the templates", &error))?;
         Ok(Self {
             mode,
             cgroups: Hierarchy::detect_with(&settings),
             filter: Filter::compile(),
             templates,
-            most,
-            allow_faults,
-            program: std::env::current_exe().doing("find", "this program")?,
+            most: config.most.clone(),
+            allow_faults: config.allow_faults,
+            program: config.program.clone(),
             data,
         })
     }
@@ -61,19 +67,37 @@ impl Context {
         let lock = match taken {
             Ok(Some(lock)) => lock,
             Ok(None) => {
-                return Err(EngineError::new(ErrorKind::Busy, format!("sandbox `{id}` is busy")).hint("try again"));
+                return Err(
+                    EngineError::new(ErrorKind::Busy, format!("sandbox `{id}` is busy"))
+                        .hint("try again"),
+                );
             }
             // Deleted between our look and the lock.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(not_found(id)),
-            Err(error) => return Err(EngineError::failed(format!("locking sandbox `{id}`"), &error)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(not_found(id));
+            }
+            Err(error) => {
+                return Err(EngineError::failed(
+                    format!("locking sandbox `{id}`"),
+                    &error,
+                ));
+            }
         };
         let record = Record::read(&dir)?.ok_or_else(|| not_found(id))?;
-        Ok(OpenSandbox { dir, record, _lock: lock })
+        Ok(OpenSandbox {
+            dir,
+            record,
+            _lock: lock,
+        })
     }
 
     /// Whether files can be given to the users of a template.
     pub(crate) fn owners(&self) -> Owners {
-        if self.mode.has_many_ids() { Owners::Keep } else { Owners::Current }
+        if self.mode.has_many_ids() {
+            Owners::Keep
+        } else {
+            Owners::Current
+        }
     }
 
     /// What this host cannot give any sandbox, in words.
@@ -82,9 +106,17 @@ impl Context {
         let support = self.cgroups.support();
         // Processes are counted by a resource limit where they are not by a cgroup.
         let limits = [("memory", support.memory), ("processor time", support.cpu)];
-        let missing: Vec<&str> = limits.iter().filter(|(_, can)| !can).map(|(name, _)| *name).collect();
+        let missing: Vec<&str> = limits
+            .iter()
+            .filter(|(_, can)| !can)
+            .map(|(name, _)| *name)
+            .collect();
         if !missing.is_empty() {
-            lacks.push(format!("no limit on {}: {}", missing.join(", "), support.how));
+            lacks.push(format!(
+                "no limit on {}: {}",
+                missing.join(", "),
+                support.how
+            ));
         }
         lacks
     }
@@ -98,11 +130,18 @@ pub(crate) struct OpenSandbox {
 }
 
 fn not_found(id: &SandboxId) -> EngineError {
-    EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`")).hint("`sandyard ls` lists them")
+    EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`"))
+        .hint("`sandyard ls` lists them")
 }
 
 /// FNV-1a of the path.
 fn fingerprint(path: &Path) -> u32 {
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    resolved.as_os_str().as_encoded_bytes().iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+    resolved
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .fold(0x811c_9dc5, |hash, byte| {
+            (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+        })
 }

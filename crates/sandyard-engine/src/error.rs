@@ -53,7 +53,12 @@ pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 impl EngineError {
     /// Makes an error of `kind`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, cleanup: Vec::new() }
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            cleanup: Vec::new(),
+        }
     }
 
     /// Adds what to do about it.
@@ -79,7 +84,10 @@ impl EngineError {
             TemplateError::Exists { .. } => ErrorKind::Conflict,
             _ => ErrorKind::Failed,
         };
-        Self { kind, ..Self::failed(doing, source) }
+        Self {
+            kind,
+            ..Self::failed(doing, source)
+        }
     }
 }
 
@@ -98,9 +106,14 @@ impl Error for EngineError {}
 impl From<SysError> for EngineError {
     fn from(error: SysError) -> Self {
         let kind = match error.raw_os_error() {
-            Some(libc::ENOSPC | libc::EDQUOT | libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN) => {
-                ErrorKind::NoCapacity
-            }
+            Some(
+                libc::ENOSPC
+                | libc::EDQUOT
+                | libc::EMFILE
+                | libc::ENFILE
+                | libc::ENOMEM
+                | libc::EAGAIN,
+            ) => ErrorKind::NoCapacity,
             _ => ErrorKind::Failed,
         };
         Self::new(kind, chain(&error))

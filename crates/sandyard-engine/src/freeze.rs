@@ -38,7 +38,10 @@ fn stop_by_signal(record: &Record) -> Result<()> {
     let mut stopped = BTreeSet::new();
     // The first process goes last: it reaps the others, and until then may see them stop.
     for _ in 0..PASSES {
-        let new: Vec<i32> = descendants(record).into_iter().filter(|pid| stopped.insert(*pid)).collect();
+        let new: Vec<i32> = descendants(record)
+            .into_iter()
+            .filter(|pid| stopped.insert(*pid))
+            .collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -46,15 +49,22 @@ fn stop_by_signal(record: &Record) -> Result<()> {
             signal(pid, Signal::STOP)?;
         }
     }
-    Err(EngineError::new(ErrorKind::Failed, "processes keep being made while stopping them"))
+    Err(EngineError::new(
+        ErrorKind::Failed,
+        "processes keep being made while stopping them",
+    ))
 }
 
 fn continue_by_signal(record: &Record) -> Result<()> {
-    descendants(record).into_iter().try_for_each(|pid| signal(pid, Signal::CONT))
+    descendants(record)
+        .into_iter()
+        .try_for_each(|pid| signal(pid, Signal::CONT))
 }
 
 fn signal(pid: i32, signal: Signal) -> Result<()> {
-    let Some(pid) = Pid::from_raw(pid) else { return Ok(()) };
+    let Some(pid) = Pid::from_raw(pid) else {
+        return Ok(());
+    };
     match kill_process(pid, signal) {
         Err(rustix::io::Errno::SRCH) => Ok(()),
         other => Ok(other.doing("signal process", pid.as_raw_nonzero())?),
@@ -63,15 +73,23 @@ fn signal(pid: i32, signal: Signal) -> Result<()> {
 
 /// The first process and everything below it. Orphans inside a pid namespace go to its first process, so this is all.
 fn descendants(record: &Record) -> Vec<i32> {
-    let Some(init) = record.init.filter(|init| init.is_alive()) else { return Vec::new() };
+    let Some(init) = record.init.filter(|init| init.is_alive()) else {
+        return Vec::new();
+    };
     let mut found = vec![init.pid];
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
         next += 1;
-        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+            continue;
+        };
         for task in tasks.flatten() {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            found.extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+            found.extend(
+                children
+                    .split_ascii_whitespace()
+                    .filter_map(|child| child.parse::<i32>().ok()),
+            );
         }
     }
     found

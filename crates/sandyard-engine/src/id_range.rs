@@ -30,17 +30,26 @@ pub(crate) fn claim(folder: &Path, id: &SandboxId) -> Result<u32> {
     for offset in 0..RANGES {
         let range = (start + offset) % RANGES;
         let path = folder.join(range.to_string());
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+        match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+        {
             Ok(mut file) => {
-                file.write_all(id.as_str().as_bytes()).doing("write", path.display())?;
+                file.write_all(id.as_str().as_bytes())
+                    .doing("write", path.display())?;
                 return Ok(range);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).doing("claim", path.display())?,
         }
     }
-    Err(EngineError::new(ErrorKind::NoCapacity, format!("all {RANGES} ranges of user ids are in use"))
-        .hint("delete or stop sandboxes"))
+    Err(EngineError::new(
+        ErrorKind::NoCapacity,
+        format!("all {RANGES} ranges of user ids are in use"),
+    )
+    .hint("delete or stop sandboxes"))
 }
 
 /// Gives a range back.
@@ -55,8 +64,17 @@ pub(crate) fn release(folder: &Path, range: u32) -> Result<()> {
 /// The claims there are: range and the text in it.
 pub(crate) fn claims(folder: &Path) -> Result<Vec<(u32, String)>> {
     let mut claims = Vec::new();
-    for entry in fs::read_dir(folder).doing("list", folder.display())?.flatten() {
-        let Some(range) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+    for entry in fs::read_dir(folder)
+        .doing("list", folder.display())?
+        .flatten()
+    {
+        let Some(range) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
         claims.push((range, fs::read_to_string(entry.path()).unwrap_or_default()));
     }
     Ok(claims)
@@ -70,7 +88,9 @@ mod tests {
     fn two_claims_never_get_the_same_range() {
         let folder = tempfile::tempdir().expect("folder");
         let id: SandboxId = "a".parse().expect("id");
-        let mut ranges: Vec<u32> = (0..200).map(|_| claim(folder.path(), &id).expect("claim")).collect();
+        let mut ranges: Vec<u32> = (0..200)
+            .map(|_| claim(folder.path(), &id).expect("claim"))
+            .collect();
         ranges.sort_unstable();
         ranges.dedup();
         assert_eq!(ranges.len(), 200);
@@ -87,6 +107,10 @@ mod tests {
 
     #[test]
     fn the_last_range_ends_before_the_sign_bit() {
-        assert!(first_id(RANGES - 1).checked_add(IDS_PER_RANGE - 1).is_some_and(|last| last <= 0x7fff_ffff));
+        assert!(
+            first_id(RANGES - 1)
+                .checked_add(IDS_PER_RANGE - 1)
+                .is_some_and(|last| last <= 0x7fff_ffff)
+        );
     }
 }

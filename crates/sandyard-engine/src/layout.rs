@@ -20,7 +20,11 @@ impl DataDir {
     }
 
     /// `/var/lib/sandyard` for root, else the user's own data directory.
-    pub fn default_for_user(is_root: bool, xdg_data_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+    pub fn default_for_user(
+        is_root: bool,
+        xdg_data_home: Option<PathBuf>,
+        home: Option<PathBuf>,
+    ) -> PathBuf {
         if is_root {
             return PathBuf::from("/var/lib/sandyard");
         }
@@ -32,10 +36,21 @@ impl DataDir {
 
     /// Makes it and its folders, for its owner alone: layers hold other people's setuid programs.
     pub(crate) fn create(&self) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.root)?;
         fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700))?;
-        for folder in [self.sandboxes(), self.id_ranges(), self.blanks(), self.spares()] {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        for folder in [
+            self.sandboxes(),
+            self.id_ranges(),
+            self.blanks(),
+            self.spares(),
+        ] {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
         }
         Ok(())
     }
@@ -92,7 +107,9 @@ impl DataDir {
 
     /// The folder of one sandbox.
     pub(crate) fn sandbox(&self, id: &SandboxId) -> SandboxDir {
-        SandboxDir { root: self.sandboxes().join(id.as_str()) }
+        SandboxDir {
+            root: self.sandboxes().join(id.as_str()),
+        }
     }
 
     /// Where the agent of a sandbox answers.

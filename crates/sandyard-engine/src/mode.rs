@@ -33,7 +33,10 @@ impl Mode {
         if uid.is_root() {
             return Self::Root;
         }
-        Self::Rootless { uid: uid.as_raw(), gid: rustix::process::getegid().as_raw() }
+        Self::Rootless {
+            uid: uid.as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        }
     }
 
     /// Says whether there is more than one user id inside.

@@ -30,7 +30,10 @@ pub(crate) enum Request {
     /// Who are you?
     Hello,
     /// Make a sandbox.
-    Create { spec: Box<SandboxSpec>, fault: Option<Fault> },
+    Create {
+        spec: Box<SandboxSpec>,
+        fault: Option<Fault>,
+    },
     /// What do you know of it?
     Inspect { id: SandboxId },
     /// What do you know of all of them?
@@ -48,7 +51,10 @@ pub(crate) enum Request {
     /// Keep its files as a template.
     Snapshot { id: SandboxId, name: String },
     /// Make another one from its files.
-    Fork { id: SandboxId, env: Option<BTreeMap<String, String>> },
+    Fork {
+        id: SandboxId,
+        env: Option<BTreeMap<String, String>>,
+    },
     /// Which files did it change?
     Diff { id: SandboxId },
     /// What does it use?
@@ -71,7 +77,10 @@ impl Request {
     /// Says whether asking twice does what asking once does.
     pub(crate) fn can_be_repeated(&self) -> bool {
         match self {
-            Self::Create { .. } | Self::Fork { .. } | Self::Snapshot { .. } | Self::ImportTemplate { .. } => false,
+            Self::Create { .. }
+            | Self::Fork { .. }
+            | Self::Snapshot { .. }
+            | Self::ImportTemplate { .. } => false,
             Self::Start { fault, .. } => fault.is_none(),
             Self::RemoveTemplate { .. } => false,
             _ => true,
@@ -133,7 +142,10 @@ pub(crate) fn read_frame(stream: &mut impl Read, most: usize) -> io::Result<Opti
     }
     let length = u32::from_le_bytes(length) as usize;
     if length > most {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {length} bytes is too long")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a frame of {length} bytes is too long"),
+        ));
     }
     let mut frame = vec![0; length];
     stream.read_exact(&mut frame)?;
@@ -157,20 +169,32 @@ mod tests {
     fn a_frame_reads_back() {
         let mut bytes = Vec::new();
         write_frame(&mut bytes, b"hello").expect("write");
-        assert_eq!(read_frame(&mut bytes.as_slice(), 5).expect("read").as_deref(), Some(&b"hello"[..]));
+        assert_eq!(
+            read_frame(&mut bytes.as_slice(), 5)
+                .expect("read")
+                .as_deref(),
+            Some(&b"hello"[..])
+        );
     }
 
     #[test]
     fn a_length_beyond_the_limit_is_refused_before_memory_is_taken() {
         let bytes = u32::MAX.to_le_bytes();
-        assert_eq!(read_frame(&mut bytes.as_slice(), 100).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            read_frame(&mut bytes.as_slice(), 100).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
     }
 
     #[test]
     fn a_cut_frame_is_an_error_and_an_end_between_frames_is_not() {
         assert!(read_frame(&mut [5, 0, 0, 0, 1].as_slice(), 100).is_err());
         assert!(read_frame(&mut [5, 0].as_slice(), 100).is_err());
-        assert!(read_frame(&mut [].as_slice(), 100).expect("clean end").is_none());
+        assert!(
+            read_frame(&mut [].as_slice(), 100)
+                .expect("clean end")
+                .is_none()
+        );
     }
 
     #[test]
@@ -180,7 +204,9 @@ mod tests {
             write_frame(&mut bytes, frame).expect("write");
         }
         let mut text = String::new();
-        FrameReader::new(&mut bytes.as_slice()).read_to_string(&mut text).expect("read");
+        FrameReader::new(&mut bytes.as_slice())
+            .read_to_string(&mut text)
+            .expect("read");
         assert_eq!(text, "abc");
     }
 }
@@ -195,7 +221,12 @@ pub(crate) struct FrameReader<'a, R> {
 
 impl<'a, R: Read> FrameReader<'a, R> {
     pub(crate) fn new(stream: &'a mut R) -> Self {
-        Self { stream, frame: Vec::new(), at: 0, ended: false }
+        Self {
+            stream,
+            frame: Vec::new(),
+            at: 0,
+            ended: false,
+        }
     }
 
     /// Reads what is left, so that the next request is not mistaken for data.
@@ -207,7 +238,8 @@ impl<'a, R: Read> FrameReader<'a, R> {
 impl<R: Read> Read for FrameReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.frame.len() && !self.ended {
-            self.frame = read_frame(self.stream, MAX_REQUEST)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+            self.frame =
+                read_frame(self.stream, MAX_REQUEST)?.ok_or(io::ErrorKind::UnexpectedEof)?;
             self.at = 0;
             self.ended = self.frame.is_empty();
         }

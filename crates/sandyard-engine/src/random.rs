@@ -16,5 +16,8 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
 
 /// Makes a token that nobody can guess: 40 hexadecimal digits.
 pub(crate) fn token() -> Result<String> {
-    Ok(bytes::<20>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(bytes::<20>()?
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }

@@ -51,23 +51,37 @@ impl Record {
         let text = match fs::read(dir.record()) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(EngineError::failed(format!("reading `{}`", dir.record().display()), &error)),
+            Err(error) => {
+                return Err(EngineError::failed(
+                    format!("reading `{}`", dir.record().display()),
+                    &error,
+                ));
+            }
         };
-        serde_json::from_slice(&text)
-            .map(Some)
-            .map_err(|error| EngineError::failed(format!("understanding `{}`", dir.record().display()), &error))
+        serde_json::from_slice(&text).map(Some).map_err(|error| {
+            EngineError::failed(
+                format!("understanding `{}`", dir.record().display()),
+                &error,
+            )
+        })
     }
 
     /// Writes the record, whole or not at all.
     pub(crate) fn write(&self, dir: &SandboxDir) -> Result<()> {
         let write = || -> io::Result<()> {
             let temporary = dir.root().join("state.json.new");
-            let mut file =
-                OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+            let mut file = OpenOptions::new()
+                .create(true)
+                .truncate(true)
+                .write(true)
+                .mode(0o600)
+                .open(&temporary)?;
             file.write_all(&serde_json::to_vec(self)?)?;
             fs::rename(&temporary, dir.record())
         };
-        write().map_err(|error| EngineError::failed(format!("writing `{}`", dir.record().display()), &error))
+        write().map_err(|error| {
+            EngineError::failed(format!("writing `{}`", dir.record().display()), &error)
+        })
     }
 
     /// Moves to `next` on disk, if the state machine has that arrow.
@@ -82,7 +96,11 @@ impl Record {
     /// The state as it is now: the record's, unless its first process has died since.
     pub(crate) fn observed_state(&self) -> SandboxState {
         let alive = self.init.is_some_and(ProcessKey::is_alive);
-        if self.state.is_live() && !alive { SandboxState::Stopped } else { self.state }
+        if self.state.is_live() && !alive {
+            SandboxState::Stopped
+        } else {
+            self.state
+        }
     }
 
     /// What callers get to know.
@@ -98,17 +116,29 @@ impl Record {
             first_uid: self.first_uid.filter(|_| state.is_live()),
             created_ms: self.created_ms,
             started_ms: self.started_ms,
-            reason: if died { Some(DIED.to_owned()) } else { self.reason.clone() },
+            reason: if died {
+                Some(DIED.to_owned())
+            } else {
+                self.reason.clone()
+            },
             lacks: self.lacks.clone(),
         }
     }
 }
 
 /// Why a sandbox is stopped that nobody stopped.
-pub(crate) const DIED: &str = "its first process ended: the host restarted, or it was killed or ran out of memory";
+pub(crate) const DIED: &str =
+    "its first process ended: the host restarted, or it was killed or ran out of memory";
 
 /// The answer to a move that the state machine does not have.
 pub(crate) fn conflict(id: &SandboxId, state: SandboxState, wanted: SandboxState) -> EngineError {
     let name = |state: SandboxState| format!("{state:?}").to_lowercase();
-    EngineError::new(ErrorKind::Conflict, format!("sandbox `{id}` is {} and cannot become {}", name(state), name(wanted)))
+    EngineError::new(
+        ErrorKind::Conflict,
+        format!(
+            "sandbox `{id}` is {} and cannot become {}",
+            name(state),
+            name(wanted)
+        ),
+    )
 }

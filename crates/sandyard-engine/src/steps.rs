@@ -47,24 +47,36 @@ pub(crate) struct Faults {
 impl Faults {
     /// Keeps the fault if it is meant for `place`.
     pub(crate) fn at(place: FaultPlace, fault: Option<Fault>) -> Self {
-        Self { fault: fault.filter(|fault| fault.place == place), taken: 0 }
+        Self {
+            fault: fault.filter(|fault| fault.place == place),
+            taken: 0,
+        }
     }
 
     /// Takes one step, unless a fault is due.
-    pub(crate) fn step<T, E: Into<EngineError>>(&mut self, name: &'static str, act: impl FnOnce() -> Result<T, E>) -> Result<T> {
+    pub(crate) fn step<T, E: Into<EngineError>>(
+        &mut self,
+        name: &'static str,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T> {
         self.taken += 1;
         let due = self.fault.filter(|fault| fault.step == self.taken);
         match due.map(|fault| fault.action) {
             Some(FaultAction::Fail) => {
-                return Err(EngineError::new(ErrorKind::Failed, format!("step `{name}` failed as asked")));
+                return Err(EngineError::new(
+                    ErrorKind::Failed,
+                    format!("step `{name}` failed as asked"),
+                ));
             }
             Some(FaultAction::KillBefore) => self.die(),
             _ => {}
         }
-        let result = act().map_err(Into::into).map_err(|error: EngineError| EngineError {
-            message: format!("could not {name}: {}", error.message),
-            ..error
-        });
+        let result = act()
+            .map_err(Into::into)
+            .map_err(|error: EngineError| EngineError {
+                message: format!("could not {name}: {}", error.message),
+                ..error
+            });
         if let Some(FaultAction::KillAfter) = due.map(|fault| fault.action) {
             self.die();
         }
@@ -72,14 +84,18 @@ impl Faults {
     }
 
     fn die(&self) {
-        if self.fault.is_some_and(|fault| fault.place == FaultPlace::Worker) {
+        if self
+            .fault
+            .is_some_and(|fault| fault.place == FaultPlace::Worker)
+        {
             // Without a launcher, whoever adopts orphans is our parent.
             let launcher = rustix::process::getppid().filter(|parent| !parent.is_init());
             if let Some(launcher) = launcher {
                 let _ = rustix::process::kill_process(launcher, rustix::process::Signal::KILL);
             }
         }
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         // PID 1 of a namespace ignores even SIGKILL from within.
         std::process::abort();
     }
@@ -96,11 +112,18 @@ pub(crate) struct Steps<'a> {
 impl<'a> Steps<'a> {
     /// Starts with nothing taken.
     pub(crate) fn new(fault: Option<Fault>) -> Self {
-        Self { faults: Faults::at(FaultPlace::Worker, fault), undos: Vec::new() }
+        Self {
+            faults: Faults::at(FaultPlace::Worker, fault),
+            undos: Vec::new(),
+        }
     }
 
     /// Takes a step that needs no undo of its own.
-    pub(crate) fn step<T, E: Into<EngineError>>(&mut self, name: &'static str, act: impl FnOnce() -> Result<T, E>) -> Result<T> {
+    pub(crate) fn step<T, E: Into<EngineError>>(
+        &mut self,
+        name: &'static str,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T> {
         self.faults.step(name, act)
     }
 
@@ -111,7 +134,9 @@ impl<'a> Steps<'a> {
 
     /// Ends the work: on failure everything is undone, last step first.
     pub(crate) fn finish<T>(mut self, result: Result<T>) -> Result<T> {
-        let Err(mut error) = result else { return result };
+        let Err(mut error) = result else {
+            return result;
+        };
         while let Some((name, undo)) = self.undos.pop() {
             if let Err(failure) = undo() {
                 error.cleanup.push(format!("{name}: {failure}"));
@@ -150,7 +175,11 @@ mod tests {
     fn every_failing_step_leaves_nothing() {
         for step in 1..=3 {
             let log = RefCell::new(Vec::new());
-            let fault = Fault { place: FaultPlace::Worker, step, action: FaultAction::Fail };
+            let fault = Fault {
+                place: FaultPlace::Worker,
+                step,
+                action: FaultAction::Fail,
+            };
             assert!(build(Some(fault), &log).is_err());
             assert_eq!(*log.borrow(), Vec::<&str>::new(), "step {step}");
         }

@@ -37,17 +37,38 @@ fn run(arguments: Vec<OsString>) -> u8 {
     let (program, rest) = match wanted.command.split_first() {
         Some((program, rest)) if !wanted.shell => (program.clone(), rest.to_vec()),
         Some(_) => {
-            let line: Vec<String> = wanted.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            let line: Vec<String> = wanted
+                .command
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
             (shell, vec!["-l".into(), "-c".into(), line.join(" ").into()])
         }
         None if wanted.shell => (shell, vec!["-l".into()]),
-        None => return fail(1, "usage: sudo [-u USER] [-i|-s] [NAME=VALUE…] COMMAND [ARGUMENT…]"),
+        None => {
+            return fail(
+                1,
+                "usage: sudo [-u USER] [-i|-s] [NAME=VALUE…] COMMAND [ARGUMENT…]",
+            );
+        }
     };
     let mut command = Command::new(&program);
-    command.args(rest).envs(wanted.env).env("HOME", home).env("USER", &wanted.user).env("LOGNAME", &wanted.user);
-    command.env("SUDO_USER", "user").env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    command
+        .args(rest)
+        .envs(wanted.env)
+        .env("HOME", home)
+        .env("USER", &wanted.user)
+        .env("LOGNAME", &wanted.user);
+    command.env("SUDO_USER", "user").env(
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    );
     let error = command.exec();
-    let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    let code = if error.kind() == std::io::ErrorKind::NotFound {
+        127
+    } else {
+        126
+    };
     fail(code, &format!("{}: {error}", program.display()))
 }
 
@@ -60,9 +81,16 @@ struct Wanted {
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Wanted, String> {
-    let mut wanted = Wanted { user: "root".to_owned(), ..Wanted::default() };
+    let mut wanted = Wanted {
+        user: "root".to_owned(),
+        ..Wanted::default()
+    };
     let mut arguments = arguments.into_iter().peekable();
-    while let Some(argument) = arguments.peek().and_then(|argument| argument.to_str()).map(str::to_owned) {
+    while let Some(argument) = arguments
+        .peek()
+        .and_then(|argument| argument.to_str())
+        .map(str::to_owned)
+    {
         match argument.as_str() {
             "-u" | "--user" => {
                 arguments.next();
@@ -71,13 +99,21 @@ fn parse(arguments: Vec<OsString>) -> Result<Wanted, String> {
             }
             "-i" | "-s" | "--login" | "--shell" => wanted.shell = true,
             // Never asks a password, so these say nothing new.
-            "-n" | "-E" | "-H" | "-S" | "-k" | "-b" | "--non-interactive" | "--preserve-env" | "--stdin" => {}
-            "-v" | "-l" | "-K" => return Ok(Wanted { command: vec!["true".into()], ..wanted }),
+            "-n" | "-E" | "-H" | "-S" | "-k" | "-b" | "--non-interactive" | "--preserve-env"
+            | "--stdin" => {}
+            "-v" | "-l" | "-K" => {
+                return Ok(Wanted {
+                    command: vec!["true".into()],
+                    ..wanted
+                });
+            }
             "--" => {
                 arguments.next();
                 break;
             }
-            option if option.starts_with('-') => return Err(format!("option `{option}` is not supported")),
+            option if option.starts_with('-') => {
+                return Err(format!("option `{option}` is not supported"));
+            }
             word => match word.split_once('=') {
                 Some((name, value)) if !name.is_empty() && !name.contains('/') => {
                     wanted.env.push((name.to_owned(), value.to_owned()));
@@ -96,8 +132,13 @@ fn account(name: &str) -> Option<(Uid, Gid, String)> {
     let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let found = text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();
-        (fields.len() >= 6 && fields[0] == name)
-            .then(|| Some((Uid::from_raw(fields[2].parse().ok()?), Gid::from_raw(fields[3].parse().ok()?), fields[5].to_owned())))?
+        (fields.len() >= 6 && fields[0] == name).then(|| {
+            Some((
+                Uid::from_raw(fields[2].parse().ok()?),
+                Gid::from_raw(fields[3].parse().ok()?),
+                fields[5].to_owned(),
+            ))
+        })?
     });
     found.or_else(|| (name == "root").then(|| (Uid::ROOT, Gid::ROOT, "/root".to_owned())))
 }
@@ -105,7 +146,7 @@ fn account(name: &str) -> Option<(Uid, Gid, String)> {
 fn switch(uid: Uid, gid: Gid) -> std::io::Result<()> {
     // A sandbox with a single user id has nobody else to become.
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    if map.split_ascii_whitespace().nth(2) == Some("1") {
+    if map.split_ascii_whitespace().skip(2).step_by(3).eq(["1"]) {
         return Ok(());
     }
     rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?;
@@ -117,7 +158,8 @@ fn switch(uid: Uid, gid: Gid) -> std::io::Result<()> {
 
 fn fail(code: u8, problem: &str) -> u8 {
     let text = CString::new(format!("sudo: {problem}\n")).map(CString::into_bytes);
-    let _ = std::io::stderr().write_all(&text.unwrap_or_else(|_| OsString::from("sudo: failed\n").into_vec()));
+    let _ = std::io::stderr()
+        .write_all(&text.unwrap_or_else(|_| OsString::from("sudo: failed\n").into_vec()));
     code
 }
 

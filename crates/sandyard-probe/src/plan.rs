@@ -45,6 +45,8 @@ pub struct Plan {
     pub allowed_caps: Option<u64>,
     /// The sandbox has one id only (a rootless host without id ranges), so root and the user inside are the same.
     pub single_uid: bool,
+    /// Who root inside is on the host, seen from the host. In a namespace within a namespace the map alone cannot tell.
+    pub root_on_host: Option<u32>,
 }
 
 /// A file of the host that is no business of a sandbox.

@@ -40,7 +40,8 @@ impl Global {
 
     /// Reaches the engine, starting its launcher if need be.
     pub(crate) async fn engine(&self) -> anyhow::Result<Engine> {
-        let data_dir = std::path::absolute(self.data_dir()).context("finding the data directory")?;
+        let data_dir =
+            std::path::absolute(self.data_dir()).context("finding the data directory")?;
         Ok(Engine::connect(EngineConfig::new(data_dir)).await?)
     }
 }
@@ -66,7 +67,9 @@ enum Command {
     #[command(after_help = "Arguments: --data-dir DIR [--idle-exit SECONDS] [--detach]")]
     Launcher,
     /// Serve the in-sandbox protocol; for use inside containers and machines of others
-    #[command(after_help = "Arguments: [--listen ADDRESS] [--unix PATH] [--token TOKEN] [--user NAME] [--env NAME=VALUE]")]
+    #[command(
+        after_help = "Arguments: [--listen ADDRESS] [--unix PATH] [--token TOKEN] [--user NAME] [--env NAME=VALUE]"
+    )]
     Agent,
     /// Act as the hostile program of the self-test, inside a sandbox
     #[command(hide = true)]

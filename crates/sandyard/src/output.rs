@@ -28,7 +28,10 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) {
     };
     let widths: Vec<usize> = (0..headings.len()).map(width).collect();
     let print = |cells: Vec<&str>| {
-        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        let padded = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:width$}"));
         line(padded.collect::<Vec<_>>().join("  ").trim_end());
     };
     print(headings.to_vec());
@@ -40,7 +43,12 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) {
 /// Prints an error with its causes and what to do about it.
 pub(crate) fn error(error: &anyhow::Error) {
     note(format!("error: {error:#}"));
-    let hint = error.chain().find_map(|cause| cause.downcast_ref::<sandyard_engine::EngineError>()?.hint.clone());
+    let hint = error.chain().find_map(|cause| {
+        cause
+            .downcast_ref::<sandyard_engine::EngineError>()?
+            .hint
+            .clone()
+    });
     if let Some(hint) = hint {
         note(format!("hint: {hint}"));
     }

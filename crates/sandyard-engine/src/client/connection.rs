@@ -26,8 +26,14 @@ impl Connection {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let folder = std::fs::File::open(parent)?;
-        let path = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), name.to_string_lossy());
-        Ok(Self { stream: UnixStream::connect(path).await? })
+        let path = format!(
+            "/proc/self/fd/{}/{}",
+            folder.as_raw_fd(),
+            name.to_string_lossy()
+        );
+        Ok(Self {
+            stream: UnixStream::connect(path).await?,
+        })
     }
 
     /// Says whether the other end has hung up. Nothing is ever sent unasked, so anything to read means the end.
@@ -53,7 +59,10 @@ impl Connection {
         let mut chunk = vec![0; CHUNK];
         let mut sent = 0;
         loop {
-            let read = archive.read(&mut chunk).await.map_err(|error| EngineError::failed("reading the archive", &error))?;
+            let read = archive
+                .read(&mut chunk)
+                .await
+                .map_err(|error| EngineError::failed("reading the archive", &error))?;
             self.send(&chunk[..read]).await.map_err(lost)?;
             sent += read as u64;
             progress(sent);
@@ -74,11 +83,15 @@ impl Connection {
     async fn receive(&mut self) -> Result<Answer> {
         let length = self.stream.read_u32_le().await.map_err(lost)? as usize;
         if length > MAX_REPLY {
-            return Err(EngineError::new(ErrorKind::Unavailable, format!("the launcher's answer has {length} bytes")));
+            return Err(EngineError::new(
+                ErrorKind::Unavailable,
+                format!("the launcher's answer has {length} bytes"),
+            ));
         }
         let mut frame = vec![0; length];
         self.stream.read_exact(&mut frame).await.map_err(lost)?;
-        serde_json::from_slice(&frame).map_err(|error| EngineError::failed("understanding the launcher", &error))
+        serde_json::from_slice(&frame)
+            .map_err(|error| EngineError::failed("understanding the launcher", &error))
     }
 }
 

@@ -41,7 +41,10 @@ pub struct EngineConfig {
 impl EngineConfig {
     /// Uses this very program as launcher.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        let own = std::env::current_exe().map_or_else(|_| "/proc/self/exe".to_owned(), |path| path.display().to_string());
+        let own = std::env::current_exe().map_or_else(
+            |_| "/proc/self/exe".to_owned(),
+            |path| path.display().to_string(),
+        );
         Self {
             data_dir: data_dir.into(),
             launcher: Some(vec![own, "launcher".to_owned()]),
@@ -77,12 +80,26 @@ impl Engine {
     pub async fn connect(config: EngineConfig) -> Result<Self> {
         let data = DataDir::new(&config.data_dir);
         let idle = Mutex::new(Vec::new());
-        let engine = Self { shared: Arc::new(Shared { config, data, idle, starting: tokio::sync::Mutex::new(()) }) };
+        let engine = Self {
+            shared: Arc::new(Shared {
+                config,
+                data,
+                idle,
+                starting: tokio::sync::Mutex::new(()),
+            }),
+        };
         let hello = engine.hello().await?;
         if hello.generation != GENERATION {
-            let message = format!("the running launcher is of version {} and speaks another protocol", hello.version);
-            return Err(EngineError::new(ErrorKind::Unavailable, message)
-                .hint(format!("end it (process {}); sandboxes go on without it", hello.launcher_pid)));
+            let message = format!(
+                "the running launcher is of version {} and speaks another protocol",
+                hello.version
+            );
+            return Err(
+                EngineError::new(ErrorKind::Unavailable, message).hint(format!(
+                    "end it (process {}); sandboxes go on without it",
+                    hello.launcher_pid
+                )),
+            );
         }
         Ok(engine)
     }
@@ -97,22 +114,49 @@ impl Engine {
 
     /// Makes a sandbox that lives until it is deleted.
     pub async fn create(&self, spec: &SandboxSpec) -> Result<SandboxInfo> {
-        let spec = SandboxSpec { ephemeral: false, ..spec.clone() };
-        self.ask_sandbox(&Request::Create { spec: Box::new(spec), fault: None }).await
+        let spec = SandboxSpec {
+            ephemeral: false,
+            ..spec.clone()
+        };
+        self.ask_sandbox(&Request::Create {
+            spec: Box::new(spec),
+            fault: None,
+        })
+        .await
     }
 
     /// Makes a sandbox that lives as long as the lease.
     pub async fn create_ephemeral(&self, spec: &SandboxSpec) -> Result<(SandboxInfo, Lease)> {
-        let spec = SandboxSpec { ephemeral: true, ..spec.clone() };
+        let spec = SandboxSpec {
+            ephemeral: true,
+            ..spec.clone()
+        };
         let mut connection = self.dial().await?;
-        let reply = connection.ask(&Request::Create { spec: Box::new(spec), fault: None }).await?;
-        Ok((sandbox(reply?)?, Lease { _connection: connection }))
+        let reply = connection
+            .ask(&Request::Create {
+                spec: Box::new(spec),
+                fault: None,
+            })
+            .await?;
+        Ok((
+            sandbox(reply?)?,
+            Lease {
+                _connection: connection,
+            },
+        ))
     }
 
     /// Makes a sandbox with a failure on the way. For tests.
     pub async fn create_with_fault(&self, spec: &SandboxSpec, fault: Fault) -> Result<SandboxInfo> {
         let mut connection = self.dial().await?;
-        sandbox(connection.ask(&Request::Create { spec: Box::new(spec.clone()), fault: Some(fault) }).await??)
+        sandbox(
+            connection
+                .ask(&Request::Create {
+                    spec: Box::new(spec.clone()),
+                    fault: Some(fault),
+                })
+                .await??,
+        )
     }
 
     /// Tells of one sandbox.
@@ -145,12 +189,20 @@ impl Engine {
 
     /// Starts a stopped sandbox again.
     pub async fn start(&self, id: &SandboxId) -> Result<SandboxInfo> {
-        self.ask_sandbox(&Request::Start { id: id.clone(), fault: None }).await
+        self.ask_sandbox(&Request::Start {
+            id: id.clone(),
+            fault: None,
+        })
+        .await
     }
 
     /// Starts a stopped sandbox with a failure on the way. For tests.
     pub async fn start_with_fault(&self, id: &SandboxId, fault: Fault) -> Result<SandboxInfo> {
-        self.ask_sandbox(&Request::Start { id: id.clone(), fault: Some(fault) }).await
+        self.ask_sandbox(&Request::Start {
+            id: id.clone(),
+            fault: Some(fault),
+        })
+        .await
     }
 
     /// Removes a sandbox. Removing what is not there succeeds.
@@ -160,12 +212,24 @@ impl Engine {
 
     /// Keeps the files of a sandbox as a template.
     pub async fn snapshot(&self, id: &SandboxId, name: &str) -> Result<Template> {
-        self.ask_template(&Request::Snapshot { id: id.clone(), name: name.to_owned() }).await
+        self.ask_template(&Request::Snapshot {
+            id: id.clone(),
+            name: name.to_owned(),
+        })
+        .await
     }
 
     /// Makes another sandbox from the files of one.
-    pub async fn fork(&self, id: &SandboxId, env: Option<BTreeMap<String, String>>) -> Result<SandboxInfo> {
-        self.ask_sandbox(&Request::Fork { id: id.clone(), env }).await
+    pub async fn fork(
+        &self,
+        id: &SandboxId,
+        env: Option<BTreeMap<String, String>>,
+    ) -> Result<SandboxInfo> {
+        self.ask_sandbox(&Request::Fork {
+            id: id.clone(),
+            env,
+        })
+        .await
     }
 
     /// Lists the files a sandbox changed.
@@ -200,7 +264,16 @@ impl Engine {
         progress: impl FnMut(u64),
     ) -> Result<Template> {
         let mut connection = self.dial().await?;
-        match connection.import(&Request::ImportTemplate { name: name.to_owned() }, archive, progress).await?? {
+        match connection
+            .import(
+                &Request::ImportTemplate {
+                    name: name.to_owned(),
+                },
+                archive,
+                progress,
+            )
+            .await??
+        {
             Reply::Template(template) => Ok(*template),
             other => Err(unexpected(&other)),
         }
@@ -208,7 +281,10 @@ impl Engine {
 
     /// Removes a template. Sandboxes made from it stay whole.
     pub async fn remove_template(&self, name: &str) -> Result<()> {
-        self.ask_done(&Request::RemoveTemplate { name: name.to_owned() }).await
+        self.ask_done(&Request::RemoveTemplate {
+            name: name.to_owned(),
+        })
+        .await
     }
 
     /// Says which ready sandboxes to keep from now on; returns when they are there.
@@ -278,7 +354,10 @@ impl Engine {
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.shared.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.shared
+            .idle
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     async fn dial(&self) -> Result<Connection> {
@@ -303,5 +382,8 @@ fn sandbox(reply: Reply) -> Result<SandboxInfo> {
 }
 
 fn unexpected(reply: &Reply) -> EngineError {
-    EngineError::new(ErrorKind::Unavailable, format!("the launcher gave an answer of another kind: {reply:?}"))
+    EngineError::new(
+        ErrorKind::Unavailable,
+        format!("the launcher gave an answer of another kind: {reply:?}"),
+    )
 }

@@ -24,7 +24,12 @@ pub(super) fn make(blanks: &Path, image: &Path, size_bytes: u64) -> Result<()> {
 fn format(blank: &Path, size_bytes: u64) -> Result<()> {
     let temporary = PathBuf::from(format!("{}.{}", blank.display(), std::process::id()));
     let create = || -> io::Result<()> {
-        let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .open(&temporary)?;
         file.set_len(size_bytes)
     };
     create().doing("make", temporary.display())?;
@@ -43,7 +48,10 @@ fn run_mkfs(image: &Path) -> Result<()> {
         .args(["-q", "-F", "-m0", "-b", "4096", "-I", "256", "-i", "16384"])
         // A small journal and no room for growing: an empty image is then 200 KiB, quick to copy.
         .args(["-O", "^resize_inode", "-J", "size=4"])
-        .args(["-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"])
+        .args([
+            "-E",
+            "nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0",
+        ])
         .arg(image)
         .stdin(Stdio::null())
         .output();
@@ -52,11 +60,16 @@ fn run_mkfs(image: &Path) -> Result<()> {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(EngineError::new(ErrorKind::Failed, format!("mkfs.ext4 failed: {said}")))
+            Err(EngineError::new(
+                ErrorKind::Failed,
+                format!("mkfs.ext4 failed: {said}"),
+            ))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(EngineError::new(ErrorKind::Unsupported, "mkfs.ext4 is not installed").hint(missing))
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(EngineError::new(
+            ErrorKind::Unsupported,
+            "mkfs.ext4 is not installed",
+        )
+        .hint(missing)),
         Err(error) => Err(EngineError::failed("running mkfs.ext4", &error)),
     }
 }
@@ -64,7 +77,12 @@ fn run_mkfs(image: &Path) -> Result<()> {
 /// Copies a file, its holes staying holes; shares its blocks where the file system can.
 fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
     let source = File::open(from)?;
-    let target = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(to)?;
+    let target = OpenOptions::new()
+        .create_new(true)
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .open(to)?;
     if ioctl_ficlone(&target, &source).is_ok() {
         return Ok(());
     }
@@ -89,7 +107,14 @@ fn copy_range(source: &File, target: &File, start: u64, end: u64) -> io::Result<
     let (mut read_at, mut write_at) = (start, start);
     while read_at < end {
         let asked = (end - read_at) as usize;
-        if copy_file_range(source, Some(&mut read_at), target, Some(&mut write_at), asked)? == 0 {
+        if copy_file_range(
+            source,
+            Some(&mut read_at),
+            target,
+            Some(&mut write_at),
+            asked,
+        )? == 0
+        {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }

@@ -58,7 +58,12 @@ impl OpenDisk {
 }
 
 /// Makes an empty disk for a new sandbox.
-pub(crate) fn make(data: &DataDir, dir: &SandboxDir, mode: Mode, size_bytes: u64) -> Result<DiskRecord> {
+pub(crate) fn make(
+    data: &DataDir,
+    dir: &SandboxDir,
+    mode: Mode,
+    size_bytes: u64,
+) -> Result<DiskRecord> {
     check_free_space(data)?;
     match mode {
         Mode::Root => {
@@ -74,9 +79,13 @@ pub(crate) fn make(data: &DataDir, dir: &SandboxDir, mode: Mode, size_bytes: u64
 
 /// Opens the disk of a sandbox, attaching its image if it is not attached yet.
 pub(crate) fn open(dir: &SandboxDir, record: &mut DiskRecord) -> Result<OpenDisk> {
-    let DiskRecord::Image { loop_number } = record else { return Ok(OpenDisk::Folder(dir.disk())) };
+    let DiskRecord::Image { loop_number } = record else {
+        return Ok(OpenDisk::Folder(dir.disk()));
+    };
     let attached = match *loop_number {
-        Some(number) => LoopDevice::reopen(number, &dir.image()).doing("look at loop device", number)?,
+        Some(number) => {
+            LoopDevice::reopen(number, &dir.image()).doing("look at loop device", number)?
+        }
         None => None,
     };
     let device = match attached {
@@ -104,7 +113,14 @@ pub(crate) fn write_boot_id(disk: &OpenDisk) -> Result<()> {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let text = format!("{}-{}-{}-{}-{}\n", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+    let text = format!(
+        "{}-{}-{}-{}-{}\n",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    );
     let path = disk.path().join("boot_id");
     let write = || -> io::Result<()> { fs::File::create(&path)?.write_all(text.as_bytes()) };
     Ok(write().doing("write", path.display())?)
@@ -112,21 +128,29 @@ pub(crate) fn write_boot_id(disk: &OpenDisk) -> Result<()> {
 
 /// The uppers of a template's parts on this disk, as the template crate wants them.
 pub(crate) fn uppers(disk: &OpenDisk, template: &Template) -> Vec<(String, PathBuf)> {
-    template.parts.iter().map(|part| (part.key.clone(), disk.path().join(&part.key).join("upper"))).collect()
+    template
+        .parts
+        .iter()
+        .map(|part| (part.key.clone(), disk.path().join(&part.key).join("upper")))
+        .collect()
 }
 
 /// Bytes the sandbox has on the host's disk.
 pub(crate) fn used_bytes(dir: &SandboxDir, record: &DiskRecord) -> u64 {
     use std::os::unix::fs::MetadataExt;
     match record {
-        DiskRecord::Image { .. } => fs::metadata(dir.image()).map_or(0, |metadata| metadata.blocks() * 512),
+        DiskRecord::Image { .. } => {
+            fs::metadata(dir.image()).map_or(0, |metadata| metadata.blocks() * 512)
+        }
         DiskRecord::Folder => folder_bytes(&dir.disk()),
     }
 }
 
 fn folder_bytes(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let Ok(entries) = fs::read_dir(path) else { return 0 };
+    let Ok(entries) = fs::read_dir(path) else {
+        return 0;
+    };
     entries
         .flatten()
         .map(|entry| match entry.metadata() {
@@ -139,7 +163,8 @@ fn folder_bytes(path: &Path) -> u64 {
 
 /// Bytes free for us on the file system of the data directory.
 pub(crate) fn free_bytes(data: &DataDir) -> Result<u64> {
-    let stat = rustix::fs::statvfs(data.root()).doing("ask for free space of", data.root().display())?;
+    let stat =
+        rustix::fs::statvfs(data.root()).doing("ask for free space of", data.root().display())?;
     Ok(stat.f_bavail * stat.f_frsize)
 }
 
@@ -153,5 +178,6 @@ fn check_free_space(data: &DataDir) -> Result<()> {
         return Ok(());
     }
     let message = format!("less than 1 GiB is free in `{}`", data.root().display());
-    Err(EngineError::new(ErrorKind::NoCapacity, message).hint("delete sandboxes or templates, or free disk space"))
+    Err(EngineError::new(ErrorKind::NoCapacity, message)
+        .hint("delete sandboxes or templates, or free disk space"))
 }

@@ -12,15 +12,21 @@ use crate::sys::{Doing, fds};
 pub(super) fn confine(filter: &Filter, most_processes: Option<u32>) -> Result<()> {
     // Only now, being in the sandbox's own cgroup: the namespace shows what is below the place it was made in.
     // SAFETY: a cgroup namespace changes how paths are shown; no descriptor or memory is affected.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }.doing("leave", "the host's cgroup namespace")?;
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }
+        .doing("leave", "the host's cgroup namespace")?;
     fds::silence_standard_streams().doing("silence", "standard streams")?;
     rlimits::apply().map_err(|error| EngineError::failed("setting resource limits", &error))?;
     if let Some(count) = most_processes {
-        let limit = Rlimit { current: Some(count.into()), maximum: Some(count.into()) };
+        let limit = Rlimit {
+            current: Some(count.into()),
+            maximum: Some(count.into()),
+        };
         rustix::process::setrlimit(Resource::Nproc, limit).doing("limit", "processes")?;
     }
     // Before the capabilities: without no_new_privs (which would break sudo) a filter takes CAP_SYS_ADMIN to install.
-    filter.install().map_err(|error| EngineError::failed("installing the system call filter", &error))?;
+    filter
+        .install()
+        .map_err(|error| EngineError::failed("installing the system call filter", &error))?;
     caps::confine().map_err(|error| EngineError::failed("dropping capabilities", &error))?;
     Ok(())
 }

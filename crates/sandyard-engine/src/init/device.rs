@@ -38,12 +38,21 @@ pub(super) fn populate(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
         fs::create_dir(dev.join(folder)).doing("make", folder)?;
     }
     // Group 5 is `tty` wherever there is a second id to give.
-    let group = if plan.mode.has_many_ids() { ",gid=5" } else { "" };
+    let group = if plan.mode.has_many_ids() {
+        ",gid=5"
+    } else {
+        ""
+    };
     let terminals = format!("newinstance,ptmxmode=0666,mode=0620{group}");
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount::file_system("devpts", &dev.join("pts"), quiet, &terminals)?;
     let shared = format!("mode=1777,size={}", plan.shm_bytes);
-    mount::file_system("tmpfs", &dev.join("shm"), MountFlags::NOSUID | MountFlags::NODEV, &shared)?;
+    mount::file_system(
+        "tmpfs",
+        &dev.join("shm"),
+        MountFlags::NOSUID | MountFlags::NODEV,
+        &shared,
+    )?;
     mount::file_system("mqueue", &dev.join("mqueue"), quiet | MountFlags::NODEV, "")?;
     Ok(())
 }

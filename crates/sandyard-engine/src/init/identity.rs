@@ -21,7 +21,8 @@ pub(super) fn become_root(mode: Mode) -> Result<()> {
     rustix::process::setsid().doing("start", "a session")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // The change of user made the process undumpable, which makes its /proc files unreadable even for root inside.
-    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable).doing("make", "dumpable")?;
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
+        .doing("make", "dumpable")?;
     Ok(())
 }
 
@@ -45,5 +46,8 @@ pub(crate) fn generated_files(hostname: &str) -> [(&'static str, String); 2] {
     let hosts = format!(
         "127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback\nff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"
     );
-    [("etc/hostname", format!("{hostname}\n")), ("etc/hosts", hosts)]
+    [
+        ("etc/hostname", format!("{hostname}\n")),
+        ("etc/hosts", hosts),
+    ]
 }

@@ -38,7 +38,9 @@ const HIDDEN_FOLDERS: [&str; 8] = [
 /// Folders shown read-only.
 const READ_ONLY: [&str; 4] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys"];
 
-const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
+const FLAGS: MountFlags = MountFlags::NOSUID
+    .union(MountFlags::NODEV)
+    .union(MountFlags::NOEXEC);
 
 /// Kernel settings of the sandbox's own namespaces, set before they become read-only.
 const SETTINGS: [(&str, &str); 3] = [
@@ -57,7 +59,10 @@ pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
         let _ = fs::write(root.join(file), value);
     }
     close(root, "proc/")?;
-    mount::bind_read_only(&plan.stage.join("boot_id"), &root.join("proc/sys/kernel/random/boot_id"))?;
+    mount::bind_read_only(
+        &plan.stage.join("boot_id"),
+        &root.join("proc/sys/kernel/random/boot_id"),
+    )?;
     Ok(())
 }
 
@@ -67,7 +72,9 @@ pub(super) fn mount_sys(root: &Path, lacks: &mut Vec<String>) -> Result<()> {
     match mount::file_system("sysfs", &target, FLAGS | MountFlags::RDONLY, "") {
         Ok(()) => close(root, "sys/"),
         Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
-            lacks.push("no /sys: the host runs in a container that hides parts of its own".to_owned());
+            lacks.push(
+                "no /sys: the host runs in a container that hides parts of its own".to_owned(),
+            );
             Ok(())
         }
         Err(error) => Err(error.into()),
@@ -85,7 +92,12 @@ fn close(root: &Path, under: &str) -> Result<()> {
     }
     for path in HIDDEN_FOLDERS.iter().filter(here) {
         let flags = FLAGS | MountFlags::RDONLY;
-        unless_missing(mount::file_system("tmpfs", &root.join(path), flags, "size=0,mode=555,nr_inodes=1"))?;
+        unless_missing(mount::file_system(
+            "tmpfs",
+            &root.join(path),
+            flags,
+            "size=0,mode=555,nr_inodes=1",
+        ))?;
     }
     Ok(())
 }

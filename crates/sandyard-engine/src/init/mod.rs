@@ -65,9 +65,15 @@ pub(crate) enum InitReport {
 pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: OwnedFd) -> ! {
     // SAFETY: this is a fresh child that uses nothing but the two descriptors from here on.
     let kept = unsafe { fds::keep_only(vec![worker, listener]) };
-    let Ok([worker, listener]) = kept.map(|kept| <[OwnedFd; 2]>::try_from(kept).expect("two went in")) else { leave(70) };
+    let Ok([worker, listener]) =
+        kept.map(|kept| <[OwnedFd; 2]>::try_from(kept).expect("two went in"))
+    else {
+        leave(70)
+    };
     // A panic must not unwind into the worker's frames, whose values are not ours.
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| set_up(&plan, worker.as_fd())));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        set_up(&plan, worker.as_fd())
+    }));
     let report = match outcome {
         Ok(Ok(lacks)) => InitReport::Ready { lacks },
         Ok(Err(error)) => InitReport::Failed(error),
@@ -82,7 +88,9 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
         _ => leave(72),
     }
     plan.agent.host_listener = Some(listener);
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sandyard_agent::run(plan.agent))) {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        sandyard_agent::run(plan.agent)
+    })) {
         Ok(Ok(())) => leave(0),
         Ok(Err(_)) => leave(73),
         Err(_) => leave(74),
@@ -92,7 +100,9 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
 fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
     let mut steps = Faults::at(FaultPlace::Init, plan.fault);
     let mut lacks = Vec::new();
-    steps.step("forget the launcher's arguments", || title::overwrite("sandyard-agent"))?;
+    steps.step("forget the launcher's arguments", || {
+        title::overwrite("sandyard-agent")
+    })?;
     let trees = steps.step("receive mounts", || receive_trees(worker))?;
     steps.step("become root inside", || identity::become_root(plan.mode))?;
     let root = steps.step("put the root together", || root::assemble(plan, trees))?;
@@ -100,15 +110,19 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
     steps.step("mount /proc", || kernel_fs::mount_proc(&root, plan))?;
     steps.step("mount /sys", || kernel_fs::mount_sys(&root, &mut lacks))?;
     steps.step("raise the loopback link", crate::sys::net::raise_loopback)?;
-    steps.step("set the host name", || identity::set_hostname(&root, &plan.hostname))?;
+    steps.step("set the host name", || {
+        identity::set_hostname(&root, &plan.hostname)
+    })?;
     steps.step("enter the root", || root::enter(&root))?;
-    steps.step("give up privileges", || confine::confine(plan.filter, plan.most_processes))?;
+    steps.step("give up privileges", || {
+        confine::confine(plan.filter, plan.most_processes)
+    })?;
     Ok(lacks)
 }
 
 fn receive_trees(worker: impl AsFd) -> Result<Vec<OwnedFd>> {
-    let (message, trees) =
-        socket::receive(worker).map_err(|error| EngineError::failed("receiving the worker's mounts", &error))?;
+    let (message, trees) = socket::receive(worker)
+        .map_err(|error| EngineError::failed("receiving the worker's mounts", &error))?;
     if message.is_empty() {
         return Err(EngineError::new(ErrorKind::Failed, "the worker is gone"));
     }

@@ -16,10 +16,19 @@ use crate::sys::{Doing, mount};
 /// `trees` are the disk and then every layer of every part, in order; empty when this process can use the paths itself.
 pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathBuf> {
     mount::make_everything_private()?;
-    mount::file_system("tmpfs", &plan.stage, MountFlags::NOSUID | MountFlags::NODEV, "mode=755,size=1m")?;
+    mount::file_system(
+        "tmpfs",
+        &plan.stage,
+        MountFlags::NOSUID | MountFlags::NODEV,
+        "mode=755,size=1m",
+    )?;
     let root = plan.stage.join("root");
     make_dir(&root)?;
-    let mut trees = Trees { stage: &plan.stage, trees: trees.into_iter(), count: 0 };
+    let mut trees = Trees {
+        stage: &plan.stage,
+        trees: trees.into_iter(),
+        count: 0,
+    };
     let disk = match &plan.disk_folder {
         Some(folder) => folder.clone(),
         None => trees.attach_next()?,
@@ -31,13 +40,22 @@ pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathB
     for part in &plan.template.parts {
         let layers = match plan.disk_folder {
             Some(_) => part.layers.clone(),
-            None => part.layers.iter().map(|_| trees.attach_next()).collect::<Result<_>>()?,
+            None => part
+                .layers
+                .iter()
+                .map(|_| trees.attach_next())
+                .collect::<Result<_>>()?,
         };
         mount_part(part, &layers, &disk, &root)?;
     }
     let run = root.join("run");
     if run.is_dir() {
-        mount::file_system("tmpfs", &run, MountFlags::NOSUID | MountFlags::NODEV, "mode=755,size=64m")?;
+        mount::file_system(
+            "tmpfs",
+            &run,
+            MountFlags::NOSUID | MountFlags::NODEV,
+            "mode=755,size=64m",
+        )?;
     }
     Ok(root)
 }
@@ -52,13 +70,24 @@ fn mount_part(part: &Part, layers: &[PathBuf], disk: &Path, root: &Path) -> Resu
     let target = root.join(inside);
     let upper = disk.join(&part.key).join("upper");
     let work = disk.join(&part.key).join("work");
-    let lower = layers.iter().map(|path| escape(path)).collect::<Vec<_>>().join(":");
+    let lower = layers
+        .iter()
+        .map(|path| escape(path))
+        .collect::<Vec<_>>()
+        .join(":");
     // userxattr: overlay's own marks are user.* attributes, which root of a user namespace may set.
-    let options = format!("lowerdir={lower},upperdir={},workdir={},userxattr", escape(&upper), escape(&work));
+    let options = format!(
+        "lowerdir={lower},upperdir={},workdir={},userxattr",
+        escape(&upper),
+        escape(&work)
+    );
     if options.len() >= 4095 {
         // One page is what mount(2) takes.
-        return Err(EngineError::new(ErrorKind::Invalid, format!("template part `{}` has too many layers", part.key))
-            .hint("make a snapshot flatter, or import the tree anew"));
+        return Err(EngineError::new(
+            ErrorKind::Invalid,
+            format!("template part `{}` has too many layers", part.key),
+        )
+        .hint("make a snapshot flatter, or import the tree anew"));
     }
     mount::file_system("overlay", &target, MountFlags::NODEV, &options)?;
     Ok(())
@@ -86,7 +115,10 @@ impl Trees<'_> {
     /// Attaches the next tree under the stage: a detached mount cannot be a layer on every kernel.
     fn attach_next(&mut self) -> Result<PathBuf> {
         let Some(tree) = self.trees.next() else {
-            return Err(EngineError::new(ErrorKind::Failed, "the worker sent too few mounts"));
+            return Err(EngineError::new(
+                ErrorKind::Failed,
+                "the worker sent too few mounts",
+            ));
         };
         let path = self.stage.join(self.count.to_string());
         self.count += 1;
@@ -106,6 +138,9 @@ mod tests {
 
     #[test]
     fn a_layer_path_cannot_smuggle_in_an_option() {
-        assert_eq!(escape(Path::new("/a,upperdir=/etc:b\\c")), r"/a\,upperdir=/etc\:b\\c");
+        assert_eq!(
+            escape(Path::new("/a,upperdir=/etc:b\\c")),
+            r"/a\,upperdir=/etc\:b\\c"
+        );
     }
 }

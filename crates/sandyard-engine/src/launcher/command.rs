@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use sandyard_core::Limits;
 
-use super::{LauncherConfig, is_taken, run};
+use super::{LauncherConfig, is_taken, run, sealed};
 use crate::sys::clone::{Forked, fork};
 
-const USAGE: &str = "usage: launcher --data-dir DIR [--idle-exit SECONDS] [--detach] [--allow-faults]";
+const USAGE: &str =
+    "usage: launcher --data-dir DIR [--idle-exit SECONDS] [--detach] [--allow-faults]";
 
 /// Reads the arguments after the program's (and subcommand's) name and runs the launcher. Returns the exit code.
 ///
@@ -23,6 +24,13 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> i32 {
             return 2;
         }
     };
+    if let Err(error) = sealed::start_over_if_needed() {
+        complain(&format!("error: cannot run from a sealed copy: {error}"));
+        complain(
+            "hint: allow it with `sysctl vm.memfd_noexec=0`, or install the program owned by root",
+        );
+        return 1;
+    }
     if detach {
         match fork() {
             Ok(Forked::Parent { .. }) => return 0,
@@ -53,16 +61,24 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> i32 {
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(LauncherConfig, bool), String> {
     let mut data_dir = None;
     let mut idle_exit = None;
+    let mut program = None;
     let (mut detach, mut allow_faults) = (false, false);
     while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| format!("{} needs a value", argument.display()));
+        let mut value = || {
+            arguments
+                .next()
+                .ok_or_else(|| format!("{} needs a value", argument.display()))
+        };
         match argument.to_str() {
             Some("--data-dir") => data_dir = Some(PathBuf::from(value()?)),
             Some("--idle-exit") => {
                 let text = value()?;
                 let seconds = text.to_str().and_then(|text| text.parse().ok());
-                idle_exit = Some(Duration::from_secs(seconds.ok_or("--idle-exit takes seconds")?));
+                idle_exit = Some(Duration::from_secs(
+                    seconds.ok_or("--idle-exit takes seconds")?,
+                ));
             }
+            Some(sealed::PROGRAM_FLAG) => program = Some(PathBuf::from(value()?)),
             Some("--detach") => detach = true,
             Some("--allow-faults") => allow_faults = true,
             _ => return Err(format!("unknown argument `{}`", argument.display())),
@@ -70,7 +86,20 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(LauncherConfi
     }
     let data_dir = data_dir.ok_or("--data-dir is missing")?;
     let data_dir = std::path::absolute(&data_dir).map_err(|error| error.to_string())?;
-    Ok((LauncherConfig { data_dir, idle_exit, most: Limits::MOST, allow_faults }, detach))
+    let program = match program {
+        Some(program) => program,
+        None => std::env::current_exe().map_err(|error| error.to_string())?,
+    };
+    Ok((
+        LauncherConfig {
+            data_dir,
+            idle_exit,
+            most: Limits::MOST,
+            allow_faults,
+            program,
+        },
+        detach,
+    ))
 }
 
 /// To standard error, which the one who started us keeps.

@@ -41,7 +41,8 @@ fn watched(ctx: &Context) -> impl Iterator<Item = (SandboxDir, Record)> {
     ids.filter_map(|id| {
         let dir = ctx.data.sandbox(&id);
         let record = Record::read(&dir).ok()??;
-        let growing = record.disk == DiskRecord::Folder && record.observed_state() == SandboxState::Running;
+        let growing =
+            record.disk == DiskRecord::Folder && record.observed_state() == SandboxState::Running;
         growing.then_some((dir, record))
     })
 }

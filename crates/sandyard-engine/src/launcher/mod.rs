@@ -5,6 +5,7 @@
 
 pub mod command;
 mod guard;
+mod sealed;
 mod subordinate;
 mod worker;
 
@@ -45,6 +46,8 @@ pub struct LauncherConfig {
     pub most: Limits,
     /// Let requests ask for failures. For tests.
     pub allow_faults: bool,
+    /// The launcher's program file, installed as `sudo` where a template has none.
+    pub program: PathBuf,
 }
 
 /// Runs the launcher until it is idle long enough, or for ever.
@@ -53,20 +56,37 @@ pub struct LauncherConfig {
 /// `Conflict` when another launcher has this data directory.
 pub fn run(config: &LauncherConfig) -> Result<()> {
     let mode = subordinate::enter_if_possible();
-    let ctx = Context::new(DataDir::new(&config.data_dir), mode, config.most.clone(), config.allow_faults)?;
-    let lock = Lock::try_take(&ctx.data.launcher_lock()).doing("lock", ctx.data.launcher_lock().display())?;
+    let ctx = Context::new(DataDir::new(&config.data_dir), mode, config)?;
+    let lock = Lock::try_take(&ctx.data.launcher_lock())
+        .doing("lock", ctx.data.launcher_lock().display())?;
     let Some(lock) = lock else {
-        return Err(EngineError::new(ErrorKind::Conflict, "another launcher has this data directory"));
+        return Err(EngineError::new(
+            ErrorKind::Conflict,
+            "another launcher has this data directory",
+        ));
     };
     // So that sandboxes' first processes come back to us to be reaped, whichever worker made them.
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).doing("become", "sub-reaper")?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .doing("become", "sub-reaper")?;
     // First sweep before the first request: nobody may meet a half-made sandbox.
     let _ = sweep::sweep(&ctx);
     let path = ctx.data.launcher_socket();
     let listener = socket::listen(&path).doing("listen on", path.display())?;
-    listener.set_nonblocking(true).doing("set up", path.display())?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).doing("set mode of", path.display())?;
-    Launcher { ctx, config, listener, _lock: lock, workers: Vec::new(), sweeper: None, guard: None }.serve();
+    listener
+        .set_nonblocking(true)
+        .doing("set up", path.display())?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+        .doing("set mode of", path.display())?;
+    Launcher {
+        ctx,
+        config,
+        listener,
+        _lock: lock,
+        workers: Vec::new(),
+        sweeper: None,
+        guard: None,
+    }
+    .serve();
     let _ = std::fs::remove_file(path);
     Ok(())
 }
@@ -101,7 +121,10 @@ impl Launcher<'_> {
                 idle_since = Instant::now();
             }
             guard::check_free_space(&self.ctx);
-            if guarded.elapsed() >= GUARD_EVERY && self.guard.is_none() && guard::has_work(&self.ctx) {
+            if guarded.elapsed() >= GUARD_EVERY
+                && self.guard.is_none()
+                && guard::has_work(&self.ctx)
+            {
                 guarded = Instant::now();
                 self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
             }
@@ -111,15 +134,23 @@ impl Launcher<'_> {
                 self.start_sweeper();
             }
             let patience = self.config.idle_exit;
-            if patience.is_some_and(|patience| idle_since.elapsed() >= patience) && !self.is_needed() {
+            if patience.is_some_and(|patience| idle_since.elapsed() >= patience)
+                && !self.is_needed()
+            {
                 return;
             }
         }
     }
 
     fn wait_for_connection(&self) -> bool {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
-        let mut fds = [PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)];
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: TICK.subsec_nanos().into(),
+        };
+        let mut fds = [PollFd::from_borrowed_fd(
+            self.listener.as_fd(),
+            PollFlags::IN,
+        )];
         matches!(poll(&mut fds, Some(&timeout)), Ok(count) if count > 0)
     }
 
@@ -134,7 +165,9 @@ impl Launcher<'_> {
 
     fn start_worker(&mut self, stream: UnixStream) {
         // None: out of processes or memory. The client sees the connection close and may try again.
-        self.workers.extend(start_fork(self, |launcher| worker::serve(&launcher.ctx, stream)));
+        self.workers.extend(start_fork(self, |launcher| {
+            worker::serve(&launcher.ctx, stream)
+        }));
     }
 
     fn start_sweeper(&mut self) {
@@ -158,7 +191,10 @@ impl Launcher<'_> {
     }
 
     fn pool_is_short(&self) -> bool {
-        let wanted: usize = pool::settings(&self.ctx).iter().map(|wanted| wanted.count).sum();
+        let wanted: usize = pool::settings(&self.ctx)
+            .iter()
+            .map(|wanted| wanted.count)
+            .sum();
         wanted > 0 && pool::count(&self.ctx).is_ok_and(|count| count < wanted)
     }
 

@@ -21,8 +21,12 @@ use crate::sys::clone::{Forked, fork};
 /// To be called before any thread is started.
 pub(super) fn enter_if_possible() -> Mode {
     let mode = Mode::detect();
-    let Mode::Rootless { uid, gid } = mode else { return mode };
-    let Some(ids) = Ids::lent_to(uid) else { return mode };
+    let Mode::Rootless { uid, gid } = mode else {
+        return mode;
+    };
+    let Some(ids) = Ids::lent_to(uid) else {
+        return mode;
+    };
     // There is no way back from a half-made namespace, so somebody else goes first.
     if !works_in_a_fork(&ids, uid, gid) || enter(&ids, uid, gid).is_err() {
         return mode;
@@ -45,7 +49,10 @@ impl Ids {
             (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
         })?;
         let first = |path| first_range(&fs::read_to_string(path).unwrap_or_default(), &name, uid);
-        Some(Self { first_uid: first("/etc/subuid")?, first_gid: first("/etc/subgid")? })
+        Some(Self {
+            first_uid: first("/etc/subuid")?,
+            first_gid: first("/etc/subgid")?,
+        })
     }
 }
 
@@ -54,7 +61,10 @@ fn first_range(text: &str, name: &str, uid: u32) -> Option<u32> {
     text.lines().find_map(|line| {
         let mut fields = line.split(':');
         let owner = fields.next()?;
-        let (first, count): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.trim().parse().ok()?);
+        let (first, count): (u32, u32) = (
+            fields.next()?.parse().ok()?,
+            fields.next()?.trim().parse().ok()?,
+        );
         let ours = owner == name || owner.parse() == Ok(uid);
         (ours && count >= IDS_PER_RANGE - 1).then_some(first)
     })
@@ -62,7 +72,9 @@ fn first_range(text: &str, name: &str, uid: u32) -> Option<u32> {
 
 fn works_in_a_fork(ids: &Ids, uid: u32, gid: u32) -> bool {
     match fork() {
-        Ok(Forked::Child) => run_and_leave(|| enter(ids, uid, gid).expect("the parent sees the exit code")),
+        Ok(Forked::Child) => {
+            run_and_leave(|| enter(ids, uid, gid).expect("the parent sees the exit code"))
+        }
         Ok(Forked::Parent { pid }) => ended_well(pid),
         Err(_) => false,
     }
@@ -78,7 +90,9 @@ fn enter(ids: &Ids, uid: u32, gid: u32) -> io::Result<()> {
             drop(say);
             run_and_leave(|| {
                 let heard = wait.read_exact(&mut [0]);
-                heard.and_then(|()| write_maps(ids, &target, uid, gid)).expect("the parent sees the exit code");
+                heard
+                    .and_then(|()| write_maps(ids, &target, uid, gid))
+                    .expect("the parent sees the exit code");
             })
         }
     };
@@ -96,9 +110,15 @@ fn enter(ids: &Ids, uid: u32, gid: u32) -> io::Result<()> {
 }
 
 fn write_maps(ids: &Ids, target: &str, uid: u32, gid: u32) -> io::Result<()> {
-    for (program, own, first) in [("newuidmap", uid, ids.first_uid), ("newgidmap", gid, ids.first_gid)] {
+    for (program, own, first) in [
+        ("newuidmap", uid, ids.first_uid),
+        ("newgidmap", gid, ids.first_gid),
+    ] {
         let map = format!("{target} 0 {own} 1 1 {first} {}", IDS_PER_RANGE - 1);
-        let status = Command::new(program).args(map.split(' ')).stdin(Stdio::null()).status()?;
+        let status = Command::new(program)
+            .args(map.split(' '))
+            .stdin(Stdio::null())
+            .status()?;
         if !status.success() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -107,7 +127,9 @@ fn write_maps(ids: &Ids, target: &str, uid: u32, gid: u32) -> io::Result<()> {
 }
 
 fn ended_well(pid: i32) -> bool {
-    let Some(pid) = Pid::from_raw(pid) else { return false };
+    let Some(pid) = Pid::from_raw(pid) else {
+        return false;
+    };
     matches!(waitpid(Some(pid), WaitOptions::empty()), Ok(Some((_, status))) if status.exit_status() == Some(0))
 }
 

@@ -18,11 +18,16 @@ use super::run_and_leave;
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::mode::Mode;
-use crate::protocol::{Answer, FrameReader, GENERATION, Hello, MAX_REQUEST, Reply, Request, read_frame, write_frame};
+use crate::protocol::{
+    Answer, FrameReader, GENERATION, Hello, MAX_REQUEST, Reply, Request, read_frame, write_frame,
+};
 use crate::spec::SandboxInfo;
 use crate::sys::clone::clone_into_namespaces;
 use crate::sys::process::{ProcessKey, wait_gone};
-use crate::verbs::{create, delete, diff, fork, import, list, pause, pool, resume, snapshot, start, stats, stop, sweep};
+use crate::verbs::{
+    create, delete, diff, fork, import, list, pause, pool, resume, snapshot, start, stats, stop,
+    sweep,
+};
 
 /// What the process of a request tells the worker, a line each: `+ID` to be deleted with the connection, `-ID` no longer,
 /// and last this, when the connection can go on.
@@ -34,13 +39,20 @@ const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Serves until the client hangs up; then removes what was to live no longer than it.
 pub(super) fn serve(ctx: &Context, stream: UnixStream) {
-    let Ok(peer) = check_peer(ctx, &stream) else { return };
+    let Ok(peer) = check_peer(ctx, &stream) else {
+        return;
+    };
     let mut ephemeral: Vec<SandboxId> = Vec::new();
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     while has_request(&stream) {
-        let Ok(notes) = serve_one(ctx, &stream, peer) else { break };
+        let Ok(notes) = serve_one(ctx, &stream, peer) else {
+            break;
+        };
         for line in notes.lines() {
-            match (line.split_at_checked(1), line.get(1..).and_then(|id| id.parse().ok())) {
+            match (
+                line.split_at_checked(1),
+                line.get(1..).and_then(|id| id.parse().ok()),
+            ) {
                 (Some(("+", _)), Some(id)) => ephemeral.push(id),
                 (Some(("-", _)), Some(id)) => ephemeral.retain(|made| *made != id),
                 _ => {}
@@ -77,7 +89,14 @@ fn serve_one(ctx: &Context, stream: &UnixStream, peer: Option<ProcessKey>) -> Re
     // A child of the launcher, not of this worker: so that what it makes is, too, and is reaped there.
     let Some(child) = clone_into_namespaces(0, None)? else {
         drop(reader);
-        run_and_leave(|| serve_request(ctx, stream, peer, File::from(std::os::fd::OwnedFd::from(writer))));
+        run_and_leave(|| {
+            serve_request(
+                ctx,
+                stream,
+                peer,
+                File::from(std::os::fd::OwnedFd::from(writer)),
+            )
+        });
     };
     drop(writer);
     let mut notes = String::new();
@@ -86,8 +105,15 @@ fn serve_one(ctx: &Context, stream: &UnixStream, peer: Option<ProcessKey>) -> Re
     Ok(notes)
 }
 
-fn serve_request(ctx: &Context, mut stream: &UnixStream, peer: Option<ProcessKey>, mut notes: File) {
-    let Ok(Some(frame)) = read_frame(&mut stream, MAX_REQUEST) else { return };
+fn serve_request(
+    ctx: &Context,
+    mut stream: &UnixStream,
+    peer: Option<ProcessKey>,
+    mut notes: File,
+) {
+    let Ok(Some(frame)) = read_frame(&mut stream, MAX_REQUEST) else {
+        return;
+    };
     let answer = answer(ctx, peer, &frame, stream, &mut notes);
     let text = serde_json::to_vec(&answer).expect("answers hold no map with odd keys");
     if write_frame(&mut stream, &text).is_ok() {
@@ -98,16 +124,27 @@ fn serve_request(ctx: &Context, mut stream: &UnixStream, peer: Option<ProcessKey
 /// The socket's mode keeps others out already; this holds even if somebody changes it.
 fn check_peer(ctx: &Context, stream: &UnixStream) -> Result<Option<ProcessKey>> {
     let _ = stream.set_nonblocking(false);
-    let peer = socket_peercred(stream).map_err(|error| EngineError::failed("asking who connects", &error))?;
+    let peer = socket_peercred(stream)
+        .map_err(|error| EngineError::failed("asking who connects", &error))?;
     // Seen from a user namespace, the host's root is nobody in particular; anybody else is kept out by the folder's mode.
-    let is_hosts_root = matches!(ctx.mode, Mode::Subordinate { .. }) && peer.uid.as_raw() == OVERFLOW_UID;
+    let is_hosts_root =
+        matches!(ctx.mode, Mode::Subordinate { .. }) && peer.uid.as_raw() == OVERFLOW_UID;
     if !peer.uid.is_root() && peer.uid != rustix::process::geteuid() && !is_hosts_root {
-        return Err(EngineError::new(ErrorKind::Unsupported, "the launcher serves its own user and root only"));
+        return Err(EngineError::new(
+            ErrorKind::Unsupported,
+            "the launcher serves its own user and root only",
+        ));
     }
     Ok(ProcessKey::of(peer.pid.as_raw_nonzero().get()))
 }
 
-fn answer(ctx: &Context, peer: Option<ProcessKey>, frame: &[u8], mut stream: &UnixStream, notes: &mut File) -> Answer {
+fn answer(
+    ctx: &Context,
+    peer: Option<ProcessKey>,
+    frame: &[u8],
+    mut stream: &UnixStream,
+    notes: &mut File,
+) -> Answer {
     let request = serde_json::from_slice(frame)
         .map_err(|error| EngineError::new(ErrorKind::Invalid, format!("not a request: {error}")))?;
     let one = |info: SandboxInfo| Reply::Sandbox(Box::new(info));
@@ -132,7 +169,9 @@ fn answer(ctx: &Context, peer: Option<ProcessKey>, frame: &[u8], mut stream: &Un
             writeln!(notes, "-{id}")?;
             Ok(Reply::Done)
         }
-        Request::Snapshot { id, name } => snapshot::snapshot(ctx, &id, &name).map(|template| Reply::Template(Box::new(template))),
+        Request::Snapshot { id, name } => {
+            snapshot::snapshot(ctx, &id, &name).map(|template| Reply::Template(Box::new(template)))
+        }
         Request::Fork { id, env } => fork::fork(ctx, &id, env, peer).map(one),
         Request::Diff { id } => diff::diff(ctx, &id).map(Reply::Changes),
         Request::Stats { id } => stats::stats(ctx, &id).map(Reply::Stats),

@@ -46,7 +46,10 @@ pub(crate) struct Cloned {
 ///
 /// The child starts in `cgroup` (of version 2) if one is given. It becomes a child of *our parent* (`CLONE_PARENT`): the launcher reaps it, and it outlives the worker that made
 /// it. The same single-thread condition as for [`fork`] holds.
-pub(crate) fn clone_into_namespaces(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Option<Cloned>> {
+pub(crate) fn clone_into_namespaces(
+    flags: i32,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> io::Result<Option<Cloned>> {
     debug_assert!(is_single_threaded(), "clone in a process with threads");
     let mut raw_pidfd: libc::c_int = -1;
     // SAFETY: clone_args is plain integers, for which all zeros is a valid value.
@@ -62,13 +65,22 @@ pub(crate) fn clone_into_namespaces(flags: i32, cgroup: Option<BorrowedFd<'_>>) 
     args.exit_signal = 0;
     // SAFETY: `args` lives across the call and its size is passed; without CLONE_VM the child has its own copy of memory
     // and stack, as after fork; `raw_pidfd` is a valid place for the kernel to write to.
-    let pid = check(unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<libc::clone_args>()) })?;
+    let pid = check(unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw mut args,
+            size_of::<libc::clone_args>(),
+        )
+    })?;
     if pid == 0 {
         return Ok(None);
     }
     // SAFETY: the kernel filled in a descriptor that nobody else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(raw_pidfd) };
-    Ok(Some(Cloned { pid: pid as i32, pidfd }))
+    Ok(Some(Cloned {
+        pid: pid as i32,
+        pidfd,
+    }))
 }
 
 fn is_single_threaded() -> bool {

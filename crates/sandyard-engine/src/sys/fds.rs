@@ -17,7 +17,9 @@ pub(crate) unsafe fn keep_only(keep: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
     let mut high = Vec::with_capacity(keep.len());
     for fd in &keep {
         // SAFETY: F_DUPFD takes integers only and `fd` is open.
-        high.push(check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, floor) }.into())? as RawFd);
+        high.push(check(
+            unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, floor) }.into(),
+        )? as RawFd);
     }
     std::mem::forget(keep);
     let mut kept = Vec::with_capacity(high.len());
@@ -29,13 +31,23 @@ pub(crate) unsafe fn keep_only(keep: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
         kept.push(unsafe { OwnedFd::from_raw_fd(target) });
     }
     // SAFETY: integers only; the caller promised not to use what is closed here.
-    check(unsafe { libc::syscall(libc::SYS_close_range, floor as libc::c_uint, libc::c_uint::MAX, 0) })?;
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            floor as libc::c_uint,
+            libc::c_uint::MAX,
+            0,
+        )
+    })?;
     Ok(kept)
 }
 
 /// Points the standard streams at `/dev/null`.
 pub(crate) fn silence_standard_streams() -> io::Result<()> {
-    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    let null = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
     for target in 0..3 {
         // SAFETY: dup2 takes integers only; nobody owns the standard streams.
         check(unsafe { libc::dup2(null.as_raw_fd(), target) }.into())?;

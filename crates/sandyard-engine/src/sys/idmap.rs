@@ -13,9 +13,19 @@ const AT_EMPTY_PATH: libc::c_int = 0x1000;
 
 /// Writes `/proc/<pid>/{uid,gid}_map`: `count` ids from 0 inside become those from `first` outside.
 pub(crate) fn write_maps(pid: i32, first: u32, count: u32) -> SysResult<()> {
+    write_both(pid, &format!("0 {first} {count}\n"))
+}
+
+/// Gives the child the `count` ids that we have, where our own root is mapped apart from the rest.
+pub(crate) fn write_same_maps(pid: i32, count: u32) -> SysResult<()> {
+    // In two lines: one may not span two lines of our own map.
+    write_both(pid, &format!("0 0 1\n1 1 {}\n", count - 1))
+}
+
+fn write_both(pid: i32, map: &str) -> SysResult<()> {
     for file in ["uid_map", "gid_map"] {
         let path = format!("/proc/{pid}/{file}");
-        fs::write(&path, format!("0 {first} {count}\n")).doing("write", &path)?;
+        fs::write(&path, map).doing("write", &path)?;
     }
     Ok(())
 }
@@ -41,26 +51,38 @@ pub(crate) fn user_namespace(pid: i32) -> SysResult<OwnedFd> {
 /// Clones the mount at `path` as a detached, read-only one whose owners are shifted into `user_namespace`.
 pub(crate) fn shifted_read_only(path: &Path, user_namespace: impl AsFd) -> SysResult<OwnedFd> {
     let tree = read_only(path)?;
-    set_attributes(&tree, 0, Some(user_namespace.as_fd().as_raw_fd())).doing("shift owners of", path.display())?;
+    set_attributes(&tree, 0, Some(user_namespace.as_fd().as_raw_fd()))
+        .doing("shift owners of", path.display())?;
     Ok(tree)
 }
 
 /// Clones the mount at `path` as a detached, read-only one.
 pub(crate) fn read_only(path: &Path) -> SysResult<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let tree = rustix::mount::open_tree(rustix::fs::CWD, path, flags).doing("clone mount at", path.display())?;
-    set_attributes(&tree, libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NODEV, None)
-        .doing("make read-only clone of", path.display())?;
+    let tree = rustix::mount::open_tree(rustix::fs::CWD, path, flags)
+        .doing("clone mount at", path.display())?;
+    set_attributes(
+        &tree,
+        libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NODEV,
+        None,
+    )
+    .doing("make read-only clone of", path.display())?;
     Ok(tree)
 }
 
 /// Shifts the owners of a detached mount into `user_namespace`.
 pub(crate) fn shift(tree: impl AsFd, user_namespace: impl AsFd) -> SysResult<()> {
-    set_attributes(&tree, 0, Some(user_namespace.as_fd().as_raw_fd())).doing("shift owners of", "the sandbox's disk")
+    set_attributes(&tree, 0, Some(user_namespace.as_fd().as_raw_fd()))
+        .doing("shift owners of", "the sandbox's disk")
 }
 
 fn set_attributes(tree: &impl AsFd, set: u64, user_namespace: Option<i32>) -> std::io::Result<()> {
-    let mut attributes = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let mut attributes = libc::mount_attr {
+        attr_set: set,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
     if let Some(fd) = user_namespace {
         attributes.attr_set |= libc::MOUNT_ATTR_IDMAP;
         attributes.userns_fd = fd as u64;

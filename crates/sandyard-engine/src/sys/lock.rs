@@ -18,7 +18,12 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the lock at `path` if it is free. `None`: somebody holds it.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self { file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -28,7 +33,12 @@ impl Lock {
 
     /// Takes the lock at `path` beside other sharers, waiting for an exclusive holder.
     pub(crate) fn share(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path)?;
         flock(&file, FlockOperation::LockShared)?;
         Ok(Self { file })
     }

@@ -54,17 +54,36 @@ pub(crate) struct LoopDevice {
 impl LoopDevice {
     /// Attaches `image` to a free device.
     pub(crate) fn attach(image: &Path) -> SysResult<Self> {
-        let backing = File::options().read(true).write(true).open(image).doing("open disk image", image.display())?;
-        let control = File::options().read(true).write(true).open("/dev/loop-control").doing("open", "/dev/loop-control")?;
+        let backing = File::options()
+            .read(true)
+            .write(true)
+            .open(image)
+            .doing("open disk image", image.display())?;
+        let control = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/loop-control")
+            .doing("open", "/dev/loop-control")?;
         let mut last = io::Error::from_raw_os_error(libc::EBUSY);
         for _ in 0..TRIES {
             // SAFETY: this request takes no argument and returns a number.
-            let number = check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) }.into())
-                .doing("find a free device with", "/dev/loop-control")? as u32;
+            let number =
+                check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) }.into())
+                    .doing("find a free device with", "/dev/loop-control")? as u32;
             let path = PathBuf::from(format!("/dev/loop{number}"));
-            let device = File::options().read(true).write(true).open(&path).doing("open", path.display())?;
+            let device = File::options()
+                .read(true)
+                .write(true)
+                .open(&path)
+                .doing("open", path.display())?;
             match configure(&device, &backing) {
-                Ok(()) => return Ok(Self { _device: device, path, number }),
+                Ok(()) => {
+                    return Ok(Self {
+                        _device: device,
+                        path,
+                        number,
+                    });
+                }
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
                 Err(error) => return Err(error).doing("attach disk image to", path.display()),
             }
@@ -88,7 +107,11 @@ impl LoopDevice {
         if status == -1 || info.inode != image.ino() || info.device != image.dev() {
             return Ok(None);
         }
-        Ok(Some(Self { _device: device, path, number }))
+        Ok(Some(Self {
+            _device: device,
+            path,
+            number,
+        }))
     }
 }
 
@@ -100,5 +123,6 @@ fn configure(device: &File, backing: &File) -> io::Result<()> {
     // Not LO_FLAGS_DIRECT_IO: the first read would have to wait until the disk has the image we just copied.
     config.info.flags = LO_FLAGS_AUTOCLEAR;
     // SAFETY: the kernel reads one LoopConfig, which `config` is.
-    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) }.into()).map(drop)
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) }.into())
+        .map(drop)
 }

@@ -47,11 +47,19 @@ pub(crate) trait Doing<T> {
 
 impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
     fn doing(self, doing: &'static str, target: impl Display) -> SysResult<T> {
-        self.map_err(|source| SysError { doing, target: target.to_string(), source: source.into() })
+        self.map_err(|source| SysError {
+            doing,
+            target: target.to_string(),
+            source: source.into(),
+        })
     }
 }
 
 /// Turns the C convention (-1 and `errno`) into a result.
 pub(crate) fn check(returned: libc::c_long) -> io::Result<libc::c_long> {
-    if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
+    if returned == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(returned)
+    }
 }

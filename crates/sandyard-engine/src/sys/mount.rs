@@ -5,14 +5,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+    UnmountFlags,
 };
 
 use super::{Doing, SysResult};
 
 /// Mounts the ext4 on `device` without attaching it anywhere.
 pub(crate) fn detached_ext4(device: &Path) -> SysResult<OwnedFd> {
-    let context = rustix::mount::fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC).doing("open file system type", "ext4")?;
+    let context = rustix::mount::fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC)
+        .doing("open file system type", "ext4")?;
     let configure = || {
         rustix::mount::fsconfig_set_string(&context, "source", device)?;
         // Deleted files give their blocks back to the host's disk.
@@ -26,14 +28,28 @@ pub(crate) fn detached_ext4(device: &Path) -> SysResult<OwnedFd> {
 
 /// Attaches a detached mount at `target`.
 pub(crate) fn attach(tree: impl AsFd, target: &Path) -> SysResult<()> {
-    rustix::mount::move_mount(tree, "", rustix::fs::CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-        .doing("attach mount at", target.display())
+    rustix::mount::move_mount(
+        tree,
+        "",
+        rustix::fs::CWD,
+        target,
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )
+    .doing("attach mount at", target.display())
 }
 
 /// Mounts a file system of `kind` at `target`.
-pub(crate) fn file_system(kind: &str, target: &Path, flags: MountFlags, options: &str) -> SysResult<()> {
-    let data = CString::new(options).map_err(std::io::Error::from).doing("mount with options", options)?;
-    rustix::mount::mount(kind, target, kind, flags, data.as_c_str()).doing("mount file system on", target.display())
+pub(crate) fn file_system(
+    kind: &str,
+    target: &Path,
+    flags: MountFlags,
+    options: &str,
+) -> SysResult<()> {
+    let data = CString::new(options)
+        .map_err(std::io::Error::from)
+        .doing("mount with options", options)?;
+    rustix::mount::mount(kind, target, kind, flags, data.as_c_str())
+        .doing("mount file system on", target.display())
 }
 
 /// Shows `source` at `target` too.
@@ -44,14 +60,21 @@ pub(crate) fn bind(source: &Path, target: &Path) -> SysResult<()> {
 /// Shows `source` at `target` too, read-only and with nothing to gain from it.
 pub(crate) fn bind_read_only(source: &Path, target: &Path) -> SysResult<()> {
     bind(source, target)?;
-    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let flags = MountFlags::BIND
+        | MountFlags::RDONLY
+        | MountFlags::NOSUID
+        | MountFlags::NODEV
+        | MountFlags::NOEXEC;
     rustix::mount::mount_remount(target, flags, c"").doing("make read-only", target.display())
 }
 
 /// Stops mounts made here from showing up in the host's namespace, and the reverse.
 pub(crate) fn make_everything_private() -> SysResult<()> {
-    rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .doing("make private", "/")
+    rustix::mount::mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .doing("make private", "/")
 }
 
 /// Makes `new_root` the root and forgets the old one.

@@ -8,7 +8,8 @@ use super::{Doing, SysResult, check};
 
 /// Brings `lo` up in the current network namespace.
 pub(crate) fn raise_loopback() -> SysResult<()> {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).doing("open socket for", "lo")?;
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
+        .doing("open socket for", "lo")?;
     // SAFETY: ifreq is plain data, for which all zeros is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
@@ -16,7 +17,16 @@ pub(crate) fn raise_loopback() -> SysResult<()> {
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: the kernel reads one ifreq, which `request` is.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw const request) }.into())
-        .doing("bring up", "lo")
-        .map(drop)
+    check(
+        unsafe {
+            libc::ioctl(
+                socket.as_raw_fd(),
+                libc::SIOCSIFFLAGS as libc::Ioctl,
+                &raw const request,
+            )
+        }
+        .into(),
+    )
+    .doing("bring up", "lo")
+    .map(drop)
 }

@@ -28,7 +28,10 @@ impl ProcessKey {
         if matches!(state, "Z" | "X") {
             return None;
         }
-        Some(Self { pid, start_ticks: fields.nth(18)?.parse().ok()? })
+        Some(Self {
+            pid,
+            start_ticks: fields.nth(18)?.parse().ok()?,
+        })
     }
 
     /// Says whether this very process still runs.
@@ -38,7 +41,9 @@ impl ProcessKey {
 
     /// Opens a handle on it; `None` when it is gone.
     pub(crate) fn open(self) -> io::Result<Option<OwnedFd>> {
-        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(None) };
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return Ok(None);
+        };
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             // The number may have been given out again between our look and the open.
             Ok(pidfd) if self.is_alive() => Ok(Some(pidfd)),
@@ -64,7 +69,10 @@ pub(crate) fn wait_gone(pidfd: impl AsFd, patience: Duration) -> io::Result<bool
     let give_up = Instant::now() + patience;
     loop {
         let left = give_up.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
         let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) => return Ok(false),
@@ -83,14 +91,27 @@ mod tests {
     fn a_process_with_another_start_time_is_another_process() {
         let own = ProcessKey::of(std::process::id() as i32).expect("this process runs");
         assert!(own.is_alive());
-        assert!(!ProcessKey { start_ticks: own.start_ticks + 1, ..own }.is_alive());
+        assert!(
+            !ProcessKey {
+                start_ticks: own.start_ticks + 1,
+                ..own
+            }
+            .is_alive()
+        );
     }
 
     #[test]
     fn an_ended_process_is_gone_even_before_it_is_reaped() {
-        let mut child = std::process::Command::new("true").spawn().expect("start true");
-        let key = ProcessKey { pid: child.id() as i32, start_ticks: 0 };
-        let pidfd = rustix::process::pidfd_open(Pid::from_raw(key.pid).expect("pid"), PidfdFlags::empty()).expect("pidfd");
+        let mut child = std::process::Command::new("true")
+            .spawn()
+            .expect("start true");
+        let key = ProcessKey {
+            pid: child.id() as i32,
+            start_ticks: 0,
+        };
+        let pidfd =
+            rustix::process::pidfd_open(Pid::from_raw(key.pid).expect("pid"), PidfdFlags::empty())
+                .expect("pidfd");
         assert!(wait_gone(pidfd, Duration::from_secs(10)).expect("poll"));
         assert_eq!(ProcessKey::of(key.pid), None);
         child.wait().expect("reap");

@@ -10,12 +10,18 @@ pub(crate) fn overwrite(title: &str) -> SysResult<()> {
     let stat = std::fs::read_to_string("/proc/self/stat").doing("read", "/proc/self/stat")?;
     let after_name = stat.rfind(')').map_or("", |end| &stat[end + 1..]);
     // Fields 48 to 51 of proc_pid_stat(5); the first after the name is field 3.
-    let places: Vec<usize> = after_name.split_ascii_whitespace().skip(45).take(4).filter_map(|field| field.parse().ok()).collect();
+    let places: Vec<usize> = after_name
+        .split_ascii_whitespace()
+        .skip(45)
+        .take(4)
+        .filter_map(|field| field.parse().ok())
+        .collect();
     if let [arguments, arguments_end, environment, environment_end] = places[..] {
         fill(arguments, arguments_end, title.as_bytes());
         fill(environment, environment_end, b"");
     }
-    rustix::thread::set_name(&std::ffi::CString::new(title).unwrap_or_default()).doing("set name", title)
+    rustix::thread::set_name(&std::ffi::CString::new(title).unwrap_or_default())
+        .doing("set name", title)
 }
 
 fn fill(start: usize, end: usize, text: &[u8]) {

@@ -22,7 +22,12 @@ use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
 
 /// Makes a sandbox, or takes a ready one from the pool.
-pub(crate) fn create(ctx: &Context, spec: SandboxSpec, owner: Option<ProcessKey>, fault: Option<Fault>) -> Result<SandboxInfo> {
+pub(crate) fn create(
+    ctx: &Context,
+    spec: SandboxSpec,
+    owner: Option<ProcessKey>,
+    fault: Option<Fault>,
+) -> Result<SandboxInfo> {
     check(ctx, &spec)?;
     if fault.is_none() {
         if let Some(info) = pool::take(ctx, &spec, owner)? {
@@ -33,9 +38,17 @@ pub(crate) fn create(ctx: &Context, spec: SandboxSpec, owner: Option<ProcessKey>
 }
 
 /// Makes a sandbox from nothing.
-pub(crate) fn make(ctx: &Context, mut spec: SandboxSpec, owner: Option<ProcessKey>, fault: Option<Fault>) -> Result<SandboxInfo> {
+pub(crate) fn make(
+    ctx: &Context,
+    mut spec: SandboxSpec,
+    owner: Option<ProcessKey>,
+    fault: Option<Fault>,
+) -> Result<SandboxInfo> {
     if fault.is_some() && !ctx.allow_faults {
-        return Err(EngineError::new(ErrorKind::Invalid, "this launcher does not fail on demand"));
+        return Err(EngineError::new(
+            ErrorKind::Invalid,
+            "this launcher does not fail on demand",
+        ));
     }
     let template = find_template(ctx, &spec.template)?;
     if spec.access_token.is_none() {
@@ -47,16 +60,27 @@ pub(crate) fn make(ctx: &Context, mut spec: SandboxSpec, owner: Option<ProcessKe
     let build = || {
         let root = dir.root().to_owned();
         steps.undo("remove folder", move || delete::remove_tree(&root));
-        let births = steps.step("announce it", || Lock::share(&ctx.data.births_lock()).doing("share", "births.lock"))?;
-        steps.step("make its folder", || {
-            fs::DirBuilder::new().mode(0o700).create(dir.root()).doing("make", dir.root().display())
+        let births = steps.step("announce it", || {
+            Lock::share(&ctx.data.births_lock()).doing("share", "births.lock")
         })?;
-        let lock = steps.step("lock it", || Lock::try_take(&dir.lock()).doing("lock", dir.lock().display()))?;
+        steps.step("make its folder", || {
+            fs::DirBuilder::new()
+                .mode(0o700)
+                .create(dir.root())
+                .doing("make", dir.root().display())
+        })?;
+        let lock = steps.step("lock it", || {
+            Lock::try_take(&dir.lock()).doing("lock", dir.lock().display())
+        })?;
         drop(births);
         if ctx.mode != Mode::Root {
-            steps.step("make its stage", || fs::create_dir(dir.stage()).doing("make", dir.stage().display()))?;
+            steps.step("make its stage", || {
+                fs::create_dir(dir.stage()).doing("make", dir.stage().display())
+            })?;
         }
-        let disk = steps.step("make its disk", || disk::make(&ctx.data, &dir, ctx.mode, spec.limits.disk_bytes))?;
+        let disk = steps.step("make its disk", || {
+            disk::make(&ctx.data, &dir, ctx.mode, spec.limits.disk_bytes)
+        })?;
         let mut record = Record {
             id,
             state: SandboxState::Creating,
@@ -82,19 +106,33 @@ pub(crate) fn make(ctx: &Context, mut spec: SandboxSpec, owner: Option<ProcessKe
 
 /// Refuses what could not work before anything is touched.
 pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
-    spec.limits.check(&ctx.most).map_err(|error| EngineError::new(ErrorKind::Invalid, error.to_string()))?;
+    spec.limits
+        .check(&ctx.most)
+        .map_err(|error| EngineError::new(ErrorKind::Invalid, error.to_string()))?;
     let odd = |name: &str| name.is_empty() || name.contains(['=', '\0']);
     if let Some(name) = spec.env.keys().find(|name| odd(name)) {
-        return Err(EngineError::new(ErrorKind::Invalid, format!("`{name}` cannot be the name of a variable")));
+        return Err(EngineError::new(
+            ErrorKind::Invalid,
+            format!("`{name}` cannot be the name of a variable"),
+        ));
     }
     if let Some((name, _)) = spec.env.iter().find(|(_, value)| value.contains('\0')) {
-        return Err(EngineError::new(ErrorKind::Invalid, format!("the value of `{name}` has a NUL byte")));
+        return Err(EngineError::new(
+            ErrorKind::Invalid,
+            format!("the value of `{name}` has a NUL byte"),
+        ));
     }
     let hostname = spec.hostname.as_deref().unwrap_or("a");
-    let fits = (1..=63).contains(&hostname.len()) && hostname.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let fits = (1..=63).contains(&hostname.len())
+        && hostname
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !fits {
-        return Err(EngineError::new(ErrorKind::Invalid, format!("`{hostname}` cannot be a host name"))
-            .hint("use 1 to 63 letters, digits and dashes"));
+        return Err(EngineError::new(
+            ErrorKind::Invalid,
+            format!("`{hostname}` cannot be a host name"),
+        )
+        .hint("use 1 to 63 letters, digits and dashes"));
     }
     Ok(())
 }
@@ -112,6 +150,7 @@ pub(crate) fn find_template(ctx: &Context, name: &str) -> Result<Template> {
         return ctx.templates.host_template(&options).map_err(failed);
     }
     ctx.templates.get(name).map_err(failed)?.ok_or_else(|| {
-        EngineError::new(ErrorKind::NotFound, format!("no template `{name}`")).hint("`sandyard template ls` lists them")
+        EngineError::new(ErrorKind::NotFound, format!("no template `{name}`"))
+            .hint("`sandyard template ls` lists them")
     })
 }

@@ -46,7 +46,10 @@ pub(crate) fn remove_tree(root: &Path) -> Result<()> {
     let list = || -> io::Result<()> {
         for entry in fs::read_dir(root)? {
             let entry = entry?;
-            if KEPT_TO_THE_LAST.iter().any(|name| entry.file_name() == *name) {
+            if KEPT_TO_THE_LAST
+                .iter()
+                .any(|name| entry.file_name() == *name)
+            {
                 continue;
             }
             if entry.file_type()?.is_dir() {
@@ -71,7 +74,9 @@ fn make_writable(path: &Path) {
         return;
     }
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-    let Ok(entries) = fs::read_dir(path) else { return };
+    let Ok(entries) = fs::read_dir(path) else {
+        return;
+    };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             make_writable(&entry.path());

@@ -18,13 +18,22 @@ pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Vec<Change>> {
     let disk = disk::open(&open.dir, &mut open.record.disk)?;
     let uppers = disk::uppers(&disk, &open.record.template);
     let mut changes = sandyard_template::diff(&open.record.template, &uppers)
-        .map_err(|error| EngineError::template(format!("comparing sandbox `{id}` with its template"), &error))?
+        .map_err(|error| {
+            EngineError::template(
+                format!("comparing sandbox `{id}` with its template"),
+                &error,
+            )
+        })?
         .changes;
     let generated = init::generated_files(&hostname(&open.record));
     if let Some((_, root)) = uppers.iter().find(|(key, _)| key == "root") {
         changes.retain(|change| {
-            let ours = generated.iter().find(|(path, _)| change.path == Path::new("/").join(path));
-            ours.is_none_or(|(path, text)| fs::read(root.join(path)).map_or(true, |found| found != text.as_bytes()))
+            let ours = generated
+                .iter()
+                .find(|(path, _)| change.path == Path::new("/").join(path));
+            ours.is_none_or(|(path, text)| {
+                fs::read(root.join(path)).map_or(true, |found| found != text.as_bytes())
+            })
         });
     }
     Ok(changes)

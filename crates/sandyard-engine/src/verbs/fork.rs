@@ -12,7 +12,12 @@ use crate::spec::{SandboxInfo, SandboxSpec};
 use crate::sys::process::ProcessKey;
 
 /// Makes a copy: same files, limits and (unless given) variables; its own id, token, processes and later changes.
-pub(crate) fn fork(ctx: &Context, id: &SandboxId, env: Option<BTreeMap<String, String>>, owner: Option<ProcessKey>) -> Result<SandboxInfo> {
+pub(crate) fn fork(
+    ctx: &Context,
+    id: &SandboxId,
+    env: Option<BTreeMap<String, String>>,
+    owner: Option<ProcessKey>,
+) -> Result<SandboxInfo> {
     let mut open = ctx.open(id)?;
     let name = format!("fork-{id}-{}", &random::token()?[..8]);
     snapshot::keep(ctx, &mut open, &name)?;

@@ -12,14 +12,22 @@ use crate::record::Record;
 
 /// Unpacks an archive into a new template.
 pub(crate) fn import(ctx: &Context, name: &str, archive: impl Read) -> Result<Template> {
-    let options = ImportOptions { shim_program: Some(ctx.program.clone()), ..ImportOptions::new(ctx.owners()) };
+    let options = ImportOptions {
+        shim_program: Some(ctx.program.clone()),
+        ..ImportOptions::new(ctx.owners())
+    };
     let imported = ctx.templates.import_tar(name, archive, options);
-    Ok(imported.map_err(|error| EngineError::template(format!("importing template `{name}`"), &error))?.template)
+    Ok(imported
+        .map_err(|error| EngineError::template(format!("importing template `{name}`"), &error))?
+        .template)
 }
 
 /// Lists them.
 pub(crate) fn templates(ctx: &Context) -> Result<Vec<Template>> {
-    let mut all = ctx.templates.list().map_err(|error| EngineError::template("listing templates", &error))?;
+    let mut all = ctx
+        .templates
+        .list()
+        .map_err(|error| EngineError::template("listing templates", &error))?;
     all.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(all)
 }
@@ -27,16 +35,26 @@ pub(crate) fn templates(ctx: &Context) -> Result<Vec<Template>> {
 /// Removes a template by name. Sandboxes made from it keep its layers.
 pub(crate) fn remove(ctx: &Context, name: &str) -> Result<()> {
     let removed = ctx.templates.remove(name);
-    if removed.map_err(|error| EngineError::template(format!("removing template `{name}`"), &error))? {
+    if removed
+        .map_err(|error| EngineError::template(format!("removing template `{name}`"), &error))?
+    {
         return Ok(());
     }
-    Err(EngineError::new(ErrorKind::NotFound, format!("no template `{name}`")).hint("`sandyard template ls` lists them"))
+    Err(
+        EngineError::new(ErrorKind::NotFound, format!("no template `{name}`"))
+            .hint("`sandyard template ls` lists them"),
+    )
 }
 
 /// Deletes layers that neither a template nor a sandbox uses.
 pub(crate) fn sweep_layers(ctx: &Context) -> Result<()> {
-    let options = SweepOptions { in_use: layers_in_use(ctx)?, ..SweepOptions::default() };
-    ctx.templates.sweep(&options).map_err(|error| EngineError::template("sweeping layers", &error))?;
+    let options = SweepOptions {
+        in_use: layers_in_use(ctx)?,
+        ..SweepOptions::default()
+    };
+    ctx.templates
+        .sweep(&options)
+        .map_err(|error| EngineError::template("sweeping layers", &error))?;
     Ok(())
 }
 
@@ -45,7 +63,13 @@ fn layers_in_use(ctx: &Context) -> Result<Vec<PathBuf>> {
     for id in list::ids(ctx)? {
         // A record that cannot be read might use anything: better to keep a layer too long than to lose a sandbox.
         if let Some(record) = Record::read(&ctx.data.sandbox(&id))? {
-            layers.extend(record.template.parts.into_iter().flat_map(|part| part.layers));
+            layers.extend(
+                record
+                    .template
+                    .parts
+                    .into_iter()
+                    .flat_map(|part| part.layers),
+            );
         }
     }
     Ok(layers)

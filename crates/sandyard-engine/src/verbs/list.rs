@@ -14,7 +14,8 @@ use crate::sys::Doing;
 pub(crate) fn inspect(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
     let record = Record::read(&ctx.data.sandbox(id))?;
     record.map(|record| record.info()).ok_or_else(|| {
-        EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`")).hint("`sandyard ls` lists them")
+        EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`"))
+            .hint("`sandyard ls` lists them")
     })
 }
 
@@ -39,5 +40,8 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<SandboxInfo>> {
 pub(crate) fn ids(ctx: &Context) -> Result<Vec<SandboxId>> {
     let folder = ctx.data.sandboxes();
     let entries = fs::read_dir(&folder).doing("list", folder.display())?;
-    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+    Ok(entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect())
 }

@@ -30,16 +30,30 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const FILL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Takes a ready sandbox that fits, if there is one.
-pub(crate) fn take(ctx: &Context, spec: &SandboxSpec, owner: Option<ProcessKey>) -> Result<Option<SandboxInfo>> {
+pub(crate) fn take(
+    ctx: &Context,
+    spec: &SandboxSpec,
+    owner: Option<ProcessKey>,
+) -> Result<Option<SandboxInfo>> {
     let folder = ctx.data.spares();
-    let mut marks = fs::read_dir(&folder).doing("list", folder.display())?.flatten().peekable();
+    let mut marks = fs::read_dir(&folder)
+        .doing("list", folder.display())?
+        .flatten()
+        .peekable();
     if marks.peek().is_none() {
         return Ok(None);
     }
-    let key = key(&create::find_template(ctx, &spec.template)?, spec.limits.disk_bytes);
+    let key = key(
+        &create::find_template(ctx, &spec.template)?,
+        spec.limits.disk_bytes,
+    );
     for mark in marks {
-        if fs::read_to_string(mark.path()).is_ok_and(|text| text == key) && fs::remove_file(mark.path()).is_ok() {
-            let Some(id) = mark.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if fs::read_to_string(mark.path()).is_ok_and(|text| text == key)
+            && fs::remove_file(mark.path()).is_ok()
+        {
+            let Some(id) = mark.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
             match adopt(ctx, &id, spec, owner) {
                 Ok(info) => return Ok(Some(info)),
                 // It died while waiting: another one, or a new one.
@@ -54,11 +68,20 @@ pub(crate) fn take(ctx: &Context, spec: &SandboxSpec, owner: Option<ProcessKey>)
 pub(crate) fn fill(ctx: &Context) -> Result<()> {
     // One at a time, or two would each make what is missing.
     let path = ctx.data.pool_lock();
-    let Some(_lock) = Lock::take(&path, FILL_PATIENCE).doing("lock", path.display())? else { return Ok(()) };
+    let Some(_lock) = Lock::take(&path, FILL_PATIENCE).doing("lock", path.display())? else {
+        return Ok(());
+    };
     for wanted in settings(ctx) {
-        let spec = SandboxSpec { template: wanted.template.clone(), limits: wanted.limits.clone(), ..SandboxSpec::default() };
+        let spec = SandboxSpec {
+            template: wanted.template.clone(),
+            limits: wanted.limits.clone(),
+            ..SandboxSpec::default()
+        };
         create::check(ctx, &spec)?;
-        let key = key(&create::find_template(ctx, &spec.template)?, spec.limits.disk_bytes);
+        let key = key(
+            &create::find_template(ctx, &spec.template)?,
+            spec.limits.disk_bytes,
+        );
         for _ in count_keyed(ctx, &key)?..wanted.count {
             let info = create::make(ctx, spec.clone(), None, None)?;
             let mark = ctx.data.spares().join(info.id.as_str());
@@ -71,7 +94,8 @@ pub(crate) fn fill(ctx: &Context) -> Result<()> {
 /// Says what to keep ready from now on, and fills up.
 pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     let path = ctx.data.pool_settings();
-    let text = serde_json::to_vec(pool).map_err(|error| EngineError::failed("writing the pool", &error))?;
+    let text = serde_json::to_vec(pool)
+        .map_err(|error| EngineError::failed("writing the pool", &error))?;
     let temporary = path.with_extension("new");
     fs::write(&temporary, text).doing("write", temporary.display())?;
     fs::rename(&temporary, &path).doing("write", path.display())?;
@@ -81,35 +105,59 @@ pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
 /// How many are ready.
 pub(crate) fn count(ctx: &Context) -> Result<usize> {
     let folder = ctx.data.spares();
-    Ok(fs::read_dir(&folder).doing("list", folder.display())?.count())
+    Ok(fs::read_dir(&folder)
+        .doing("list", folder.display())?
+        .count())
 }
 
 /// What is asked to be kept ready.
 pub(crate) fn settings(ctx: &Context) -> Vec<PoolSpec> {
-    fs::read(ctx.data.pool_settings()).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    fs::read(ctx.data.pool_settings())
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default()
 }
 
 fn count_keyed(ctx: &Context, key: &str) -> Result<usize> {
     let folder = ctx.data.spares();
-    let marks = fs::read_dir(&folder).doing("list", folder.display())?.flatten();
-    Ok(marks.filter(|mark| fs::read_to_string(mark.path()).is_ok_and(|text| text == key)).count())
+    let marks = fs::read_dir(&folder)
+        .doing("list", folder.display())?
+        .flatten();
+    Ok(marks
+        .filter(|mark| fs::read_to_string(mark.path()).is_ok_and(|text| text == key))
+        .count())
 }
 
 /// Everything of a sandbox that cannot be changed once it runs.
 fn key(template: &Template, disk_bytes: u64) -> String {
-    let layers: Vec<String> = template.parts.iter().flat_map(|part| &part.layers).map(|path| path.display().to_string()).collect();
+    let layers: Vec<String> = template
+        .parts
+        .iter()
+        .flat_map(|part| &part.layers)
+        .map(|path| path.display().to_string())
+        .collect();
     format!("{} {disk_bytes} {}", template.name, layers.join(":"))
 }
 
-fn adopt(ctx: &Context, id: &SandboxId, spec: &SandboxSpec, owner: Option<ProcessKey>) -> Result<SandboxInfo> {
+fn adopt(
+    ctx: &Context,
+    id: &SandboxId,
+    spec: &SandboxSpec,
+    owner: Option<ProcessKey>,
+) -> Result<SandboxInfo> {
     let mut open = ctx.open(id)?;
     let record = &mut open.record;
     record.spec = spec.clone();
     record.spec.access_token = Some(spec.access_token.clone().map_or_else(random::token, Ok)?);
     record.owner = owner.filter(|_| spec.ephemeral);
     record.created_ms = crate::clock::now_ms();
-    let cgroup = ctx.cgroups.open(id.as_str()).map_err(|error| EngineError::failed("opening the cgroup", &error))?;
-    cgroup.apply(&spec.limits).map_err(|error| EngineError::failed("changing limits", &error))?;
+    let cgroup = ctx
+        .cgroups
+        .open(id.as_str())
+        .map_err(|error| EngineError::failed("opening the cgroup", &error))?;
+    cgroup
+        .apply(&spec.limits)
+        .map_err(|error| EngineError::failed("changing limits", &error))?;
     introduce(ctx, record)?;
     record.write(&open.dir)?;
     Ok(open.record.info())
@@ -126,7 +174,8 @@ fn introduce(ctx: &Context, record: &Record) -> Result<()> {
     let exchange = || -> std::io::Result<Vec<u8>> {
         let folder = fs::File::open(ctx.data.sandbox(&record.id).root())?;
         // By descriptor: a socket address holds 107 bytes at most.
-        let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/agent.sock", folder.as_raw_fd()))?;
+        let mut stream =
+            UnixStream::connect(format!("/proc/self/fd/{}/agent.sock", folder.as_raw_fd()))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         write!(
@@ -138,9 +187,13 @@ fn introduce(ctx: &Context, record: &Record) -> Result<()> {
         stream.read_exact(&mut status)?;
         Ok(status)
     };
-    let status = exchange().map_err(|error| EngineError::failed("introducing the agent", &error))?;
+    let status =
+        exchange().map_err(|error| EngineError::failed("introducing the agent", &error))?;
     if status.starts_with(b"HTTP/1.1 2") {
         return Ok(());
     }
-    Err(EngineError::new(ErrorKind::Failed, format!("the agent answered {:?}", String::from_utf8_lossy(&status))))
+    Err(EngineError::new(
+        ErrorKind::Failed,
+        format!("the agent answered {:?}", String::from_utf8_lossy(&status)),
+    ))
 }

@@ -31,8 +31,14 @@ pub(crate) fn keep(ctx: &Context, open: &mut OpenSandbox, name: &str) -> Result<
 fn copy(ctx: &Context, open: &mut OpenSandbox, name: &str) -> Result<Template> {
     let disk = disk::open(&open.dir, &mut open.record.disk)?;
     let uppers = disk::uppers(&disk, &open.record.template);
-    let kept = ctx.templates.snapshot(name, &open.record.template, &uppers, ctx.owners());
-    let (template, _) = kept
-        .map_err(|error| EngineError::template(format!("keeping sandbox `{}` as `{name}`", open.record.id), &error))?;
+    let kept = ctx
+        .templates
+        .snapshot(name, &open.record.template, &uppers, ctx.owners());
+    let (template, _) = kept.map_err(|error| {
+        EngineError::template(
+            format!("keeping sandbox `{}` as `{name}`", open.record.id),
+            &error,
+        )
+    })?;
     Ok(template)
 }

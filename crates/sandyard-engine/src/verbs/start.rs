@@ -21,7 +21,13 @@ pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Resu
     shut_down(ctx, &open.dir, &mut open.record)?;
     open.record.state = SandboxState::Stopped;
     let mut steps = Steps::new(fault.filter(|_| ctx.allow_faults));
-    let result = boot(ctx, &open.dir, &mut open.record, &mut steps, fault.filter(|_| ctx.allow_faults));
+    let result = boot(
+        ctx,
+        &open.dir,
+        &mut open.record,
+        &mut steps,
+        fault.filter(|_| ctx.allow_faults),
+    );
     let result = steps.finish(result);
     if result.is_err() {
         // Its record may say running already; its files are untouched, and it can be started again.

@@ -11,10 +11,17 @@ use crate::spec::SandboxStats;
 /// Reads its counters.
 pub(crate) fn stats(ctx: &Context, id: &SandboxId) -> Result<SandboxStats> {
     let dir = ctx.data.sandbox(id);
-    let record =
-        Record::read(&dir)?.ok_or_else(|| EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`")))?;
-    let mut stats = SandboxStats { disk_bytes: disk::used_bytes(&dir, &record.disk), ..SandboxStats::default() };
-    if let Ok(counters) = ctx.cgroups.open(id.as_str()).and_then(|cgroup| cgroup.stats()) {
+    let record = Record::read(&dir)?
+        .ok_or_else(|| EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`")))?;
+    let mut stats = SandboxStats {
+        disk_bytes: disk::used_bytes(&dir, &record.disk),
+        ..SandboxStats::default()
+    };
+    if let Ok(counters) = ctx
+        .cgroups
+        .open(id.as_str())
+        .and_then(|cgroup| cgroup.stats())
+    {
         stats.memory_bytes = counters.memory_bytes;
         stats.memory_cache_bytes = counters.memory_cache_bytes;
         stats.cpu_usage_us = counters.cpu_usage_us;

@@ -23,7 +23,11 @@ fn end(ctx: &Context, id: &SandboxId, reason: Option<&str>) -> Result<SandboxInf
     let died = open.record.observed_state() == SandboxState::Stopped;
     shut_down(ctx, &open.dir, &mut open.record)?;
     if open.record.state != SandboxState::Stopped {
-        open.record.reason = if died { Some(DIED.to_owned()) } else { reason.map(str::to_owned) };
+        open.record.reason = if died {
+            Some(DIED.to_owned())
+        } else {
+            reason.map(str::to_owned)
+        };
         open.record.become_state(SandboxState::Stopped, &open.dir)?;
     }
     Ok(open.record.info())

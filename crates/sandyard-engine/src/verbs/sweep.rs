@@ -39,11 +39,16 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
 fn sweep_sandbox(ctx: &Context, id: &SandboxId) -> Result<()> {
     let dir = ctx.data.sandbox(id);
     // While this is held nobody is between making a folder and locking it: a free lock then means nobody is there.
-    let Some(_births) = Lock::try_take(&ctx.data.births_lock()).doing("lock", "births.lock")? else { return Ok(()) };
+    let Some(_births) = Lock::try_take(&ctx.data.births_lock()).doing("lock", "births.lock")?
+    else {
+        return Ok(());
+    };
     if !dir.root().is_dir() {
         return Ok(());
     }
-    let Some(_lock) = Lock::try_take(&dir.lock()).doing("lock", dir.lock().display())? else { return Ok(()) };
+    let Some(_lock) = Lock::try_take(&dir.lock()).doing("lock", dir.lock().display())? else {
+        return Ok(());
+    };
     drop(_births);
     match Record::read(&dir)? {
         None => delete::delete_unrecorded(ctx, id),
@@ -54,9 +59,13 @@ fn sweep_sandbox(ctx: &Context, id: &SandboxId) -> Result<()> {
 fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<()> {
     let abandoned = record.owner.is_some_and(|owner| !owner.is_alive());
     match record.state {
-        SandboxState::Creating | SandboxState::Deleting => delete::delete_recorded(ctx, dir, record),
+        SandboxState::Creating | SandboxState::Deleting => {
+            delete::delete_recorded(ctx, dir, record)
+        }
         _ if abandoned => delete::delete_recorded(ctx, dir, record),
-        SandboxState::Running | SandboxState::Paused if !record.init.is_some_and(ProcessKey::is_alive) => {
+        SandboxState::Running | SandboxState::Paused
+            if !record.init.is_some_and(ProcessKey::is_alive) =>
+        {
             shut_down(ctx, dir, &mut record)?;
             record.reason = Some(DIED.to_owned());
             record.become_state(SandboxState::Stopped, dir)
@@ -75,7 +84,9 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
 /// A claim whose sandbox is gone.
 fn sweep_id_ranges(ctx: &Context) -> Result<()> {
     for (range, id) in id_range::claims(&ctx.data.id_ranges())? {
-        let kept = id.parse().is_ok_and(|id: SandboxId| claims_range(ctx, &id, range));
+        let kept = id
+            .parse()
+            .is_ok_and(|id: SandboxId| claims_range(ctx, &id, range));
         if !kept {
             id_range::release(&ctx.data.id_ranges(), range)?;
         }
@@ -96,12 +107,16 @@ fn claims_range(ctx: &Context, id: &SandboxId, range: u32) -> bool {
 /// A cgroup whose sandbox is gone.
 fn sweep_cgroups(ctx: &Context) -> Result<()> {
     let existing: BTreeSet<String> = list::ids(ctx)?.into_iter().map(String::from).collect();
-    let Ok(names) = ctx.cgroups.list() else { return Ok(()) };
+    let Ok(names) = ctx.cgroups.list() else {
+        return Ok(());
+    };
     let mut any_left = false;
     for name in names {
         // Listed before it was made, or deleted since: look again before touching it.
         let gone = !existing.contains(&name)
-            && name.parse().is_ok_and(|id: SandboxId| !ctx.data.sandbox(&id).root().is_dir());
+            && name
+                .parse()
+                .is_ok_and(|id: SandboxId| !ctx.data.sandbox(&id).root().is_dir());
         if gone {
             remove_cgroup(ctx, &name)?;
         } else {
@@ -117,8 +132,17 @@ fn sweep_cgroups(ctx: &Context) -> Result<()> {
 /// A pool's mark whose sandbox is gone or stopped.
 fn sweep_spares(ctx: &Context) -> Result<()> {
     let folder = ctx.data.spares();
-    for entry in std::fs::read_dir(&folder).doing("list", folder.display())?.flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<SandboxId>().ok()) else { continue };
+    for entry in std::fs::read_dir(&folder)
+        .doing("list", folder.display())?
+        .flatten()
+    {
+        let Some(id) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<SandboxId>().ok())
+        else {
+            continue;
+        };
         let usable = matches!(Record::read(&ctx.data.sandbox(&id)), Ok(Some(record)) if record.observed_state() == SandboxState::Running);
         if !usable {
             delete::delete(ctx, &id)?;

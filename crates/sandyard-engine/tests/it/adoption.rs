@@ -22,11 +22,17 @@ async fn a_hundred_counters_never_stop_while_the_launcher_is_killed_and_replaced
     join_all(ids.iter().map(|id| yard.sh(id, COUNTER))).await;
     yard.kill_launcher().await;
     // A new client that knows nothing but the data directory, and so a new launcher.
-    let config = EngineConfig { launcher: Some(vec![LAUNCHER.into()]), ..EngineConfig::new(&yard.data) };
+    let config = EngineConfig {
+        launcher: Some(vec![LAUNCHER.into()]),
+        ..EngineConfig::new(&yard.data)
+    };
     let engine = Engine::connect(config).await.expect("connect");
     let listed = engine.list().await.expect("list");
     assert_eq!(listed.len(), COUNT);
-    assert!(listed.iter().all(|info| info.state == Running), "{listed:?}");
+    assert!(
+        listed.iter().all(|info| info.state == Running),
+        "{listed:?}"
+    );
     // The same process counts on: nothing inside was started again, and the number grows.
     let grown = join_all(ids.iter().map(|id| yard.out(id, GROWS))).await;
     assert_eq!(grown, vec!["1 grown"; COUNT]);

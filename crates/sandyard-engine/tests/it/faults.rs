@@ -16,7 +16,11 @@ async fn create_at_every_step(place: FaultPlace, action: FaultAction) -> u32 {
     let id = yard.create().await.id;
     yard.engine.delete(&id).await.expect("delete");
     for step in 1..MOST_STEPS {
-        let fault = Fault { place, step, action };
+        let fault = Fault {
+            place,
+            step,
+            action,
+        };
         let result = yard.engine.create_with_fault(&small(), fault).await;
         let killed = place == FaultPlace::Worker && action != FaultAction::Fail;
         if let Ok(info) = result {
@@ -26,12 +30,20 @@ async fn create_at_every_step(place: FaultPlace, action: FaultAction) -> u32 {
         }
         let error = result.unwrap_err();
         assert_eq!(error.cleanup, Vec::<String>::new(), "step {step}");
-        assert_eq!(error.kind == ErrorKind::Unavailable, killed, "step {step}: {error}");
+        assert_eq!(
+            error.kind == ErrorKind::Unavailable,
+            killed,
+            "step {step}: {error}"
+        );
         yard.engine.sweep().await.expect("sweep");
         // A killed worker may have got far enough to put the sandbox on record: then it is a sandbox, not a leftover.
         for info in yard.engine.list().await.expect("list") {
             assert_eq!(info.state, Running, "step {step}");
-            assert_eq!(yard.out(&info.id, "echo alive").await, "alive", "step {step}");
+            assert_eq!(
+                yard.out(&info.id, "echo alive").await,
+                "alive",
+                "step {step}"
+            );
             yard.engine.delete(&info.id).await.expect("delete");
         }
         yard.engine.sweep().await.expect("sweep");
@@ -77,20 +89,32 @@ async fn a_create_whose_launcher_is_killed_after_any_step_leaves_nothing() {
 
 #[tokio::test]
 async fn a_start_that_fails_at_any_step_leaves_a_stopped_sandbox_with_its_files() {
-    for action in [FaultAction::Fail, FaultAction::KillBefore, FaultAction::KillAfter] {
+    for action in [
+        FaultAction::Fail,
+        FaultAction::KillBefore,
+        FaultAction::KillAfter,
+    ] {
         let yard = Yard::new().await;
         let id = yard.create().await.id;
         yard.sh(&id, "echo kept > ~/file; sync").await;
         for step in 1..MOST_STEPS {
             yard.engine.stop(&id).await.expect("stop");
-            let fault = Fault { place: FaultPlace::Worker, step, action };
+            let fault = Fault {
+                place: FaultPlace::Worker,
+                step,
+                action,
+            };
             let started = yard.engine.start_with_fault(&id, fault).await;
             if started.is_ok() {
                 break;
             }
             yard.engine.sweep().await.expect("sweep");
             if action == FaultAction::Fail {
-                assert_eq!(yard.engine.inspect(&id).await.expect("inspect").state, Stopped, "step {step}");
+                assert_eq!(
+                    yard.engine.inspect(&id).await.expect("inspect").state,
+                    Stopped,
+                    "step {step}"
+                );
             }
             yard.engine.start(&id).await.expect("start");
             assert_eq!(yard.out(&id, "cat ~/file").await, "kept", "step {step}");

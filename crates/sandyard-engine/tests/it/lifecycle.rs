@@ -16,11 +16,30 @@ async fn a_new_sandbox_runs_commands_as_user_and_as_root() {
     let info = yard.engine.create(&spec).await.expect("create");
     assert_eq!(info.state, Running);
     assert_eq!(info.lacks, Vec::<String>::new());
-    assert_eq!(yard.out(&info.id, "echo $GREETING $(id -un) $HOME $(pwd) $(hostname)").await, "hello user /home/user /home/user box");
-    let root = yard.sh_as(&info.id, "root", "id -u; cat /etc/hostname; exit 3").await;
-    assert_eq!((text(&root.stdout), root.exit.exit_code), ("0\nbox".to_owned(), 3));
+    assert_eq!(
+        yard.out(
+            &info.id,
+            "echo $GREETING $(id -un) $HOME $(pwd) $(hostname)"
+        )
+        .await,
+        "hello user /home/user /home/user box"
+    );
+    let root = yard
+        .sh_as(&info.id, "root", "id -u; cat /etc/hostname; exit 3")
+        .await;
+    assert_eq!(
+        (text(&root.stdout), root.exit.exit_code),
+        ("0\nbox".to_owned(), 3)
+    );
     assert_eq!(yard.out(&info.id, "sudo id -u").await, "0");
-    assert_eq!(yard.out(&info.id, "echo 1 > ~/a; echo 2 > /workspace/b; echo 3 > /tmp/c; cat ~/a /workspace/b /tmp/c").await, "1\n2\n3");
+    assert_eq!(
+        yard.out(
+            &info.id,
+            "echo 1 > ~/a; echo 2 > /workspace/b; echo 3 > /tmp/c; cat ~/a /workspace/b /tmp/c"
+        )
+        .await,
+        "1\n2\n3"
+    );
     yard.finish().await;
 }
 
@@ -29,18 +48,39 @@ async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
     let yard = Yard::new().await;
     let id = yard.create().await.id;
     let boot_id = yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await;
-    yard.sh(&id, "(while :; do echo >> ~/ticks; sleep 0.01; done) > /dev/null 2>&1 &").await;
+    yard.sh(
+        &id,
+        "(while :; do echo >> ~/ticks; sleep 0.01; done) > /dev/null 2>&1 &",
+    )
+    .await;
     assert_eq!(yard.engine.pause(&id).await.expect("pause").state, Paused);
-    assert_eq!(yard.engine.pause(&id).await.expect("pausing twice is fine").state, Paused);
+    assert_eq!(
+        yard.engine
+            .pause(&id)
+            .await
+            .expect("pausing twice is fine")
+            .state,
+        Paused
+    );
     let before = yard.engine.stats(&id).await.expect("stats").cpu_usage_us;
     tokio::time::sleep(Duration::from_millis(300)).await;
     let after = yard.engine.stats(&id).await.expect("stats").cpu_usage_us;
     assert_eq!(before, after, "a paused sandbox used processor time");
-    assert_eq!(yard.engine.resume(&id).await.expect("resume").state, Running);
-    let first: u64 = yard.out(&id, "wc -l < ~/ticks").await.parse().expect("a count");
+    assert_eq!(
+        yard.engine.resume(&id).await.expect("resume").state,
+        Running
+    );
+    let first: u64 = yard
+        .out(&id, "wc -l < ~/ticks")
+        .await
+        .parse()
+        .expect("a count");
     let grown = yard.out(&id, &format!("for i in $(seq 500); do n=$(wc -l < ~/ticks); [ $n -gt {first} ] && echo grown && exit; sleep 0.01; done")).await;
     assert_eq!(grown, "grown");
-    assert_eq!(yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await, boot_id);
+    assert_eq!(
+        yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await,
+        boot_id
+    );
     yard.finish().await;
 }
 
@@ -48,26 +88,54 @@ async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
 async fn a_stopped_sandbox_starts_again_with_its_files_and_a_new_boot_id() {
     let yard = Yard::new().await;
     let id = yard.create().await.id;
-    let boot_id = yard.out(&id, "cat /proc/sys/kernel/random/boot_id; sudo touch /usr/local/mark; echo kept > ~/file").await;
+    let boot_id = yard
+        .out(
+            &id,
+            "cat /proc/sys/kernel/random/boot_id; sudo touch /usr/local/mark; echo kept > ~/file",
+        )
+        .await;
     assert_eq!(yard.engine.stop(&id).await.expect("stop").state, Stopped);
-    assert_eq!(yard.engine.stop(&id).await.expect("stopping twice is fine").state, Stopped);
-    assert_eq!(yard.engine.pause(&id).await.unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(
+        yard.engine
+            .stop(&id)
+            .await
+            .expect("stopping twice is fine")
+            .state,
+        Stopped
+    );
+    assert_eq!(
+        yard.engine.pause(&id).await.unwrap_err().kind,
+        ErrorKind::Conflict
+    );
     assert_eq!(yard.engine.start(&id).await.expect("start").state, Running);
-    assert_eq!(yard.out(&id, "ls /usr/local/mark; cat ~/file").await, "/usr/local/mark\nkept");
-    assert_ne!(yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await, boot_id);
+    assert_eq!(
+        yard.out(&id, "ls /usr/local/mark; cat ~/file").await,
+        "/usr/local/mark\nkept"
+    );
+    assert_ne!(
+        yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await,
+        boot_id
+    );
     yard.finish().await;
 }
 
 #[tokio::test]
 async fn every_state_can_be_deleted_and_deleting_twice_is_fine() {
     let yard = Yard::new().await;
-    let (running, paused, stopped) = (yard.create().await.id, yard.create().await.id, yard.create().await.id);
+    let (running, paused, stopped) = (
+        yard.create().await.id,
+        yard.create().await.id,
+        yard.create().await.id,
+    );
     yard.engine.pause(&paused).await.expect("pause");
     yard.engine.stop(&stopped).await.expect("stop");
     for id in [&running, &paused, &stopped] {
         yard.engine.delete(id).await.expect("delete");
         yard.engine.delete(id).await.expect("delete again");
-        assert_eq!(yard.engine.inspect(id).await.unwrap_err().kind, ErrorKind::NotFound);
+        assert_eq!(
+            yard.engine.inspect(id).await.unwrap_err().kind,
+            ErrorKind::NotFound
+        );
     }
     yard.finish().await;
 }
@@ -79,15 +147,25 @@ async fn a_sandbox_whose_first_process_is_killed_is_stopped_with_a_reason() {
     crate::yard::kill(info.init.expect("a live sandbox").pid);
     let info = yard.engine.inspect(&info.id).await.expect("inspect");
     assert_eq!(info.state, Stopped);
-    assert!(info.reason.is_some_and(|reason| reason.contains("first process ended")));
-    assert_eq!(yard.engine.start(&info.id).await.expect("start").state, Running);
+    assert!(
+        info.reason
+            .is_some_and(|reason| reason.contains("first process ended"))
+    );
+    assert_eq!(
+        yard.engine.start(&info.id).await.expect("start").state,
+        Running
+    );
     yard.finish().await;
 }
 
 #[tokio::test]
 async fn an_ephemeral_sandbox_goes_with_its_lease() {
     let yard = Yard::new().await;
-    let (info, lease) = yard.engine.create_ephemeral(&small()).await.expect("create");
+    let (info, lease) = yard
+        .engine
+        .create_ephemeral(&small())
+        .await
+        .expect("create");
     assert_eq!(yard.out(&info.id, "echo hi").await, "hi");
     drop(lease);
     let give_up = std::time::Instant::now() + Duration::from_secs(10);
@@ -108,10 +186,30 @@ async fn what_makes_no_sense_is_refused_with_the_reason() {
         (error.kind, error.message)
     };
     let (kind, message) = refuse(|spec| spec.limits.memory_bytes = 1).await;
-    assert_eq!((kind, message.as_str()), (ErrorKind::Invalid, "memory of 1 is out of range: allowed is 16m to 64g"));
-    assert_eq!(refuse(|spec| spec.template = "none".into()).await.0, ErrorKind::NotFound);
-    assert_ne!(refuse(|spec| spec.template = "../../etc".into()).await.0, ErrorKind::Unavailable);
-    assert_eq!(refuse(|spec| spec.hostname = Some("a/b".into())).await.0, ErrorKind::Invalid);
-    assert_eq!(refuse(|spec| drop(spec.env.insert("A=B".into(), "c".into()))).await.0, ErrorKind::Invalid);
+    assert_eq!(
+        (kind, message.as_str()),
+        (
+            ErrorKind::Invalid,
+            "memory of 1 is out of range: allowed is 16m to 64g"
+        )
+    );
+    assert_eq!(
+        refuse(|spec| spec.template = "none".into()).await.0,
+        ErrorKind::NotFound
+    );
+    assert_ne!(
+        refuse(|spec| spec.template = "../../etc".into()).await.0,
+        ErrorKind::Unavailable
+    );
+    assert_eq!(
+        refuse(|spec| spec.hostname = Some("a/b".into())).await.0,
+        ErrorKind::Invalid
+    );
+    assert_eq!(
+        refuse(|spec| drop(spec.env.insert("A=B".into(), "c".into())))
+            .await
+            .0,
+        ErrorKind::Invalid
+    );
     yard.finish().await;
 }

@@ -11,7 +11,14 @@ async fn a_memory_hog_is_killed_and_its_sandbox_lives_on() {
     let hog = yard.sh(&id, "python3 -c 'x = bytearray(512 << 20)'").await;
     assert_ne!(hog.exit.exit_code, 0);
     assert_eq!(yard.out(&id, "echo alive").await, "alive");
-    assert!(yard.engine.stats(&id).await.expect("stats").memory_bytes.is_some_and(|bytes| bytes <= 64 << 20));
+    assert!(
+        yard.engine
+            .stats(&id)
+            .await
+            .expect("stats")
+            .memory_bytes
+            .is_some_and(|bytes| bytes <= 64 << 20)
+    );
     yard.finish().await;
 }
 
@@ -19,12 +26,25 @@ async fn a_memory_hog_is_killed_and_its_sandbox_lives_on() {
 async fn a_disk_filler_meets_its_limit_and_the_space_comes_back() {
     let yard = Yard::new().await;
     let id = yard.create().await.id;
-    let filled = yard.sh(&id, "dd if=/dev/zero of=~/big bs=1M count=1000 2>&1 | tail -n 9; stat -c %s ~/big").await;
+    let filled = yard
+        .sh(
+            &id,
+            "dd if=/dev/zero of=~/big bs=1M count=1000 2>&1 | tail -n 9; stat -c %s ~/big",
+        )
+        .await;
     let output = String::from_utf8_lossy(&filled.stdout).into_owned();
     assert!(output.contains("No space left on device"), "{output}");
-    let size: u64 = output.lines().last().and_then(|line| line.parse().ok()).expect("a size");
+    let size: u64 = output
+        .lines()
+        .last()
+        .and_then(|line| line.parse().ok())
+        .expect("a size");
     assert!(size < 64 << 20, "{size} bytes fit into 64 MiB");
-    assert_eq!(yard.out(&id, "rm ~/big && echo small > ~/small && cat ~/small").await, "small");
+    assert_eq!(
+        yard.out(&id, "rm ~/big && echo small > ~/small && cat ~/small")
+            .await,
+        "small"
+    );
     yard.finish().await;
 }
 
@@ -32,13 +52,23 @@ async fn a_disk_filler_meets_its_limit_and_the_space_comes_back() {
 async fn a_fork_bomb_stops_at_the_process_limit_while_a_neighbour_answers() {
     let yard = Yard::new().await;
     let (bomb, neighbour) = (yard.create().await.id, yard.create().await.id);
-    yard.sh(&bomb, "(bomb() { bomb | bomb & }; bomb) >/dev/null 2>&1 &").await;
+    yard.sh(&bomb, "(bomb() { bomb | bomb & }; bomb) >/dev/null 2>&1 &")
+        .await;
     for _ in 0..20 {
         assert_eq!(yard.out(&neighbour, "echo fine").await, "fine");
-        let pids = yard.engine.stats(&bomb).await.expect("stats").pids.expect("a count");
+        let pids = yard
+            .engine
+            .stats(&bomb)
+            .await
+            .expect("stats")
+            .pids
+            .expect("a count");
         assert!(pids <= 128, "{pids} processes");
     }
-    yard.engine.delete(&bomb).await.expect("a bombed sandbox can be deleted");
+    yard.engine
+        .delete(&bomb)
+        .await
+        .expect("a bombed sandbox can be deleted");
     yard.finish().await;
 }
 
@@ -48,13 +78,35 @@ async fn a_busy_loop_gets_its_share_of_the_processor() {
     let mut spec = small();
     spec.limits.cpu_millis = 200;
     let id = yard.engine.create(&spec).await.expect("create").id;
-    yard.sh(&id, "for i in 1 2 3 4; do (while :; do :; done) >/dev/null 2>&1 & done").await;
-    let begin = (std::time::Instant::now(), yard.engine.stats(&id).await.expect("stats").cpu_usage_us.expect("a count"));
+    yard.sh(
+        &id,
+        "for i in 1 2 3 4; do (while :; do :; done) >/dev/null 2>&1 & done",
+    )
+    .await;
+    let begin = (
+        std::time::Instant::now(),
+        yard.engine
+            .stats(&id)
+            .await
+            .expect("stats")
+            .cpu_usage_us
+            .expect("a count"),
+    );
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    let used = yard.engine.stats(&id).await.expect("stats").cpu_usage_us.expect("a count") - begin.1;
+    let used = yard
+        .engine
+        .stats(&id)
+        .await
+        .expect("stats")
+        .cpu_usage_us
+        .expect("a count")
+        - begin.1;
     let share = used as f64 / begin.0.elapsed().as_micros() as f64;
     // The kernel accounts in slices of 100 ms: a little more than the share can pass in a short time.
-    assert!(share < 0.35, "used {share:.2} of one core with a limit of 0.2");
+    assert!(
+        share < 0.35,
+        "used {share:.2} of one core with a limit of 0.2"
+    );
     yard.finish().await;
 }
 
@@ -67,7 +119,11 @@ async fn a_sandbox_is_in_its_group_in_every_hierarchy() {
     assert!(!groups.is_empty());
     for group in groups {
         let procs = std::fs::read_to_string(group.join("cgroup.procs")).expect("processes");
-        assert!(procs.lines().any(|line| line == pid), "{pid} is not in {}", group.display());
+        assert!(
+            procs.lines().any(|line| line == pid),
+            "{pid} is not in {}",
+            group.display()
+        );
     }
     yard.finish().await;
 }

@@ -6,8 +6,14 @@ use crate::yard::{Yard, small};
 
 fn meminfo(field: &str) -> u64 {
     let text = fs::read_to_string("/proc/meminfo").expect("meminfo");
-    let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
-    line.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+    let line = text
+        .lines()
+        .find(|line| line.starts_with(field))
+        .expect("the field");
+    line.split_ascii_whitespace()
+        .nth(1)
+        .and_then(|number| number.parse().ok())
+        .expect("a number")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

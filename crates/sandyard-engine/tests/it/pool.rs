@@ -7,10 +7,18 @@ use crate::yard::{Yard, small};
 #[tokio::test]
 async fn a_create_takes_a_ready_sandbox_and_gives_it_its_own_name_variables_and_limits() {
     let yard = Yard::new().await;
-    let wanted = PoolSpec { template: "host".into(), limits: small().limits, count: 2 };
+    let wanted = PoolSpec {
+        template: "host".into(),
+        limits: small().limits,
+        count: 2,
+    };
     yard.engine.set_pool(vec![wanted]).await.expect("fill");
     assert_eq!(yard.engine.ready_count().await.expect("count"), 2);
-    assert_eq!(yard.engine.list().await.expect("list"), [], "ready ones belong to nobody yet");
+    assert_eq!(
+        yard.engine.list().await.expect("list"),
+        [],
+        "ready ones belong to nobody yet"
+    );
     let mut spec = small();
     spec.env.insert("WHO".into(), "me".into());
     spec.hostname = Some("mine".into());

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::Command;
 
-use sandyard_core::SandboxState::Running;
+use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_engine::Mode;
 
 use crate::yard::{LAUNCHER, Yard};
@@ -11,8 +12,12 @@ use crate::yard::{LAUNCHER, Yard};
 /// Nobody's id on any system we know of.
 const UID: u32 = 54_321;
 
-async fn yard() -> Yard {
-    assert!(rustix::process::geteuid().is_root(), "these tests need root: run `./test` as root");
+/// A yard whose launcher runs as an ordinary user.
+async fn yard(uid: u32) -> Yard {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "these tests need root: run `./test` as root"
+    );
     let folder = tempfile::tempdir().expect("a folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("mode");
     // The build folder may be closed to others.
@@ -20,36 +25,193 @@ async fn yard() -> Yard {
     fs::copy(LAUNCHER, &program).expect("copy the launcher");
     let data = folder.path().join("data");
     fs::create_dir(&data).expect("make the data directory");
-    chown(&data, Some(UID), Some(UID)).expect("give it away");
-    let drop_to = format!("--reuid={UID} --regid={UID} --clear-groups --");
-    let mut launcher = vec!["setpriv".to_owned()];
-    launcher.extend(drop_to.split(' ').map(str::to_owned));
+    chown(&data, Some(uid), Some(uid)).expect("give it away");
+    let drop_to = format!("setpriv --reuid={uid} --regid={uid} --clear-groups --");
+    let mut launcher: Vec<String> = drop_to.split(' ').map(str::to_owned).collect();
     launcher.push(program.display().to_string());
     Yard::with_launcher(folder, launcher).await
 }
 
+/// A user with subordinate ids, for as long as this lives.
+struct Account {
+    name: &'static str,
+}
+
+impl Account {
+    const UID: u32 = 54_323;
+
+    fn add() -> Self {
+        let account = Self {
+            name: "sandyard-it",
+        };
+        account.remove();
+        let uid = Self::UID.to_string();
+        run(
+            "useradd",
+            &[
+                "--no-create-home",
+                "--uid",
+                &uid,
+                "--user-group",
+                account.name,
+            ],
+        );
+        run(
+            "usermod",
+            &[
+                "--add-subuids",
+                "1200000000-1200065535",
+                "--add-subgids",
+                "1200000000-1200065535",
+                account.name,
+            ],
+        );
+        account
+    }
+
+    fn remove(&self) {
+        let _ = Command::new("userdel").arg(self.name).output();
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().expect("run");
+    assert!(
+        output.status.success(),
+        "{program}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[tokio::test]
+async fn an_ordinary_user_with_subordinate_ids_gets_more_than_one_inside() {
+    let account = Account::add();
+    let yard = yard(Account::UID).await;
+    assert_eq!(
+        yard.engine.hello().await.expect("hello").mode,
+        Mode::Subordinate {
+            uid: Account::UID,
+            gid: Account::UID
+        }
+    );
+    let info = yard.create().await;
+    assert!(
+        !info.lacks.iter().any(|lack| lack.contains("one user id")),
+        "{:?}",
+        info.lacks
+    );
+    let id = info.id;
+    assert_eq!(
+        yard.out(
+            &id,
+            "id -un; sudo id -un; stat -c %U ~ /etc; echo mine > ~/file; stat -c %U ~/file"
+        )
+        .await,
+        "user\nroot\nuser\nroot\nuser"
+    );
+    assert_eq!(yard.out(&id, "sudo sh -c 'touch /root/secret && chmod 600 /root/secret'; cat /root/secret 2>&1 | grep -c denied").await, "1");
+    yard.engine.stop(&id).await.expect("stop");
+    yard.engine.start(&id).await.expect("start");
+    assert_eq!(
+        yard.out(&id, "cat ~/file; sudo ls /root").await,
+        "mine\nsecret"
+    );
+    let fork = yard.engine.fork(&id, None).await.expect("fork").id;
+    assert_eq!(
+        yard.out(&fork, "stat -c %U ~/file; sudo stat -c %U /root/secret")
+            .await,
+        "user\nroot"
+    );
+    yard.finish().await;
+    drop(account);
+}
+
+#[tokio::test]
+async fn a_fork_bomb_of_an_ordinary_user_stops_without_a_cgroup() {
+    let yard = yard(UID + 1).await;
+    let id = yard.create().await.id;
+    let forked = yard.out(&id, "python3 -c \"\nimport os, time\ncount = 0\ntry:\n    while count < 2000:\n        if os.fork() == 0: time.sleep(60)\n        count += 1\nexcept OSError: pass\nprint(count)\n\"").await;
+    let forked: u32 = forked.parse().expect("a count");
+    assert!(
+        forked < 128,
+        "{forked} processes were made with a limit of 128"
+    );
+    yard.engine.delete(&id).await.expect("delete");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn an_ordinary_users_sandbox_that_writes_more_than_its_limit_is_stopped_with_its_files() {
+    let yard = yard(UID + 3).await;
+    let id = yard.create().await.id;
+    yard.sh(
+        &id,
+        "dd if=/dev/zero of=/tmp/big bs=1M count=100 status=none",
+    )
+    .await;
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let info = loop {
+        let info = yard.engine.inspect(&id).await.expect("inspect");
+        if info.state == Stopped {
+            break info;
+        }
+        assert!(std::time::Instant::now() < give_up, "still running");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    };
+    assert_eq!(
+        info.reason.as_deref(),
+        Some("it wrote more than its disk limit")
+    );
+    yard.finish().await;
+}
+
 #[tokio::test]
 async fn an_ordinary_user_gets_a_sandbox_and_is_told_what_it_lacks() {
-    let yard = yard().await;
-    assert_eq!(yard.engine.hello().await.expect("hello").mode, Mode::Rootless { uid: UID, gid: UID });
+    let yard = yard(UID).await;
+    assert_eq!(
+        yard.engine.hello().await.expect("hello").mode,
+        Mode::Rootless { uid: UID, gid: UID }
+    );
     let info = yard.create().await;
     assert_eq!(info.state, Running);
-    assert!(info.lacks.iter().any(|lack| lack.contains("one user id")), "{:?}", info.lacks);
-    assert!(info.lacks.iter().any(|lack| lack.contains("disk")), "{:?}", info.lacks);
+    assert!(
+        info.lacks.iter().any(|lack| lack.contains("one user id")),
+        "{:?}",
+        info.lacks
+    );
+    assert!(
+        info.lacks.iter().any(|lack| lack.contains("disk")),
+        "{:?}",
+        info.lacks
+    );
     let id = info.id;
     assert_eq!(yard.out(&id, "python3 -c 'print(6*7)'").await, "42");
     assert_eq!(yard.out(&id, "echo $HOME $USER; sudo -n true && echo sudo; echo x > ~/f && cat ~/f; ls /proc | grep -c '^[0-9]'").await.lines().take(3).collect::<Vec<_>>(), ["/home/user user", "sudo", "x"]);
-    assert_eq!(yard.out(&id, "cat /proc/self/uid_map | awk '{print $1, $2, $3}'").await, format!("0 {UID} 1"));
+    assert_eq!(
+        yard.out(&id, "cat /proc/self/uid_map | awk '{print $1, $2, $3}'")
+            .await,
+        format!("0 {UID} 1")
+    );
     yard.finish().await;
 }
 
 #[tokio::test]
 async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
-    let yard = yard().await;
+    let yard = yard(UID).await;
     let id = yard.create().await.id;
     yard.sh(&id, "echo kept > ~/file; (while :; do echo >> ~/ticks; sleep 0.01; done) >/dev/null 2>&1 & until [ -s ~/ticks ]; do sleep 0.01; done").await;
     yard.engine.pause(&id).await.expect("pause");
-    let ticks = yard.data.join("sandboxes").join(id.as_str()).join("disk/root/upper/home/user/ticks");
+    let ticks = yard
+        .data
+        .join("sandboxes")
+        .join(id.as_str())
+        .join("disk/root/upper/home/user/ticks");
     let before = fs::metadata(&ticks).expect("ticks").len();
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     assert_eq!(fs::metadata(&ticks).expect("ticks").len(), before);

@@ -7,14 +7,52 @@ async fn the_default_template_shows_programs_and_nothing_private_of_the_host() {
     let yard = Yard::new().await;
     let secret = tempfile::NamedTempFile::new().expect("a file of the host");
     let id = yard.create().await.id;
-    assert_eq!(yard.out(&id, &format!("ls {} 2>&1 | grep -c 'No such file'", secret.path().display())).await, "1");
+    assert_eq!(
+        yard.out(
+            &id,
+            &format!(
+                "ls {} 2>&1 | grep -c 'No such file'",
+                secret.path().display()
+            )
+        )
+        .await,
+        "1"
+    );
     assert_eq!(yard.out(&id, "python3 -c 'print(6*7)'").await, "42");
-    assert_eq!(yard.out(&id, "ls -A /root /home; ls /var/lib | grep -c sandyard").await.lines().last(), Some("0"));
-    assert_eq!(yard.out(&id, "stat -c '%U %a' /usr/bin /etc/sudoers 2>/dev/null | head -n 1").await, "root 755");
-    assert_eq!(yard.out(&id, "ls /proc | grep -c '^[0-9]'; cat /proc/1/comm > /dev/null && echo ok").await.lines().last(), Some("ok"));
+    assert_eq!(
+        yard.out(&id, "ls -A /root /home; ls /var/lib | grep -c sandyard")
+            .await
+            .lines()
+            .last(),
+        Some("0")
+    );
+    assert_eq!(
+        yard.out(
+            &id,
+            "stat -c '%U %a' /usr/bin /etc/sudoers 2>/dev/null | head -n 1"
+        )
+        .await,
+        "root 755"
+    );
+    assert_eq!(
+        yard.out(
+            &id,
+            "ls /proc | grep -c '^[0-9]'; cat /proc/1/comm > /dev/null && echo ok"
+        )
+        .await
+        .lines()
+        .last(),
+        Some("ok")
+    );
     assert_eq!(yard.out(&id, "ls /sys/class/net").await, "lo");
-    assert_eq!(yard.out(&id, "cat /proc/kcore | wc -c; ls /sys/firmware | wc -l; ls /dev | sort | tr '\\n' ' '").await,
-        "0\n0\ncore fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero");
+    assert_eq!(
+        yard.out(
+            &id,
+            "cat /proc/kcore | wc -c; ls /sys/firmware | wc -l; ls /dev | sort | tr '\\n' ' '"
+        )
+        .await,
+        "0\n0\ncore fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero"
+    );
     yard.finish().await;
 }
 
@@ -25,7 +63,13 @@ async fn nothing_of_the_engine_is_mounted_or_open_inside() {
     let data = yard.data.display().to_string();
     let mounts = yard.out(&id, "cat /proc/self/mounts").await;
     assert!(!mounts.contains(&data), "{mounts}");
-    let fds = yard.sh_as(&id, "root", "for fd in /proc/1/fd/*; do readlink $fd; done; ls -l /proc/self/fd").await;
+    let fds = yard
+        .sh_as(
+            &id,
+            "root",
+            "for fd in /proc/1/fd/*; do readlink $fd; done; ls -l /proc/self/fd",
+        )
+        .await;
     let fds = String::from_utf8_lossy(&fds.stdout).into_owned();
     assert!(!fds.contains(&data) && !fds.contains("launcher"), "{fds}");
     yard.finish().await;
@@ -46,7 +90,12 @@ async fn programs_of_all_kinds_run() {
         "node -e 'console.log(1)'",
     ] {
         let result = yard.sh(&id, line).await;
-        assert_eq!(crate::yard::text(&result.stdout), "1", "{line}: {}", String::from_utf8_lossy(&result.stderr));
+        assert_eq!(
+            crate::yard::text(&result.stdout),
+            "1",
+            "{line}: {}",
+            String::from_utf8_lossy(&result.stderr)
+        );
     }
     yard.finish().await;
 }

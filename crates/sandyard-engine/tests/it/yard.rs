@@ -22,18 +22,29 @@ pub(crate) struct Yard {
 impl Yard {
     /// Starts with nothing. Faults are allowed.
     pub(crate) async fn new() -> Self {
-        assert!(rustix::process::geteuid().is_root(), "these tests need root: run `./test` as root");
+        assert!(
+            rustix::process::geteuid().is_root(),
+            "these tests need root: run `./test` as root"
+        );
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path().join("data");
         let engine = connect(&data, vec![LAUNCHER.to_owned()]).await;
-        Self { engine, data, folder }
+        Self {
+            engine,
+            data,
+            folder,
+        }
     }
 
     /// As [`Yard::new`], with a launcher of other words.
     pub(crate) async fn with_launcher(folder: tempfile::TempDir, launcher: Vec<String>) -> Self {
         let data = folder.path().join("data");
         let engine = connect(&data, launcher).await;
-        Self { engine, data, folder }
+        Self {
+            engine,
+            data,
+            folder,
+        }
     }
 
     /// A sandbox with small limits.
@@ -53,8 +64,15 @@ impl Yard {
             args: vec!["-c".to_owned(), line.to_owned()],
             ..ProcessConfig::default()
         };
-        let options = RunOptions { user: Some(user.to_owned()), ..RunOptions::default() };
-        self.engine.agent(id).run(process, &options).await.expect("run a shell line")
+        let options = RunOptions {
+            user: Some(user.to_owned()),
+            ..RunOptions::default()
+        };
+        self.engine
+            .agent(id)
+            .run(process, &options)
+            .await
+            .expect("run a shell line")
     }
 
     /// What a shell line prints, without the newline at the end.
@@ -73,15 +91,24 @@ impl Yard {
         for info in self.engine.list().await.expect("list") {
             self.engine.delete(&info.id).await.expect("delete");
         }
-        self.engine.set_pool(Vec::new()).await.expect("empty the pool");
-        let spares = fs::read_dir(self.data.join("spares")).expect("spares").flatten();
+        self.engine
+            .set_pool(Vec::new())
+            .await
+            .expect("empty the pool");
+        let spares = fs::read_dir(self.data.join("spares"))
+            .expect("spares")
+            .flatten();
         for spare in spares.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
             self.engine.delete(&spare).await.expect("delete a spare");
         }
         self.engine.sweep().await.expect("sweep");
         let launcher = self.engine.hello().await.expect("hello").launcher_pid;
         kill(launcher);
-        let Self { engine, data, folder } = self;
+        let Self {
+            engine,
+            data,
+            folder,
+        } = self;
         // Every open connection has a worker.
         drop(engine);
         let left = wait_for(Duration::from_secs(20), || {
@@ -101,7 +128,9 @@ async fn connect(data: &Path, launcher: Vec<String>) -> Engine {
         idle_exit: Duration::from_secs(2),
         ..EngineConfig::new(data)
     };
-    Engine::connect(config).await.expect("connect to a launcher")
+    Engine::connect(config)
+        .await
+        .expect("connect to a launcher")
 }
 
 /// A specification with small limits.
@@ -124,14 +153,20 @@ pub(crate) fn kill(pid: i32) {
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     let gone = wait_for(Duration::from_secs(10), || {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-        (stat.is_empty() || stat.contains(") Z ")).then_some(()).ok_or(stat)
+        let stat =
+            fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z "))
+            .then_some(())
+            .ok_or(stat)
     });
     assert_eq!(gone, Ok(()));
 }
 
 /// Tries until it works or the time is over.
-pub(crate) fn wait_for<T, E>(patience: Duration, mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+pub(crate) fn wait_for<T, E>(
+    patience: Duration,
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let give_up = Instant::now() + patience;
     loop {
         match attempt() {
@@ -145,14 +180,26 @@ pub(crate) fn wait_for<T, E>(patience: Duration, mut attempt: impl FnMut() -> Re
 pub(crate) fn leftovers(data: &Path) -> Vec<String> {
     let mut left = Vec::new();
     for folder in ["sandboxes", "ids", "spares"] {
-        let entries = fs::read_dir(data.join(folder)).map(|entries| entries.flatten().collect::<Vec<_>>());
-        left.extend(entries.unwrap_or_default().iter().map(|entry| format!("{folder}: {}", entry.path().display())));
+        let entries =
+            fs::read_dir(data.join(folder)).map(|entries| entries.flatten().collect::<Vec<_>>());
+        left.extend(
+            entries
+                .unwrap_or_default()
+                .iter()
+                .map(|entry| format!("{folder}: {}", entry.path().display())),
+        );
     }
     let name = data.display().to_string();
     let mounts = fs::read_to_string("/proc/mounts").expect("mounts");
-    left.extend(mounts.lines().filter(|line| line.contains(&name)).map(|line| format!("mount: {line}")));
+    left.extend(
+        mounts
+            .lines()
+            .filter(|line| line.contains(&name))
+            .map(|line| format!("mount: {line}")),
+    );
     for entry in fs::read_dir("/sys/block").expect("block devices").flatten() {
-        let backing = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
+        let backing =
+            fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
         // The blank images' copies have been unlinked with their sandboxes; the kernel says so behind the name.
         if backing.contains(&name) {
             left.push(format!("loop: {}", backing.trim()));
@@ -168,23 +215,43 @@ pub(crate) fn leftovers(data: &Path) -> Vec<String> {
             }
         }
     }
-    left.extend(cgroups(data).into_iter().map(|path| format!("cgroup: {}", path.display())));
+    left.extend(
+        cgroups(data)
+            .into_iter()
+            .map(|path| format!("cgroup: {}", path.display())),
+    );
     left
 }
 
 /// The cgroup folders of this data directory's sandboxes.
 pub(crate) fn cgroups(data: &Path) -> Vec<PathBuf> {
-    let hash = data.as_os_str().as_encoded_bytes().iter().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = data
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+        });
     let prefix = format!("sandyard-{hash:08x}");
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries
+            .flatten()
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        {
             match entry.file_name() == prefix.as_str() {
-                true => found.extend(fs::read_dir(entry.path()).into_iter().flatten().flatten().map(|child| child.path()).filter(|path| path.is_dir())),
+                true => found.extend(
+                    fs::read_dir(entry.path())
+                        .into_iter()
+                        .flatten()
+                        .flatten()
+                        .map(|child| child.path())
+                        .filter(|path| path.is_dir()),
+                ),
                 false => folders.push(entry.path()),
             }
         }

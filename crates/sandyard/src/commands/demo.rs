@@ -22,7 +22,11 @@ echo "disk:      $(df -h / | awk 'NR==2 {print $4}') free"
 pub(crate) async fn demo(global: &Global) -> anyhow::Result<ExitCode> {
     let exe = std::env::current_exe()?;
     // In a process of its own: its checks fork, and this one has threads.
-    let status = std::process::Command::new(exe).arg("doctor").arg("--data-dir").arg(global.data_dir()).status()?;
+    let status = std::process::Command::new(exe)
+        .arg("doctor")
+        .arg("--data-dir")
+        .arg(global.data_dir())
+        .status()?;
     if !status.success() {
         return Ok(ExitCode::FAILURE);
     }
@@ -32,10 +36,21 @@ pub(crate) async fn demo(global: &Global) -> anyhow::Result<ExitCode> {
     let begin = Instant::now();
     let (sandbox, _lease) = engine.create_ephemeral(&SandboxSpec::default()).await?;
     let made = begin.elapsed();
-    let process = ProcessConfig { cmd: "/bin/bash".into(), args: vec!["-c".into(), SCRIPT.into()], ..ProcessConfig::default() };
-    let result = engine.agent(&sandbox.id).run(process, &RunOptions::default()).await?;
+    let process = ProcessConfig {
+        cmd: "/bin/bash".into(),
+        args: vec!["-c".into(), SCRIPT.into()],
+        ..ProcessConfig::default()
+    };
+    let result = engine
+        .agent(&sandbox.id)
+        .run(process, &RunOptions::default())
+        .await?;
     output::line("");
-    output::line(format!("sandbox `{}` made in {:.1} ms; inside:", sandbox.id, made.as_secs_f64() * 1000.0));
+    output::line(format!(
+        "sandbox `{}` made in {:.1} ms; inside:",
+        sandbox.id,
+        made.as_secs_f64() * 1000.0
+    ));
     output::line(String::from_utf8_lossy(&result.stdout).trim_end());
     for lack in &sandbox.lacks {
         output::line(format!("note: {lack}"));

@@ -17,12 +17,18 @@ pub(crate) struct DoctorArgs {
 
 /// Prints the report. Fails when something required is missing.
 pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let report = sandyard_doctor::report(&sandyard_doctor::Options { data_dir: global.data_dir() });
+    let report = sandyard_doctor::report(&sandyard_doctor::Options {
+        data_dir: global.data_dir(),
+    });
     if args.json {
         output::json(&report)?;
     } else {
         let style = Style::for_output(std::io::stdout());
         output::line(sandyard_doctor::render(&report, style).trim_end());
     }
-    Ok(if report.verdict == Verdict::NotReady { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if report.verdict == Verdict::NotReady {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }

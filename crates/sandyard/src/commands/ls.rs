@@ -22,7 +22,10 @@ pub(crate) async fn ls(global: &Global, args: &LsArgs) -> anyhow::Result<ExitCod
     if args.json {
         output::json(&infos)?;
     } else {
-        output::table(&["ID", "STATE", "TEMPLATE", "MEMORY", "CPU", "DISK"], &infos.iter().map(row).collect::<Vec<_>>());
+        output::table(
+            &["ID", "STATE", "TEMPLATE", "MEMORY", "CPU", "DISK"],
+            &infos.iter().map(row).collect::<Vec<_>>(),
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -23,12 +23,22 @@ pub(crate) struct RmArgs {
 pub(crate) async fn rm(global: &Global, args: &RmArgs) -> anyhow::Result<ExitCode> {
     let engine = global.engine().await?;
     let ids = match args.all {
-        true => engine.list().await?.into_iter().map(|info| info.id).collect(),
+        true => engine
+            .list()
+            .await?
+            .into_iter()
+            .map(|info| info.id)
+            .collect(),
         false => args.ids.clone(),
     };
     let mut failed = 0;
     for id in ids {
-        match async { engine.inspect(&id).await?; engine.delete(&id).await }.await {
+        match async {
+            engine.inspect(&id).await?;
+            engine.delete(&id).await
+        }
+        .await
+        {
             Ok(()) => output::line(id.as_str()),
             Err(error) => {
                 failed += 1;

@@ -27,13 +27,15 @@ const TIMED_OUT: u8 = 124;
 const NOT_STARTED: u8 = 127;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: that of the command; 124 when it ran out of time, 125 when Sandyard failed,
+#[command(
+    after_help = "Exit code: that of the command; 124 when it ran out of time, 125 when Sandyard failed,
 127 when it could not be started.
 
 Examples:
   sandyard run -- python3 -c 'print(6*7)'
   sandyard run -it -- bash
-  echo 'print(1)' | sandyard run -i --memory 256m --timeout 10 -- python3 -")]
+  echo 'print(1)' | sandyard run -i --memory 256m --timeout 10 -- python3 -"
+)]
 pub(crate) struct RunArgs {
     /// What the sandbox starts from
     #[arg(long, short = 'T', default_value = DEFAULT_TEMPLATE)]
@@ -69,13 +71,22 @@ pub(crate) struct RunArgs {
     #[arg(long, short)]
     tty: bool,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
     command: Vec<String>,
 }
 
 /// Makes a sandbox, runs the command with its output as ours, and removes the sandbox.
 pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
-    let spec = SandboxSpec { template: args.template.clone(), limits: args.limits()?, ..SandboxSpec::default() };
+    let spec = SandboxSpec {
+        template: args.template.clone(),
+        limits: args.limits()?,
+        ..SandboxSpec::default()
+    };
     let env = args.variables()?;
     let engine = global.engine().await?;
     let (sandbox, lease) = engine.create_ephemeral(&spec).await?;
@@ -128,19 +139,30 @@ impl RunArgs {
                 envs,
                 cwd: self.cwd.clone(),
             },
-            pty: self.tty.then(|| Pty { size: Some(terminal_size()) }),
+            pty: self.tty.then(|| Pty {
+                size: Some(terminal_size()),
+            }),
             tag: None,
             stdin: Some(self.interactive || self.tty),
         }
     }
 }
 
-async fn attach(agent: &AgentClient, args: &RunArgs, env: BTreeMap<String, String>) -> anyhow::Result<ExitCode> {
+async fn attach(
+    agent: &AgentClient,
+    args: &RunArgs,
+    env: BTreeMap<String, String>,
+) -> anyhow::Result<ExitCode> {
     let timeout = match args.timeout {
-        Some(seconds) => Some(Duration::try_from_secs_f64(seconds).context("--timeout takes a number of seconds")?),
+        Some(seconds) => Some(
+            Duration::try_from_secs_f64(seconds).context("--timeout takes a number of seconds")?,
+        ),
         None => None,
     };
-    let options = StartOptions { timeout, user: args.user.clone() };
+    let options = StartOptions {
+        timeout,
+        user: args.user.clone(),
+    };
     let mut stream = match agent.start(&args.request(env), &options).await {
         Err(error) if error.code() == Some(Code::InvalidArgument) => {
             output::note(format!("error: {error}"));
@@ -151,7 +173,11 @@ async fn attach(agent: &AgentClient, args: &RunArgs, env: BTreeMap<String, Strin
     let process = ProcessSelector::Pid(stream.pid());
     let raw = if args.tty { RawTerminal::enter() } else { None };
     let input = (args.interactive || args.tty).then(|| {
-        let to = if args.tty { InputTo::Pty } else { InputTo::Stdin };
+        let to = if args.tty {
+            InputTo::Pty
+        } else {
+            InputTo::Stdin
+        };
         tokio::spawn(forward_input(agent.clone(), process.clone(), to))
     });
     let signals = tokio::spawn(forward_signals(agent.clone(), process, args.tty));
@@ -191,7 +217,9 @@ async fn copy_output(stream: &mut ProcessStream) -> anyhow::Result<EndEvent> {
 }
 
 fn has_timed_out(error: &anyhow::Error) -> bool {
-    let code = error.downcast_ref::<ClientError>().and_then(ClientError::code);
+    let code = error
+        .downcast_ref::<ClientError>()
+        .and_then(ClientError::code);
     code == Some(Code::DeadlineExceeded)
 }
 
@@ -200,11 +228,19 @@ fn exit_code(end: &EndEvent) -> ExitCode {
         return ExitCode::from(end.exit_code as u8);
     }
     output::note(format!("error: the command was ended: {}", end.status));
-    let code = if end.exit_code > 0 { end.exit_code as u8 } else { 137 };
+    let code = if end.exit_code > 0 {
+        end.exit_code as u8
+    } else {
+        137
+    };
     ExitCode::from(code)
 }
 
-async fn forward_input(agent: AgentClient, process: ProcessSelector, to: InputTo) -> anyhow::Result<()> {
+async fn forward_input(
+    agent: AgentClient,
+    process: ProcessSelector,
+    to: InputTo,
+) -> anyhow::Result<()> {
     let mut stdin = tokio::io::stdin();
     let mut input = agent.open_input(process.clone(), to).await?;
     let mut buffer = vec![0; 64 << 10];
@@ -223,7 +259,11 @@ async fn forward_input(agent: AgentClient, process: ProcessSelector, to: InputTo
 }
 
 /// Passes on what the user's terminal sends us: interrupts, the wish to end, and its new size.
-async fn forward_signals(agent: AgentClient, process: ProcessSelector, tty: bool) -> anyhow::Result<()> {
+async fn forward_signals(
+    agent: AgentClient,
+    process: ProcessSelector,
+    tty: bool,
+) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut resize = signal(SignalKind::window_change())?;

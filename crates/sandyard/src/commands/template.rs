@@ -38,7 +38,10 @@ pub(crate) enum TemplateCommand {
 }
 
 /// Does what was asked for.
-pub(crate) async fn template(global: &Global, command: TemplateCommand) -> anyhow::Result<ExitCode> {
+pub(crate) async fn template(
+    global: &Global,
+    command: TemplateCommand,
+) -> anyhow::Result<ExitCode> {
     let engine = global.engine().await?;
     match command {
         TemplateCommand::Ls { json: true } => output::json(&engine.templates().await?)?,
@@ -63,26 +66,43 @@ fn list(templates: &[Template]) {
     let rows: Vec<Vec<String>> = templates
         .iter()
         .map(|template| {
-            let layers = template.parts.iter().map(|part| part.layers.len()).max().unwrap_or(0);
-            vec![template.name.clone(), template.parts.len().to_string(), layers.to_string()]
+            let layers = template
+                .parts
+                .iter()
+                .map(|part| part.layers.len())
+                .max()
+                .unwrap_or(0);
+            vec![
+                template.name.clone(),
+                template.parts.len().to_string(),
+                layers.to_string(),
+            ]
         })
         .collect();
     output::table(&["NAME", "PARTS", "LAYERS"], &rows);
 }
 
-async fn import(engine: &sandyard_engine::Engine, name: &str, source: &PathBuf) -> anyhow::Result<Template> {
+async fn import(
+    engine: &sandyard_engine::Engine,
+    name: &str,
+    source: &PathBuf,
+) -> anyhow::Result<Template> {
     let progress = |sent: u64| {
         if std::io::stderr().is_terminal() {
             eprint_progress(sent);
         }
     };
     if source.as_os_str() == "-" {
-        return Ok(engine.import_template(name, tokio::io::stdin(), progress).await?);
+        return Ok(engine
+            .import_template(name, tokio::io::stdin(), progress)
+            .await?);
     }
     if source.is_dir() {
         return import_folder(engine, name, source, progress).await;
     }
-    let file = tokio::fs::File::open(source).await.with_context(|| format!("opening `{}`", source.display()))?;
+    let file = tokio::fs::File::open(source)
+        .await
+        .with_context(|| format!("opening `{}`", source.display()))?;
     Ok(engine.import_template(name, file, progress).await?)
 }
 
@@ -94,7 +114,14 @@ async fn import_folder(
     progress: impl FnMut(u64),
 ) -> anyhow::Result<Template> {
     let mut child = std::process::Command::new("tar")
-        .args(["--create", "--numeric-owner", "--xattrs", "--one-file-system", "--file=-", "--directory"])
+        .args([
+            "--create",
+            "--numeric-owner",
+            "--xattrs",
+            "--one-file-system",
+            "--file=-",
+            "--directory",
+        ])
         .arg(folder)
         .arg(".")
         .stdin(Stdio::null())
@@ -115,5 +142,9 @@ async fn import_folder(
 
 fn eprint_progress(sent: u64) {
     use std::io::Write;
-    let _ = write!(std::io::stderr(), "\r{:>8} sent", Size(sent >> 20 << 20).to_string());
+    let _ = write!(
+        std::io::stderr(),
+        "\r{:>8} sent",
+        Size(sent >> 20 << 20).to_string()
+    );
 }

@@ -9,7 +9,10 @@ use sandyard_wire::process::PtySize;
 pub(super) fn terminal_size() -> PtySize {
     let size = tcgetwinsize(std::io::stdout()).or_else(|_| tcgetwinsize(std::io::stdin()));
     match size {
-        Ok(size) if size.ws_col > 0 => PtySize { cols: size.ws_col.into(), rows: size.ws_row.into() },
+        Ok(size) if size.ws_col > 0 => PtySize {
+            cols: size.ws_col.into(),
+            rows: size.ws_row.into(),
+        },
         _ => PtySize { cols: 80, rows: 24 },
     }
 }

@@ -59,7 +59,8 @@ impl Yard {
         let plan = Plan {
             neighbour: Some(reachable),
             allowed_caps: Some(sandyard_confine::caps::kept_mask()),
-            single_uid: target.info.first_uid.is_none(),
+            single_uid: !engine.hello().await?.mode.has_many_ids(),
+            root_on_host: root_on_host(&target.info),
             ..plan.clone()
         };
         Ok(Self {
@@ -71,6 +72,12 @@ impl Yard {
             _beacon: beacon,
         })
     }
+}
+
+/// Who root inside is, seen from here: the owner of the sandbox's first process.
+fn root_on_host(info: &SandboxInfo) -> Option<u32> {
+    let folder = std::fs::metadata(format!("/proc/{}", info.init?.pid)).ok()?;
+    Some(std::os::unix::fs::MetadataExt::uid(&folder))
 }
 
 impl Sandbox {
