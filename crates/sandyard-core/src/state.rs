@@ -37,14 +37,14 @@ impl SandboxState {
     /// Says whether the move from here to `next` is one of the arrows above.
     pub fn can_become(self, next: Self) -> bool {
         use SandboxState::{Creating, Deleting, Paused, Running, Stopped};
-        match (self, next) {
-            (_, Deleting) => true,
-            (Creating, Running) => true,
-            (Running, Paused | Stopped) => true,
-            (Paused, Running | Stopped) => true,
-            (Stopped, Running) => true,
-            _ => false,
-        }
+        matches!(
+            (self, next),
+            (_, Deleting)
+                | (Creating, Running)
+                | (Running, Paused | Stopped)
+                | (Paused, Running | Stopped)
+                | (Stopped, Running)
+        )
     }
 
     /// Says whether processes of it exist, frozen or not.

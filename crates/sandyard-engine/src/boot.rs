@@ -70,14 +70,10 @@ pub(crate) fn boot<'a>(
     let birthplace = birthplace.as_ref().map(AsFd::as_fd);
     let child = steps.step("clone into namespaces", || {
         spawn(
-            ctx,
-            dir,
-            record,
-            &disk,
+            plan(ctx, dir, record, &disk, fault),
             birthplace,
             theirs,
             listener.into(),
-            fault,
         )
     })?;
     let pidfd = child
@@ -127,21 +123,28 @@ fn claim_ids<'a>(ctx: &'a Context, record: &mut Record, steps: &mut Steps<'a>) -
 }
 
 fn spawn(
-    ctx: &Context,
-    dir: &SandboxDir,
-    record: &Record,
-    disk: &OpenDisk,
+    plan: InitPlan<'_>,
     cgroup: Option<BorrowedFd<'_>>,
     theirs: OwnedFd,
     listener: OwnedFd,
-    fault: Option<Fault>,
 ) -> Result<Cloned> {
     if let Some(child) =
         clone_into_namespaces(NAMESPACES, cgroup).doing("clone", "the first process")?
     {
         return Ok(child);
     }
-    let plan = InitPlan {
+    // SAFETY: this is the fresh child; nothing of the worker's is used from here on.
+    unsafe { init::run(plan, theirs, listener) }
+}
+
+fn plan<'a>(
+    ctx: &'a Context,
+    dir: &SandboxDir,
+    record: &'a Record,
+    disk: &OpenDisk,
+    fault: Option<Fault>,
+) -> InitPlan<'a> {
+    InitPlan {
         mode: ctx.mode,
         template: &record.template,
         stage: stage(ctx.mode, dir),
@@ -161,9 +164,7 @@ fn spawn(
             ..AgentConfig::default()
         },
         fault,
-    };
-    // SAFETY: this is the fresh child; nothing of the worker's is used from here on.
-    unsafe { init::run(plan, theirs, listener) }
+    }
 }
 
 /// The name the machine has inside.

@@ -20,6 +20,7 @@ mod clock;
 mod context;
 mod disk;
 mod error;
+mod frame;
 mod freeze;
 mod id_range;
 mod init;

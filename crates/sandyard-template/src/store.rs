@@ -188,8 +188,7 @@ impl Store {
         new_layers: Vec<NewLayer>,
         replace: Replace,
     ) -> Result<Template, TemplateError> {
-        // The host template is made again after each boot, so a power cut cannot hurt it, and a create waits for it.
-        if self.durable && manifest.kind != Kind::Host {
+        if self.syncs(&manifest.kind) {
             // One file system holds them all.
             new_layers.first().map(NewLayer::sync).transpose()?;
         }
@@ -219,7 +218,7 @@ impl Store {
             })?;
         let written = fs::File::create_new(&temporary).and_then(|mut file| {
             file.write_all(&text)?;
-            if self.durable {
+            if self.syncs(&manifest.kind) {
                 file.sync_all()?;
             }
             fs::rename(&temporary, &path)
@@ -228,7 +227,15 @@ impl Store {
             let _ = fs::remove_file(&temporary);
         }
         written.doing(|| format!("write `{}`", path.display()))?;
-        self.sync_templates()
+        if self.syncs(&manifest.kind) {
+            self.sync_templates()?;
+        }
+        Ok(())
+    }
+
+    /// The host template is made again after each boot, so a power cut cannot hurt it, and creates wait for it.
+    fn syncs(&self, kind: &Kind) -> bool {
+        self.durable && *kind != Kind::Host
     }
 
     fn sync_templates(&self) -> Result<(), TemplateError> {

@@ -17,10 +17,9 @@ use sandyard_core::SandboxId;
 use super::run_and_leave;
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
+use crate::frame::{FrameReader, read_frame, write_frame};
 use crate::mode::Mode;
-use crate::protocol::{
-    Answer, FrameReader, GENERATION, Hello, MAX_REQUEST, Reply, Request, read_frame, write_frame,
-};
+use crate::protocol::{Answer, GENERATION, Hello, MAX_REQUEST, Reply, Request};
 use crate::spec::SandboxInfo;
 use crate::sys::clone::clone_into_namespaces;
 use crate::sys::process::{ProcessKey, wait_gone};

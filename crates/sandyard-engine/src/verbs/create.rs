@@ -29,10 +29,10 @@ pub(crate) fn create(
     fault: Option<Fault>,
 ) -> Result<SandboxInfo> {
     check(ctx, &spec)?;
-    if fault.is_none() {
-        if let Some(info) = pool::take(ctx, &spec, owner)? {
-            return Ok(info);
-        }
+    if fault.is_none()
+        && let Some(info) = pool::take(ctx, &spec, owner)?
+    {
+        return Ok(info);
     }
     make(ctx, spec, owner, fault)
 }

@@ -23,12 +23,14 @@ async fn create_at_every_step(place: FaultPlace, action: FaultAction) -> u32 {
         };
         let result = yard.engine.create_with_fault(&small(), fault).await;
         let killed = place == FaultPlace::Worker && action != FaultAction::Fail;
-        if let Ok(info) = result {
-            yard.engine.delete(&info.id).await.expect("delete");
-            yard.finish().await;
-            return step - 1;
-        }
-        let error = result.unwrap_err();
+        let error = match result {
+            Err(error) => error,
+            Ok(info) => {
+                yard.engine.delete(&info.id).await.expect("delete");
+                yard.finish().await;
+                return step - 1;
+            }
+        };
         assert_eq!(error.cleanup, Vec::<String>::new(), "step {step}");
         assert_eq!(
             error.kind == ErrorKind::Unavailable,
