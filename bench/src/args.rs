@@ -43,6 +43,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", requires = "data_dir")]
     pub(crate) churn: Option<usize>,
 
+    /// With `--churn`: say where in the kernel our processes had to wait.
+    #[arg(long, requires = "churn")]
+    pub(crate) waits: bool,
+
     /// Socket of a Docker daemon to measure.
     #[arg(long, value_name = "SOCKET", requires = "docker_image")]
     docker_socket: Option<PathBuf>,

@@ -12,6 +12,7 @@ mod rows;
 mod stats;
 mod subject;
 mod table;
+mod waits;
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -31,7 +32,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     if let Some(count) = args.churn {
         let engine = args.engine()?.context("`--churn` needs `--sandyard`")?;
-        return churn(&engine, count);
+        return churn(&engine, count, args.waits);
     }
     let plan = Plan::new(args.quick, &args.only)?;
     let Field { subjects, rivals } = args.field()?;
@@ -59,19 +60,27 @@ fn main() -> Result<()> {
         .context("failed to print the table")
 }
 
-/// Creates and deletes, and says what one round took: something for a profiler to look at.
-fn churn(engine: &OwnEngine, count: usize) -> Result<()> {
+/// Creates and deletes, and says what one round took and where it waited: something for a profiler to look at.
+fn churn(engine: &OwnEngine, count: usize, show_waits: bool) -> Result<()> {
     let round = || engine.create().and_then(|id| engine.delete(&id));
     // The first ones make what all later ones share.
     (0..count.min(5)).try_for_each(|_| round())?;
     let start = Instant::now();
-    (0..count).try_for_each(|_| round())?;
+    let work = || (0..count).try_for_each(|_| round());
+    let (result, waits) = if show_waits {
+        waits::watch(work)
+    } else {
+        (work(), Vec::new())
+    };
+    result?;
     let each = start.elapsed().as_secs_f64() * 1e3 / count.max(1) as f64;
-    writeln!(
-        std::io::stdout(),
-        "{count} × create and delete: {each:.2} ms each"
-    )
-    .context("failed to print")
+    let mut text = format!("{count} × create and delete: {each:.2} ms each\n");
+    for (stack, times) in waits.iter().take(15) {
+        text.push_str(&format!("{times:6}  {stack}\n"));
+    }
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .context("failed to print")
 }
 
 /// Runs the groups one after another, with a look at the host's own noise before each and after the last.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_agent_client::{Output, RunOptions};
 use sandyard_core::SandboxId;
-use sandyard_engine::{Engine, EngineConfig, SandboxInfo, SandboxSpec};
+use sandyard_engine::{Engine, EngineConfig, ProcessKey, SandboxInfo, SandboxSpec};
 use sandyard_wire::process::ProcessConfig;
 
 /// The launcher this test run was built with.
@@ -16,7 +16,31 @@ pub(crate) const LAUNCHER: &str = env!("CARGO_BIN_EXE_sandyard-launcher");
 pub(crate) struct Yard {
     pub(crate) engine: Engine,
     pub(crate) data: PathBuf,
-    folder: tempfile::TempDir,
+    folder: Folder,
+}
+
+/// The data directory's parent. A test that fails never gets to delete its sandboxes: then this ends their processes.
+struct Folder(tempfile::TempDir);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let folders = fs::read_dir(self.0.path().join("data/sandboxes"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        for record in folders.filter_map(|folder| fs::read(folder.path().join("state.json")).ok()) {
+            let record: serde_json::Value = serde_json::from_slice(&record).unwrap_or_default();
+            let Ok(init) = serde_json::from_value::<ProcessKey>(record["init"].clone()) else {
+                continue;
+            };
+            if init.is_alive() {
+                kill(init.pid);
+            }
+        }
+        for group in cgroups(&self.0.path().join("data")) {
+            let _ = fs::remove_dir(group);
+        }
+    }
 }
 
 impl Yard {
@@ -32,7 +56,7 @@ impl Yard {
         Self {
             engine,
             data,
-            folder,
+            folder: Folder(folder),
         }
     }
 
@@ -43,7 +67,7 @@ impl Yard {
         Self {
             engine,
             data,
-            folder,
+            folder: Folder(folder),
         }
     }
 

@@ -196,6 +196,10 @@ pub(super) fn may_copy(
     if is_listed(except) || is_listed(NEVER) || name.as_bytes().ends_with(b".key") {
         return false;
     }
+    // Second names of manual pages: most of `alternatives`, slow to make, and no program needs one.
+    if name.as_bytes().ends_with(b".gz") {
+        return false;
+    }
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => stat.st_mode & 0o005 == 0o005,
         FileType::RegularFile => stat.st_mode & 0o004 != 0 && !holds_private_key(path, stat),
