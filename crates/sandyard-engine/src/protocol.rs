@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use sandyard_core::{Limits, SandboxId};
-use sandyard_template::{Change, Template};
+use sandyard_template::{Diff, Template};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -106,7 +106,7 @@ pub(crate) enum Reply {
     Hello(Hello),
     Sandbox(Box<SandboxInfo>),
     Sandboxes(Vec<SandboxInfo>),
-    Changes(Vec<Change>),
+    Diff(Diff),
     Stats(SandboxStats),
     Template(Box<Template>),
     Templates(Vec<Template>),

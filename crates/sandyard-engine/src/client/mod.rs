@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::SandboxId;
-use sandyard_template::{Change, Template};
+use sandyard_template::{Diff, Template};
 use tokio::io::AsyncRead;
 
 use crate::error::{EngineError, ErrorKind, Result};
@@ -233,9 +233,9 @@ impl Engine {
     }
 
     /// Lists the files a sandbox changed.
-    pub async fn diff(&self, id: &SandboxId) -> Result<Vec<Change>> {
+    pub async fn diff(&self, id: &SandboxId) -> Result<Diff> {
         match self.ask(&Request::Diff { id: id.clone() }).await? {
-            Reply::Changes(changes) => Ok(changes),
+            Reply::Diff(diff) => Ok(diff),
             other => Err(unexpected(&other)),
         }
     }

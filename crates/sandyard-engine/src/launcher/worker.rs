@@ -172,7 +172,7 @@ fn answer(
             snapshot::snapshot(ctx, &id, &name).map(|template| Reply::Template(Box::new(template)))
         }
         Request::Fork { id, env } => fork::fork(ctx, &id, env, peer).map(one),
-        Request::Diff { id } => diff::diff(ctx, &id).map(Reply::Changes),
+        Request::Diff { id } => diff::diff(ctx, &id).map(Reply::Diff),
         Request::Stats { id } => stats::stats(ctx, &id).map(Reply::Stats),
         Request::ListTemplates => import::templates(ctx).map(Reply::Templates),
         Request::ImportTemplate { name } => {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use sandyard_core::SandboxId;
-use sandyard_template::Change;
+use sandyard_template::Diff;
 
 use crate::boot::hostname;
 use crate::context::Context;
@@ -13,21 +13,19 @@ use crate::error::{EngineError, Result};
 use crate::init;
 
 /// Reads the changes straight from the overlay's upper folders. What the engine itself put there does not count.
-pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Vec<Change>> {
+pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Diff> {
     let mut open = ctx.open(id)?;
     let disk = disk::open(&open.dir, &mut open.record.disk)?;
     let uppers = disk::uppers(&disk, &open.record.template);
-    let mut changes = sandyard_template::diff(&open.record.template, &uppers)
-        .map_err(|error| {
-            EngineError::template(
-                format!("comparing sandbox `{id}` with its template"),
-                &error,
-            )
-        })?
-        .changes;
+    let mut diff = sandyard_template::diff(&open.record.template, &uppers).map_err(|error| {
+        EngineError::template(
+            format!("comparing sandbox `{id}` with its template"),
+            &error,
+        )
+    })?;
     let generated = init::generated_files(&hostname(&open.record));
     if let Some((_, root)) = uppers.iter().find(|(key, _)| key == "root") {
-        changes.retain(|change| {
+        diff.changes.retain(|change| {
             let ours = generated
                 .iter()
                 .find(|(path, _)| change.path == Path::new("/").join(path));
@@ -36,5 +34,5 @@ pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Vec<Change>> {
             })
         });
     }
-    Ok(changes)
+    Ok(diff)
 }

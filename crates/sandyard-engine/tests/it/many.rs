@@ -1,20 +1,6 @@
 //! A thousand sandboxes come and go, and the host is as before.
 
-use std::fs;
-
 use crate::yard::{Yard, small};
-
-fn meminfo(field: &str) -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").expect("meminfo");
-    let line = text
-        .lines()
-        .find(|line| line.starts_with(field))
-        .expect("the field");
-    line.split_ascii_whitespace()
-        .nth(1)
-        .and_then(|number| number.parse().ok())
-        .expect("a number")
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_sandboxes_leave_the_host_as_before() {
@@ -44,6 +30,6 @@ async fn a_thousand_sandboxes_leave_the_host_as_before() {
             task.await.expect("delete");
         }
     }
-    assert!(meminfo("MemAvailable:") > 0);
+    // What is left on the host is looked for by `finish`: folders, claims, cgroups, processes, mounts, loop devices.
     yard.finish().await;
 }

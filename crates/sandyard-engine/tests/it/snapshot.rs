@@ -116,13 +116,13 @@ async fn a_fork_has_the_files_and_a_life_of_its_own() {
 async fn the_diff_lists_what_the_user_changed_and_nothing_else() {
     let yard = Yard::new().await;
     let id = yard.create().await.id;
-    assert_eq!(yard.engine.diff(&id).await.expect("diff"), []);
+    assert_eq!(yard.engine.diff(&id).await.expect("diff").changes, []);
     yard.sh(
         &id,
         "echo new > ~/new; echo more >> ~/.bashrc; sudo rm /etc/shells; sudo touch /usr/local/mark",
     )
     .await;
-    let changes = yard.engine.diff(&id).await.expect("diff");
+    let changes = yard.engine.diff(&id).await.expect("diff").changes;
     let short: Vec<_> = changes
         .iter()
         .map(|change| (change.path.to_str().expect("UTF-8"), change.kind))

@@ -1,6 +1,8 @@
 //! What a sandbox sees: enough to work with, and nothing of the host.
 
-use crate::yard::Yard;
+use sandyard_core::SandboxId;
+
+use crate::yard::{Yard, small};
 
 #[tokio::test]
 async fn the_default_template_shows_programs_and_nothing_private_of_the_host() {
@@ -97,5 +99,59 @@ async fn programs_of_all_kinds_run() {
             String::from_utf8_lossy(&result.stderr)
         );
     }
+    yard.finish().await;
+}
+
+/// Looks for a text in all of the agent's memory, as root inside can.
+const SEARCH: &str = r#"python3 - "$NEEDLE" <<'END'
+import re, sys
+needle = sys.argv[1].encode()
+found = 0
+with open("/proc/1/maps") as maps, open("/proc/1/mem", "rb", 0) as memory:
+    for line in maps:
+        start, end = (int(part, 16) for part in re.match("([0-9a-f]+)-([0-9a-f]+) r", line).groups()) if " r" in line[:40] else (0, 0)
+        if "[v" in line:
+            continue
+        try:
+            memory.seek(start)
+            found += memory.read(end - start).count(needle)
+        except (OSError, ValueError):
+            pass
+print(found)
+END"#;
+
+async fn occurrences(yard: &Yard, id: &SandboxId, needle: &str) -> u32 {
+    // In pieces, so that the command that looks does not itself bring what it looks for.
+    let (head, tail) = needle.split_at(5);
+    let line = format!("a={head}; NEEDLE=${{a}}{tail}; {SEARCH}");
+    let output = yard.sh_as(id, "root", &line).await;
+    let text = crate::yard::text(&output.stdout);
+    text.parse()
+        .unwrap_or_else(|_| panic!("{text} {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[tokio::test]
+async fn nothing_of_another_sandbox_or_the_launcher_is_in_the_agents_memory() {
+    let yard = Yard::new().await;
+    let mut spec = small();
+    spec.env
+        .insert("KEY".into(), "first-sandboxes-secret-value".into());
+    let first = yard.engine.create(&spec).await.expect("create").id;
+    let second = yard.create().await.id;
+    // The search has teeth: the first one's own secret is in its own agent.
+    assert!(occurrences(&yard, &first, "first-sandboxes-secret-value").await > 0);
+    assert_eq!(
+        occurrences(&yard, &second, "first-sandboxes-secret-value").await,
+        0
+    );
+    assert_eq!(occurrences(&yard, &second, first.as_str()).await, 0);
+    let shown = yard
+        .sh_as(
+            &second,
+            "root",
+            "cat /proc/1/cmdline /proc/1/environ | tr '\\0' ' '",
+        )
+        .await;
+    assert_eq!(crate::yard::text(&shown.stdout), "sandyard-agent");
     yard.finish().await;
 }
