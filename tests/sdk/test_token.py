@@ -92,3 +92,24 @@ def test_expired_signature_is_refused_by_name(owner):
     url = owner.download_url("/tmp/late", use_signature_expiration=-int(time.time() - 1))
     reply = httpx.get(url, timeout=10)
     assert (reply.status_code, reply.json()) == (401, {"code": 401, "message": "signature is already expired"})
+
+
+def test_refusal_before_the_body_came_does_not_break_the_next_request(guarded):
+    host, _, port = guarded.removeprefix("http://").rpartition(":")
+    head = "POST /filesystem.Filesystem/ListDir HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=0.5) as connection:
+        reply = b""
+        connection.sendall(head.encode())
+        try:
+            # An agent that does not wait for the body answers here; one that does, after the body.
+            reply = connection.recv(65536)
+        except TimeoutError:
+            pass
+        connection.settimeout(10)
+        connection.sendall(b"{}")
+        reply = reply or connection.recv(65536)
+        assert reply.startswith(b"HTTP/1.1 401 ")
+        if b"connection: close" in reply.lower():
+            return  # Said in time, so a client opens another one.
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 204 ")

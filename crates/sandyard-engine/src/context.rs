@@ -63,7 +63,7 @@ impl Context {
         if !dir.root().is_dir() {
             return Err(not_found(id));
         }
-        let taken = Lock::take(&dir.lock(), LOCK_PATIENCE);
+        let taken = Lock::take_existing(&dir.lock(), LOCK_PATIENCE);
         let lock = match taken {
             Ok(Some(lock)) => lock,
             Ok(None) => {

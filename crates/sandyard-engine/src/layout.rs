@@ -45,6 +45,7 @@ impl DataDir {
             self.sandboxes(),
             self.id_ranges(),
             self.blanks(),
+            self.trash(),
             self.spares(),
         ] {
             fs::DirBuilder::new()
@@ -85,7 +86,12 @@ impl DataDir {
         self.root.join("ids")
     }
 
-    /// Formatted, empty disk images to copy, one a size.
+    /// Folders of deleted sandboxes on their way out.
+    pub(crate) fn trash(&self) -> PathBuf {
+        self.root.join("trash")
+    }
+
+    /// Formatted, empty disk images, a folder a size.
     pub(crate) fn blanks(&self) -> PathBuf {
         self.root.join("blanks")
     }

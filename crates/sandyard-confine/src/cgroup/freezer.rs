@@ -31,6 +31,9 @@ pub(super) fn wait_frozen(
     poll(timeout, || Ok(tree.read(&file)?.trim() == "FROZEN"))
 }
 
+/// How long to look again and again before leaving it to the kernel to tell.
+const IMPATIENCE: Duration = Duration::from_millis(5);
+
 /// Waits for a line of `cgroup.events`, woken by the kernel at each change.
 pub(super) fn wait_event(
     tree: &Tree,
@@ -45,6 +48,7 @@ pub(super) fn wait_event(
     };
     let events = tree.open_file(&file).map_err(failed)?;
     let deadline = Instant::now() + timeout;
+    let impatient_until = Instant::now() + IMPATIENCE.min(timeout);
     loop {
         // Reading is what re-arms the notification.
         let mut text = [0_u8; 256];
@@ -56,6 +60,12 @@ pub(super) fn wait_event(
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(false);
+        }
+        // The kernel holds a second notification within 10 ms back (CGROUP_FILE_NOTIFY_MIN_INTV), and most processes stand
+        // still much sooner.
+        if Instant::now() < impatient_until {
+            std::thread::sleep(Duration::from_micros(50));
+            continue;
         }
         let left = Timespec::try_from(left).ok();
         let mut fds = [PollFd::new(&events, PollFlags::PRI)];

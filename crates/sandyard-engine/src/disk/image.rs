@@ -1,4 +1,4 @@
-//! Disk images: an empty file system of each size is formatted once and copied from then on.
+//! Disk images: formatting and copying them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,37 +11,40 @@ use rustix::fs::{SeekFrom, copy_file_range, ioctl_ficlone, seek};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::sys::Doing;
 
-/// Makes an empty image of `size_bytes` at `image`.
-pub(super) fn make(blanks: &Path, image: &Path, size_bytes: u64) -> Result<()> {
-    let size_bytes = size_bytes.next_multiple_of(1 << 20);
-    let blank = blanks.join(format!("{size_bytes}.img"));
-    if !blank.exists() {
-        format(&blank, size_bytes)?;
-    }
-    Ok(copy_sparse(&blank, image).doing("make disk image", image.display())?)
-}
+/// Folders that the overlays of the usual templates need, made in advance.
+const USUAL_PARTS: [&str; 3] = ["root", "usr", "opt"];
 
-fn format(blank: &Path, size_bytes: u64) -> Result<()> {
-    let temporary = PathBuf::from(format!("{}.{}", blank.display(), std::process::id()));
-    let create = || -> io::Result<()> {
+/// Formats an empty image of `size_bytes` at `image`.
+pub(super) fn format(image: &Path, size_bytes: u64) -> Result<()> {
+    let temporary = PathBuf::from(format!("{}.{}", image.display(), std::process::id()));
+    let content = PathBuf::from(format!("{}.d", temporary.display()));
+    let prepare = || -> io::Result<()> {
         let file = OpenOptions::new()
             .create(true)
             .truncate(true)
             .write(true)
             .mode(0o600)
             .open(&temporary)?;
-        file.set_len(size_bytes)
+        file.set_len(size_bytes)?;
+        for part in USUAL_PARTS {
+            fs::create_dir_all(content.join(part).join("upper"))?;
+            fs::create_dir_all(content.join(part).join("work"))?;
+        }
+        Ok(())
     };
-    create().doing("make", temporary.display())?;
-    let formatted = run_mkfs(&temporary);
+    let formatted = prepare()
+        .doing("make", temporary.display())
+        .map_err(EngineError::from)
+        .and_then(|()| run_mkfs(&temporary, &content));
+    let _ = fs::remove_dir_all(&content);
     if formatted.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     formatted?;
-    Ok(fs::rename(&temporary, blank).doing("keep", blank.display())?)
+    Ok(fs::rename(&temporary, image).doing("keep", image.display())?)
 }
 
-fn run_mkfs(image: &Path) -> Result<()> {
+fn run_mkfs(image: &Path, content: &Path) -> Result<()> {
     let output = Command::new("mkfs.ext4")
         .env_clear()
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
@@ -52,6 +55,8 @@ fn run_mkfs(image: &Path) -> Result<()> {
             "-E",
             "nodiscard,lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0",
         ])
+        .arg("-d")
+        .arg(content)
         .arg(image)
         .stdin(Stdio::null())
         .output();
@@ -75,7 +80,7 @@ fn run_mkfs(image: &Path) -> Result<()> {
 }
 
 /// Copies a file, its holes staying holes; shares its blocks where the file system can.
-fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
     let source = File::open(from)?;
     let target = OpenOptions::new()
         .create_new(true)

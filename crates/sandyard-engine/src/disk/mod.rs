@@ -7,6 +7,7 @@
 //! Inside either: `<part>/upper` and `<part>/work` for every part of the template, and `boot_id`.
 
 mod image;
+pub(crate) mod stock;
 
 use std::fs;
 use std::io::{self, Write};
@@ -67,7 +68,7 @@ pub(crate) fn make(
     check_free_space(data)?;
     match mode {
         Mode::Root => {
-            image::make(&data.blanks(), &dir.image(), size_bytes)?;
+            stock::take(&data.blanks(), &dir.image(), size_bytes)?;
             Ok(DiskRecord::Image { loop_number: None })
         }
         Mode::Subordinate { .. } | Mode::Rootless { .. } => {

@@ -21,6 +21,7 @@ use rustix::process::{WaitOptions, wait};
 use sandyard_core::Limits;
 
 use crate::context::Context;
+use crate::disk::stock;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
 use crate::sys::clone::{Forked, fork};
@@ -68,8 +69,7 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
     // So that sandboxes' first processes come back to us to be reaped, whichever worker made them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .doing("become", "sub-reaper")?;
-    // First sweep before the first request: nobody may meet a half-made sandbox.
-    let _ = sweep::sweep(&ctx);
+    sweep_and_wait(&ctx);
     let path = ctx.data.launcher_socket();
     let listener = socket::listen(&path).doing("listen on", path.display())?;
     listener
@@ -85,10 +85,24 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
         workers: Vec::new(),
         sweeper: None,
         guard: None,
+        stocker: None,
     }
     .serve();
     let _ = std::fs::remove_file(path);
     Ok(())
+}
+
+/// The first sweep, before the first request: nobody may meet a half-made sandbox. In a fork like all later ones: whoever reads
+/// records must not become the ancestor of a sandbox.
+fn sweep_and_wait(ctx: &Context) {
+    match fork() {
+        Ok(Forked::Child) => run_and_leave(|| drop(sweep::sweep(ctx))),
+        Ok(Forked::Parent { pid }) => {
+            let pid = rustix::process::Pid::from_raw(pid);
+            let _ = rustix::process::waitpid(pid, WaitOptions::empty());
+        }
+        Err(_) => {}
+    }
 }
 
 struct Launcher<'a> {
@@ -102,6 +116,8 @@ struct Launcher<'a> {
     sweeper: Option<i32>,
     /// The process that measures disks, if one is at it.
     guard: Option<i32>,
+    /// The process that fills up the stock of empty disks, if one is at it.
+    stocker: Option<i32>,
 }
 
 impl Launcher<'_> {
@@ -127,6 +143,11 @@ impl Launcher<'_> {
             {
                 guarded = Instant::now();
                 self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
+            }
+            if self.stocker.is_none() && stock::is_short(&self.ctx.data.blanks()) {
+                self.stocker = start_fork(self, |launcher| {
+                    let _ = stock::refill(&launcher.ctx.data.blanks());
+                });
             }
             let due = swept.elapsed() >= SWEEP_EVERY || self.pool_is_short();
             if due && self.sweeper.is_none() {
@@ -160,6 +181,7 @@ impl Launcher<'_> {
             self.workers.retain(|worker| *worker != pid);
             self.sweeper = self.sweeper.filter(|sweeper| *sweeper != pid);
             self.guard = self.guard.filter(|guard| *guard != pid);
+            self.stocker = self.stocker.filter(|stocker| *stocker != pid);
         }
     }
 

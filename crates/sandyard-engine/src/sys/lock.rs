@@ -24,11 +24,20 @@ impl Lock {
             .write(true)
             .mode(0o600)
             .open(path)?;
+        Self::try_lock(file)
+    }
+
+    fn try_lock(file: File) -> io::Result<Option<Self>> {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self { file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// As [`Lock::try_take`], without making the file. None there: an error of that kind.
+    pub(crate) fn try_take_existing(path: &Path) -> io::Result<Option<Self>> {
+        Self::try_lock(OpenOptions::new().write(true).open(path)?)
     }
 
     /// Takes the lock at `path` beside other sharers, waiting for an exclusive holder.
@@ -45,10 +54,22 @@ impl Lock {
 
     /// Takes the lock at `path`, waiting for its holder up to `patience`.
     pub(crate) fn take(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
+        Self::wait(patience, || Self::try_take(path))
+    }
+
+    /// As [`Lock::take`], without making the file. None there: an error of that kind.
+    pub(crate) fn take_existing(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
+        Self::wait(patience, || Self::try_take_existing(path))
+    }
+
+    fn wait(
+        patience: Duration,
+        mut attempt: impl FnMut() -> io::Result<Option<Self>>,
+    ) -> io::Result<Option<Self>> {
         let give_up = Instant::now() + patience;
         let mut pause = Duration::from_micros(200);
         loop {
-            if let Some(lock) = Self::try_take(path)? {
+            if let Some(lock) = attempt()? {
                 return Ok(Some(lock));
             }
             if Instant::now() >= give_up {

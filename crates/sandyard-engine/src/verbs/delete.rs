@@ -12,6 +12,7 @@ use crate::error::{ErrorKind, Result};
 use crate::layout::SandboxDir;
 use crate::record::Record;
 use crate::sys::Doing;
+use crate::sys::clone::clone_into_namespaces;
 
 /// Removes it. Removing what is not there succeeds, so that a retry does.
 pub(crate) fn delete(ctx: &Context, id: &SandboxId) -> Result<()> {
@@ -29,39 +30,48 @@ pub(crate) fn delete_recorded(ctx: &Context, dir: &SandboxDir, mut record: Recor
     }
     shut_down(ctx, dir, &mut record)?;
     let _ = fs::remove_file(ctx.data.spares().join(record.id.as_str()));
-    remove_tree(dir.root())
+    throw_away(ctx, &record.id)
 }
 
 /// Removes a folder without a record: a create that got no further, or a delete that had little left to do.
 pub(crate) fn delete_unrecorded(ctx: &Context, id: &SandboxId) -> Result<()> {
     crate::boot::remove_cgroup(ctx, id.as_str())?;
-    remove_tree(ctx.data.sandbox(id).root())
+    throw_away(ctx, id)
 }
 
-/// The record tells a sweep what to go on with, the lock keeps others away meanwhile.
-const KEPT_TO_THE_LAST: [&str; 2] = ["state.json", "lock"];
+/// Puts the folder of a sandbox aside in one step and has it removed by a process of its own: a hundred thousand files take
+/// their time, and nobody needs to wait for it.
+fn throw_away(ctx: &Context, id: &SandboxId) -> Result<()> {
+    let aside = ctx.data.trash().join(id.as_str());
+    match fs::rename(ctx.data.sandbox(id).root(), &aside) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.doing("put aside", aside.display())?,
+    }
+    if let Ok(None) = clone_into_namespaces(0, None) {
+        let _ = remove_tree(&aside);
+        leave();
+    }
+    Ok(())
+}
 
-/// Removes the folder of a sandbox with all in it.
+/// Removes what was put aside and is still there.
+pub(crate) fn empty_trash(ctx: &Context) -> Result<()> {
+    let folder = ctx.data.trash();
+    let entries = fs::read_dir(&folder).doing("list", folder.display())?;
+    entries
+        .flatten()
+        .try_for_each(|entry| remove_tree(&entry.path()))
+}
+
+fn leave() -> ! {
+    // SAFETY: ends this fork at once; what is on its stack belongs to the process it was forked from.
+    unsafe { libc::_exit(0) }
+}
+
+/// Removes the folder of a sandbox with all in it; none is fine.
 pub(crate) fn remove_tree(root: &Path) -> Result<()> {
-    let list = || -> io::Result<()> {
-        for entry in fs::read_dir(root)? {
-            let entry = entry?;
-            if KEPT_TO_THE_LAST
-                .iter()
-                .any(|name| entry.file_name() == *name)
-            {
-                continue;
-            }
-            if entry.file_type()?.is_dir() {
-                make_writable(&entry.path());
-                fs::remove_dir_all(entry.path())?;
-            } else {
-                fs::remove_file(entry.path())?;
-            }
-        }
-        fs::remove_dir_all(root)
-    };
-    match list() {
+    make_writable(root);
+    match fs::remove_dir_all(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => Ok(other.doing("remove", root.display())?),
     }

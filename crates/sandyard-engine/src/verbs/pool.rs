@@ -3,6 +3,7 @@
 //! A spare is an ordinary sandbox with a mark in `spares/`, named after it and holding its key. Whoever removes the mark has
 //! it. It has never run anything of a user's.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -99,7 +100,40 @@ pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     let temporary = path.with_extension("new");
     fs::write(&temporary, text).doing("write", temporary.display())?;
     fs::rename(&temporary, &path).doing("write", path.display())?;
+    remove_surplus(ctx)?;
     fill(ctx)
+}
+
+/// Deletes ready ones that are no longer asked for.
+fn remove_surplus(ctx: &Context) -> Result<()> {
+    let mut wanted = BTreeMap::new();
+    for kind in settings(ctx) {
+        let template = create::find_template(ctx, &kind.template)?;
+        *wanted
+            .entry(key(&template, kind.limits.disk_bytes))
+            .or_insert(0) += kind.count;
+    }
+    let folder = ctx.data.spares();
+    for mark in fs::read_dir(&folder)
+        .doing("list", folder.display())?
+        .flatten()
+    {
+        let kept = fs::read_to_string(mark.path())
+            .ok()
+            .and_then(|key| wanted.get_mut(&key).filter(|left| **left > 0));
+        match (
+            kept,
+            mark.file_name().to_str().and_then(|name| name.parse().ok()),
+        ) {
+            (Some(left), _) => *left -= 1,
+            // Whoever removes the mark has it: nobody else can be taking it.
+            (None, Some(id)) if fs::remove_file(mark.path()).is_ok() => {
+                super::delete::delete(ctx, &id)?
+            }
+            (None, _) => {}
+        }
+    }
+    Ok(())
 }
 
 /// How many are ready.

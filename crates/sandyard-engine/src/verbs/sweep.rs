@@ -3,6 +3,7 @@
 //! Safe at any time and any number of times: whatever a live worker holds is locked, and skipped.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 
 use sandyard_core::{SandboxId, SandboxState};
 
@@ -32,6 +33,7 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
     keep(sweep_id_ranges(ctx));
     keep(sweep_cgroups(ctx));
     keep(sweep_spares(ctx));
+    keep(delete::empty_trash(ctx));
     keep(import::sweep_layers(ctx));
     failure.map_or(Ok(()), Err)
 }
@@ -46,8 +48,12 @@ fn sweep_sandbox(ctx: &Context, id: &SandboxId) -> Result<()> {
     if !dir.root().is_dir() {
         return Ok(());
     }
-    let Some(_lock) = Lock::try_take(&dir.lock()).doing("lock", dir.lock().display())? else {
-        return Ok(());
+    // Never made here: whoever removes the folder would find it not empty.
+    let _lock = match Lock::try_take_existing(&dir.lock()) {
+        Ok(Some(lock)) => Some(lock),
+        Ok(None) => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error).doing("lock", dir.lock().display())?,
     };
     drop(_births);
     match Record::read(&dir)? {
@@ -100,7 +106,7 @@ fn claims_range(ctx: &Context, id: &SandboxId, range: u32) -> bool {
     match Record::read(&dir) {
         Ok(Some(record)) if record.id_range == Some(range) => true,
         // Being created or started: its lock is held.
-        _ => dir.root().is_dir() && !matches!(Lock::try_take(&dir.lock()), Ok(Some(_))),
+        _ => matches!(Lock::try_take_existing(&dir.lock()), Ok(None)),
     }
 }
 

@@ -28,5 +28,7 @@ async fn a_create_takes_a_ready_sandbox_and_gives_it_its_own_name_variables_and_
     assert_eq!(yard.out(&info.id, "echo $WHO $(hostname)").await, "me mine");
     assert_eq!(info.limits, spec.limits);
     assert_eq!(yard.engine.list().await.expect("list").len(), 1);
+    yard.engine.set_pool(Vec::new()).await.expect("empty");
+    assert_eq!(yard.engine.ready_count().await.expect("count"), 0);
     yard.finish().await;
 }

@@ -203,7 +203,7 @@ pub(crate) fn wait_for<T, E>(
 /// Everything of this data directory that is still on the host: folders, claims, cgroups, processes, mounts, loop devices.
 pub(crate) fn leftovers(data: &Path) -> Vec<String> {
     let mut left = Vec::new();
-    for folder in ["sandboxes", "ids", "spares"] {
+    for folder in ["sandboxes", "ids", "spares", "trash"] {
         let entries =
             fs::read_dir(data.join(folder)).map(|entries| entries.flatten().collect::<Vec<_>>());
         left.extend(

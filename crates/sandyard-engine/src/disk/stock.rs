@@ -1,0 +1,123 @@
+//! Empty disks in stock.
+//!
+//! An empty file system of each size is formatted once, as `blanks/<size>/master.img`. The launcher keeps copies of it ready,
+//! numbered and written through to the host's disk: attaching a loop device to a file waits for what the file has not
+//! written yet. Taking one is a rename.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::image;
+use crate::error::Result;
+use crate::random;
+use crate::sys::Doing;
+
+/// Copies kept of each size.
+const COPIES: u32 = 128;
+/// Sizes kept; the ones used last stay.
+const SIZES: usize = 8;
+const MASTER: &str = "master.img";
+
+/// Puts an empty disk of `size_bytes` at `image`.
+pub(super) fn take(blanks: &Path, image: &Path, size_bytes: u64) -> Result<()> {
+    let size_bytes = size_bytes.next_multiple_of(1 << 20);
+    let folder = blanks.join(size_bytes.to_string());
+    let start = u32::from_le_bytes(random::bytes()?) % COPIES;
+    for offset in 0..COPIES {
+        let copy = folder.join(format!("{}.img", (start + offset) % COPIES));
+        match fs::rename(&copy, image) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error).doing("take", copy.display())?,
+        }
+    }
+    fs::create_dir_all(&folder).doing("make", folder.display())?;
+    let master = folder.join(MASTER);
+    if !master.exists() {
+        image::format(&master, size_bytes)?;
+    }
+    Ok(image::copy_sparse(&master, image).doing("make disk image", image.display())?)
+}
+
+/// Says whether copies are missing.
+pub(crate) fn is_short(blanks: &Path) -> bool {
+    let is_full =
+        |folder: &PathBuf| fs::read_dir(folder).is_ok_and(|files| files.count() > COPIES as usize);
+    sizes(blanks).iter().any(|folder| !is_full(folder))
+}
+
+/// Makes the copies that are missing, and forgets sizes that nobody has asked for lately.
+pub(crate) fn refill(blanks: &Path) -> io::Result<()> {
+    // Whoever waits for a sandbox goes first.
+    let _ = rustix::process::nice(10);
+    let mut sizes = sizes(blanks);
+    sizes.sort_by_key(|folder| {
+        let changed = fs::metadata(folder).and_then(|metadata| metadata.modified());
+        std::cmp::Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH))
+    });
+    for folder in sizes.drain(sizes.len().min(SIZES)..) {
+        fs::remove_dir_all(folder)?;
+    }
+    for folder in sizes {
+        refill_size(&folder)?;
+    }
+    Ok(())
+}
+
+fn refill_size(folder: &Path) -> io::Result<()> {
+    let temporary = folder.join("new.img");
+    for number in 0..COPIES {
+        let copy = folder.join(format!("{number}.img"));
+        if copy.exists() {
+            continue;
+        }
+        let _ = fs::remove_file(&temporary);
+        image::copy_sparse(&folder.join(MASTER), &temporary)?;
+        File::open(&temporary)?.sync_all()?;
+        fs::rename(&temporary, copy)?;
+    }
+    Ok(())
+}
+
+fn sizes(blanks: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(blanks).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.join(MASTER).exists())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn a_disk_comes_from_stock_or_is_made_and_is_the_same_either_way() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (blanks, first, second) = (
+            folder.path().join("blanks"),
+            folder.path().join("1"),
+            folder.path().join("2"),
+        );
+        fs::create_dir(&blanks).expect("make");
+        take(&blanks, &first, 20 << 20).expect("make a disk");
+        assert!(is_short(&blanks));
+        refill(&blanks).expect("refill");
+        assert!(!is_short(&blanks));
+        take(&blanks, &second, 20 << 20).expect("take a disk");
+        assert!(is_short(&blanks));
+        assert_eq!(fs::metadata(&first).expect("size").len(), 20 << 20);
+        assert_eq!(
+            fs::read(&first).expect("read"),
+            fs::read(&second).expect("read")
+        );
+        assert!(
+            fs::metadata(&second).expect("blocks").blocks() * 512 < 2 << 20,
+            "it is sparse"
+        );
+    }
+}
