@@ -97,8 +97,8 @@ pub(crate) fn boot<'a>(
     record.started_ms = Some(clock::now_ms());
     record.reason = None;
     record.lacks = ctx.lacks().into_iter().chain(lacks).collect();
-    // With its first process, so that a sweep can end it; as running only once it does.
-    steps.step("put it on record", || record.write(dir))?;
+    // So that a sweep can end it; on record as running only once it does.
+    steps.step("note its first process", || write_birth(dir, record.init))?;
     steps.step("let it run", || {
         socket::send(&ours, GO, &[]).doing("send to", "the first process")
     })?;
@@ -244,7 +244,8 @@ fn await_ready(child: BorrowedFd<'_>) -> Result<Vec<String>> {
     }
 }
 
-fn end(pidfd: &OwnedFd) -> Result<()> {
+/// Ends a first process, and with it everything in its pid namespace.
+pub(crate) fn end(pidfd: &OwnedFd) -> Result<()> {
     if kill_and_wait(pidfd, KILL_PATIENCE).doing("end", "the first process")? {
         return Ok(());
     }
@@ -254,6 +255,17 @@ fn end(pidfd: &OwnedFd) -> Result<()> {
     ))
 }
 
+fn write_birth(dir: &SandboxDir, init: Option<ProcessKey>) -> Result<()> {
+    let text = serde_json::to_vec(&init)
+        .map_err(|error| EngineError::failed("noting the first process", &error))?;
+    Ok(std::fs::write(dir.birth(), text).doing("write", dir.birth().display())?)
+}
+
+/// The first process that was noted last, if there is one.
+pub(crate) fn birth(dir: &SandboxDir) -> Option<ProcessKey> {
+    serde_json::from_slice(&std::fs::read(dir.birth()).ok()?).ok()?
+}
+
 /// Ends the live processes of a sandbox and gives back what only live ones hold.
 pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) -> Result<()> {
     if let Ok(cgroup) = ctx.cgroups.open(record.id.as_str()) {
@@ -261,17 +273,14 @@ pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) ->
         let _ = cgroup.kill();
         let _ = cgroup.thaw();
     }
-    if let Some(pidfd) = record
-        .init
-        .map(ProcessKey::open)
-        .transpose()
-        .doing("find", "the first process")?
-        .flatten()
-    {
-        end(&pidfd)?;
+    for init in [record.init, birth(dir)].into_iter().flatten() {
+        if let Some(pidfd) = init.open().doing("find", "the first process")? {
+            end(&pidfd)?;
+        }
     }
     remove_cgroup(ctx, record.id.as_str())?;
     remove_file(&dir.agent_socket())?;
+    remove_file(&dir.birth())?;
     if let Some(range) = record.id_range.take() {
         id_range::release(&ctx.data.id_ranges(), range)?;
     }

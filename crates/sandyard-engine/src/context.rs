@@ -1,6 +1,6 @@
 //! What every worker knows: built once by the launcher, inherited by its forks.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sandyard_confine::cgroup::{Hierarchy, Settings};
 use sandyard_confine::seccomp::Filter;
@@ -40,7 +40,7 @@ impl Context {
             .doing("make data directory", data.root().display())?;
         // One parent group a data directory, so that two of them can live on one host and each knows its own.
         let settings = Settings {
-            prefix: format!("sandyard-{:08x}", fingerprint(data.root())),
+            prefix: format!("sandyard-{:08x}", data.fingerprint()),
             ..Settings::default()
         };
         let templates = Store::open(data.root())
@@ -63,7 +63,9 @@ impl Context {
         if !dir.root().is_dir() {
             return Err(not_found(id));
         }
-        let taken = Lock::take_existing(&dir.lock(), LOCK_PATIENCE);
+        let taken = dir
+            .make_run()
+            .and_then(|()| Lock::take(&dir.lock(), LOCK_PATIENCE));
         let lock = match taken {
             Ok(Some(lock)) => lock,
             Ok(None) => {
@@ -72,10 +74,6 @@ impl Context {
                         .hint("try again"),
                 );
             }
-            // Deleted between our look and the lock.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(not_found(id));
-            }
             Err(error) => {
                 return Err(EngineError::failed(
                     format!("locking sandbox `{id}`"),
@@ -83,7 +81,13 @@ impl Context {
                 ));
             }
         };
-        let record = Record::read(&dir)?.ok_or_else(|| not_found(id))?;
+        let record = Record::read(&dir)?.ok_or_else(|| {
+            if !dir.root().is_dir() {
+                // Deleted while we waited; nobody else would remove what we just made.
+                let _ = std::fs::remove_dir_all(dir.run());
+            }
+            not_found(id)
+        })?;
         Ok(OpenSandbox {
             dir,
             record,
@@ -132,16 +136,4 @@ pub(crate) struct OpenSandbox {
 fn not_found(id: &SandboxId) -> EngineError {
     EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`"))
         .hint("`sandyard ls` lists them")
-}
-
-/// FNV-1a of the path.
-fn fingerprint(path: &Path) -> u32 {
-    let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    resolved
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .fold(0x811c_9dc5, |hash, byte| {
-            (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-        })
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sandyard_core::SandboxId;
 
+use crate::runtime_dir;
+
 /// The data directory: all the engine remembers.
 #[derive(Clone, Debug)]
 pub struct DataDir {
@@ -41,6 +43,7 @@ impl DataDir {
             .mode(0o700)
             .create(&self.root)?;
         fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700))?;
+        runtime_dir::ensure(&self.run(), &format!("{:08x}", self.fingerprint()))?;
         for folder in [
             self.sandboxes(),
             self.id_ranges(),
@@ -61,6 +64,24 @@ impl DataDir {
         &self.root
     }
 
+    /// A number that tells this data directory from others on the host.
+    pub(crate) fn fingerprint(&self) -> u32 {
+        let path = self
+            .root
+            .canonicalize()
+            .unwrap_or_else(|_| self.root.clone());
+        // FNV-1a.
+        let bytes = path.as_os_str().as_encoded_bytes().iter();
+        bytes.fold(0x811c_9dc5, |hash, byte| {
+            (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+        })
+    }
+
+    /// What means nothing after a restart of the host.
+    pub(crate) fn run(&self) -> PathBuf {
+        self.root.join("run")
+    }
+
     /// Where the launcher listens.
     pub fn launcher_socket(&self) -> PathBuf {
         self.root.join("launcher.sock")
@@ -73,7 +94,7 @@ impl DataDir {
 
     /// Shared by those who are making a sandbox's folder; a sweep that looks for abandoned ones holds it alone.
     pub(crate) fn births_lock(&self) -> PathBuf {
-        self.root.join("births.lock")
+        self.run().join("births.lock")
     }
 
     /// One folder a sandbox.
@@ -83,7 +104,7 @@ impl DataDir {
 
     /// One file a claimed range of user ids.
     pub(crate) fn id_ranges(&self) -> PathBuf {
-        self.root.join("ids")
+        self.run().join("ids")
     }
 
     /// Folders of deleted sandboxes on their way out.
@@ -108,13 +129,14 @@ impl DataDir {
 
     /// Held by whoever fills the pool.
     pub(crate) fn pool_lock(&self) -> PathBuf {
-        self.root.join("pool.lock")
+        self.run().join("pool.lock")
     }
 
     /// The folder of one sandbox.
     pub(crate) fn sandbox(&self, id: &SandboxId) -> SandboxDir {
         SandboxDir {
             root: self.sandboxes().join(id.as_str()),
+            run: self.run().join(id.as_str()),
         }
     }
 
@@ -128,11 +150,30 @@ impl DataDir {
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxDir {
     root: PathBuf,
+    run: PathBuf,
 }
 
 impl SandboxDir {
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// What there is only while somebody works on it or it lives.
+    pub(crate) fn run(&self) -> &Path {
+        &self.run
+    }
+
+    /// Makes that folder, if it is not there.
+    pub(crate) fn make_run(&self) -> io::Result<()> {
+        match fs::DirBuilder::new().mode(0o700).create(&self.run) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Its first process, from before it may run until it is gone.
+    pub(crate) fn birth(&self) -> PathBuf {
+        self.run.join("birth.json")
     }
 
     /// What the engine knows of it. Written whole, replaced by rename.
@@ -142,12 +183,12 @@ impl SandboxDir {
 
     /// Held by the worker that changes it.
     pub(crate) fn lock(&self) -> PathBuf {
-        self.root.join("lock")
+        self.run.join("lock")
     }
 
     /// The agent's door on the host.
     pub(crate) fn agent_socket(&self) -> PathBuf {
-        self.root.join("agent.sock")
+        self.run.join("agent.sock")
     }
 
     /// What it wrote, in a file of bounded size.

@@ -30,6 +30,7 @@ mod mode;
 mod protocol;
 mod random;
 mod record;
+mod runtime_dir;
 mod spec;
 mod steps;
 pub mod sudo;

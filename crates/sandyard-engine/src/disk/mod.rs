@@ -58,7 +58,7 @@ impl OpenDisk {
     }
 }
 
-/// Makes an empty disk for a new sandbox.
+/// Makes the folder of a new sandbox, with an empty disk in it.
 pub(crate) fn make(
     data: &DataDir,
     dir: &SandboxDir,
@@ -68,11 +68,13 @@ pub(crate) fn make(
     check_free_space(data)?;
     match mode {
         Mode::Root => {
-            stock::take(&data.blanks(), &dir.image(), size_bytes)?;
+            stock::take(&data.blanks(), dir.root(), size_bytes)?;
             Ok(DiskRecord::Image { loop_number: None })
         }
         Mode::Subordinate { .. } | Mode::Rootless { .. } => {
-            fs::create_dir(dir.disk()).doing("make", dir.disk().display())?;
+            for folder in [dir.root().to_owned(), dir.disk(), dir.stage()] {
+                fs::create_dir(&folder).doing("make", folder.display())?;
+            }
             Ok(DiskRecord::Folder)
         }
     }
@@ -123,7 +125,14 @@ pub(crate) fn write_boot_id(disk: &OpenDisk) -> Result<()> {
         &hex[20..]
     );
     let path = disk.path().join("boot_id");
-    let write = || -> io::Result<()> { fs::File::create(&path)?.write_all(text.as_bytes()) };
+    let write = || -> io::Result<()> {
+        fs::OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(&path)?
+            .write_all(text.as_bytes())
+    };
     Ok(write().doing("write", path.display())?)
 }
 

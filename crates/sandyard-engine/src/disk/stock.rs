@@ -1,11 +1,12 @@
 //! Empty disks in stock.
 //!
 //! An empty file system of each size is formatted once, as `blanks/<size>/master.img`. The launcher keeps copies of it ready,
-//! numbered and written through to the host's disk: attaching a loop device to a file waits for what the file has not
-//! written yet. Taking one is a rename.
+//! each in a numbered folder that becomes the sandbox's by a rename, and written through to the host's disk: attaching a loop
+//! device to a file waits for what the file has not written yet.
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -20,14 +21,14 @@ const COPIES: u32 = 128;
 const SIZES: usize = 8;
 const MASTER: &str = "master.img";
 
-/// Puts an empty disk of `size_bytes` at `image`.
-pub(super) fn take(blanks: &Path, image: &Path, size_bytes: u64) -> Result<()> {
+/// Makes the folder `root` with an empty disk of `size_bytes` in it.
+pub(super) fn take(blanks: &Path, root: &Path, size_bytes: u64) -> Result<()> {
     let size_bytes = size_bytes.next_multiple_of(1 << 20);
     let folder = blanks.join(size_bytes.to_string());
     let start = u32::from_le_bytes(random::bytes()?) % COPIES;
     for offset in 0..COPIES {
-        let copy = folder.join(format!("{}.img", (start + offset) % COPIES));
-        match fs::rename(&copy, image) {
+        let copy = folder.join(((start + offset) % COPIES).to_string());
+        match fs::rename(&copy, root) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).doing("take", copy.display())?,
@@ -38,7 +39,15 @@ pub(super) fn take(blanks: &Path, image: &Path, size_bytes: u64) -> Result<()> {
     if !master.exists() {
         image::format(&master, size_bytes)?;
     }
-    Ok(image::copy_sparse(&master, image).doing("make disk image", image.display())?)
+    Ok(fill(&master, root).doing("make", root.display())?)
+}
+
+/// Makes the folder `root` with a copy of `master` in it.
+fn fill(master: &Path, root: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(root)?;
+    image::copy_sparse(master, &root.join("disk.img"))?;
+    // What the record will be written to.
+    File::create(root.join("state.json.new")).map(drop)
 }
 
 /// Says whether copies are missing.
@@ -67,15 +76,15 @@ pub(crate) fn refill(blanks: &Path) -> io::Result<()> {
 }
 
 fn refill_size(folder: &Path) -> io::Result<()> {
-    let temporary = folder.join("new.img");
+    let temporary = folder.join("new");
     for number in 0..COPIES {
-        let copy = folder.join(format!("{number}.img"));
+        let copy = folder.join(number.to_string());
         if copy.exists() {
             continue;
         }
-        let _ = fs::remove_file(&temporary);
-        image::copy_sparse(&folder.join(MASTER), &temporary)?;
-        File::open(&temporary)?.sync_all()?;
+        let _ = fs::remove_dir_all(&temporary);
+        fill(&folder.join(MASTER), &temporary)?;
+        File::open(temporary.join("disk.img"))?.sync_all()?;
         fs::rename(&temporary, copy)?;
     }
     Ok(())
@@ -110,6 +119,7 @@ mod tests {
         assert!(!is_short(&blanks));
         take(&blanks, &second, 20 << 20).expect("take a disk");
         assert!(is_short(&blanks));
+        let (first, second) = (first.join("disk.img"), second.join("disk.img"));
         assert_eq!(fs::metadata(&first).expect("size").len(), 20 << 20);
         assert_eq!(
             fs::read(&first).expect("read"),

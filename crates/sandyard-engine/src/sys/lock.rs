@@ -54,22 +54,10 @@ impl Lock {
 
     /// Takes the lock at `path`, waiting for its holder up to `patience`.
     pub(crate) fn take(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
-        Self::wait(patience, || Self::try_take(path))
-    }
-
-    /// As [`Lock::take`], without making the file. None there: an error of that kind.
-    pub(crate) fn take_existing(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
-        Self::wait(patience, || Self::try_take_existing(path))
-    }
-
-    fn wait(
-        patience: Duration,
-        mut attempt: impl FnMut() -> io::Result<Option<Self>>,
-    ) -> io::Result<Option<Self>> {
         let give_up = Instant::now() + patience;
         let mut pause = Duration::from_micros(200);
         loop {
-            if let Some(lock) = attempt()? {
+            if let Some(lock) = Self::try_take(path)? {
                 return Ok(Some(lock));
             }
             if Instant::now() >= give_up {

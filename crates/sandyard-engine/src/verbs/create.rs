@@ -1,8 +1,5 @@
 //! Makes a sandbox.
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
-
 use sandyard_core::{SandboxId, SandboxState};
 use sandyard_template::{HostOptions, Template};
 
@@ -58,27 +55,20 @@ pub(crate) fn make(
     let dir = ctx.data.sandbox(&id);
     let mut steps = Steps::new(fault);
     let build = || {
-        let root = dir.root().to_owned();
-        steps.undo("remove folder", move || delete::remove_tree(&root));
         let births = steps.step("announce it", || {
             Lock::share(&ctx.data.births_lock()).doing("share", "births.lock")
         })?;
-        steps.step("make its folder", || {
-            fs::DirBuilder::new()
-                .mode(0o700)
-                .create(dir.root())
-                .doing("make", dir.root().display())
-        })?;
+        let run = dir.run().to_owned();
+        steps.undo("remove lock", move || delete::remove_tree(&run));
         let lock = steps.step("lock it", || {
-            Lock::try_take(&dir.lock()).doing("lock", dir.lock().display())
+            dir.make_run()
+                .and_then(|()| Lock::try_take(&dir.lock()))
+                .doing("lock", dir.lock().display())
         })?;
         drop(births);
-        if ctx.mode != Mode::Root {
-            steps.step("make its stage", || {
-                fs::create_dir(dir.stage()).doing("make", dir.stage().display())
-            })?;
-        }
-        let disk = steps.step("make its disk", || {
+        let root = dir.root().to_owned();
+        steps.undo("remove folder", move || delete::remove_tree(&root));
+        let disk = steps.step("make its folder", || {
             disk::make(&ctx.data, &dir, ctx.mode, spec.limits.disk_bytes)
         })?;
         let mut record = Record {

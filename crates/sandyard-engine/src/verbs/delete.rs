@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sandyard_core::{SandboxId, SandboxState};
 
-use crate::boot::shut_down;
+use crate::boot::{birth, end, remove_cgroup, shut_down};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::layout::SandboxDir;
@@ -35,7 +35,13 @@ pub(crate) fn delete_recorded(ctx: &Context, dir: &SandboxDir, mut record: Recor
 
 /// Removes a folder without a record: a create that got no further, or a delete that had little left to do.
 pub(crate) fn delete_unrecorded(ctx: &Context, id: &SandboxId) -> Result<()> {
-    crate::boot::remove_cgroup(ctx, id.as_str())?;
+    let dir = ctx.data.sandbox(id);
+    if let Some(init) = birth(&dir)
+        && let Some(pidfd) = init.open().doing("find", "the first process")?
+    {
+        end(&pidfd)?;
+    }
+    remove_cgroup(ctx, id.as_str())?;
     throw_away(ctx, id)
 }
 
@@ -43,7 +49,10 @@ pub(crate) fn delete_unrecorded(ctx: &Context, id: &SandboxId) -> Result<()> {
 /// their time, and nobody needs to wait for it.
 fn throw_away(ctx: &Context, id: &SandboxId) -> Result<()> {
     let aside = ctx.data.trash().join(id.as_str());
-    match fs::rename(ctx.data.sandbox(id).root(), &aside) {
+    let dir = ctx.data.sandbox(id);
+    let put_aside = fs::rename(dir.root(), &aside);
+    remove_tree(dir.run())?;
+    match put_aside {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other.doing("put aside", aside.display())?,
     }

@@ -1,6 +1,7 @@
 //! Tells what is known of sandboxes, without taking their locks.
 
 use std::fs;
+use std::path::Path;
 
 use sandyard_core::SandboxId;
 
@@ -38,10 +39,16 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<SandboxInfo>> {
 
 /// The folders there are, on record or not.
 pub(crate) fn ids(ctx: &Context) -> Result<Vec<SandboxId>> {
-    let folder = ctx.data.sandboxes();
-    let entries = fs::read_dir(&folder).doing("list", folder.display())?;
+    ids_in(&ctx.data.sandboxes())
+}
+
+/// The names in `folder` that can be a sandbox's.
+pub(crate) fn ids_in(folder: &Path) -> Result<Vec<SandboxId>> {
+    let entries = fs::read_dir(folder).doing("list", folder.display())?;
     Ok(entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        // The folder of claims lies beside the sandboxes' own.
+        .filter(|id: &SandboxId| id.as_str() != "ids")
         .collect())
 }

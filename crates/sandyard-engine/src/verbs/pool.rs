@@ -206,7 +206,7 @@ fn introduce(ctx: &Context, record: &Record) -> Result<()> {
     })
     .to_string();
     let exchange = || -> std::io::Result<Vec<u8>> {
-        let folder = fs::File::open(ctx.data.sandbox(&record.id).root())?;
+        let folder = fs::File::open(ctx.data.sandbox(&record.id).run())?;
         // By descriptor: a socket address holds 107 bytes at most.
         let mut stream =
             UnixStream::connect(format!("/proc/self/fd/{}/agent.sock", folder.as_raw_fd()))?;

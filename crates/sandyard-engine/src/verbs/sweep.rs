@@ -27,7 +27,11 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
             failure.get_or_insert(error);
         }
     };
-    for id in list::ids(ctx)? {
+    let known: BTreeSet<SandboxId> = list::ids(ctx)?
+        .into_iter()
+        .chain(list::ids_in(&ctx.data.run())?)
+        .collect();
+    for id in known {
         keep(sweep_sandbox(ctx, &id));
     }
     keep(sweep_id_ranges(ctx));
@@ -45,13 +49,10 @@ fn sweep_sandbox(ctx: &Context, id: &SandboxId) -> Result<()> {
     else {
         return Ok(());
     };
-    if !dir.root().is_dir() {
-        return Ok(());
-    }
-    // Never made here: whoever removes the folder would find it not empty.
     let _lock = match Lock::try_take_existing(&dir.lock()) {
         Ok(Some(lock)) => Some(lock),
         Ok(None) => return Ok(()),
+        // None made since the host started, or being removed.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error).doing("lock", dir.lock().display())?,
     };
@@ -79,7 +80,7 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
         // A snapshot or a pause that was cut off may have left it frozen.
         SandboxState::Running => freeze::thaw(ctx, &record),
         // A start that was cut off before it was complete.
-        SandboxState::Stopped if record.init.is_some() => {
+        SandboxState::Stopped if dir.birth().exists() => {
             shut_down(ctx, dir, &mut record)?;
             record.write(dir)
         }

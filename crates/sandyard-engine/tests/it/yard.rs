@@ -40,6 +40,9 @@ impl Drop for Folder {
         for group in cgroups(&self.0.path().join("data")) {
             let _ = fs::remove_dir(group);
         }
+        if let Ok(run) = fs::read_link(self.0.path().join("data/run")) {
+            let _ = fs::remove_dir_all(run);
+        }
     }
 }
 
@@ -203,7 +206,7 @@ pub(crate) fn wait_for<T, E>(
 /// Everything of this data directory that is still on the host: folders, claims, cgroups, processes, mounts, loop devices.
 pub(crate) fn leftovers(data: &Path) -> Vec<String> {
     let mut left = Vec::new();
-    for folder in ["sandboxes", "ids", "spares", "trash"] {
+    for folder in ["sandboxes", "run/ids", "spares", "trash"] {
         let entries =
             fs::read_dir(data.join(folder)).map(|entries| entries.flatten().collect::<Vec<_>>());
         left.extend(
@@ -213,6 +216,17 @@ pub(crate) fn leftovers(data: &Path) -> Vec<String> {
                 .map(|entry| format!("{folder}: {}", entry.path().display())),
         );
     }
+    let run = fs::read_dir(data.join("run"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names = run.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let expected = |name: &String| name == "ids" || name.ends_with(".lock");
+    left.extend(
+        names
+            .filter(|name| !expected(name))
+            .map(|name| format!("run: {name}")),
+    );
     let name = data.display().to_string();
     let mounts = fs::read_to_string("/proc/mounts").expect("mounts");
     left.extend(

@@ -1,0 +1,96 @@
+//! Where things lie that mean nothing after a restart of the host: sockets, locks, claims.
+//!
+//! In memory, if the host has a file system for that: making a file there takes microseconds whatever the disk does, and a
+//! restart clears it. `<data>/run` leads there, so that every path goes by the data directory.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::statfs;
+
+/// `TMPFS_MAGIC` of statfs(2).
+const TMPFS: u32 = 0x0102_1994;
+
+/// Makes `link` lead to a folder of ours in memory, or be one itself where there is none. `name` tells data directories apart.
+pub(crate) fn ensure(link: &Path, name: &str) -> io::Result<()> {
+    match fs::read_link(link) {
+        Ok(target) if make_own(&target).is_ok() => return Ok(()),
+        // It led to a place that we can no longer use.
+        Ok(_) => fs::remove_file(link)?,
+        // A folder already.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(()),
+        Err(_) => {}
+    }
+    for place in places() {
+        let target = place.join(format!("sandyard-{name}"));
+        if is_memory(&place) && make_own(&target).is_ok() {
+            return symlink(&target, link);
+        }
+    }
+    make_own(link)
+}
+
+fn places() -> Vec<PathBuf> {
+    // By the id that owns the files we make, which in a user namespace is not 0 for the host's /run.
+    let uid = fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid());
+    match rustix::process::geteuid().is_root() && uid == 0 {
+        true => vec!["/run".into(), "/dev/shm".into()],
+        false => vec![format!("/run/user/{uid}").into(), "/dev/shm".into()],
+    }
+}
+
+fn is_memory(place: &Path) -> bool {
+    statfs(place).is_ok_and(|found| found.f_type as u32 == TMPFS)
+}
+
+/// Makes a folder for us alone. In a place where others can make folders too, one that is theirs is refused.
+fn make_own(folder: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        other => other?,
+    }
+    let found = fs::symlink_metadata(folder)?;
+    let ours = found.uid() == rustix::process::geteuid().as_raw();
+    if !found.is_dir() || !ours || found.mode() & 0o077 != 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_link_is_made_once_and_again_after_a_restart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("run");
+        let name = format!("test{}", std::process::id());
+        ensure(&link, &name).expect("first");
+        fs::write(link.join("file"), "kept").expect("write");
+        ensure(&link, &name).expect("second");
+        assert_eq!(fs::read_to_string(link.join("file")).expect("read"), "kept");
+        if let Ok(target) = fs::read_link(&link) {
+            fs::remove_dir_all(&target).expect("as a restart does");
+            ensure(&link, &name).expect("third");
+            assert!(link.is_dir());
+            fs::remove_dir_all(&target).expect("clean up");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let theirs = folder.path().join("theirs");
+        fs::create_dir(&theirs).expect("make");
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).expect("open it");
+        assert!(make_own(&theirs).is_err());
+        let link = folder.path().join("link");
+        symlink(&theirs, &link).expect("link");
+        assert!(make_own(&link).is_err());
+    }
+}
