@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use sandyard_wire::{Code, ConnectError};
@@ -89,20 +89,35 @@ impl http_body::Body for Body {
 /// How long a client may take between two pieces of what it promised to send.
 pub(crate) const IDLE: Duration = Duration::from_secs(120);
 
+/// Most bytes that are read only to be rid of them.
+const MAX_DRAINED_BYTES: u64 = 1024 * 1024;
+
+/// How long an answer waits for bytes that are read only to be rid of them.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
 /// The body of a request.
 #[derive(Debug)]
-pub(crate) struct RequestBody(Incoming);
+pub(crate) struct RequestBody {
+    incoming: Incoming,
+    is_at_end: bool,
+}
 
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming) -> Self {
-        Self(incoming)
+        Self {
+            is_at_end: incoming.is_end_stream(),
+            incoming,
+        }
     }
 
     /// The next piece, however long it takes; none at the end.
     pub(crate) async fn next_piece(&mut self) -> Result<Option<Bytes>, ConnectError> {
         loop {
-            match self.0.frame().await {
-                None => return Ok(None),
+            match self.incoming.frame().await {
+                None => {
+                    self.is_at_end = true;
+                    return Ok(None);
+                }
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         return Ok(Some(data));
@@ -143,5 +158,21 @@ impl RequestBody {
             all.extend_from_slice(&piece);
         }
         Ok(all)
+    }
+    /// Whether all of it was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.is_at_end
+    }
+
+    /// Reads what is left if that is little and comes soon; true when nothing is left.
+    ///
+    /// A body of unknown length may be a stream that stays open until its sender has the answer: not waited for.
+    pub(crate) async fn drain(&mut self) -> bool {
+        let left = self.incoming.size_hint().exact();
+        if !self.is_at_end && left.is_some_and(|left| left <= MAX_DRAINED_BYTES) {
+            let rest = async { while let Ok(Some(_)) = self.next_piece().await {} };
+            let _ = tokio::time::timeout(DRAIN_TIME, rest).await;
+        }
+        self.is_at_end
     }
 }

@@ -22,9 +22,6 @@ pub(crate) fn resolve(
     if path.contains('\0') {
         return Err(ConnectError::invalid_argument("path contains a NUL byte"));
     }
-    if path.len() >= PATH_MAX {
-        return Err(ConnectError::invalid_argument("path is too long"));
-    }
     let home = account.home.as_path();
     let absolute = match path.strip_prefix('~') {
         Some("") => home.to_owned(),
@@ -35,7 +32,11 @@ pub(crate) fn resolve(
             .map_or(home.to_owned(), PathBuf::from),
         _ => home.join(path),
     };
-    Ok(normalise(&absolute))
+    let clean = normalise(&absolute);
+    if clean.as_os_str().len() >= PATH_MAX {
+        return Err(ConnectError::invalid_argument("path is too long"));
+    }
+    Ok(clean)
 }
 
 /// Removes `.` and `..` by looking at the text alone, as clients do when they compare paths.
@@ -71,7 +72,7 @@ pub(crate) fn name(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn resolved(path: &str) -> PathBuf {
+    fn try_resolve(path: &str) -> Result<PathBuf, ConnectError> {
         let account = Account {
             name: "user".into(),
             uid: 1000,
@@ -79,7 +80,11 @@ mod tests {
             home: "/home/user".into(),
             shell: "/bin/sh".into(),
         };
-        resolve(path, &account, &Settings::default()).unwrap()
+        resolve(path, &account, &Settings::default())
+    }
+
+    fn resolved(path: &str) -> PathBuf {
+        try_resolve(path).unwrap()
     }
 
     #[test]
@@ -100,13 +105,23 @@ mod tests {
 
     #[test]
     fn a_nul_byte_is_refused() {
-        let account = Account {
-            name: String::new(),
-            uid: 0,
-            gid: 0,
-            home: "/".into(),
-            shell: String::new(),
-        };
-        assert!(resolve("a\0b", &account, &Settings::default()).is_err());
+        assert!(try_resolve("a\0b").is_err());
+    }
+
+    #[test]
+    fn what_counts_is_the_length_of_the_whole_path() {
+        let home = "/home/user/".len();
+        for (prefix, before) in [("/", 1), ("", home), ("~/", home)] {
+            let longest = "x".repeat(PATH_MAX - 1 - before);
+            let path = format!("{prefix}{longest}");
+            assert_eq!(resolved(&path).as_os_str().len(), PATH_MAX - 1, "{prefix}");
+            let error = try_resolve(&format!("{path}x")).unwrap_err();
+            assert_eq!(error.message, "path is too long", "{prefix}");
+        }
+        assert_eq!(
+            resolved(&"/a/..".repeat(PATH_MAX)),
+            Path::new("/"),
+            "what is taken out does not count"
+        );
     }
 }

@@ -2,7 +2,8 @@
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_TYPE, HeaderValue,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONNECTION, CONTENT_TYPE, EXPECT,
+    HeaderValue,
 };
 use http::{Method, StatusCode};
 use sandyard_wire::ConnectError;
@@ -23,7 +24,23 @@ pub(crate) async fn answer(mut call: Call) -> Response {
         },
     };
     allow_browsers(&mut reply);
+    settle_body(&mut call, &mut reply).await;
     reply
+}
+
+/// Makes sure that a client does not send its next request on a connection that ends with this one.
+///
+/// The next head can only be read after the whole body. Where that is not worth it the answer says so.
+async fn settle_body(call: &mut Call, reply: &mut Response) {
+    if call.body.is_at_end() || reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return;
+    }
+    // Reading would invite a body that the client holds back until it knows whether it is wanted.
+    let is_held_back = call.headers().contains_key(EXPECT);
+    if is_held_back || !call.body.drain().await {
+        let headers = reply.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
 }
 
 async fn dispatch(call: &mut Call) -> Response {

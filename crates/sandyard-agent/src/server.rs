@@ -1,5 +1,6 @@
 //! Accepting connections and speaking HTTP on them.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
@@ -7,15 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
+use http::header::CONNECTION;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 
 use crate::body::RequestBody;
 use crate::call::{Call, Door};
+use crate::fs::CHUNK_BYTES;
 use crate::route;
 use crate::socket::{Peer, Socket};
 use crate::state::Agent;
@@ -36,6 +40,9 @@ const MAX_HEADERS: usize = 128;
 
 /// A pause after a failed accept, most often for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a connection whose last body was not read stays half open after the answer.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -80,6 +87,9 @@ pub(crate) async fn serve(agent: Rc<Agent>, listener: Listener, door: Door) {
 
 async fn speak(agent: Rc<Agent>, peer: Peer, door: Door) {
     let io = TokioIo::new(peer.clone());
+    let socket = peer.clone();
+    let has_unread_body = Rc::new(Cell::new(false));
+    let noted = has_unread_body.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (parts, body) = request.into_parts();
         let call = Call {
@@ -89,7 +99,18 @@ async fn speak(agent: Rc<Agent>, peer: Peer, door: Door) {
             peer: peer.clone(),
             door,
         };
-        async move { Ok::<_, Infallible>(route::answer(call).await) }
+        let noted = noted.clone();
+        async move {
+            let reply = route::answer(call).await;
+            // No answer says this for another reason.
+            noted.set(
+                reply
+                    .headers()
+                    .get(CONNECTION)
+                    .is_some_and(|it| it == "close"),
+            );
+            Ok::<_, Infallible>(reply)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -101,4 +122,14 @@ async fn speak(agent: Rc<Agent>, peer: Peer, door: Door) {
         .with_upgrades();
     // A connection that breaks is the client's affair.
     let _ = connection.await;
+    if has_unread_body.get() {
+        let _ = tokio::time::timeout(LINGER, discard(socket)).await;
+    }
+}
+
+/// Reads until the client has closed, too. Closing a socket with unread bytes makes the kernel reset the connection, and a
+/// client that is still sending may then not get to read the answer.
+async fn discard(mut socket: Peer) {
+    let mut buffer = vec![0; CHUNK_BYTES];
+    while matches!(socket.read(&mut buffer).await, Ok(1..)) {}
 }

@@ -3,8 +3,8 @@
 //! Features are tried, not guessed from versions: in forked children with namespaces of their own, so that nothing is left
 //! behind whatever happens. Works as root and as an ordinary user; the data directory need not exist.
 //!
-//! - [`report`]: what was found
-//! - [`render`]: the same for people
+//! - [`mod@report`]: what was found
+//! - [`mod@render`]: the same for people
 //! - `attempt`: trying something in a child
 //! - `host`: who we are and where the data goes
 //! - `checks`: one file per family of features

@@ -9,7 +9,7 @@ use sandyard_core::SandboxState;
 
 use crate::clock;
 use crate::context::Context;
-use crate::disk::{self, OpenDisk};
+use crate::disk::{self, DiskRecord, OpenDisk};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::id_range;
 use crate::init::{self, GO, InitPlan, InitReport};
@@ -21,10 +21,10 @@ use crate::sys::clone::{Cloned, clone_into_namespaces};
 use crate::sys::process::{ProcessKey, kill_and_wait};
 use crate::sys::{Doing, idmap, socket};
 
+/// Those the first process is born into. Network and cgroup it makes itself, when there is something to wait for anyway.
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNS
-    | libc::CLONE_NEWNET
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS;
 
@@ -55,12 +55,6 @@ pub(crate) fn boot<'a>(
     let listener = steps.step("open the agent's socket", || {
         socket::listen(&socket_path).doing("listen on", socket_path.display())
     })?;
-    let disk = steps.step("open the disk", || {
-        let disk = disk::open(dir, &mut record.disk)?;
-        disk::prepare(&disk, &record.template)?;
-        disk::write_boot_id(&disk)?;
-        Ok::<_, EngineError>(disk)
-    })?;
     let (ours, theirs) = steps.step("make the handshake pair", || {
         socket::pair().doing("make", "a socket pair")
     })?;
@@ -70,7 +64,7 @@ pub(crate) fn boot<'a>(
     let birthplace = birthplace.as_ref().map(AsFd::as_fd);
     let child = steps.step("clone into namespaces", || {
         spawn(
-            plan(ctx, dir, record, &disk, fault),
+            plan(ctx, dir, record, fault),
             birthplace,
             theirs,
             listener.into(),
@@ -88,6 +82,13 @@ pub(crate) fn boot<'a>(
         cgroup
             .add_cloned(child.pid)
             .map_err(|error| EngineError::failed("joining the cgroup", &error))
+    })?;
+    // After the clone: the child makes its network meanwhile, which takes about as long.
+    let disk = steps.step("open the disk", || {
+        let disk = disk::open(dir, &mut record.disk)?;
+        disk::prepare(&disk, &record.template)?;
+        disk::write_boot_id(&disk)?;
+        Ok::<_, EngineError>(disk)
     })?;
     steps.step("hand over mounts", || {
         hand_over(ctx.mode, record, disk, child.pid, ours.as_fd())
@@ -141,16 +142,16 @@ fn plan<'a>(
     ctx: &'a Context,
     dir: &SandboxDir,
     record: &'a Record,
-    disk: &OpenDisk,
     fault: Option<Fault>,
 ) -> InitPlan<'a> {
     InitPlan {
         mode: ctx.mode,
+        title: ctx.title,
         template: &record.template,
         stage: stage(ctx.mode, dir),
-        disk_folder: match disk {
-            OpenDisk::Folder(path) => Some(path.clone()),
-            OpenDisk::Mount(_) => None,
+        disk_folder: match record.disk {
+            DiskRecord::Folder => Some(dir.disk()),
+            DiskRecord::Image { .. } => None,
         },
         hostname: hostname(record),
         shm_bytes: record.spec.limits.memory_bytes / 2,

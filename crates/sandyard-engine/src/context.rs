@@ -14,6 +14,7 @@ use crate::mode::Mode;
 use crate::record::Record;
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
+use crate::sys::title::Title;
 
 /// How long a request waits for another one on the same sandbox.
 const LOCK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -22,6 +23,7 @@ const LOCK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 pub(crate) struct Context {
     pub(crate) data: DataDir,
     pub(crate) mode: Mode,
+    pub(crate) title: Title,
     pub(crate) cgroups: Hierarchy,
     pub(crate) filter: Filter,
     pub(crate) templates: Store,
@@ -47,6 +49,7 @@ impl Context {
             .map_err(|error| EngineError::template("opening the templates", &error))?;
         Ok(Self {
             mode,
+            title: Title::find()?,
             cgroups: Hierarchy::detect_with(&settings),
             filter: Filter::compile(),
             templates,

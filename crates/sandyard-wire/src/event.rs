@@ -50,7 +50,7 @@ impl Output {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct EndEvent {
-    /// Its exit code; 128 plus the number when a signal ended it.
+    /// Its exit code; -1 when a signal ended it, which `status` then names.
     #[serde(
         skip_serializing_if = "is_default",
         deserialize_with = "json::int",

@@ -8,6 +8,9 @@ const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// Longest boundary the standard allows.
 const MAX_BOUNDARY_BYTES: usize = 70;
 
+/// Most blanks between a delimiter and the end of its line.
+const MAX_PADDING_BYTES: usize = 70;
+
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event {
@@ -139,13 +142,16 @@ impl Parser {
             .iter()
             .take_while(|&&byte| byte == b' ' || byte == b'\t')
             .count();
+        if padding > MAX_PADDING_BYTES {
+            return Err(MultipartError::Malformed);
+        }
         match &self.buffer[padding..] {
             [b'\r', b'\n', ..] => {
                 self.buffer.drain(..padding + 2);
                 self.state = State::Headers;
                 Ok(true)
             }
-            [] | [b'\r'] | [b'-'] if padding < MAX_BOUNDARY_BYTES => Ok(false),
+            [] | [b'\r'] | [b'-'] => Ok(false),
             _ => Err(MultipartError::Malformed),
         }
     }
@@ -156,7 +162,8 @@ impl Parser {
         } else {
             match find(&self.buffer, b"\r\n\r\n") {
                 Some(at) => (at, at + 4),
-                None if self.buffer.len() > MAX_HEADER_BYTES => {
+                // All but one byte of the empty line that ends them may be there.
+                None if self.buffer.len() > MAX_HEADER_BYTES + 3 => {
                     return Err(MultipartError::LongHeaders);
                 }
                 None => return Ok(false),
@@ -165,13 +172,18 @@ impl Parser {
         if head > MAX_HEADER_BYTES {
             return Err(MultipartError::LongHeaders);
         }
+        // An empty part is ended by a delimiter whose line break was the one after the headers. Whether that is what
+        // comes has to be known now: later those bytes are data.
+        let (bare, body) = (&self.delimiter[2..], &self.buffer[length..]);
+        let is_empty = body.starts_with(bare);
+        if !is_empty && bare.starts_with(body) {
+            return Ok(false);
+        }
         let text = String::from_utf8_lossy(&self.buffer[..head]).into_owned();
         self.buffer.drain(..length);
         events.push_back(Event::Begin(part(&text)));
         self.state = State::Data;
-        // An empty part is ended by a delimiter whose line break was the one after the headers.
-        let bare = &self.delimiter[2..];
-        if self.buffer.starts_with(bare) {
+        if is_empty {
             self.buffer.splice(..0, *b"\r\n");
         }
         Ok(true)
@@ -302,6 +314,35 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_part_may_share_its_line_break_with_its_headers_however_the_body_is_cut() {
+        for body in [
+            &b"--XyZ\r\nx: y\r\n\r\n--XyZ\r\nx: y\r\n\r\n--Xy\r\n--XyZ--\r\n"[..],
+            b"--XyZ\r\n\r\n--XyZ\r\n\r\n--Xy\r\n--XyZ--\r\n",
+        ] {
+            for size in 1..=body.len() {
+                let parts = parts(body.chunks(size).map(<[u8]>::to_vec)).unwrap();
+                let data: Vec<_> = parts.into_iter().map(|(_, data)| data).collect();
+                assert_eq!(data, [&b""[..], b"--Xy"], "pieces of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn limits_are_the_same_however_the_body_is_cut() {
+        for (over, is_good) in [(0, true), (1, false)] {
+            let padding = " ".repeat(MAX_PADDING_BYTES + over);
+            let header = "x".repeat(MAX_HEADER_BYTES + over);
+            for head in [padding, format!("\r\n{header}")] {
+                let body = format!("--XyZ{head}\r\n\r\n\r\n--XyZ--");
+                for size in [1, 5, 64, body.len()] {
+                    let parts = parts(body.as_bytes().chunks(size).map(<[u8]>::to_vec));
+                    assert_eq!(parts.is_ok(), is_good, "pieces of {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_cut_off_body_is_an_error() {
         for length in 0..BODY.len() - 4 {
             assert_eq!(
@@ -316,7 +357,7 @@ mod tests {
     fn endless_headers_and_garbage_are_errors() {
         let mut parser = Parser::new(TYPE).unwrap();
         parser.push(b"--XyZ\r\n").unwrap();
-        let long = vec![b'a'; MAX_HEADER_BYTES + 1];
+        let long = vec![b'a'; MAX_HEADER_BYTES + 4];
         assert_eq!(parser.push(&long), Err(MultipartError::LongHeaders));
         let mut parser = Parser::new(TYPE).unwrap();
         assert_eq!(parser.push(b"--XyZgarbage"), Err(MultipartError::Malformed));

@@ -9,4 +9,5 @@ mod files;
 mod host;
 mod limits;
 mod process;
+mod refusals;
 mod watch;

@@ -22,6 +22,7 @@ use connection::Connection;
 
 /// Idle connections kept for the next request; each costs the launcher a small process.
 const MAX_IDLE: usize = 16;
+const CREATES_PER_PROCESSOR: usize = 2;
 /// How often a request is asked again after its launcher died.
 const RETRIES: usize = 3;
 
@@ -67,6 +68,8 @@ struct Shared {
     idle: Mutex<Vec<Connection>>,
     /// One start at a time from this process; others are kept apart by the launcher's lock.
     starting: tokio::sync::Mutex<()>,
+    /// Creates on their way at once: beyond a few for each processor they only get in each other's way.
+    creating: tokio::sync::Semaphore,
 }
 
 /// Keeps an ephemeral sandbox: when this is dropped, or this process ends in any way, the sandbox is removed.
@@ -86,6 +89,7 @@ impl Engine {
                 data,
                 idle,
                 starting: tokio::sync::Mutex::new(()),
+                creating: tokio::sync::Semaphore::new(creates_at_once()),
             }),
         };
         let hello = engine.hello().await?;
@@ -118,6 +122,7 @@ impl Engine {
             ephemeral: false,
             ..spec.clone()
         };
+        let _turn = self.shared.creating.acquire().await;
         self.ask_sandbox(&Request::Create {
             spec: Box::new(spec),
             fault: None,
@@ -372,6 +377,11 @@ impl Engine {
         start::start(&self.shared.config).await?;
         start::wait_for(&socket, &self.shared.config).await
     }
+}
+
+fn creates_at_once() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (processors * CREATES_PER_PROCESSOR).max(4)
 }
 
 fn sandbox(reply: Reply) -> Result<SandboxInfo> {

@@ -1,8 +1,8 @@
 //! Empty disks in stock.
 //!
 //! An empty file system of each size is formatted once, as `blanks/<size>/master.img`. The launcher keeps copies of it ready,
-//! each in a numbered folder that becomes the sandbox's by a rename, and written through to the host's disk: attaching a loop
-//! device to a file waits for what the file has not written yet.
+//! each in a numbered folder that becomes the sandbox's by a rename, and on its way to the host's disk: attaching a loop device to a
+//! file waits for what the file has not written yet.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use super::image;
 use crate::error::Result;
 use crate::random;
-use crate::sys::Doing;
+use crate::sys::{Doing, start_writing};
 
 /// Copies kept of each size.
 const COPIES: u32 = 128;
@@ -50,10 +50,11 @@ fn fill(master: &Path, root: &Path) -> io::Result<()> {
     File::create(root.join("state.json.new")).map(drop)
 }
 
-/// Says whether copies are missing.
+/// Says whether many copies are missing.
 pub(crate) fn is_short(blanks: &Path) -> bool {
-    let is_full =
-        |folder: &PathBuf| fs::read_dir(folder).is_ok_and(|files| files.count() > COPIES as usize);
+    // Not as soon as one is taken: filling up goes better in one go.
+    let enough = COPIES as usize / 2;
+    let is_full = |folder: &PathBuf| fs::read_dir(folder).is_ok_and(|files| files.count() > enough);
     sizes(blanks).iter().any(|folder| !is_full(folder))
 }
 
@@ -84,7 +85,7 @@ fn refill_size(folder: &Path) -> io::Result<()> {
         }
         let _ = fs::remove_dir_all(&temporary);
         fill(&folder.join(MASTER), &temporary)?;
-        File::open(temporary.join("disk.img"))?.sync_all()?;
+        start_writing(&File::open(temporary.join("disk.img"))?)?;
         fs::rename(&temporary, copy)?;
     }
     Ok(())
@@ -118,7 +119,10 @@ mod tests {
         refill(&blanks).expect("refill");
         assert!(!is_short(&blanks));
         take(&blanks, &second, 20 << 20).expect("take a disk");
-        assert!(is_short(&blanks));
+        let copies = fs::read_dir(blanks.join((20 << 20).to_string()))
+            .expect("list")
+            .count();
+        assert_eq!(copies, COPIES as usize, "one copy less, and the master");
         let (first, second) = (first.join("disk.img"), second.join("disk.img"));
         assert_eq!(fs::metadata(&first).expect("size").len(), 20 << 20);
         assert_eq!(

@@ -23,7 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::mode::Mode;
 use crate::steps::{Fault, FaultPlace, Faults};
-use crate::sys::{fds, socket, title};
+use crate::sys::title::Title;
+use crate::sys::{fds, socket};
 
 /// The worker's word that the sandbox is on record.
 pub(crate) const GO: &[u8] = b"go";
@@ -31,6 +32,7 @@ pub(crate) const GO: &[u8] = b"go";
 /// All that the first process needs to know. It inherits this by the fork.
 pub(crate) struct InitPlan<'a> {
     pub(crate) mode: Mode,
+    pub(crate) title: Title,
     pub(crate) template: &'a Template,
     /// A directory that this process can reach and mount on, to put the new root together.
     pub(crate) stage: PathBuf,
@@ -101,8 +103,9 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
     let mut steps = Faults::at(FaultPlace::Init, plan.fault);
     let mut lacks = Vec::new();
     steps.step("forget the launcher's arguments", || {
-        title::overwrite("sandyard-agent")
+        plan.title.overwrite(c"sandyard-agent")
     })?;
+    steps.step("make a network", crate::sys::net::leave_hosts_network)?;
     let trees = steps.step("receive mounts", || receive_trees(worker))?;
     steps.step("become root inside", || identity::become_root(plan.mode))?;
     let root = steps.step("put the root together", || root::assemble(plan, trees))?;

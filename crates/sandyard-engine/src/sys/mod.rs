@@ -63,3 +63,14 @@ pub(crate) fn check(returned: libc::c_long) -> io::Result<libc::c_long> {
         Ok(returned)
     }
 }
+
+/// Has the kernel begin to write a file's data to disk, without waiting for it.
+pub(crate) fn start_writing(file: &std::fs::File) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: integers only, on an open descriptor.
+    check(
+        unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) }
+            .into(),
+    )
+    .map(drop)
+}

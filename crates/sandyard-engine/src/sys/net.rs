@@ -3,8 +3,16 @@
 use std::os::fd::AsRawFd;
 
 use rustix::net::{AddressFamily, SocketType};
+use rustix::thread::UnshareFlags;
 
 use super::{Doing, SysResult, check};
+
+/// Moves into a new network namespace.
+pub(crate) fn leave_hosts_network() -> SysResult<()> {
+    // SAFETY: a network namespace decides over sockets made from now on; no descriptor or memory is affected.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
+        .doing("leave", "the host's network")
+}
 
 /// Brings `lo` up in the current network namespace.
 pub(crate) fn raise_loopback() -> SysResult<()> {

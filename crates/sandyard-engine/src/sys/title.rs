@@ -2,29 +2,42 @@
 
 use super::{Doing, SysResult};
 
-/// Replaces name and arguments by `title`, and the environment by nothing.
-///
-/// Root inside a sandbox can read `/proc/1/cmdline` and `/proc/1/environ`: without this they would show the launcher's, with
-/// paths and perhaps secrets of the host.
-pub(crate) fn overwrite(title: &str) -> SysResult<()> {
-    let stat = std::fs::read_to_string("/proc/self/stat").doing("read", "/proc/self/stat")?;
-    let after_name = stat.rfind(')').map_or("", |end| &stat[end + 1..]);
-    // Fields 48 to 51 of proc_pid_stat(5); the first after the name is field 3.
-    let places: Vec<usize> = after_name
-        .split_ascii_whitespace()
-        .skip(45)
-        .take(4)
-        .filter_map(|field| field.parse().ok())
-        .collect();
-    if let [arguments, arguments_end, environment, environment_end] = places[..] {
-        fill(arguments, arguments_end, title.as_bytes());
-        fill(environment, environment_end, b"");
-    }
-    rustix::thread::set_name(&std::ffi::CString::new(title).unwrap_or_default())
-        .doing("set name", title)
+/// Where the kernel put the arguments and the environment of this program. Forks have them in the same place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Title {
+    arguments: (usize, usize),
+    environment: (usize, usize),
 }
 
-fn fill(start: usize, end: usize, text: &[u8]) {
+impl Title {
+    /// Looks it up.
+    pub(crate) fn find() -> SysResult<Self> {
+        let stat = std::fs::read_to_string("/proc/self/stat").doing("read", "/proc/self/stat")?;
+        let after_name = stat.rfind(')').map_or("", |end| &stat[end + 1..]);
+        // Fields 48 to 51 of proc_pid_stat(5); the first after the name is field 3.
+        let mut places = after_name
+            .split_ascii_whitespace()
+            .skip(45)
+            .map(|field| field.parse().unwrap_or(0));
+        let mut next = || places.next().unwrap_or(0);
+        Ok(Self {
+            arguments: (next(), next()),
+            environment: (next(), next()),
+        })
+    }
+
+    /// Replaces name and arguments by `title`, and the environment by nothing.
+    ///
+    /// Root inside a sandbox can read `/proc/1/cmdline` and `/proc/1/environ`: without this they would show the launcher's,
+    /// with paths and perhaps secrets of the host.
+    pub(crate) fn overwrite(self, title: &std::ffi::CStr) -> SysResult<()> {
+        fill(self.arguments, title.to_bytes());
+        fill(self.environment, b"");
+        rustix::thread::set_name(title).doing("set name", title.to_string_lossy())
+    }
+}
+
+fn fill((start, end): (usize, usize), text: &[u8]) {
     if start == 0 || end <= start {
         return;
     }

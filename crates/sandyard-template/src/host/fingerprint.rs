@@ -2,7 +2,7 @@
 //!
 //! *Quick*: a status call for each source, for programs looked for and for the top-level directories: some hundred
 //! microseconds, taken at every create. A directory's time shows names that came and went in it. *Full*: the status of
-//! every file below the sources too, which also shows files changed in place; taken at most every few seconds.
+//! every file below the sources too, which also shows files changed in place; taken at most once a minute.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,7 +18,7 @@ use crate::copy::Owners;
 /// Counts the versions of the code that makes the template: raised with each change of what it makes.
 const VERSION: u32 = 2;
 /// How long a full check is good for.
-const FULL_CHECK_EVERY: Duration = Duration::from_secs(5);
+const FULL_CHECK_EVERY: Duration = Duration::from_secs(60);
 /// Most files a full check looks at.
 const MAX_FILES: usize = 50_000;
 
