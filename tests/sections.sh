@@ -22,6 +22,11 @@ prepare() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
     command -v git >/dev/null || packages+=(git)
     command -v unshare >/dev/null || packages+=(util-linux)
+    command -v mkfs.ext4 >/dev/null || packages+=(e2fsprogs)
+    command -v newuidmap >/dev/null || packages+=(uidmap)
+    local program
+    for program in g++ gdb strace; do command -v $program >/dev/null || packages+=($program); done
+    command -v node >/dev/null || packages+=(nodejs)
     if [ ${#packages[@]} -gt 0 ]; then
         install_packages "${packages[@]}" || missing+=("packages ${packages[*]} (sudo apt-get install ${packages[*]})")
     fi
@@ -136,6 +141,22 @@ newcomer_leave() {
 escape() {
     must_be_root escape || return
     ./run selftest --escape
+}
+
+# The same as an ordinary user with nothing but what every user has: fewer limits, but no way out either.
+escape_user() {
+    must_be_root "escape as an ordinary user" || return
+    local place=/var/tmp/sandyard-escape uid=54399 program
+    rm -rf $place
+    cargo build --quiet --release --package sandyard || return
+    program=$(ls "$CARGO_TARGET_DIR"/*/release/sandyard)
+    mkdir -m 755 $place && install -o $uid -g $uid -m 755 "$program" $place/sandyard && install -d -o $uid -g $uid $place/data || return
+    local code=0
+    setpriv --reuid=$uid --regid=$uid --clear-groups -- env -i HOME=$place PATH=/usr/bin:/bin \
+        $place/sandyard --data-dir $place/data selftest --escape || code=1
+    pkill -KILL -u $uid
+    rm -rf $place
+    return $code
 }
 
 # Every fuzz target for a few seconds; each is a step.
