@@ -2,11 +2,11 @@
 //!
 //! Three parts, for three places:
 //!
-//! - [`run`] is the hostile program. It runs *inside* a sandbox, works through [`checks`] and returns a [`Report`]. It
-//!   needs a [`Plan`]: what the host planted, so that each check reaches for something that really exists.
+//! - [`run()`] is the hostile program. It runs *inside* a sandbox, works through [`checks()`] and returns a [`Report`].
+//!   It needs a [`Plan`]: what the host planted, so that each check reaches for something that really exists.
 //! - [`host::plant`] runs *on the host*: it creates the plants and takes them away again when dropped, and
 //!   [`host::Planted::verify`] afterwards says whether the host is still as it was.
-//! - [`Suite`] puts reports together, grades them, and [`render`] makes them readable.
+//! - [`Suite`] puts reports together, grades them, and [`render()`] makes them readable.
 //!
 //! [`resources`] is apart, because it is meant to hurt: fork bomb, memory hog, disk filler, busy loops.
 //!
