@@ -7,6 +7,7 @@ use std::time::Duration;
 use sandyard_agent::AgentConfig;
 use sandyard_core::SandboxState;
 
+use crate::boot_id;
 use crate::clock;
 use crate::context::Context;
 use crate::disk::{self, DiskRecord, OpenDisk};
@@ -87,11 +88,11 @@ pub(crate) fn boot<'a>(
     let disk = steps.step("open the disk", || {
         let disk = disk::open(dir, &mut record.disk)?;
         disk::prepare(&disk, &record.template)?;
-        disk::write_boot_id(&disk)?;
+        boot_id::write(dir)?;
         Ok::<_, EngineError>(disk)
     })?;
     steps.step("hand over mounts", || {
-        hand_over(ctx.mode, record, disk, child.pid, ours.as_fd())
+        hand_over(ctx.mode, dir, record, disk, child.pid, ours.as_fd())
     })?;
     let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
     record.init = ProcessKey::of(child.pid);
@@ -149,8 +150,8 @@ fn plan<'a>(
         title: ctx.title,
         template: &record.template,
         stage: stage(ctx.mode, dir),
-        disk_folder: match record.disk {
-            DiskRecord::Folder => Some(dir.disk()),
+        paths: match record.disk {
+            DiskRecord::Folder => Some((dir.disk(), dir.boot_id())),
             DiskRecord::Image { .. } => None,
         },
         hostname: hostname(record),
@@ -201,9 +202,10 @@ fn map_ids(mode: Mode, pid: i32, first_uid: Option<u32>) -> Result<()> {
     }
 }
 
-/// Sends the disk and every layer as mounts whose owners are shifted into the child's ids.
+/// Sends the disk, the boot id and every layer as mounts whose owners are shifted into the child's ids.
 fn hand_over(
     mode: Mode,
+    dir: &SandboxDir,
     record: &Record,
     disk: OpenDisk,
     pid: i32,
@@ -214,6 +216,7 @@ fn hand_over(
         let user_namespace = idmap::user_namespace(pid)?;
         idmap::shift(&tree, &user_namespace)?;
         trees.push(tree);
+        trees.push(idmap::read_only(&dir.boot_id())?);
         for layer in record.template.parts.iter().flat_map(|part| &part.layers) {
             trees.push(idmap::shifted_read_only(layer, &user_namespace)?);
         }

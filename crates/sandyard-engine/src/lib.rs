@@ -15,6 +15,7 @@
 //! This crate knows nothing of HTTP, SQL, tenants or timers.
 
 mod boot;
+mod boot_id;
 pub mod client;
 mod clock;
 mod context;

@@ -11,9 +11,8 @@ use rustix::fs::{SeekFrom, copy_file_range, ioctl_ficlone, seek};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::sys::Doing;
 
-/// Folders that the overlays of the usual templates need. Made in advance, as is the boot id: the first files on an empty file
-/// system are the dear ones.
-const USUAL_PARTS: [&str; 3] = ["root", "usr", "opt"];
+/// Parts whose overlays find their folders on an empty image: the first files on an empty file system are the dear ones.
+pub(super) const USUAL_PARTS: [&str; 3] = ["root", "usr", "opt"];
 
 /// Formats an empty image of `size_bytes` at `image`.
 pub(super) fn format(image: &Path, size_bytes: u64) -> Result<()> {
@@ -27,8 +26,6 @@ pub(super) fn format(image: &Path, size_bytes: u64) -> Result<()> {
             .mode(0o600)
             .open(&temporary)?;
         file.set_len(size_bytes)?;
-        fs::create_dir_all(&content)?;
-        fs::write(content.join("boot_id"), [b'0'; 37])?;
         for part in USUAL_PARTS {
             fs::create_dir_all(content.join(part).join("upper"))?;
             fs::create_dir_all(content.join(part).join("work"))?;

@@ -4,13 +4,12 @@
 //! limit is hard, deleting is one `unlink` however many files there are, and the kernel detaches everything when the
 //! sandbox's processes end. Others: a plain folder; the launcher then guards the host's free space (see `guard`).
 //!
-//! Inside either: `<part>/upper` and `<part>/work` for every part of the template, and `boot_id`.
+//! Inside either: `<part>/upper` and `<part>/work` for every part of the template.
 
 mod image;
 pub(crate) mod stock;
 
 use std::fs;
-use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -99,41 +98,16 @@ pub(crate) fn open(dir: &SandboxDir, record: &mut DiskRecord) -> Result<OpenDisk
     Ok(OpenDisk::Mount(mount::detached_ext4(&device.path)?))
 }
 
-/// Makes the folders the overlays of `template` need.
+/// Makes the folders the overlays of `template` need, where an image does not have them from the start.
 pub(crate) fn prepare(disk: &OpenDisk, template: &Template) -> Result<()> {
-    for part in &template.parts {
+    let has = |key: &str| matches!(disk, OpenDisk::Mount(_)) && image::USUAL_PARTS.contains(&key);
+    for part in template.parts.iter().filter(|part| !has(&part.key)) {
         for folder in ["upper", "work"] {
             let path = disk.path().join(&part.key).join(folder);
             fs::create_dir_all(&path).doing("make", path.display())?;
         }
     }
     Ok(())
-}
-
-/// Writes a new boot id, shown inside as `/proc/sys/kernel/random/boot_id`.
-pub(crate) fn write_boot_id(disk: &OpenDisk) -> Result<()> {
-    let mut bytes = crate::random::bytes::<16>()?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let text = format!(
-        "{}-{}-{}-{}-{}\n",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    );
-    let path = disk.path().join("boot_id");
-    let write = || -> io::Result<()> {
-        fs::OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .open(&path)?
-            .write_all(text.as_bytes())
-    };
-    Ok(write().doing("write", path.display())?)
 }
 
 /// The uppers of a template's parts on this disk, as the template crate wants them.

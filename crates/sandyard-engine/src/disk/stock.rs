@@ -1,7 +1,7 @@
 //! Empty disks in stock.
 //!
 //! An empty file system of each size is formatted once, as `blanks/<size>/master.img`. The launcher keeps copies of it ready,
-//! each in a numbered folder that becomes the sandbox's by a rename, and on its way to the host's disk: attaching a loop device to a
+//! each in a numbered folder that becomes the sandbox's by a rename, and written out to the host's disk: attaching a loop device to a
 //! file waits for what the file has not written yet.
 
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use super::image;
 use crate::error::Result;
 use crate::random;
-use crate::sys::{Doing, start_writing};
+use crate::sys::{Doing, write_out};
 
 /// Copies kept of each size.
 const COPIES: u32 = 128;
@@ -85,7 +85,7 @@ fn refill_size(folder: &Path) -> io::Result<()> {
         }
         let _ = fs::remove_dir_all(&temporary);
         fill(&folder.join(MASTER), &temporary)?;
-        start_writing(&File::open(temporary.join("disk.img"))?)?;
+        write_out(&File::open(temporary.join("disk.img"))?)?;
         fs::rename(&temporary, copy)?;
     }
     Ok(())

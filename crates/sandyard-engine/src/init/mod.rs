@@ -36,8 +36,8 @@ pub(crate) struct InitPlan<'a> {
     pub(crate) template: &'a Template,
     /// A directory that this process can reach and mount on, to put the new root together.
     pub(crate) stage: PathBuf,
-    /// The disk where it is a folder; a mount comes as a descriptor instead.
-    pub(crate) disk_folder: Option<PathBuf>,
+    /// Disk and boot id where this process can use paths of the host; else they come as mounts, as the layers do.
+    pub(crate) paths: Option<(PathBuf, PathBuf)>,
     pub(crate) hostname: String,
     /// Half of the memory limit: what `/dev/shm` may hold.
     pub(crate) shm_bytes: u64,

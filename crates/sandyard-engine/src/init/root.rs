@@ -13,7 +13,8 @@ use crate::sys::{Doing, mount};
 
 /// Builds the root under the stage and returns where it is.
 ///
-/// `trees` are the disk and then every layer of every part, in order; empty when this process can use the paths itself.
+/// `trees` are the disk, the boot id and then every layer of every part, in order; empty when this process can use the paths
+/// itself.
 pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathBuf> {
     mount::make_everything_private()?;
     mount::file_system(
@@ -29,16 +30,19 @@ pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathB
         trees: trees.into_iter(),
         count: 0,
     };
-    let disk = match &plan.disk_folder {
-        Some(folder) => folder.clone(),
+    let disk = match &plan.paths {
+        Some((disk, _)) => disk.clone(),
         None => trees.attach_next()?,
     };
-    // Where /proc will want it; by then the disk's own path is out of reach.
+    // Where /proc will want it; by then the host's paths are out of reach.
     let boot_id = plan.stage.join("boot_id");
     fs::write(&boot_id, []).doing("make", boot_id.display())?;
-    mount::bind(&disk.join("boot_id"), &boot_id)?;
+    match &plan.paths {
+        Some((_, host_boot_id)) => mount::bind(host_boot_id, &boot_id)?,
+        None => mount::attach(trees.next()?, &boot_id)?,
+    }
     for part in &plan.template.parts {
-        let layers = match plan.disk_folder {
+        let layers = match plan.paths {
             Some(_) => part.layers.clone(),
             None => part
                 .layers
@@ -112,14 +116,15 @@ struct Trees<'a> {
 }
 
 impl Trees<'_> {
+    fn next(&mut self) -> Result<OwnedFd> {
+        self.trees
+            .next()
+            .ok_or_else(|| EngineError::new(ErrorKind::Failed, "the worker sent too few mounts"))
+    }
+
     /// Attaches the next tree under the stage: a detached mount cannot be a layer on every kernel.
     fn attach_next(&mut self) -> Result<PathBuf> {
-        let Some(tree) = self.trees.next() else {
-            return Err(EngineError::new(
-                ErrorKind::Failed,
-                "the worker sent too few mounts",
-            ));
-        };
+        let tree = self.next()?;
         let path = self.stage.join(self.count.to_string());
         self.count += 1;
         make_dir(&path)?;

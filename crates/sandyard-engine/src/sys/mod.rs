@@ -64,13 +64,13 @@ pub(crate) fn check(returned: libc::c_long) -> io::Result<libc::c_long> {
     }
 }
 
-/// Has the kernel begin to write a file's data to disk, without waiting for it.
-pub(crate) fn start_writing(file: &std::fs::File) -> io::Result<()> {
+/// Has the kernel write a file's data to disk. Unlike `fsync` this does not wait for the disk's own cache: it is for speed later
+/// on, not for safety.
+pub(crate) fn write_out(file: &std::fs::File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: integers only, on an open descriptor.
-    check(
-        unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) }
-            .into(),
-    )
-    .map(drop)
+    check(unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) }.into()).map(drop)
 }

@@ -1,5 +1,7 @@
 //! Makes a sandbox.
 
+use std::time::Duration;
+
 use sandyard_core::{SandboxId, SandboxState};
 use sandyard_template::{HostOptions, Template};
 
@@ -17,6 +19,9 @@ use crate::steps::{Fault, Steps};
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
+
+/// For how long the host is not looked at again for changes of its programs.
+const HOST_TRUSTED_FOR: Duration = Duration::from_secs(2);
 
 /// Makes a sandbox, or takes a ready one from the pool.
 pub(crate) fn create(
@@ -135,6 +140,7 @@ pub(crate) fn find_template(ctx: &Context, name: &str) -> Result<Template> {
             shim_program: Some(ctx.program.clone()),
             // The host's own is setuid to an id that does not exist inside.
             prefer_shim: ctx.mode != Mode::Root,
+            trust_for: HOST_TRUSTED_FOR,
             ..HostOptions::new(ctx.owners())
         };
         return ctx.templates.host_template(&options).map_err(failed);

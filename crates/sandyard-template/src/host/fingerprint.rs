@@ -43,7 +43,7 @@ pub(super) fn is_current(options: &HostOptions, stored: &Fingerprint, stamp_file
     if quick(options) != stored.quick {
         return false;
     }
-    if is_fresh(stamp_file) {
+    if is_fresh(stamp_file, FULL_CHECK_EVERY) {
         return true;
     }
     let same = full(options) == stored.full;
@@ -63,12 +63,13 @@ pub(super) fn stamp(file: &Path) {
     let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-fn is_fresh(stamp_file: &Path) -> bool {
+/// Whether a stamp was set less than `trust_for` ago.
+pub(super) fn is_fresh(stamp_file: &Path, trust_for: Duration) -> bool {
     let modified = fs::metadata(stamp_file).and_then(|metadata| metadata.modified());
     let age = modified
         .ok()
         .and_then(|time| SystemTime::now().duration_since(time).ok());
-    age.is_some_and(|age| age < FULL_CHECK_EVERY)
+    age.is_some_and(|age| age < trust_for)
 }
 
 fn quick(options: &HostOptions) -> String {

@@ -17,6 +17,7 @@ pub(crate) mod users;
 mod usr;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub(crate) use fingerprint::Fingerprint;
 
@@ -40,6 +41,8 @@ pub struct HostOptions {
     pub owners: Owners,
     /// The host's root directory; another one in tests.
     pub host_root: PathBuf,
+    /// For how long a look at the host is good: within this time after one, a change of the host goes unnoticed.
+    pub trust_for: Duration,
 }
 
 impl HostOptions {
@@ -50,6 +53,7 @@ impl HostOptions {
             prefer_shim: false,
             owners,
             host_root: PathBuf::from("/"),
+            trust_for: Duration::ZERO,
         }
     }
 
@@ -93,8 +97,15 @@ impl Store {
         if !whole {
             return Ok(None);
         }
+        let seen = self.templates_dir().join(".host-seen");
+        if fingerprint::is_fresh(&seen, options.trust_for) {
+            return Ok(Some(manifest.resolve(self.layers_dir())));
+        }
         let stamp = self.templates_dir().join(".host-checked");
         let current = fingerprint::is_current(options, stored, &stamp);
+        if current {
+            fingerprint::stamp(&seen);
+        }
         Ok(current.then(|| manifest.resolve(self.layers_dir())))
     }
 
@@ -135,6 +146,7 @@ impl Store {
         };
         let template = self.publish_manifest(manifest, layers, Replace::Yes)?;
         fingerprint::stamp(&self.templates_dir().join(".host-checked"));
+        fingerprint::stamp(&self.templates_dir().join(".host-seen"));
         Ok(template)
     }
 }
