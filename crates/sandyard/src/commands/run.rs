@@ -228,12 +228,30 @@ fn exit_code(end: &EndEvent) -> ExitCode {
         return ExitCode::from(end.exit_code as u8);
     }
     output::note(format!("error: the command was ended: {}", end.status));
-    let code = if end.exit_code > 0 {
-        end.exit_code as u8
-    } else {
-        137
-    };
-    ExitCode::from(code)
+    ExitCode::from(128 + signal_number(&end.status))
+}
+
+/// The number of the signal that the end of a command names: shells add 128 to it.
+fn signal_number(status: &str) -> u8 {
+    match status
+        .trim_start_matches("signal: ")
+        .split(" (")
+        .next()
+        .unwrap_or_default()
+    {
+        "hangup" => 1,
+        "interrupt" => 2,
+        "quit" => 3,
+        "illegal instruction" => 4,
+        "aborted" => 6,
+        "bus error" => 7,
+        "floating point exception" => 8,
+        "segmentation fault" => 11,
+        "broken pipe" => 13,
+        "alarm clock" => 14,
+        "terminated" => 15,
+        _ => 9,
+    }
 }
 
 async fn forward_input(

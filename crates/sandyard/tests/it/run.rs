@@ -1,0 +1,152 @@
+//! `sandyard run`.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use crate::yard::Yard;
+
+#[test]
+fn output_errors_and_exit_code_are_the_commands() {
+    let yard = Yard::new();
+    let output = yard.sandyard(&["run", "--", "bash", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "out\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "err\n");
+    yard.wait_until_empty();
+}
+
+#[test]
+fn arguments_variables_directory_and_user_arrive() {
+    let yard = Yard::new();
+    let printed = yard.out(&[
+        "run",
+        "-e",
+        "A=one two",
+        "-w",
+        "/tmp",
+        "--",
+        "bash",
+        "-c",
+        "echo \"$A|$0|$(pwd)|$HOME\"",
+        "x y",
+    ]);
+    assert_eq!(printed, "one two|x y|/tmp|/home/user");
+    assert_eq!(yard.out(&["run", "-u", "root", "--", "id", "-u"]), "0");
+}
+
+#[test]
+fn standard_input_is_passed_on_when_asked_for_and_only_then() {
+    let yard = Yard::new();
+    let mut child = yard
+        .command(&["run", "-i", "--", "wc", "-c"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start");
+    // More than any pipe or buffer on the way holds.
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(&vec![b'x'; 3 << 20])
+        .expect("write");
+    let output = child.wait_with_output().expect("wait");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout).trim(),
+        (3 << 20).to_string()
+    );
+    let mut child = yard
+        .command(&["run", "--", "cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start");
+    let _ = child
+        .stdin
+        .as_mut()
+        .expect("a pipe")
+        .write_all(b"not for it");
+    let output = child.wait_with_output().expect("wait");
+    assert_eq!(output.stdout, b"");
+}
+
+#[test]
+fn ends_that_are_not_the_commands_own_have_codes_of_their_own() {
+    let yard = Yard::new();
+    let code = |arguments: &[&str]| yard.sandyard(arguments).status.code();
+    assert_eq!(
+        code(&["run", "--timeout", "0.5", "--", "sleep", "100"]),
+        Some(124)
+    );
+    assert_eq!(code(&["run", "--", "no-such-command"]), Some(127));
+    assert_eq!(
+        code(&["run", "--cwd", "/no/such/folder", "--", "true"]),
+        Some(127)
+    );
+    assert_eq!(
+        code(&["run", "--template", "no-such-template", "--", "true"]),
+        Some(125)
+    );
+    assert_eq!(code(&["run", "--memory", "1k", "--", "true"]), Some(125));
+    assert_eq!(code(&["run", "--memory", "lots", "--", "true"]), Some(2));
+    assert_eq!(
+        code(&["run", "--", "bash", "-c", "kill -TERM $$"]),
+        Some(143)
+    );
+    assert_eq!(
+        code(&["run", "--", "bash", "-c", "kill -KILL $$"]),
+        Some(137)
+    );
+}
+
+#[test]
+fn an_error_says_what_to_do() {
+    let yard = Yard::new();
+    let output = yard.sandyard(&["run", "--template", "none", "--", "true"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("error: no template `none`")
+            && said.contains("hint: `sandyard template ls` lists them"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_terminal_is_a_terminal() {
+    let yard = Yard::new();
+    let data = yard.path().join("data");
+    let line = format!(
+        "{} --data-dir {} run -it -- bash -c 'tty; stty size'",
+        env!("CARGO_BIN_EXE_sandyard"),
+        data.display()
+    );
+    let output = std::process::Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("run script");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("/dev/pts/"), "{text}");
+    assert!(output.status.success());
+}
+
+#[test]
+fn a_killed_run_leaves_no_sandbox() {
+    let yard = Yard::new();
+    let mut child = yard
+        .command(&["run", "--", "bash", "-c", "echo up; sleep 1000"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("start");
+    let mut up = [0; 3];
+    child
+        .stdout
+        .as_mut()
+        .expect("a pipe")
+        .read_exact(&mut up)
+        .expect("it is up");
+    assert_ne!(yard.out(&["ls", "--json"]), "[]");
+    child.kill().expect("kill");
+    child.wait().expect("reap");
+    yard.wait_until_empty();
+}
