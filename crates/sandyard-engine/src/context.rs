@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use sandyard_confine::cgroup::{Hierarchy, Settings};
+use sandyard_confine::cgroup::{self, Hierarchy};
 use sandyard_confine::seccomp::Filter;
-use sandyard_core::{Limits, SandboxId};
+use sandyard_core::SandboxId;
 use sandyard_template::{Owners, Store};
 
 use crate::error::{EngineError, ErrorKind, Result};
@@ -12,6 +12,7 @@ use crate::launcher::LauncherConfig;
 use crate::layout::{DataDir, SandboxDir};
 use crate::mode::Mode;
 use crate::record::Record;
+use crate::settings::Settings;
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::title::Title;
@@ -27,8 +28,7 @@ pub(crate) struct Context {
     pub(crate) cgroups: Hierarchy,
     pub(crate) filter: Filter,
     pub(crate) templates: Store,
-    /// The most a caller may ask for.
-    pub(crate) most: Limits,
+    pub(crate) settings: Settings,
     /// Whether requests may ask for failures.
     pub(crate) allow_faults: bool,
     /// This program: installed as `sudo` where the host has none.
@@ -41,19 +41,19 @@ impl Context {
         data.create()
             .doing("make data directory", data.root().display())?;
         // One parent group a data directory, so that two of them can live on one host and each knows its own.
-        let settings = Settings {
+        let cgroups = cgroup::Settings {
             prefix: format!("sandyard-{:08x}", data.fingerprint()),
-            ..Settings::default()
+            ..cgroup::Settings::default()
         };
         let templates = Store::open(data.root())
             .map_err(|error| EngineError::template("opening the templates", &error))?;
         Ok(Self {
             mode,
             title: Title::find()?,
-            cgroups: Hierarchy::detect_with(&settings),
+            cgroups: Hierarchy::detect_with(&cgroups),
             filter: Filter::compile(),
             templates,
-            most: config.most.clone(),
+            settings: Settings::read(&data.settings())?,
             allow_faults: config.allow_faults,
             program: config.program.clone(),
             data,

@@ -122,6 +122,11 @@ impl DataDir {
         self.root.join("spares")
     }
 
+    /// What the operator decided.
+    pub(crate) fn settings(&self) -> PathBuf {
+        self.root.join("settings.json")
+    }
+
     /// What the pool is asked to keep ready.
     pub(crate) fn pool_settings(&self) -> PathBuf {
         self.root.join("pool.json")

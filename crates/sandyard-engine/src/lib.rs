@@ -32,6 +32,7 @@ mod protocol;
 mod random;
 mod record;
 mod runtime_dir;
+mod settings;
 mod spec;
 mod steps;
 pub mod sudo;

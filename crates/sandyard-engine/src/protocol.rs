@@ -127,6 +127,10 @@ pub struct Hello {
     pub mode: Mode,
     /// What this host cannot give any sandbox.
     pub lacks: Vec<String>,
+    /// What a sandbox should get when its maker asks for nothing.
+    pub default_limits: Limits,
+    /// The most a caller may ask for.
+    pub max_limits: Limits,
 }
 
 /// An answer or why there is none.

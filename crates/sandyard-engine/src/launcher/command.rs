@@ -5,8 +5,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sandyard_core::Limits;
-
 use super::{LauncherConfig, is_taken, run, sealed};
 use crate::sys::clone::{Forked, fork};
 
@@ -94,7 +92,6 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(LauncherConfi
         LauncherConfig {
             data_dir,
             idle_exit,
-            most: Limits::MOST,
             allow_faults,
             program,
         },

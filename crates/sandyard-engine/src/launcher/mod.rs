@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
-use sandyard_core::Limits;
 
 use crate::context::Context;
 use crate::disk::stock;
@@ -43,8 +42,6 @@ pub struct LauncherConfig {
     pub data_dir: PathBuf,
     /// End after this long without a connection; never, when none is given.
     pub idle_exit: Option<Duration>,
-    /// The most a caller may ask for.
-    pub most: Limits,
     /// Let requests ask for failures. For tests.
     pub allow_faults: bool,
     /// The launcher's program file, installed as `sudo` where a template has none.

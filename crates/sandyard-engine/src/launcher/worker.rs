@@ -195,5 +195,7 @@ fn hello(ctx: &Context) -> Hello {
         launcher_pid: rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()),
         mode: ctx.mode,
         lacks: ctx.lacks(),
+        default_limits: ctx.settings.default_limits.clone(),
+        max_limits: ctx.settings.max_limits.clone(),
     }
 }

@@ -102,7 +102,7 @@ pub(crate) fn make(
 /// Refuses what could not work before anything is touched.
 pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
     spec.limits
-        .check(&ctx.most)
+        .check(&ctx.settings.max_limits)
         .map_err(|error| EngineError::new(ErrorKind::Invalid, error.to_string()))?;
     let odd = |name: &str| name.is_empty() || name.contains(['=', '\0']);
     if let Some(name) = spec.env.keys().find(|name| odd(name)) {

@@ -82,13 +82,13 @@ pub(crate) struct RunArgs {
 
 /// Makes a sandbox, runs the command with its output as ours, and removes the sandbox.
 pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
-    let spec = SandboxSpec {
-        template: args.template.clone(),
-        limits: args.limits()?,
-        ..SandboxSpec::default()
-    };
     let env = args.variables()?;
     let engine = global.engine().await?;
+    let spec = SandboxSpec {
+        template: args.template.clone(),
+        limits: args.limits(engine.hello().await?.default_limits)?,
+        ..SandboxSpec::default()
+    };
     let (sandbox, lease) = engine.create_ephemeral(&spec).await?;
     let agent = engine.agent(&sandbox.id);
     let code = attach(&agent, &args, env).await;
@@ -101,8 +101,7 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCo
 }
 
 impl RunArgs {
-    fn limits(&self) -> anyhow::Result<Limits> {
-        let mut limits = Limits::default();
+    fn limits(&self, mut limits: Limits) -> anyhow::Result<Limits> {
         if let Some(Size(bytes)) = self.memory {
             limits.memory_bytes = bytes;
         }

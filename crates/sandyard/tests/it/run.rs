@@ -150,3 +150,51 @@ fn a_killed_run_leaves_no_sandbox() {
     child.wait().expect("reap");
     yard.wait_until_empty();
 }
+
+#[test]
+fn limits_come_from_the_settings_and_cannot_pass_their_maxima() {
+    let yard = Yard::new();
+    let data = yard.path().join("data");
+    std::fs::create_dir(&data).expect("make");
+    let settings = r#"{"default_limits": {"disk": "32m"}, "max_limits": {"memory": "1g"}}"#;
+    std::fs::write(data.join("settings.json"), settings).expect("write");
+    let refused = yard.sandyard(&["run", "--memory", "2g", "--", "true"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("memory of 2g is out of range: allowed is 16m to 1g"),
+        "{said}"
+    );
+    let shown = yard
+        .command(&["run", "--", "sleep", "100"])
+        .spawn()
+        .and_then(|mut child| {
+            let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
+            let mut shown = String::from("[]");
+            while shown == "[]" && std::time::Instant::now() < give_up {
+                shown = yard.out(&["ls", "--json"]);
+            }
+            child.kill()?;
+            child.wait()?;
+            Ok(shown)
+        });
+    assert!(
+        shown
+            .expect("a sandbox")
+            .contains(&format!("\"disk_bytes\": {}", 32 << 20))
+    );
+}
+
+#[test]
+fn wrong_settings_are_named_and_nothing_starts() {
+    let yard = Yard::new();
+    let data = yard.path().join("data");
+    std::fs::create_dir(&data).expect("make");
+    std::fs::write(data.join("settings.json"), "{\"max_limts\": {}}").expect("write");
+    let refused = yard.sandyard(&["run", "--", "true"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("settings.json") && said.contains("max_limts"),
+        "{said}"
+    );
+    assert_eq!(refused.status.code(), Some(125));
+}
