@@ -15,8 +15,9 @@ struct Ceiling {
 const CEILINGS: &[Ceiling] = &[
     // Databases, node and browsers want many; the kernel's own cap on most hosts.
     ceiling(Resource::Nofile, 1 << 20, true),
-    // A dump would be written where the host's core_pattern says, maybe by a host program.
-    ceiling(Resource::Core, 0, false),
+    // A dump would be written where the host's core_pattern says, maybe by a host program. The kernel starts no such program
+    // for a limit of exactly 1, and does for 0 (core(5)).
+    ceiling(Resource::Core, 1, false),
     // Enough for gpg, browsers and the like; locked memory cannot be taken back by the kernel.
     ceiling(Resource::Memlock, 8 << 20, false),
     // POSIX queues live in kernel memory: the kernel's usual default.
@@ -25,8 +26,8 @@ const CEILINGS: &[Ceiling] = &[
     ceiling(Resource::Nice, 0, false),
     // No real-time scheduling: it would starve the host.
     ceiling(Resource::Rtprio, 0, false),
-    // Queued signals live in kernel memory.
-    ceiling(Resource::Sigpending, 16_384, false),
+    // Queued signals and timers live in kernel memory, and count against the user who started it all.
+    ceiling(Resource::Sigpending, 2048, false),
 ];
 
 const fn ceiling(resource: Resource, most: u64, raise: bool) -> Ceiling {

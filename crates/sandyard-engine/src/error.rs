@@ -84,8 +84,15 @@ impl EngineError {
             TemplateError::Exists { .. } => ErrorKind::Conflict,
             _ => ErrorKind::Failed,
         };
+        let hint = match source {
+            TemplateError::Exists { name } => {
+                Some(format!("remove it first: `sandyard template rm {name}`"))
+            }
+            _ => None,
+        };
         Self {
             kind,
+            hint,
             ..Self::failed(doing, source)
         }
     }

@@ -132,6 +132,11 @@ impl DataDir {
         self.root.join("pool.json")
     }
 
+    /// Held by whoever fills the stock of empty disks.
+    pub(crate) fn stock_lock(&self) -> PathBuf {
+        self.run().join("stock.lock")
+    }
+
     /// Held by whoever fills the pool.
     pub(crate) fn pool_lock(&self) -> PathBuf {
         self.run().join("pool.lock")

@@ -50,5 +50,6 @@ pub use host::{HOST_TEMPLATE, HostOptions};
 pub use import::{ImportOptions, Imported};
 pub use manifest::{Kind, Part, Template};
 pub use name::is_valid_name;
+pub use remove::remove_tree;
 pub use snapshot::MAX_LAYERS;
 pub use store::{Store, SweepOptions, Swept};

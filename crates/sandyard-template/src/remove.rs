@@ -14,8 +14,11 @@ use crate::tree::{Tree, for_each_name, stat_entry};
 /// trees deeper than any path the kernel accepts.
 const MOVE_UP_BYTES: usize = 2000;
 
-/// Removes the directory `path` and all in it. Missing is fine.
-pub(crate) fn remove_tree(path: &Path) -> Result<(), TemplateError> {
+/// Removes the directory `path` and all in it, however deep and whatever its modes. Missing is fine.
+///
+/// # Errors
+/// When something in it cannot be removed.
+pub fn remove_tree(path: &Path) -> Result<(), TemplateError> {
     // The directory may have been left without rights; as its owner we may give them back.
     let _ = chmodat(rustix::fs::CWD, path, Mode::RWXU, AtFlags::empty());
     let tree = match Tree::open(path) {

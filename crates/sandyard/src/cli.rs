@@ -12,7 +12,7 @@ use crate::output;
 
 /// Isolated Linux sandboxes for AI agents, in milliseconds.
 #[derive(Debug, Parser)]
-#[command(name = "sandyard", version, about, arg_required_else_help = true)]
+#[command(name = "sandyard", version, arg_required_else_help = true)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -64,12 +64,10 @@ enum Command {
     /// Show the doctor's report and a sandbox at work
     Demo,
     /// Do the kernel work for this data directory; started by itself when needed
-    #[command(after_help = "Arguments: --data-dir DIR [--idle-exit SECONDS] [--detach]")]
+    #[command(override_usage = "sandyard launcher --data-dir DIR [--idle-exit SECONDS] [--detach]")]
     Launcher,
-    /// Serve the in-sandbox protocol; for use inside containers and machines of others
-    #[command(
-        after_help = "Arguments: [--listen ADDRESS] [--unix PATH] [--token TOKEN] [--user NAME] [--env NAME=VALUE]"
-    )]
+    /// Serve the in-sandbox protocol in a container or machine of your own; `agent --help` says more
+    #[command(override_usage = "sandyard agent [OPTION]...")]
     Agent,
     /// Act as the hostile program of the self-test, inside a sandbox
     #[command(hide = true)]
@@ -106,7 +104,7 @@ fn async_main(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
             Command::Selftest(args) => selftest::selftest(global, args).await,
             Command::Demo => demo::demo(global).await,
             Command::Doctor(_) | Command::Probe(_) | Command::Launcher | Command::Agent => {
-                anyhow::bail!("this role starts before the command line is read")
+                anyhow::bail!("`launcher` and `agent` come first: write their options after them")
             }
         }
     });

@@ -31,6 +31,7 @@ pub(super) fn apply(tree: &Tree, group: &str, limits: &Limits) -> Result<(), Cgr
 /// Limits memory and forbids swap, so that the limit is what it says and a hog cannot wear out the host's disk.
 fn memory(tree: &Tree, group: &str, bytes: u64) -> Result<(), CgroupError> {
     let file = |name: &str| format!("{group}/{name}");
+    let sockets = (bytes / 4).to_string();
     let bytes = bytes.to_string();
     if tree.is_v2 {
         tree.write(&file("memory.max"), &bytes)?;
@@ -42,6 +43,8 @@ fn memory(tree: &Tree, group: &str, bytes: u64) -> Result<(), CgroupError> {
         file("memory.limit_in_bytes"),
         file("memory.memsw.limit_in_bytes"),
     );
+    // Version 1 counts what waits in sockets apart from everything else.
+    tree.write_if_there(&file("memory.kmem.tcp.limit_in_bytes"), &sockets)?;
     // The second may never be below the first, so the order depends on whether the limit goes up or down.
     if tree.write_at(&limit, &bytes).is_err() {
         tree.write_if_there(&with_swap, &bytes)?;

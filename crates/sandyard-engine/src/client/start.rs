@@ -28,7 +28,10 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(&config.data_dir)
-        .map_err(failed)?;
+        .map_err(|error| {
+            let doing = format!("making the data directory `{}`", config.data_dir.display());
+            EngineError::failed(doing, &error).hint("name another one with --data-dir")
+        })?;
     let log = fs::File::create(config.data_dir.join(LOG)).map_err(failed)?;
     let mut command = std::process::Command::new(program);
     command

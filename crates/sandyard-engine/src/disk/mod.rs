@@ -8,10 +8,11 @@
 
 mod image;
 pub(crate) mod stock;
+mod usage;
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sandyard_template::Template;
 use serde::{Deserialize, Serialize};
@@ -126,23 +127,8 @@ pub(crate) fn used_bytes(dir: &SandboxDir, record: &DiskRecord) -> u64 {
         DiskRecord::Image { .. } => {
             fs::metadata(dir.image()).map_or(0, |metadata| metadata.blocks() * 512)
         }
-        DiskRecord::Folder => folder_bytes(&dir.disk()),
+        DiskRecord::Folder => usage::folder_bytes(&dir.disk()),
     }
-}
-
-fn folder_bytes(path: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(entries) = fs::read_dir(path) else {
-        return 0;
-    };
-    entries
-        .flatten()
-        .map(|entry| match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => folder_bytes(&entry.path()),
-            Ok(metadata) => metadata.blocks() * 512,
-            Err(_) => 0,
-        })
-        .sum()
 }
 
 /// Bytes free for us on the file system of the data directory.

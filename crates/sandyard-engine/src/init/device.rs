@@ -24,7 +24,7 @@ const LINKS: [(&str, &str); 6] = [
 
 /// Mounts and fills `/dev`.
 pub(super) fn populate(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
-    let dev = root.join("dev");
+    let dev = super::root::folder(root, Path::new("dev"))?;
     mount::file_system("tmpfs", &dev, MountFlags::NOSUID, "mode=755,size=64k")?;
     for name in DEVICES {
         let target = dev.join(name);
@@ -37,13 +37,13 @@ pub(super) fn populate(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
     for folder in ["pts", "shm", "mqueue"] {
         fs::create_dir(dev.join(folder)).doing("make", folder)?;
     }
-    // Group 5 is `tty` wherever there is a second id to give.
+    // At most 256: the host has a few thousand for everybody. Group 5 is `tty` wherever there is a second id to give.
     let group = if plan.mode.has_many_ids() {
         ",gid=5"
     } else {
         ""
     };
-    let terminals = format!("newinstance,ptmxmode=0666,mode=0620{group}");
+    let terminals = format!("newinstance,ptmxmode=0666,mode=0620,max=256{group}");
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount::file_system("devpts", &dev.join("pts"), quiet, &terminals)?;
     let shared = format!("mode=1777,size={}", plan.shm_bytes);

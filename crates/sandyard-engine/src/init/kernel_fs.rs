@@ -7,11 +7,15 @@ use std::path::Path;
 use rustix::mount::MountFlags;
 
 use super::InitPlan;
+use super::root::folder;
 use crate::error::Result;
 use crate::sys::{SysError, mount};
 
-/// Files shown empty: they tell of the host's memory, keys, timers or symbols, or steer it.
-const HIDDEN_FILES: [&str; 9] = [
+/// Files shown empty: they tell of the host's disks, memory, keys, timers or symbols, or steer it.
+const HIDDEN_FILES: [&str; 12] = [
+    "proc/cmdline",
+    "proc/diskstats",
+    "proc/partitions",
     "proc/kcore",
     "proc/keys",
     "proc/key-users",
@@ -24,8 +28,14 @@ const HIDDEN_FILES: [&str; 9] = [
 ];
 
 /// Folders shown empty.
-const HIDDEN_FOLDERS: [&str; 8] = [
+const HIDDEN_FOLDERS: [&str; 14] = [
     "proc/acpi",
+    "proc/fs",
+    "sys/block",
+    "sys/class/block",
+    "sys/devices/virtual/block",
+    "sys/devices/virtual/bdi",
+    "sys/fs/ext4",
     "proc/asound",
     "proc/scsi",
     "sys/firmware",
@@ -36,24 +46,31 @@ const HIDDEN_FOLDERS: [&str; 8] = [
 ];
 
 /// Folders shown read-only.
-const READ_ONLY: [&str; 4] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys"];
+const READ_ONLY: [&str; 3] = ["proc/bus", "proc/irq", "proc/sys"];
 
 const FLAGS: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
 
 /// Kernel settings of the sandbox's own namespaces, set before they become read-only.
-const SETTINGS: [(&str, &str); 3] = [
+const SETTINGS: [(&str, &str); 7] = [
     // A program of an ordinary user inside may listen on port 80: there is no other user to protect from it.
     ("proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
     ("proc/sys/net/ipv4/ping_group_range", "0 65535"),
+    // What waits in sockets is not all charged to the sandbox on every kernel: so each holds little.
+    ("proc/sys/net/ipv4/tcp_rmem", "4096 65536 1048576"),
+    ("proc/sys/net/ipv4/tcp_wmem", "4096 65536 1048576"),
+    // The host counts these for whoever started the launcher: one sandbox must not take them all.
+    ("proc/sys/user/max_inotify_instances", "32"),
+    ("proc/sys/user/max_inotify_watches", "65536"),
     // No user namespaces within: they are the usual way to the kernel's rarely walked paths.
     ("proc/sys/user/max_user_namespaces", "0"),
 ];
 
 /// Mounts `/proc` and closes what should be closed.
 pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
-    mount::file_system("proc", &root.join("proc"), FLAGS, "").map_err(explain_proc)?;
+    mount::file_system("proc", &folder(root, Path::new("proc"))?, FLAGS, "")
+        .map_err(explain_proc)?;
     for (file, value) in SETTINGS {
         // Absent where the kernel was built without the feature it bounds.
         let _ = fs::write(root.join(file), value);
@@ -68,7 +85,7 @@ pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
 
 /// Mounts `/sys`, or an empty folder where an outer container's masks forbid it.
 pub(super) fn mount_sys(root: &Path, lacks: &mut Vec<String>) -> Result<()> {
-    let target = root.join("sys");
+    let target = folder(root, Path::new("sys"))?;
     match mount::file_system("sysfs", &target, FLAGS | MountFlags::RDONLY, "") {
         Ok(()) => close(root, "sys/"),
         Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {

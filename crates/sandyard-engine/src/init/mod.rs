@@ -13,7 +13,7 @@ mod root;
 pub(crate) use identity::generated_files;
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sandyard_agent::AgentConfig;
 use sandyard_confine::seccomp::Filter;
@@ -113,10 +113,11 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
     steps.step("mount /proc", || kernel_fs::mount_proc(&root, plan))?;
     steps.step("mount /sys", || kernel_fs::mount_sys(&root, &mut lacks))?;
     steps.step("raise the loopback link", crate::sys::net::raise_loopback)?;
-    steps.step("set the host name", || {
-        identity::set_hostname(&root, &plan.hostname)
-    })?;
     steps.step("enter the root", || root::enter(&root))?;
+    // Only now: a link that the sandbox left in its root must not lead anywhere on the host.
+    steps.step("set the host name", || {
+        identity::set_hostname(Path::new("/"), &plan.hostname)
+    })?;
     steps.step("give up privileges", || {
         confine::confine(plan.filter, plan.most_processes)
     })?;

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::mount::MountFlags;
 use sandyard_template::Part;
 
@@ -53,7 +54,7 @@ pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathB
         mount_part(part, &layers, &disk, &root)?;
     }
     let run = root.join("run");
-    if run.is_dir() {
+    if is_real_folder(&root, Path::new("run")) {
         mount::file_system(
             "tmpfs",
             &run,
@@ -64,6 +65,34 @@ pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathB
     Ok(root)
 }
 
+/// A folder inside, to mount on. What the sandbox did to its root while it ran may have put a link there, which before the root
+/// is entered would lead to the host.
+pub(super) fn folder(root: &Path, inside: &Path) -> Result<PathBuf> {
+    if is_real_folder(root, inside) {
+        return Ok(root.join(inside));
+    }
+    let message = format!("`/{}` inside is not a folder", inside.display());
+    Err(EngineError::new(ErrorKind::Conflict, message).hint(
+        "the sandbox replaced or removed it; its other files can still be kept with a snapshot",
+    ))
+}
+
+fn is_real_folder(root: &Path, inside: &Path) -> bool {
+    let Ok(root) = rustix::fs::open(
+        root,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    ) else {
+        return false;
+    };
+    if inside.as_os_str().is_empty() {
+        return true;
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    rustix::fs::openat2(root, inside, flags, Mode::empty(), beneath).is_ok()
+}
+
 /// Makes the root the only thing there is.
 pub(super) fn enter(root: &Path) -> Result<()> {
     Ok(mount::pivot_into(root)?)
@@ -71,7 +100,7 @@ pub(super) fn enter(root: &Path) -> Result<()> {
 
 fn mount_part(part: &Part, layers: &[PathBuf], disk: &Path, root: &Path) -> Result<()> {
     let inside = part.target.strip_prefix("/").unwrap_or(&part.target);
-    let target = root.join(inside);
+    let target = folder(root, inside)?;
     let upper = disk.join(&part.key).join("upper");
     let work = disk.join(&part.key).join("work");
     let lower = layers

@@ -8,21 +8,19 @@ use sandyard_core::SandboxState;
 use crate::context::Context;
 use crate::disk::{self, DiskRecord};
 use crate::layout::SandboxDir;
+use crate::mode::Mode;
 use crate::record::Record;
 use crate::verbs::{list, stop};
 
-/// Stops the largest writer if the host's disk is nearly full.
-pub(super) fn check_free_space(ctx: &Context) {
-    if !matches!(disk::is_nearly_full(&ctx.data), Ok(true)) {
-        return;
-    }
+/// Stops the largest writer. For a fork: see [`is_needed`].
+pub(super) fn make_room(ctx: &Context) {
     let largest = watched(ctx).max_by_key(|(dir, record)| disk::used_bytes(dir, &record.disk));
     if let Some((_, record)) = largest {
         let _ = stop::stop_because(ctx, &record.id, "the host's disk was nearly full");
     }
 }
 
-/// Stops every sandbox that wrote more than its limit. Takes as long as it takes to look at all their files.
+/// Stops every sandbox that wrote more than its limit. For a fork: see [`is_needed`]. Takes as long as it takes to look at all their files.
 pub(super) fn check_limits(ctx: &Context) {
     for (dir, record) in watched(ctx) {
         if disk::used_bytes(&dir, &record.disk) > record.spec.limits.disk_bytes {
@@ -31,9 +29,12 @@ pub(super) fn check_limits(ctx: &Context) {
     }
 }
 
-/// Says whether any sandbox needs watching.
-pub(super) fn has_work(ctx: &Context) -> bool {
-    watched(ctx).next().is_some()
+/// Says whether there may be sandboxes to watch.
+///
+/// For the launcher itself, which must not read records: they hold secrets, and its memory is inherited by every sandbox's first
+/// process.
+pub(super) fn is_needed(ctx: &Context) -> bool {
+    ctx.mode != Mode::Root && list::ids(ctx).is_ok_and(|ids| !ids.is_empty())
 }
 
 fn watched(ctx: &Context) -> impl Iterator<Item = (SandboxDir, Record)> {

@@ -20,12 +20,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
 
 use crate::context::Context;
-use crate::disk::stock;
+use crate::disk::{self, stock};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
 use crate::sys::clone::{Forked, fork};
 use crate::sys::lock::Lock;
-use crate::sys::{Doing, socket};
+use crate::sys::{Doing, socket, terminate};
 use crate::verbs::{pool, sweep};
 
 /// How often the house is looked after while nothing happens.
@@ -89,6 +89,13 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
     Ok(())
 }
 
+impl Drop for Launcher<'_> {
+    /// Leaves no empty group behind; the next launcher makes its own.
+    fn drop(&mut self) {
+        let _ = self.ctx.cgroups.remove_parent_if_empty();
+    }
+}
+
 /// The first sweep, before the first request: nobody may meet a half-made sandbox. In a fork like all later ones: whoever reads
 /// records must not become the ancestor of a sandbox.
 fn sweep_and_wait(ctx: &Context) {
@@ -119,11 +126,15 @@ struct Launcher<'a> {
 
 impl Launcher<'_> {
     fn serve(&mut self) {
+        terminate::catch();
         let mut idle_since = Instant::now();
         let mut swept = Instant::now();
         let mut guarded = Instant::now();
         loop {
             let ready = self.wait_for_connection();
+            if terminate::is_asked() {
+                return;
+            }
             self.reap();
             if ready {
                 while let Ok((stream, _)) = self.listener.accept() {
@@ -133,17 +144,21 @@ impl Launcher<'_> {
             if !self.workers.is_empty() {
                 idle_since = Instant::now();
             }
-            guard::check_free_space(&self.ctx);
-            if guarded.elapsed() >= GUARD_EVERY
-                && self.guard.is_none()
-                && guard::has_work(&self.ctx)
-            {
-                guarded = Instant::now();
-                self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
+            if self.guard.is_none() && guard::is_needed(&self.ctx) {
+                if matches!(disk::is_nearly_full(&self.ctx.data), Ok(true)) {
+                    self.guard = start_fork(self, |launcher| guard::make_room(&launcher.ctx));
+                } else if guarded.elapsed() >= GUARD_EVERY {
+                    guarded = Instant::now();
+                    self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
+                }
             }
             if self.stocker.is_none() && stock::is_short(&self.ctx.data.blanks()) {
                 self.stocker = start_fork(self, |launcher| {
-                    let _ = stock::refill(&launcher.ctx.data.blanks());
+                    let lock = Lock::try_take(&launcher.ctx.data.stock_lock());
+                    // Another launcher's, killed a moment ago, may still be at it.
+                    if let Ok(Some(_lock)) = lock {
+                        let _ = stock::refill(&launcher.ctx.data.blanks());
+                    }
                 });
             }
             let due = swept.elapsed() >= SWEEP_EVERY || self.pool_is_short();
@@ -219,7 +234,7 @@ impl Launcher<'_> {
 
     /// Something would go unwatched without us.
     fn is_needed(&self) -> bool {
-        guard::has_work(&self.ctx) || !pool::settings(&self.ctx).is_empty()
+        guard::is_needed(&self.ctx) || !pool::settings(&self.ctx).is_empty()
     }
 }
 
@@ -228,6 +243,7 @@ fn start_fork<'a>(launcher: &Launcher<'a>, work: impl FnOnce(&Launcher<'a>)) -> 
     match fork() {
         Ok(Forked::Parent { pid }) => Some(pid),
         Ok(Forked::Child) => {
+            terminate::restore();
             launcher.give_up_own_descriptors();
             run_and_leave(|| work(launcher));
         }

@@ -11,6 +11,7 @@ pub(crate) mod mount;
 pub(crate) mod net;
 pub(crate) mod process;
 pub(crate) mod socket;
+pub(crate) mod terminate;
 pub(crate) mod title;
 
 use std::fmt::Display;

@@ -8,11 +8,14 @@ use sandyard_core::{SandboxId, SandboxState};
 
 use crate::boot::{birth, end, remove_cgroup, shut_down};
 use crate::context::Context;
-use crate::error::{ErrorKind, Result};
+use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::SandboxDir;
 use crate::record::Record;
 use crate::sys::Doing;
 use crate::sys::clone::clone_into_namespaces;
+
+/// How often removing a folder is tried again.
+const RETRIES: usize = 20;
 
 /// Removes it. Removing what is not there succeeds, so that a retry does.
 pub(crate) fn delete(ctx: &Context, id: &SandboxId) -> Result<()> {
@@ -67,9 +70,12 @@ fn throw_away(ctx: &Context, id: &SandboxId) -> Result<()> {
 pub(crate) fn empty_trash(ctx: &Context) -> Result<()> {
     let folder = ctx.data.trash();
     let entries = fs::read_dir(&folder).doing("list", folder.display())?;
-    entries
-        .flatten()
-        .try_for_each(|entry| remove_tree(&entry.path()))
+    let mut outcome = Ok(());
+    for entry in entries.flatten() {
+        // One that will not go must not keep the others.
+        outcome = outcome.and(remove_tree(&entry.path()));
+    }
+    outcome
 }
 
 fn leave() -> ! {
@@ -77,28 +83,16 @@ fn leave() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Removes the folder of a sandbox with all in it; none is fine.
+/// Removes the folder of a sandbox with all in it; none is fine. A sandbox can make folders deeper than any path, and without
+/// rights for their owner.
 pub(crate) fn remove_tree(root: &Path) -> Result<()> {
-    make_writable(root);
-    match fs::remove_dir_all(root) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => Ok(other.doing("remove", root.display())?),
-    }
-}
-
-/// An ordinary user cannot empty folders that a sandbox made unwritable for their owner (overlay's `work` always is).
-fn make_writable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    if rustix::process::geteuid().is_root() {
-        return;
-    }
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-    let Ok(entries) = fs::read_dir(path) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_writable(&entry.path());
+    let mut removed = sandyard_template::remove_tree(root);
+    for _ in 0..RETRIES {
+        // Two may be at it, the one who threw it away and a sweep: each trips over what the other took, until it is gone.
+        if removed.is_ok() || fs::symlink_metadata(root).is_err() {
+            return Ok(());
         }
+        removed = sandyard_template::remove_tree(root);
     }
+    removed.map_err(|error| EngineError::template(format!("removing `{}`", root.display()), &error))
 }

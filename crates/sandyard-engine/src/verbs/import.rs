@@ -9,6 +9,7 @@ use super::list;
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::record::Record;
+use crate::spec::DEFAULT_TEMPLATE;
 
 /// Unpacks an archive into a new template.
 pub(crate) fn import(ctx: &Context, name: &str, archive: impl Read) -> Result<Template> {
@@ -34,6 +35,12 @@ pub(crate) fn templates(ctx: &Context) -> Result<Vec<Template>> {
 
 /// Removes a template by name. Sandboxes made from it keep its layers.
 pub(crate) fn remove(ctx: &Context, name: &str) -> Result<()> {
+    if name == DEFAULT_TEMPLATE {
+        let message = format!("template `{name}` is made from this host whenever it is needed");
+        return Err(
+            EngineError::new(ErrorKind::Invalid, message).hint("use another one with --template")
+        );
+    }
     let removed = ctx.templates.remove(name);
     if removed
         .map_err(|error| EngineError::template(format!("removing template `{name}`"), &error))?

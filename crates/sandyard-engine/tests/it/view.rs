@@ -137,6 +137,8 @@ async fn nothing_of_another_sandbox_or_the_launcher_is_in_the_agents_memory() {
     spec.env
         .insert("KEY".into(), "first-sandboxes-secret-value".into());
     let first = yard.engine.create(&spec).await.expect("create").id;
+    // Long enough for everything that the launcher does now and then.
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     let second = yard.create().await.id;
     // The search has teeth: the first one's own secret is in its own agent.
     assert!(occurrences(&yard, &first, "first-sandboxes-secret-value").await > 0);
@@ -153,5 +155,92 @@ async fn nothing_of_another_sandbox_or_the_launcher_is_in_the_agents_memory() {
         )
         .await;
     assert_eq!(crate::yard::text(&shown.stdout), "sandyard-agent");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_link_in_place_of_a_folder_leads_nowhere_on_the_host() {
+    let yard = Yard::new().await;
+    let target = tempfile::tempdir().expect("a folder of the host");
+    std::fs::set_permissions(
+        target.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o777),
+    )
+    .expect("open it");
+    std::fs::write(target.path().join("hosts"), "of the host").expect("write");
+    for (folder, starts) in [
+        ("etc", true),
+        ("run", true),
+        ("dev", false),
+        ("proc", false),
+    ] {
+        let id = yard.create().await.id;
+        let place = target.path().display();
+        // Mounted ones cannot be moved away while it runs: those are replaced on its disk, as a snapshot's author could.
+        let replaced = yard
+            .sh_as(
+                &id,
+                "root",
+                &format!("mv /{folder} /{folder}.old && ln -s {place} /{folder}"),
+            )
+            .await;
+        yard.engine.stop(&id).await.expect("stop");
+        let started = yard.engine.start(&id).await;
+        if replaced.exit.exit_code == 0 {
+            assert_eq!(started.is_ok(), starts, "{folder}: {started:?}");
+        }
+        yard.engine.delete(&id).await.expect("delete");
+    }
+    let found: Vec<_> = std::fs::read_dir(target.path())
+        .expect("list")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(found, ["hosts"]);
+    assert_eq!(
+        std::fs::read_to_string(target.path().join("hosts")).expect("read"),
+        "of the host"
+    );
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn what_the_host_counts_for_everybody_cannot_be_used_up_by_one() {
+    let yard = Yard::new().await;
+    let id = yard.create().await.id;
+    let count = |call: &str| {
+        format!(
+            "python3 -c \"\nimport ctypes, os\nlibc = ctypes.CDLL(None)\nn = 0\nwhile n < 1000 and {call} >= 0: n += 1\nprint(n)\n\""
+        )
+    };
+    let inotify: u32 = yard
+        .out(&id, &count("libc.inotify_init1(0)"))
+        .await
+        .parse()
+        .expect("a count");
+    assert!(inotify <= 32, "{inotify} inotify instances");
+    let terminals: u32 = yard
+        .out(&id, &count("os.open('/dev/ptmx', 2) if n < 256 else -1"))
+        .await
+        .parse()
+        .unwrap_or(0);
+    assert!(terminals <= 256, "{terminals} terminals");
+    assert_eq!(
+        yard.out(
+            &id,
+            &count("libc.syscall(206, 1, ctypes.byref(ctypes.c_ulong(0)))")
+        )
+        .await,
+        "0",
+        "aio contexts"
+    );
+    assert_eq!(
+        yard.out(
+            &id,
+            "ls /sys/block | wc -l; cat /proc/cmdline /proc/diskstats | wc -c"
+        )
+        .await,
+        "0\n0"
+    );
     yard.finish().await;
 }

@@ -57,6 +57,6 @@ pub(crate) async fn demo(global: &Global) -> anyhow::Result<ExitCode> {
     }
     engine.delete(&sandbox.id).await?;
     output::line("");
-    output::line("try: sandyard run -it -- bash");
+    output::line("try: sandyard run -it -- bash   (in a checkout: ./run run -it -- bash)");
     Ok(ExitCode::SUCCESS)
 }

@@ -11,10 +11,10 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
-    /// Which ones
+    /// Ids of sandboxes, as `sandyard ls` prints them
     #[arg(required_unless_present = "all", value_name = "ID")]
     ids: Vec<SandboxId>,
-    /// All of them
+    /// Remove every sandbox of this data directory
     #[arg(long, conflicts_with = "ids")]
     all: bool,
 }

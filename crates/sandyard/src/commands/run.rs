@@ -28,8 +28,11 @@ const NOT_STARTED: u8 = 127;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code: that of the command; 124 when it ran out of time, 125 when Sandyard failed,
-127 when it could not be started.
+    after_help = "Where no limit is given, that of `settings.json` in the data directory holds, else 2g of memory,
+2 cores, 1024 processes and 4g of disk. There is no network but the sandbox's own loopback.
+
+Exit code: that of the command, or 128 and the number of the signal that ended it; 124 when it ran
+out of time, 125 when Sandyard failed, 127 when it could not be started, 2 when the options are wrong.
 
 Examples:
   sandyard run -- python3 -c 'print(6*7)'
@@ -52,31 +55,26 @@ pub(crate) struct RunArgs {
     /// Bytes it may write, like 500m or 4g
     #[arg(long, value_name = "SIZE")]
     disk: Option<Size>,
-    /// End the command and all it started after so many seconds
+    /// End the command and all it started after so many seconds; 0 for never
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
-    /// Set a variable for the command
+    /// Set a variable for the command; may be repeated
     #[arg(long, short, value_name = "NAME=VALUE")]
     env: Vec<String>,
-    /// Working directory inside
+    /// Working directory inside [default: the home of the user]
     #[arg(long, short = 'w', value_name = "DIR")]
     cwd: Option<String>,
-    /// User inside: user or root
+    /// User inside, like user or root [default: user]
     #[arg(long, short, value_name = "NAME")]
     user: Option<String>,
     /// Pass standard input on
     #[arg(long, short)]
     interactive: bool,
-    /// Run in a terminal
+    /// Run in a terminal, standard input included
     #[arg(long, short)]
     tty: bool,
     /// The command and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -90,6 +88,11 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCo
         ..SandboxSpec::default()
     };
     let (sandbox, lease) = engine.create_ephemeral(&spec).await?;
+    if args.asks_for_limits() {
+        for lack in &sandbox.lacks {
+            output::note(format!("note: this host gives {lack}"));
+        }
+    }
     let agent = engine.agent(&sandbox.id);
     let code = attach(&agent, &args, env).await;
     // Removed by dropping the lease too, but then nobody would see it fail.
@@ -101,6 +104,10 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCo
 }
 
 impl RunArgs {
+    fn asks_for_limits(&self) -> bool {
+        self.memory.is_some() || self.disk.is_some() || self.cpu.is_some() || self.pids.is_some()
+    }
+
     fn limits(&self, mut limits: Limits) -> anyhow::Result<Limits> {
         if let Some(Size(bytes)) = self.memory {
             limits.memory_bytes = bytes;
@@ -110,7 +117,7 @@ impl RunArgs {
         }
         if let Some(cores) = self.cpu {
             if !(0.0..=1024.0).contains(&cores) {
-                bail!("--cpu takes a number of cores, like 0.5 or 2");
+                bail!("--cpu takes a number of cores, like 0.5 or 2, not `{cores}`");
             }
             limits.cpu_millis = (cores * 1000.0) as u32;
         }
@@ -153,9 +160,9 @@ async fn attach(
     env: BTreeMap<String, String>,
 ) -> anyhow::Result<ExitCode> {
     let timeout = match args.timeout {
-        Some(seconds) => Some(
-            Duration::try_from_secs_f64(seconds).context("--timeout takes a number of seconds")?,
-        ),
+        Some(seconds) => Some(Duration::try_from_secs_f64(seconds).ok().with_context(|| {
+            format!("--timeout takes seconds, like 10 or 0.5, not `{seconds}`")
+        })?),
         None => None,
     };
     let options = StartOptions {
@@ -163,8 +170,11 @@ async fn attach(
         user: args.user.clone(),
     };
     let mut stream = match agent.start(&args.request(env), &options).await {
-        Err(error) if error.code() == Some(Code::InvalidArgument) => {
-            output::note(format!("error: {error}"));
+        Err(ClientError::Remote {
+            code: Code::InvalidArgument,
+            message,
+        }) => {
+            output::note(format!("error: {message}"));
             return Ok(ExitCode::from(NOT_STARTED));
         }
         other => other.context("starting the command")?,
@@ -188,6 +198,8 @@ async fn attach(
     drop(raw);
     match end {
         Ok(end) => Ok(exit_code(&end)),
+        // Whoever reads us has heard enough, as `head` does; shells call that the signal it would have been.
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::from(128 + 13)),
         Err(error) if has_timed_out(&error) => {
             output::note("error: the command ran out of time and was ended");
             Ok(ExitCode::from(TIMED_OUT))
@@ -215,6 +227,13 @@ async fn copy_output(stream: &mut ProcessStream) -> anyhow::Result<EndEvent> {
     bail!("the sandbox ended before the command did: it may have run out of memory")
 }
 
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = error
+        .downcast_ref::<std::io::Error>()
+        .map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
+}
+
 fn has_timed_out(error: &anyhow::Error) -> bool {
     let code = error
         .downcast_ref::<ClientError>()
@@ -232,25 +251,30 @@ fn exit_code(end: &EndEvent) -> ExitCode {
 
 /// The number of the signal that the end of a command names: shells add 128 to it.
 fn signal_number(status: &str) -> u8 {
-    match status
-        .trim_start_matches("signal: ")
-        .split(" (")
-        .next()
-        .unwrap_or_default()
-    {
-        "hangup" => 1,
-        "interrupt" => 2,
-        "quit" => 3,
-        "illegal instruction" => 4,
-        "aborted" => 6,
-        "bus error" => 7,
-        "floating point exception" => 8,
-        "segmentation fault" => 11,
-        "broken pipe" => 13,
-        "alarm clock" => 14,
-        "terminated" => 15,
-        _ => 9,
-    }
+    const WORDS: [(&str, u8); 15] = [
+        ("hangup", 1),
+        ("interrupt", 2),
+        ("quit", 3),
+        ("illegal instruction", 4),
+        ("trace/breakpoint trap", 5),
+        ("aborted", 6),
+        ("bus error", 7),
+        ("floating point exception", 8),
+        ("killed", 9),
+        ("user defined signal 1", 10),
+        ("segmentation fault", 11),
+        ("user defined signal 2", 12),
+        ("broken pipe", 13),
+        ("alarm clock", 14),
+        ("terminated", 15),
+    ];
+    let words = status.trim_start_matches("signal: ");
+    let named = WORDS.iter().find(|(name, _)| words.starts_with(name));
+    let numbered = || words.trim_start_matches("signal ").parse().ok();
+    named
+        .map(|(_, number)| *number)
+        .or_else(numbered)
+        .unwrap_or(9)
 }
 
 async fn forward_input(

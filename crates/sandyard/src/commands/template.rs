@@ -51,7 +51,9 @@ pub(crate) async fn template(
             output::line(name);
         }
         TemplateCommand::Import { name, source, json } => {
-            let template = import(&engine, &name, &source).await?;
+            let template = import(&engine, &name, &source).await;
+            clear_progress();
+            let template = template?;
             if json {
                 output::json(&template)?;
             } else {
@@ -138,6 +140,14 @@ async fn import_folder(
         bail!("tar could not read all of `{}`", folder.display());
     }
     Ok(template)
+}
+
+/// Makes room for what comes after the last progress line: the result, or an error.
+fn clear_progress() {
+    use std::io::Write;
+    if std::io::stderr().is_terminal() {
+        let _ = write!(std::io::stderr(), "\r\x1b[K");
+    }
 }
 
 fn eprint_progress(sent: u64) {

@@ -198,3 +198,24 @@ fn wrong_settings_are_named_and_nothing_starts() {
     );
     assert_eq!(refused.status.code(), Some(125));
 }
+
+#[test]
+fn a_reader_that_has_heard_enough_is_no_error() {
+    let yard = Yard::new();
+    let line = format!(
+        "{} --data-dir {} run -- yes | head -n 1; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_sandyard"),
+        yard.path().join("data").display()
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &line])
+        .output()
+        .expect("run bash");
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(141), b"y\n".as_slice()),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    yard.wait_until_empty();
+}

@@ -39,6 +39,10 @@ fn a_folder_becomes_a_template_that_runs() {
     assert!(yard.out(&["template", "ls"]).contains("small"));
     assert_eq!(yard.out(&["template", "rm", "small"]), "small");
     assert!(!yard.out(&["template", "ls"]).contains("small"));
+    assert_eq!(
+        yard.sandyard(&["template", "rm", "host"]).status.code(),
+        Some(125)
+    );
 }
 
 #[test]

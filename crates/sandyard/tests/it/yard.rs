@@ -82,10 +82,12 @@ impl Drop for Yard {
             let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
             if words.get(1) == Some(&b"launcher".as_slice()) && words.contains(&data.as_bytes()) {
-                let _ = rustix::process::kill_process(
-                    rustix::process::Pid::from_raw(pid).expect("a process id"),
-                    rustix::process::Signal::KILL,
-                );
+                let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+                let give_up = Instant::now() + Duration::from_secs(10);
+                while entry.path().exists() && Instant::now() < give_up {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
             }
         }
         if let Ok(run) = std::fs::read_link(self.data().join("run")) {
