@@ -116,8 +116,9 @@ fn claim_ids<'a>(ctx: &'a Context, record: &mut Record, steps: &mut Steps<'a>) -
     let range = steps.step("claim user ids", || {
         id_range::claim(&ctx.data.id_ranges(), &record.id)
     })?;
+    let id = record.id.clone();
     steps.undo("release user ids", move || {
-        id_range::release(&ctx.data.id_ranges(), range)
+        id_range::release(&ctx.data.id_ranges(), range, &id)
     });
     record.id_range = Some(range);
     record.first_uid = Some(id_range::first_id(range));
@@ -286,7 +287,7 @@ pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) ->
     remove_file(&dir.agent_socket())?;
     remove_file(&dir.birth())?;
     if let Some(range) = record.id_range.take() {
-        id_range::release(&ctx.data.id_ranges(), range)?;
+        id_range::release(&ctx.data.id_ranges(), range, &record.id)?;
     }
     record.first_uid = None;
     record.init = None;

@@ -66,9 +66,7 @@ impl Context {
         if !dir.root().is_dir() {
             return Err(not_found(id));
         }
-        let taken = dir
-            .make_run()
-            .and_then(|()| Lock::take(&dir.lock(), LOCK_PATIENCE));
+        let taken = lock(&dir);
         let lock = match taken {
             Ok(Some(lock)) => lock,
             Ok(None) => {
@@ -77,6 +75,7 @@ impl Context {
                         .hint("try again"),
                 );
             }
+            Err(_) if !dir.root().is_dir() => return Err(not_found(id)),
             Err(error) => {
                 return Err(EngineError::failed(
                     format!("locking sandbox `{id}`"),
@@ -134,6 +133,18 @@ pub(crate) struct OpenSandbox {
     pub(crate) dir: SandboxDir,
     pub(crate) record: Record,
     _lock: Lock,
+}
+
+fn lock(dir: &SandboxDir) -> std::io::Result<Option<Lock>> {
+    let take = || {
+        dir.make_run()
+            .and_then(|()| Lock::take(&dir.lock(), LOCK_PATIENCE))
+    };
+    match take() {
+        // Somebody who looked for a sandbox that is gone has just tidied up after himself.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => take(),
+        other => other,
+    }
 }
 
 fn not_found(id: &SandboxId) -> EngineError {

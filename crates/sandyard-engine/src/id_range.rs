@@ -25,22 +25,34 @@ pub(crate) fn first_id(range: u32) -> u32 {
 
 /// Claims a free range for `id`.
 pub(crate) fn claim(folder: &Path, id: &SandboxId) -> Result<u32> {
+    // Written first and linked then: a claim never stands there without saying whose it is.
+    let note = folder.join(format!(".{id}"));
+    let result = write_note(&note, id)
+        .doing("write", note.display())
+        .map_err(EngineError::from)
+        .and_then(|()| link_free(folder, &note));
+    let _ = fs::remove_file(&note);
+    result
+}
+
+fn write_note(note: &Path, id: &SandboxId) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(note)?;
+    file.write_all(id.as_str().as_bytes())
+}
+
+fn link_free(folder: &Path, note: &Path) -> Result<u32> {
     // From a random place on, so that a thousand claims do not make the next one look at a thousand files.
     let start = u32::from_le_bytes(crate::random::bytes::<4>()?) % RANGES;
     for offset in 0..RANGES {
         let range = (start + offset) % RANGES;
         let path = folder.join(range.to_string());
-        match OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-        {
-            Ok(mut file) => {
-                file.write_all(id.as_str().as_bytes())
-                    .doing("write", path.display())?;
-                return Ok(range);
-            }
+        match fs::hard_link(note, &path) {
+            Ok(()) => return Ok(range),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).doing("claim", path.display())?,
         }
@@ -52,10 +64,22 @@ pub(crate) fn claim(folder: &Path, id: &SandboxId) -> Result<u32> {
     .hint("delete or stop sandboxes"))
 }
 
-/// Gives a range back.
-pub(crate) fn release(folder: &Path, range: u32) -> Result<()> {
+/// Gives a range back, if it is `id`'s: an old record may name one that has another owner by now.
+pub(crate) fn release(folder: &Path, range: u32, id: &SandboxId) -> Result<()> {
     let path = folder.join(range.to_string());
-    match fs::remove_file(&path) {
+    match fs::read_to_string(&path) {
+        Ok(owner) if owner == id.as_str() => remove(&path),
+        _ => Ok(()),
+    }
+}
+
+/// Takes away a claim whose owner is gone.
+pub(crate) fn revoke(folder: &Path, range: u32) -> Result<()> {
+    remove(&folder.join(range.to_string()))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => Ok(other.doing("release", path.display())?),
     }
@@ -97,11 +121,17 @@ mod tests {
     }
 
     #[test]
-    fn a_released_range_can_be_claimed_and_released_again() {
+    fn a_range_is_released_by_its_owner_only_and_twice_is_fine() {
         let folder = tempfile::tempdir().expect("folder");
-        let range = claim(folder.path(), &"a".parse().expect("id")).expect("claim");
-        release(folder.path(), range).expect("release");
-        release(folder.path(), range).expect("releasing twice is fine");
+        let (owner, other) = ("a".parse().expect("id"), "b".parse().expect("id"));
+        let range = claim(folder.path(), &owner).expect("claim");
+        release(folder.path(), range, &other).expect("not theirs");
+        assert_eq!(
+            claims(folder.path()).expect("claims"),
+            [(range, "a".to_owned())]
+        );
+        release(folder.path(), range, &owner).expect("release");
+        release(folder.path(), range, &owner).expect("releasing twice is fine");
         assert_eq!(claims(folder.path()).expect("claims"), []);
     }
 

@@ -182,8 +182,12 @@ impl Cgroup {
     /// Lists the processes in the group, as this process's pid namespace numbers them.
     pub fn pids(&self) -> Result<Vec<libc::pid_t>, CgroupError> {
         let tree = self.tree_for(|_| true, "list processes")?;
-        let text = tree.read(&self.file(tree, "cgroup.procs"))?;
-        Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+        match tree.read(&self.file(tree, "cgroup.procs")) {
+            Ok(text) => Ok(text.lines().filter_map(|line| line.parse().ok()).collect()),
+            // Removed from this tree already, and only empty ones can be.
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells whether no process is in the group.
@@ -195,7 +199,13 @@ impl Cgroup {
     pub fn wait_empty(&self, timeout: Duration) -> Result<(), CgroupError> {
         let tree = self.tree_for(|_| true, "list processes")?;
         let empty = match tree.is_v2 {
-            true => freezer::wait_event(tree, &tree.group(&self.name), "populated 0", timeout)?,
+            true => {
+                match freezer::wait_event(tree, &tree.group(&self.name), "populated 0", timeout) {
+                    // Removed from this tree already, and only empty ones can be.
+                    Err(error) if error.is_not_found() => true,
+                    other => other?,
+                }
+            }
             false => freezer::poll(timeout, || self.is_empty())?,
         };
         match empty {

@@ -12,7 +12,7 @@ fn limits_hold_and_apply_never_fails_twice() {
             rlimits::apply().map_err(told)?;
         }
         for (resource, most) in [
-            (Resource::Core, 0),
+            (Resource::Core, 1),
             (Resource::Nice, 0),
             (Resource::Rtprio, 0),
             (Resource::Memlock, 8 << 20),

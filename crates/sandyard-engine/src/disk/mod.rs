@@ -23,7 +23,9 @@ use crate::mode::Mode;
 use crate::sys::loopdev::LoopDevice;
 use crate::sys::{Doing, mount};
 
-/// Free space on the host below which no sandbox is made, and growing ones are stopped.
+/// Free space on the host below which the largest writer is stopped: an image that cannot grow breaks its file system.
+const CRITICAL_FREE_BYTES: u64 = 512 << 20;
+/// Free space on the host below which no sandbox is made.
 const LEAST_FREE_BYTES: u64 = 1 << 30;
 
 /// Which kind of disk a sandbox has.
@@ -136,6 +138,11 @@ pub(crate) fn free_bytes(data: &DataDir) -> Result<u64> {
     let stat =
         rustix::fs::statvfs(data.root()).doing("ask for free space of", data.root().display())?;
     Ok(stat.f_bavail * stat.f_frsize)
+}
+
+/// Says whether the host's disk is so full that running sandboxes would break it, or it them.
+pub(crate) fn is_critically_full(data: &DataDir) -> bool {
+    matches!(free_bytes(data), Ok(free) if free < CRITICAL_FREE_BYTES)
 }
 
 /// Says whether the host's disk is about to be full.

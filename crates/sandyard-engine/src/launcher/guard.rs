@@ -1,4 +1,4 @@
-//! Keeps sandboxes without a hard disk limit from filling the host's disk.
+//! Keeps sandboxes from filling the host's disk: those without a hard limit, and all of them together.
 //!
 //! A folder has no size of its own, so the launcher measures, and stops a sandbox that wrote more than it may, or the one that
 //! wrote the most when the host's free space runs out. Its files stay, and it can be started again once there is room.
@@ -14,7 +14,7 @@ use crate::verbs::{list, stop};
 
 /// Stops the largest writer. For a fork: see [`is_needed`].
 pub(super) fn make_room(ctx: &Context) {
-    let largest = watched(ctx).max_by_key(|(dir, record)| disk::used_bytes(dir, &record.disk));
+    let largest = running(ctx).max_by_key(|(dir, record)| disk::used_bytes(dir, &record.disk));
     if let Some((_, record)) = largest {
         let _ = stop::stop_because(ctx, &record.id, "the host's disk was nearly full");
     }
@@ -38,12 +38,14 @@ pub(super) fn is_needed(ctx: &Context) -> bool {
 }
 
 fn watched(ctx: &Context) -> impl Iterator<Item = (SandboxDir, Record)> {
+    running(ctx).filter(|(_, record)| record.disk == DiskRecord::Folder)
+}
+
+fn running(ctx: &Context) -> impl Iterator<Item = (SandboxDir, Record)> {
     let ids = list::ids(ctx).unwrap_or_default().into_iter();
     ids.filter_map(|id| {
         let dir = ctx.data.sandbox(&id);
         let record = Record::read(&dir).ok()??;
-        let growing =
-            record.disk == DiskRecord::Folder && record.observed_state() == SandboxState::Running;
-        growing.then_some((dir, record))
+        (record.observed_state() == SandboxState::Running).then_some((dir, record))
     })
 }

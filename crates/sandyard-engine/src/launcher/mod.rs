@@ -10,7 +10,7 @@ mod subordinate;
 mod worker;
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -32,6 +32,8 @@ use crate::verbs::{pool, sweep};
 const TICK: Duration = Duration::from_millis(250);
 /// How often crashes' remains are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
+/// How often a pool that is short is tried to be filled.
+const FILL_EVERY: Duration = Duration::from_secs(1);
 /// How often disks without a hard limit are measured.
 const GUARD_EVERY: Duration = Duration::from_secs(3);
 
@@ -66,7 +68,7 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
     // So that sandboxes' first processes come back to us to be reaped, whichever worker made them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .doing("become", "sub-reaper")?;
-    sweep_and_wait(&ctx);
+    sweep_and_wait(&ctx, &lock);
     let path = ctx.data.launcher_socket();
     let listener = socket::listen(&path).doing("listen on", path.display())?;
     listener
@@ -85,22 +87,25 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
         stocker: None,
     }
     .serve();
-    let _ = std::fs::remove_file(path);
     Ok(())
 }
 
 impl Drop for Launcher<'_> {
-    /// Leaves no empty group behind; the next launcher makes its own.
+    /// Leaves no socket and no empty group behind, while the lock still keeps the next launcher from making its own.
     fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.ctx.data.launcher_socket());
         let _ = self.ctx.cgroups.remove_parent_if_empty();
     }
 }
 
 /// The first sweep, before the first request: nobody may meet a half-made sandbox. In a fork like all later ones: whoever reads
 /// records must not become the ancestor of a sandbox.
-fn sweep_and_wait(ctx: &Context) {
+fn sweep_and_wait(ctx: &Context, lock: &Lock) {
     match fork() {
-        Ok(Forked::Child) => run_and_leave(|| drop(sweep::sweep(ctx))),
+        Ok(Forked::Child) => {
+            close_in_fork(lock.as_raw_fd());
+            run_and_leave(|| drop(sweep::sweep(ctx)))
+        }
         Ok(Forked::Parent { pid }) => {
             let pid = rustix::process::Pid::from_raw(pid);
             let _ = rustix::process::waitpid(pid, WaitOptions::empty());
@@ -144,13 +149,12 @@ impl Launcher<'_> {
             if !self.workers.is_empty() {
                 idle_since = Instant::now();
             }
-            if self.guard.is_none() && guard::is_needed(&self.ctx) {
-                if matches!(disk::is_nearly_full(&self.ctx.data), Ok(true)) {
-                    self.guard = start_fork(self, |launcher| guard::make_room(&launcher.ctx));
-                } else if guarded.elapsed() >= GUARD_EVERY {
-                    guarded = Instant::now();
-                    self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
-                }
+            if self.guard.is_none() {
+                self.start_guard(&mut guarded);
+            }
+            // Logging out can take the user's folder in memory away.
+            if !self.ctx.data.id_ranges().is_dir() {
+                let _ = self.ctx.data.create();
             }
             if self.stocker.is_none() && stock::is_short(&self.ctx.data.blanks()) {
                 self.stocker = start_fork(self, |launcher| {
@@ -161,7 +165,8 @@ impl Launcher<'_> {
                     }
                 });
             }
-            let due = swept.elapsed() >= SWEEP_EVERY || self.pool_is_short();
+            let due = swept.elapsed() >= SWEEP_EVERY
+                || (swept.elapsed() >= FILL_EVERY && self.pool_is_short());
             if due && self.sweeper.is_none() {
                 swept = Instant::now();
                 self.start_sweeper();
@@ -204,6 +209,15 @@ impl Launcher<'_> {
         }));
     }
 
+    fn start_guard(&mut self, guarded: &mut Instant) {
+        if disk::is_critically_full(&self.ctx.data) {
+            self.guard = start_fork(self, |launcher| guard::make_room(&launcher.ctx));
+        } else if guarded.elapsed() >= GUARD_EVERY && guard::is_needed(&self.ctx) {
+            *guarded = Instant::now();
+            self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
+        }
+    }
+
     fn start_sweeper(&mut self) {
         self.sweeper = start_fork(self, |launcher| {
             // Not in one process: a sweep has read every sandbox's record, secrets and all, and what fills the pool becomes
@@ -217,11 +231,8 @@ impl Launcher<'_> {
 
     /// In a fork: what must end with the launcher must not be held by a worker that outlives it.
     fn give_up_own_descriptors(&self) {
-        use std::os::fd::AsRawFd;
-        for fd in [self.listener.as_raw_fd(), self._lock.as_raw_fd()] {
-            // SAFETY: this fork never returns to the code that owns the two descriptors; it ends by `leave`.
-            unsafe { libc::close(fd) };
-        }
+        close_in_fork(self.listener.as_raw_fd());
+        close_in_fork(self._lock.as_raw_fd());
     }
 
     fn pool_is_short(&self) -> bool {
@@ -249,6 +260,12 @@ fn start_fork<'a>(launcher: &Launcher<'a>, work: impl FnOnce(&Launcher<'a>)) -> 
         }
         Err(_) => None,
     }
+}
+
+/// Closes, in a fork, a descriptor of the launcher's: what ends with the launcher must not be held by those who outlive it.
+fn close_in_fork(fd: RawFd) {
+    // SAFETY: this fork never returns to the code that owns the descriptor; it ends in `run_and_leave`.
+    unsafe { libc::close(fd) };
 }
 
 /// Does a fork's work and ends it. A panic must not unwind into the launcher's frames, whose values are not the fork's.

@@ -152,8 +152,10 @@ fn answer(
         Request::Create { spec, fault } => {
             let ephemeral = spec.ephemeral;
             let info = create::create(ctx, *spec, peer, fault)?;
-            if ephemeral {
-                writeln!(notes, "+{}", info.id)?;
+            if ephemeral && let Err(error) = writeln!(notes, "+{}", info.id) {
+                // Nobody is left to delete it later.
+                delete::delete(ctx, &info.id)?;
+                return Err(error.into());
             }
             Ok(one(info))
         }
@@ -165,7 +167,8 @@ fn answer(
         Request::Start { id, fault } => start::start(ctx, &id, fault).map(one),
         Request::Delete { id } => {
             delete::delete(ctx, &id)?;
-            writeln!(notes, "-{id}")?;
+            // Without a worker to hear it there is nothing to forget.
+            let _ = writeln!(notes, "-{id}");
             Ok(Reply::Done)
         }
         Request::Snapshot { id, name } => {

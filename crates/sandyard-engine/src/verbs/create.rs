@@ -42,6 +42,23 @@ pub(crate) fn create(
 /// Makes a sandbox from nothing.
 pub(crate) fn make(
     ctx: &Context,
+    spec: SandboxSpec,
+    owner: Option<ProcessKey>,
+    fault: Option<Fault>,
+) -> Result<SandboxInfo> {
+    make_named(
+        ctx,
+        SandboxId::from_random(random::bytes()?),
+        spec,
+        owner,
+        fault,
+    )
+}
+
+/// Makes a sandbox from nothing, whose id is known already.
+pub(crate) fn make_named(
+    ctx: &Context,
+    id: SandboxId,
     mut spec: SandboxSpec,
     owner: Option<ProcessKey>,
     fault: Option<Fault>,
@@ -56,7 +73,6 @@ pub(crate) fn make(
     if spec.access_token.is_none() {
         spec.access_token = Some(random::token()?);
     }
-    let id = SandboxId::from_random(random::bytes()?);
     let dir = ctx.data.sandbox(&id);
     let mut steps = Steps::new(fault);
     let build = || {

@@ -20,7 +20,10 @@ const RETRIES: usize = 20;
 /// Removes it. Removing what is not there succeeds, so that a retry does.
 pub(crate) fn delete(ctx: &Context, id: &SandboxId) -> Result<()> {
     match ctx.open(id) {
-        Err(error) if error.kind == ErrorKind::NotFound => delete_unrecorded(ctx, id),
+        // An unreadable record, as a power failure can leave one, must not make a sandbox that cannot be deleted.
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Failed) => {
+            delete_unrecorded(ctx, id)
+        }
         Err(error) => Err(error),
         Ok(open) => delete_recorded(ctx, &open.dir, open.record),
     }
@@ -28,9 +31,8 @@ pub(crate) fn delete(ctx: &Context, id: &SandboxId) -> Result<()> {
 
 /// Removes one whose lock the caller holds.
 pub(crate) fn delete_recorded(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<()> {
-    if record.state != SandboxState::Deleting {
-        record.become_state(SandboxState::Deleting, dir)?;
-    }
+    // If that cannot be written, as on a full disk, then not: putting the folder aside needs no space.
+    let _ = record.become_state(SandboxState::Deleting, dir);
     shut_down(ctx, dir, &mut record)?;
     let _ = fs::remove_file(ctx.data.spares().join(record.id.as_str()));
     throw_away(ctx, &record.id)

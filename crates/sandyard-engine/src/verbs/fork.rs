@@ -11,6 +11,9 @@ use crate::random;
 use crate::spec::{SandboxInfo, SandboxSpec};
 use crate::sys::process::ProcessKey;
 
+/// How the template on the way is called.
+pub(crate) const PREFIX: &str = "fork-";
+
 /// Makes a copy: same files, limits and (unless given) variables; its own id, token, processes and later changes.
 pub(crate) fn fork(
     ctx: &Context,
@@ -19,7 +22,7 @@ pub(crate) fn fork(
     owner: Option<ProcessKey>,
 ) -> Result<SandboxInfo> {
     let mut open = ctx.open(id)?;
-    let name = format!("fork-{id}-{}", &random::token()?[..8]);
+    let name = format!("{PREFIX}{id}-{}", &random::token()?[..8]);
     snapshot::keep(ctx, &mut open, &name)?;
     let spec = SandboxSpec {
         template: name.clone(),

@@ -27,6 +27,8 @@ use crate::sys::process::ProcessKey;
 /// How long a spare's agent may take to learn who it is.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What a mark says while its sandbox is being made: no key is like it.
+const UNFINISHED: &str = "unfinished";
 /// How long to wait for somebody else who is filling the pool.
 const FILL_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -65,13 +67,38 @@ pub(crate) fn take(
     Ok(None)
 }
 
-/// Makes as many spares as are missing.
+/// Makes as many spares as are missing, and deletes those nobody asks for any more.
 pub(crate) fn fill(ctx: &Context) -> Result<()> {
-    // One at a time, or two would each make what is missing.
-    let path = ctx.data.pool_lock();
-    let Some(_lock) = Lock::take(&path, FILL_PATIENCE).doing("lock", path.display())? else {
-        return Ok(());
+    match lock(ctx)? {
+        Some(_lock) => fill_locked(ctx),
+        None => Ok(()),
+    }
+}
+
+/// Says what to keep ready from now on, and sees to it.
+pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
+    let Some(_lock) = lock(ctx)? else {
+        return Err(
+            EngineError::new(ErrorKind::Busy, "the pool is being filled").hint("try again"),
+        );
     };
+    let path = ctx.data.pool_settings();
+    let text = serde_json::to_vec(pool)
+        .map_err(|error| EngineError::failed("writing the pool", &error))?;
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, text).doing("write", temporary.display())?;
+    fs::rename(&temporary, &path).doing("write", path.display())?;
+    fill_locked(ctx)
+}
+
+/// One at a time, or two would each make what is missing.
+fn lock(ctx: &Context) -> Result<Option<Lock>> {
+    let path = ctx.data.pool_lock();
+    Ok(Lock::take(&path, FILL_PATIENCE).doing("lock", path.display())?)
+}
+
+fn fill_locked(ctx: &Context) -> Result<()> {
+    remove_surplus(ctx)?;
     for wanted in settings(ctx) {
         let spec = SandboxSpec {
             template: wanted.template.clone(),
@@ -84,24 +111,29 @@ pub(crate) fn fill(ctx: &Context) -> Result<()> {
             spec.limits.disk_bytes,
         );
         for _ in count_keyed(ctx, &key)?..wanted.count {
-            let info = create::make(ctx, spec.clone(), None, None)?;
-            let mark = ctx.data.spares().join(info.id.as_str());
-            fs::write(&mark, &key).doing("write", mark.display())?;
+            add(ctx, &spec, &key)?;
         }
     }
     Ok(())
 }
 
-/// Says what to keep ready from now on, and fills up.
-pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
-    let path = ctx.data.pool_settings();
-    let text = serde_json::to_vec(pool)
-        .map_err(|error| EngineError::failed("writing the pool", &error))?;
-    let temporary = path.with_extension("new");
-    fs::write(&temporary, text).doing("write", temporary.display())?;
-    fs::rename(&temporary, &path).doing("write", path.display())?;
-    remove_surplus(ctx)?;
-    fill(ctx)
+/// Makes one. Marked before it is there, so that it belongs to the pool at every moment of its life.
+fn add(ctx: &Context, spec: &SandboxSpec, key: &str) -> Result<()> {
+    let id = SandboxId::from_random(random::bytes()?);
+    let mark = ctx.data.spares().join(id.as_str());
+    fs::write(&mark, UNFINISHED).doing("write", mark.display())?;
+    let made = create::make_named(ctx, id.clone(), spec.clone(), None, None)
+        .and_then(|_| Ok(fs::write(&mark, key).doing("write", mark.display())?));
+    if made.is_err() {
+        let _ = super::delete::delete(ctx, &id);
+        let _ = fs::remove_file(&mark);
+    }
+    made
+}
+
+/// Says whether a mark is of a sandbox whose making was never finished.
+pub(crate) fn is_unfinished(mark: &std::path::Path) -> bool {
+    fs::read_to_string(mark).is_ok_and(|text| text.is_empty() || text == UNFINISHED)
 }
 
 /// Deletes ready ones that are no longer asked for.

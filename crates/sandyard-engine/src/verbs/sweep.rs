@@ -7,8 +7,9 @@ use std::io::ErrorKind;
 
 use sandyard_core::{SandboxId, SandboxState};
 
-use super::{delete, import, list};
+use super::{delete, fork, import, list, pool};
 use crate::boot::{remove_cgroup, shut_down};
+use crate::clock;
 use crate::context::Context;
 use crate::error::Result;
 use crate::freeze;
@@ -18,6 +19,9 @@ use crate::record::{DIED, Record};
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
+
+/// Longer than any fork takes.
+const FORK_PATIENCE_MS: u64 = 60 * 60 * 1000;
 
 /// Sweeps everything; the first failure is reported after all of it was tried.
 pub(crate) fn sweep(ctx: &Context) -> Result<()> {
@@ -35,8 +39,10 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
         keep(sweep_sandbox(ctx, &id));
     }
     keep(sweep_id_ranges(ctx));
+    keep(sweep_claim_notes(ctx));
     keep(sweep_cgroups(ctx));
     keep(sweep_spares(ctx));
+    keep(sweep_forks(ctx));
     keep(delete::empty_trash(ctx));
     keep(import::sweep_layers(ctx));
     failure.map_or(Ok(()), Err)
@@ -88,6 +94,30 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
     }
 }
 
+/// A claim that was written down but not made.
+fn sweep_claim_notes(ctx: &Context) -> Result<()> {
+    let folder = ctx.data.id_ranges();
+    for entry in std::fs::read_dir(&folder)
+        .doing("list", folder.display())?
+        .flatten()
+    {
+        let name = entry.file_name();
+        let Some(id) = name
+            .to_str()
+            .and_then(|name| name.strip_prefix('.')?.parse().ok())
+        else {
+            continue;
+        };
+        if !matches!(
+            Lock::try_take_existing(&ctx.data.sandbox(&id).lock()),
+            Ok(None)
+        ) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
 /// A claim whose sandbox is gone.
 fn sweep_id_ranges(ctx: &Context) -> Result<()> {
     for (range, id) in id_range::claims(&ctx.data.id_ranges())? {
@@ -95,7 +125,7 @@ fn sweep_id_ranges(ctx: &Context) -> Result<()> {
             .parse()
             .is_ok_and(|id: SandboxId| claims_range(ctx, &id, range));
         if !kept {
-            id_range::release(&ctx.data.id_ranges(), range)?;
+            id_range::revoke(&ctx.data.id_ranges(), range)?;
         }
     }
     Ok(())
@@ -104,11 +134,12 @@ fn sweep_id_ranges(ctx: &Context) -> Result<()> {
 /// Says whether a sandbox has that range, or may be about to.
 fn claims_range(ctx: &Context, id: &SandboxId, range: u32) -> bool {
     let dir = ctx.data.sandbox(id);
-    match Record::read(&dir) {
-        Ok(Some(record)) if record.id_range == Some(range) => true,
-        // Being created or started: its lock is held.
-        _ => matches!(Lock::try_take_existing(&dir.lock()), Ok(None)),
+    // Held: being created or started. Free, and held by us while we read: what the record says is all there is.
+    let lock = Lock::try_take_existing(&dir.lock());
+    if matches!(lock, Ok(None)) {
+        return true;
     }
+    matches!(Record::read(&dir), Ok(Some(record)) if record.id_range == Some(range))
 }
 
 /// A cgroup whose sandbox is gone.
@@ -118,6 +149,7 @@ fn sweep_cgroups(ctx: &Context) -> Result<()> {
         return Ok(());
     };
     let mut any_left = false;
+    let mut outcome = Ok(());
     for name in names {
         // Listed before it was made, or deleted since: look again before touching it.
         let gone = !existing.contains(&name)
@@ -125,7 +157,7 @@ fn sweep_cgroups(ctx: &Context) -> Result<()> {
                 .parse()
                 .is_ok_and(|id: SandboxId| !ctx.data.sandbox(&id).root().is_dir());
         if gone {
-            remove_cgroup(ctx, &name)?;
+            outcome = outcome.and(remove_cgroup(ctx, &name));
         } else {
             any_left = true;
         }
@@ -133,27 +165,37 @@ fn sweep_cgroups(ctx: &Context) -> Result<()> {
     if !any_left && existing.is_empty() {
         let _ = ctx.cgroups.remove_parent_if_empty();
     }
-    Ok(())
+    outcome
 }
 
-/// A pool's mark whose sandbox is gone or stopped.
+/// A pool's mark whose sandbox is gone, stopped, or was never finished.
 fn sweep_spares(ctx: &Context) -> Result<()> {
-    let folder = ctx.data.spares();
-    for entry in std::fs::read_dir(&folder)
-        .doing("list", folder.display())?
-        .flatten()
-    {
-        let Some(id) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<SandboxId>().ok())
-        else {
+    let mut outcome = Ok(());
+    for id in list::ids_in(&ctx.data.spares())? {
+        if matches!(
+            Lock::try_take_existing(&ctx.data.sandbox(&id).lock()),
+            Ok(None)
+        ) {
             continue;
-        };
-        let usable = matches!(Record::read(&ctx.data.sandbox(&id)), Ok(Some(record)) if record.observed_state() == SandboxState::Running);
-        if !usable {
-            delete::delete(ctx, &id)?;
-            let _ = std::fs::remove_file(entry.path());
+        }
+        let record = Record::read(&ctx.data.sandbox(&id));
+        let runs =
+            matches!(record, Ok(Some(record)) if record.observed_state() == SandboxState::Running);
+        let mark = ctx.data.spares().join(id.as_str());
+        if !runs || pool::is_unfinished(&mark) {
+            outcome = outcome.and(delete::delete(ctx, &id));
+            let _ = std::fs::remove_file(mark);
+        }
+    }
+    outcome
+}
+
+/// Templates that a fork made on its way and was killed before it could remove.
+fn sweep_forks(ctx: &Context) -> Result<()> {
+    for template in import::templates(ctx)? {
+        let age_ms = clock::now_ms().saturating_sub(template.created_unix_ms);
+        if template.name.starts_with(fork::PREFIX) && age_ms > FORK_PATIENCE_MS {
+            import::remove(ctx, &template.name)?;
         }
     }
     Ok(())

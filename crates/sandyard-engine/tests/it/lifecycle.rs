@@ -213,3 +213,48 @@ async fn what_makes_no_sense_is_refused_with_the_reason() {
     );
     yard.finish().await;
 }
+
+#[tokio::test]
+async fn eight_deletes_at_once_all_succeed() {
+    let yard = Yard::new().await;
+    for _ in 0..10 {
+        let id = yard.create().await.id;
+        let deletes = (0..8).map(|_| yard.engine.delete(&id));
+        for deleted in futures_util::future::join_all(deletes).await {
+            deleted.expect("delete");
+        }
+    }
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_sandbox_whose_record_cannot_be_read_can_be_deleted() {
+    let yard = Yard::new().await;
+    let id = yard.create().await.id;
+    let record = yard
+        .data
+        .join("sandboxes")
+        .join(id.as_str())
+        .join("state.json");
+    std::fs::write(record, "").expect("what a power failure can leave");
+    yard.engine.delete(&id).await.expect("delete");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_cgroup_that_was_removed_by_half_keeps_nothing_from_working() {
+    let yard = Yard::new().await;
+    let id = yard.create().await.id;
+    let groups = crate::yard::cgroups(&yard.data);
+    yard.engine.stop(&id).await.expect("stop");
+    let half = groups
+        .iter()
+        .find(|group| !group.display().to_string().contains("unified"))
+        .expect("a group");
+    std::fs::create_dir_all(half).expect("what a kill can leave");
+    yard.engine.start(&id).await.expect("start");
+    yard.engine.stop(&id).await.expect("stop");
+    std::fs::create_dir_all(half).expect("what a kill can leave");
+    yard.engine.delete(&id).await.expect("delete");
+    yard.finish().await;
+}
