@@ -127,11 +127,19 @@ as_guest() {
         CARGO_TARGET_DIR=$place/target GIT_CONFIG_GLOBAL="$GIT_CONFIG_GLOBAL" "$@")
 }
 
+# Ends all processes of a user: asked first, so that a launcher can tidy up.
+end_all_of() {
+    local signal
+    for signal in TERM KILL; do
+        pkill -$signal -u "$1"
+        timeout 10 bash -c "while pgrep -u $1 >/dev/null; do sleep 0.1; done" && return
+    done
+}
+
 # Takes the guest, his processes and the clones away.
 newcomer_leave() {
     if id "$2" >/dev/null 2>&1; then
-        pkill -KILL -u "$2"
-        timeout 10 bash -c "while pgrep -u $2 >/dev/null; do sleep 0.1; done"
+        end_all_of "$2"
         userdel "$2"
     fi
     rm -rf "$1"
@@ -154,7 +162,7 @@ escape_user() {
     local code=0
     setpriv --reuid=$uid --regid=$uid --clear-groups -- env -i HOME=$place PATH=/usr/bin:/bin \
         $place/sandyard --data-dir $place/data selftest --escape || code=1
-    pkill -KILL -u $uid
+    end_all_of $uid
     rm -rf $place
     return $code
 }
@@ -167,7 +175,7 @@ fuzz_targets() {
 
 # --- nothing may be left behind ----------------------------------------------------------------------------------
 
-# Everything on this host that bears our name: mounts, cgroups, processes, loop devices, network namespaces.
+# Everything on this host that bears our name: mounts, cgroups, processes, loop devices, folders in memory, network namespaces.
 traces() {
     awk '/sandyard/ && !/sandyard-newcomer/ { print "mount", $5 }' /proc/self/mountinfo
     find /sys/fs/cgroup -type d -name '*sandyard*' -printf 'cgroup %p\n' 2>/dev/null
@@ -180,6 +188,7 @@ traces() {
         esac
     done
     grep -ls sandyard /sys/block/loop*/loop/backing_file | sed 's/^/loop device /'
+    find /run /dev/shm -maxdepth 1 -name 'sandyard-*' -printf 'folder %p\n' 2>/dev/null
     find /run/netns -name '*sandyard*' -printf 'network namespace %p\n' 2>/dev/null
     ! id -u sandyard-guest >/dev/null 2>&1 || echo "user sandyard-guest"
 }
@@ -191,7 +200,7 @@ leaks() {
         sleep 1
     done
     [ -z "$left" ] || printf '%s\n' "$left"
-    for kind in mount cgroup process 'loop device' 'network namespace' user; do
+    for kind in mount cgroup process 'loop device' folder 'network namespace' user; do
         if grep -q "^$kind " <<<"$left"; then not_ok "no $kind left"; else ok "no $kind left"; fi
     done
 }

@@ -32,6 +32,38 @@ pub(crate) fn ensure(link: &Path, name: &str) -> io::Result<()> {
     make_own(link)
 }
 
+/// Removes the folder in memory that `link` leads to, and the link, if no sandbox has anything there.
+pub(crate) fn remove_if_unused(link: &Path) {
+    let Ok(target) = fs::read_link(link) else {
+        return;
+    };
+    let entries: Vec<PathBuf> = fs::read_dir(&target)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    let is_lock = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|extension| extension == "lock")
+    };
+    if !entries
+        .iter()
+        .all(|path| is_lock(path) || path.ends_with("ids"))
+    {
+        return;
+    }
+    // Not with all that is in them: somebody may just be claiming ids.
+    if fs::remove_dir(target.join("ids")).is_ok() {
+        entries
+            .iter()
+            .filter(|path| is_lock(path))
+            .for_each(|path| drop(fs::remove_file(path)));
+        let _ = fs::remove_dir(&target);
+        let _ = fs::remove_file(link);
+    }
+}
+
 fn places() -> Vec<PathBuf> {
     // By the id that owns the files we make, which in a user namespace is not 0 for the host's /run.
     let uid = fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid());
@@ -80,6 +112,21 @@ mod tests {
             assert!(link.is_dir());
             fs::remove_dir_all(&target).expect("clean up");
         }
+    }
+
+    #[test]
+    fn what_is_unused_goes_and_what_is_used_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (link, target) = (folder.path().join("run"), folder.path().join("memory"));
+        fs::create_dir_all(target.join("ids")).expect("make");
+        symlink(&target, &link).expect("link");
+        fs::write(target.join("births.lock"), "").expect("write");
+        fs::create_dir(target.join("abc")).expect("a sandbox's folder");
+        remove_if_unused(&link);
+        assert!(link.join("births.lock").exists());
+        fs::remove_dir(target.join("abc")).expect("remove");
+        remove_if_unused(&link);
+        assert!(!target.exists() && fs::symlink_metadata(&link).is_err());
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::context::Context;
 use crate::disk::{self, stock};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
+use crate::runtime_dir;
 use crate::sys::clone::{Forked, fork};
 use crate::sys::lock::Lock;
 use crate::sys::{Doing, socket, terminate};
@@ -91,10 +92,12 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
 }
 
 impl Drop for Launcher<'_> {
-    /// Leaves no socket and no empty group behind, while the lock still keeps the next launcher from making its own.
+    /// Leaves no socket, no empty group and no empty folder in memory behind, while the lock still keeps the next launcher from
+    /// making its own.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(self.ctx.data.launcher_socket());
         let _ = self.ctx.cgroups.remove_parent_if_empty();
+        runtime_dir::remove_if_unused(&self.ctx.data.run());
     }
 }
 
