@@ -9,7 +9,7 @@ use rustix::mount::MountFlags;
 use super::InitPlan;
 use super::root::folder;
 use crate::error::Result;
-use crate::sys::{SysError, mount};
+use crate::sys::{Doing, SysError, mount};
 
 /// Files shown empty: they tell of the host's disks, memory, keys, timers or symbols, or steer it.
 const HIDDEN_FILES: [&str; 12] = [
@@ -52,6 +52,9 @@ const FLAGS: MountFlags = MountFlags::NOSUID
     .union(MountFlags::NODEV)
     .union(MountFlags::NOEXEC);
 
+/// Where on the stage the empty folder is.
+const EMPTY: &str = "empty";
+
 /// Kernel settings of the sandbox's own namespaces, set before they become read-only.
 const SETTINGS: [(&str, &str); 7] = [
     // A program of an ordinary user inside may listen on port 80: there is no other user to protect from it.
@@ -69,13 +72,18 @@ const SETTINGS: [(&str, &str); 7] = [
 
 /// Mounts `/proc` and closes what should be closed.
 pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
+    // One empty folder, shown in many places: a bind is cheaper than a file system.
+    let empty = plan.stage.join(EMPTY);
+    fs::create_dir(&empty).doing("make", empty.display())?;
+    let flags = FLAGS | MountFlags::RDONLY;
+    mount::file_system("tmpfs", &empty, flags, "size=0,mode=555,nr_inodes=1")?;
     mount::file_system("proc", &folder(root, Path::new("proc"))?, FLAGS, "")
         .map_err(explain_proc)?;
     for (file, value) in SETTINGS {
         // Absent where the kernel was built without the feature it bounds.
         let _ = fs::write(root.join(file), value);
     }
-    close(root, "proc/")?;
+    close(root, &plan.stage, "proc/")?;
     mount::bind_read_only(
         &plan.stage.join("boot_id"),
         &root.join("proc/sys/kernel/random/boot_id"),
@@ -84,10 +92,10 @@ pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
 }
 
 /// Mounts `/sys`, or an empty folder where an outer container's masks forbid it.
-pub(super) fn mount_sys(root: &Path, lacks: &mut Vec<String>) -> Result<()> {
+pub(super) fn mount_sys(root: &Path, plan: &InitPlan<'_>, lacks: &mut Vec<String>) -> Result<()> {
     let target = folder(root, Path::new("sys"))?;
     match mount::file_system("sysfs", &target, FLAGS | MountFlags::RDONLY, "") {
-        Ok(()) => close(root, "sys/"),
+        Ok(()) => close(root, &plan.stage, "sys/"),
         Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
             lacks.push(
                 "no /sys: the host runs in a container that hides parts of its own".to_owned(),
@@ -98,7 +106,7 @@ pub(super) fn mount_sys(root: &Path, lacks: &mut Vec<String>) -> Result<()> {
     }
 }
 
-fn close(root: &Path, under: &str) -> Result<()> {
+fn close(root: &Path, stage: &Path, under: &str) -> Result<()> {
     let here = |path: &&&str| path.starts_with(under);
     for path in READ_ONLY.iter().filter(here) {
         let path = root.join(path);
@@ -108,13 +116,7 @@ fn close(root: &Path, under: &str) -> Result<()> {
         unless_missing(mount::bind(Path::new("/dev/null"), &root.join(path)))?;
     }
     for path in HIDDEN_FOLDERS.iter().filter(here) {
-        let flags = FLAGS | MountFlags::RDONLY;
-        unless_missing(mount::file_system(
-            "tmpfs",
-            &root.join(path),
-            flags,
-            "size=0,mode=555,nr_inodes=1",
-        ))?;
+        unless_missing(mount::bind(&stage.join(EMPTY), &root.join(path)))?;
     }
     Ok(())
 }

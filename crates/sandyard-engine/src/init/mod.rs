@@ -111,7 +111,9 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
     let root = steps.step("put the root together", || root::assemble(plan, trees))?;
     steps.step("make /dev", || device::populate(&root, plan))?;
     steps.step("mount /proc", || kernel_fs::mount_proc(&root, plan))?;
-    steps.step("mount /sys", || kernel_fs::mount_sys(&root, &mut lacks))?;
+    steps.step("mount /sys", || {
+        kernel_fs::mount_sys(&root, plan, &mut lacks)
+    })?;
     steps.step("raise the loopback link", crate::sys::net::raise_loopback)?;
     steps.step("enter the root", || root::enter(&root))?;
     // Only now: a link that the sandbox left in its root must not lead anywhere on the host.
