@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -19,6 +20,8 @@ const PASSES: usize = 100;
 /// Freezes all of them.
 pub(crate) fn freeze(ctx: &Context, record: &Record) -> Result<()> {
     if !ctx.cgroups.support().freeze {
+        let mark = mark(ctx, record);
+        fs::write(&mark, "").doing("write", mark.display())?;
         return stop_by_signal(record);
     }
     let freeze = || ctx.cgroups.open(record.id.as_str())?.freeze();
@@ -28,10 +31,24 @@ pub(crate) fn freeze(ctx: &Context, record: &Record) -> Result<()> {
 /// Lets all of them go on.
 pub(crate) fn thaw(ctx: &Context, record: &Record) -> Result<()> {
     if !ctx.cgroups.support().freeze {
-        return continue_by_signal(record);
+        continue_by_signal(record)?;
+        let _ = fs::remove_file(mark(ctx, record));
+        return Ok(());
     }
     let thaw = || ctx.cgroups.open(record.id.as_str())?.thaw();
     thaw().map_err(|error| EngineError::failed("thawing", &error))
+}
+
+/// Lets them go on if they were frozen by us. Without the mark, a process that stands still was stopped by its own user.
+pub(crate) fn thaw_if_frozen(ctx: &Context, record: &Record) -> Result<()> {
+    if ctx.cgroups.support().freeze || mark(ctx, record).exists() {
+        return thaw(ctx, record);
+    }
+    Ok(())
+}
+
+fn mark(ctx: &Context, record: &Record) -> PathBuf {
+    ctx.data.sandbox(&record.id).run().join("frozen")
 }
 
 fn stop_by_signal(record: &Record) -> Result<()> {

@@ -159,7 +159,10 @@ impl Launcher<'_> {
             if !self.ctx.data.id_ranges().is_dir() {
                 let _ = self.ctx.data.create();
             }
-            if self.stocker.is_none() && stock::is_short(&self.ctx.data.blanks()) {
+            if self.stocker.is_none()
+                && stock::is_short(&self.ctx.data.blanks())
+                && matches!(disk::is_nearly_full(&self.ctx.data), Ok(false))
+            {
                 self.stocker = start_fork(self, |launcher| {
                     let lock = Lock::try_take(&launcher.ctx.data.stock_lock());
                     // Another launcher's, killed a moment ago, may still be at it.

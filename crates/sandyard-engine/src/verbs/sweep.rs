@@ -84,7 +84,7 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
             record.become_state(SandboxState::Stopped, dir)
         }
         // A snapshot or a pause that was cut off may have left it frozen.
-        SandboxState::Running => freeze::thaw(ctx, &record),
+        SandboxState::Running => freeze::thaw_if_frozen(ctx, &record),
         // A start that was cut off before it was complete.
         SandboxState::Stopped if dir.birth().exists() => {
             shut_down(ctx, dir, &mut record)?;

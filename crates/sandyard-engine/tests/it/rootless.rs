@@ -222,5 +222,10 @@ async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
     assert_eq!(yard.out(&id, "cat ~/file").await, "kept");
     let fork = yard.engine.fork(&id, None).await.expect("fork").id;
     assert_eq!(yard.out(&fork, "cat ~/file").await, "kept");
+    // What its own user stopped stays stopped, whatever is swept.
+    let state = "sleep 100 & kill -STOP $!; sudo true; for i in 1 2 3; do sleep 0.5; done; cut -d' ' -f3 /proc/$!/stat";
+    let (state, swept) = tokio::join!(yard.out(&fork, state), yard.engine.sweep());
+    swept.expect("sweep");
+    assert_eq!(state, "T");
     yard.finish().await;
 }
