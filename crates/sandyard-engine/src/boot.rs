@@ -249,8 +249,16 @@ fn await_ready(child: BorrowedFd<'_>) -> Result<Vec<String>> {
     }
 }
 
+/// Ends a first process, if that very one still runs.
+pub(crate) fn end_process(init: ProcessKey) -> Result<()> {
+    match init.open().doing("find", "the first process")? {
+        Some(pidfd) => end(&pidfd),
+        None => Ok(()),
+    }
+}
+
 /// Ends a first process, and with it everything in its pid namespace.
-pub(crate) fn end(pidfd: &OwnedFd) -> Result<()> {
+fn end(pidfd: &OwnedFd) -> Result<()> {
     if kill_and_wait(pidfd, KILL_PATIENCE).doing("end", "the first process")? {
         return Ok(());
     }
@@ -279,18 +287,15 @@ pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) ->
         let _ = cgroup.thaw();
     }
     for init in [record.init, birth(dir)].into_iter().flatten() {
-        if let Some(pidfd) = init.open().doing("find", "the first process")? {
-            end(&pidfd)?;
-        }
+        end_process(init)?;
     }
     remove_cgroup(ctx, record.id.as_str())?;
     remove_file(&dir.agent_socket())?;
     remove_file(&dir.birth())?;
-    if let Some(range) = record.id_range.take() {
+    if let Some(range) = record.id_range {
         id_range::release(&ctx.data.id_ranges(), range, &record.id)?;
     }
-    record.first_uid = None;
-    record.init = None;
+    record.forget_life();
     Ok(())
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn write(dir: &SandboxDir) -> Result<()> {
     // Version 4, variant 1 of RFC 9562: random.
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = random::hex(&bytes);
     let (a, b, c, d, e) = (
         &hex[..8],
         &hex[8..12],

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +110,12 @@ impl fmt::Display for EngineError {
 }
 
 impl Error for EngineError {}
+
+impl From<io::Error> for EngineError {
+    fn from(error: io::Error) -> Self {
+        Self::failed("talking to the launcher", &error)
+    }
+}
 
 impl From<SysError> for EngineError {
     fn from(error: SysError) -> Self {

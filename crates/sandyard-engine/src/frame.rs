@@ -25,11 +25,16 @@ pub(crate) fn read_frame(stream: &mut impl Read, most: usize) -> io::Result<Opti
 
 /// Writes one frame.
 pub(crate) fn write_frame(stream: &mut impl Write, frame: &[u8]) -> io::Result<()> {
+    stream.write_all(&encode(frame)?)
+}
+
+/// Puts the length before a frame, so that both go out in one write.
+pub(crate) fn encode(frame: &[u8]) -> io::Result<Vec<u8>> {
     let length = u32::try_from(frame.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut message = Vec::with_capacity(4 + frame.len());
     message.extend_from_slice(&length.to_le_bytes());
     message.extend_from_slice(frame);
-    stream.write_all(&message)
+    Ok(message)
 }
 
 /// Reads archive data out of frames, up to the empty one.

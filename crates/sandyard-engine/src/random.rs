@@ -16,8 +16,10 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
 
 /// Makes a token that nobody can guess: 40 hexadecimal digits.
 pub(crate) fn token() -> Result<String> {
-    Ok(bytes::<20>()?
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(hex(&bytes::<20>()?))
+}
+
+/// Writes bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

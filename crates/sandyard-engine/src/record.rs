@@ -93,6 +93,13 @@ impl Record {
         self.write(dir)
     }
 
+    /// Forgets what only a live sandbox has.
+    pub(crate) fn forget_life(&mut self) {
+        self.init = None;
+        self.id_range = None;
+        self.first_uid = None;
+    }
+
     /// The state as it is now: the record's, unless its first process has died since.
     pub(crate) fn observed_state(&self) -> SandboxState {
         let alive = self.init.is_some_and(ProcessKey::is_alive);

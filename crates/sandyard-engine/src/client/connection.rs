@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use crate::error::{EngineError, ErrorKind, Result};
+use crate::frame;
 use crate::protocol::{Answer, MAX_REPLY, Request};
 
 /// Archive data sent at once.
@@ -73,11 +74,7 @@ impl Connection {
     }
 
     async fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(frame.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut message = Vec::with_capacity(4 + frame.len());
-        message.extend_from_slice(&length.to_le_bytes());
-        message.extend_from_slice(frame);
-        self.stream.write_all(&message).await
+        self.stream.write_all(&frame::encode(frame)?).await
     }
 
     async fn receive(&mut self) -> Result<Answer> {

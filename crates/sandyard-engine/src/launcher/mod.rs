@@ -9,7 +9,6 @@ mod sealed;
 mod subordinate;
 mod worker;
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -284,10 +283,4 @@ fn run_and_leave(work: impl FnOnce()) -> ! {
 /// Says whether an error means that a launcher is already there.
 pub fn is_taken(error: &EngineError) -> bool {
     error.kind == ErrorKind::Conflict
-}
-
-impl From<io::Error> for EngineError {
-    fn from(error: io::Error) -> Self {
-        Self::failed("talking to the launcher", &error)
-    }
 }

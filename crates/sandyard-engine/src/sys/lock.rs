@@ -18,13 +18,16 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the lock at `path` if it is free. `None`: somebody holds it.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
-        let file = OpenOptions::new()
+        Self::try_lock(Self::open(path)?)
+    }
+
+    fn open(path: &Path) -> io::Result<File> {
+        OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .mode(0o600)
-            .open(path)?;
-        Self::try_lock(file)
+            .open(path)
     }
 
     fn try_lock(file: File) -> io::Result<Option<Self>> {
@@ -42,12 +45,7 @@ impl Lock {
 
     /// Takes the lock at `path` beside other sharers, waiting for an exclusive holder.
     pub(crate) fn share(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(path)?;
+        let file = Self::open(path)?;
         flock(&file, FlockOperation::LockShared)?;
         Ok(Self { file })
     }

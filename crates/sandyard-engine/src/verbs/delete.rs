@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sandyard_core::{SandboxId, SandboxState};
 
-use crate::boot::{birth, end, remove_cgroup, shut_down};
+use crate::boot::{birth, end_process, remove_cgroup, shut_down};
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::SandboxDir;
@@ -41,10 +41,8 @@ pub(crate) fn delete_recorded(ctx: &Context, dir: &SandboxDir, mut record: Recor
 /// Removes a folder without a record: a create that got no further, or a delete that had little left to do.
 pub(crate) fn delete_unrecorded(ctx: &Context, id: &SandboxId) -> Result<()> {
     let dir = ctx.data.sandbox(id);
-    if let Some(init) = birth(&dir)
-        && let Some(pidfd) = init.open().doing("find", "the first process")?
-    {
-        end(&pidfd)?;
+    if let Some(init) = birth(&dir) {
+        end_process(init)?;
     }
     remove_cgroup(ctx, id.as_str())?;
     throw_away(ctx, id)

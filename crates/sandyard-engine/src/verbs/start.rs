@@ -20,20 +20,13 @@ pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Resu
     // What a first process that died by itself has left.
     shut_down(ctx, &open.dir, &mut open.record)?;
     open.record.state = SandboxState::Stopped;
-    let mut steps = Steps::new(fault.filter(|_| ctx.allow_faults));
-    let result = boot(
-        ctx,
-        &open.dir,
-        &mut open.record,
-        &mut steps,
-        fault.filter(|_| ctx.allow_faults),
-    );
+    let fault = fault.filter(|_| ctx.allow_faults);
+    let mut steps = Steps::new(fault);
+    let result = boot(ctx, &open.dir, &mut open.record, &mut steps, fault);
     let result = steps.finish(result);
     if result.is_err() {
         // Its record may say running already; its files are untouched, and it can be started again.
-        open.record.init = None;
-        open.record.id_range = None;
-        open.record.first_uid = None;
+        open.record.forget_life();
         open.record.state = SandboxState::Stopped;
         open.record.write(&open.dir)?;
     }
