@@ -175,11 +175,7 @@ impl Subject for OwnEngine {
     }
 
     fn burst(&self, count: usize) -> Result<Duration> {
-        let start = Instant::now();
-        let ids = self.create_many(count)?;
-        let elapsed = start.elapsed();
-        self.delete_many(&ids)?;
-        Ok(elapsed)
+        super::burst_of(self, count)
     }
 
     fn live(&self) -> Option<&dyn Live> {

@@ -12,7 +12,7 @@ pub(crate) mod docker;
 pub(crate) mod engine;
 mod spawn;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -83,4 +83,13 @@ pub(crate) trait Live: Subject {
 
     /// Writes `bytes` of data to a file inside and reads it back; none where that is not measured.
     fn file_round_trip(&self, id: &str, bytes: usize) -> Result<Option<Duration>>;
+}
+
+/// The burst of a subject that keeps what it makes: all of them made, then, outside the time, deleted.
+pub(crate) fn burst_of(subject: &dyn Live, count: usize) -> Result<Duration> {
+    let start = Instant::now();
+    let ids = subject.create_many(count)?;
+    let elapsed = start.elapsed();
+    subject.delete_many(&ids)?;
+    Ok(elapsed)
 }

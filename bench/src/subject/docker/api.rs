@@ -122,11 +122,7 @@ impl Subject for DockerApi {
     }
 
     fn burst(&self, count: usize) -> Result<Duration> {
-        let start = Instant::now();
-        let ids = self.create_many(count)?;
-        let elapsed = start.elapsed();
-        self.delete_many(&ids)?;
-        Ok(elapsed)
+        crate::subject::burst_of(self, count)
     }
 
     fn live(&self) -> Option<&dyn Live> {
