@@ -1,16 +1,28 @@
 //! Ids, limits, states and error kinds: the words every crate shares. No I/O.
 //!
+//! - [`caller`]: who is asking, and what that one may do
+//! - [`clock`]: the time, as something that can be handed in
+//! - [`error_kind`]: the registry of failures
 //! - [`id`]: the name of a sandbox
 //! - [`limits`]: how much of the host a sandbox may use
 //! - [`size`]: `512m` and `2g`, read and written
-//! - [`state`]: where a sandbox stands and where it may go next
+//! - [`state`]: where a sandbox stands and where it may go next, at its provider
+//! - [`status`]: the same in the eyes of its users
 #![forbid(unsafe_code)]
 
+pub mod caller;
+pub mod clock;
+pub mod error_kind;
 pub mod id;
 pub mod limits;
 pub mod size;
 pub mod state;
+pub mod status;
 
+pub use caller::{Caller, Role, Scope};
+pub use clock::Clock;
+pub use error_kind::ErrorKind;
 pub use id::{SandboxId, SandboxIdError};
 pub use limits::{Limits, LimitsError};
 pub use state::SandboxState;
+pub use status::SandboxStatus;

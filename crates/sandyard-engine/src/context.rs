@@ -29,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) filter: Filter,
     pub(crate) templates: Store,
     pub(crate) settings: Settings,
+    /// The name of the data directory; empty before the launcher has it, and where it cannot be written.
+    pub(crate) installation_id: String,
     /// Whether requests may ask for failures.
     pub(crate) allow_faults: bool,
     /// This program: installed as `sudo` where the host has none.
@@ -54,6 +56,7 @@ impl Context {
             filter: Filter::compile(),
             templates,
             settings: Settings::read(&data.settings())?,
+            installation_id: String::new(),
             allow_faults: config.allow_faults,
             program: config.program.clone(),
             data,

@@ -127,6 +127,11 @@ impl DataDir {
         self.root.join("settings.json")
     }
 
+    /// The name of this data directory.
+    pub(crate) fn installation_id(&self) -> PathBuf {
+        self.root.join("installation-id")
+    }
+
     /// What the pool is asked to keep ready.
     pub(crate) fn pool_settings(&self) -> PathBuf {
         self.root.join("pool.json")

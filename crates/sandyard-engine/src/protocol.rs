@@ -4,15 +4,13 @@
 //! answer is one frame of JSON. After [`Request::ImportTemplate`] the client sends the archive as frames, ended by an empty
 //! one, before the answer comes.
 
-use std::collections::BTreeMap;
-
 use sandyard_core::{Limits, SandboxId};
 use sandyard_template::{Diff, Template};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::mode::Mode;
-use crate::spec::{SandboxInfo, SandboxSpec, SandboxStats};
+use crate::spec::{ForkSpec, SandboxInfo, SandboxSpec, SandboxStats};
 use crate::steps::Fault;
 
 /// Largest frame of a request or of archive data.
@@ -20,7 +18,7 @@ pub(crate) const MAX_REQUEST: usize = 4 << 20;
 /// Largest frame of an answer: a long list of changes.
 pub(crate) const MAX_REPLY: usize = 64 << 20;
 /// Counts up when either side could no longer understand the other.
-pub(crate) const GENERATION: u32 = 1;
+pub(crate) const GENERATION: u32 = 2;
 
 /// What the client can ask.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,10 +48,7 @@ pub(crate) enum Request {
     /// Keep its files as a template.
     Snapshot { id: SandboxId, name: String },
     /// Make another one from its files.
-    Fork {
-        id: SandboxId,
-        env: Option<BTreeMap<String, String>>,
-    },
+    Fork { id: SandboxId, spec: Box<ForkSpec> },
     /// Which files did it change?
     Diff { id: SandboxId },
     /// What does it use?
@@ -123,6 +118,9 @@ pub struct Hello {
     pub generation: u32,
     /// Process id of the launcher.
     pub launcher_pid: i32,
+    /// The name of the data directory, the same for as long as that exists. Empty: it could not be written down.
+    #[serde(default)]
+    pub installation_id: String,
     /// With how much privilege it runs.
     pub mode: Mode,
     /// What this host cannot give any sandbox.

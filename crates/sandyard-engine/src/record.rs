@@ -118,6 +118,8 @@ impl Record {
             id: self.id.clone(),
             state,
             template: self.spec.template.clone(),
+            labels: self.spec.labels.clone(),
+            ephemeral: self.spec.ephemeral,
             limits: self.spec.limits.clone(),
             init: self.init.filter(|_| state.is_live()),
             first_uid: self.first_uid.filter(|_| state.is_live()),
@@ -148,4 +150,28 @@ pub(crate) fn conflict(id: &SandboxId, state: SandboxState, wanted: SandboxState
             name(wanted)
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record as the versions before labels wrote it.
+    const WITHOUT_LABELS: &str = r#"{
+        "id": "abc", "state": "stopped",
+        "spec": {"template": "host", "limits": {"memory_bytes": 268435456, "cpu_millis": 2000, "pids": 128, "disk_bytes": 67108864},
+                 "env": {"A": "b"}, "access_token": "t", "hostname": null, "ephemeral": false},
+        "template": {"name": "host", "kind": {"type": "host", "fingerprint": "f"}, "created_unix_ms": 1, "parts": []},
+        "disk": DISK,
+        "init": null, "id_range": null, "first_uid": null, "owner": null,
+        "created_ms": 1, "started_ms": null, "reason": null, "lacks": []
+    }"#;
+
+    #[test]
+    fn a_record_from_before_labels_is_read() {
+        let disk = serde_json::to_string(&DiskRecord::default()).expect("a disk");
+        let record: Record =
+            serde_json::from_str(&WITHOUT_LABELS.replace("DISK", &disk)).expect("read");
+        assert_eq!(record.info().labels, std::collections::BTreeMap::new());
+    }
 }

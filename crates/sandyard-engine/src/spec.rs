@@ -25,6 +25,9 @@ pub struct SandboxSpec {
     pub access_token: Option<String>,
     /// Its host name; its id when none is given.
     pub hostname: Option<String>,
+    /// What its maker writes on it, to find it again. Not secret, and nothing the sandbox gets to see.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Delete it when the connection that made it closes, however that happens.
     pub ephemeral: bool,
 }
@@ -37,6 +40,7 @@ impl Default for SandboxSpec {
             env: BTreeMap::new(),
             access_token: None,
             hostname: None,
+            labels: BTreeMap::new(),
             ephemeral: false,
         }
     }
@@ -49,7 +53,31 @@ impl fmt::Debug for SandboxSpec {
             .field("template", &self.template)
             .field("limits", &self.limits)
             .field("env", &self.env.keys())
+            .field("labels", &self.labels)
             .field("ephemeral", &self.ephemeral)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a fork is to differ from the sandbox it is made from. Files and limits are the same.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ForkSpec {
+    /// Variables every command in it gets; the other's when none are given.
+    pub env: Option<BTreeMap<String, String>>,
+    /// Asked of whoever talks to its agent; a new one when none is given, so that who may use one may not use both.
+    pub access_token: Option<String>,
+    /// Its host name; its id when none is given.
+    pub hostname: Option<String>,
+    /// What its maker writes on it. Never the other's: they say who that one is.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for ForkSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForkSpec")
+            .field("env", &self.env.as_ref().map(BTreeMap::keys))
+            .field("labels", &self.labels)
             .finish_non_exhaustive()
     }
 }
@@ -63,6 +91,12 @@ pub struct SandboxInfo {
     pub state: SandboxState,
     /// What it was made from.
     pub template: String,
+    /// What its maker wrote on it.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Whether it goes with the connection that made it.
+    #[serde(default)]
+    pub ephemeral: bool,
     /// How much of the host it may use.
     pub limits: Limits,
     /// Its first process, seen from the host.

@@ -3,7 +3,6 @@
 mod connection;
 mod start;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use tokio::io::AsyncRead;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
 use crate::protocol::{GENERATION, Hello, PoolSpec, Reply, Request};
-use crate::spec::{SandboxInfo, SandboxSpec, SandboxStats};
+use crate::spec::{ForkSpec, SandboxInfo, SandboxSpec, SandboxStats};
 use crate::steps::Fault;
 use connection::Connection;
 
@@ -225,14 +224,10 @@ impl Engine {
     }
 
     /// Makes another sandbox from the files of one.
-    pub async fn fork(
-        &self,
-        id: &SandboxId,
-        env: Option<BTreeMap<String, String>>,
-    ) -> Result<SandboxInfo> {
+    pub async fn fork(&self, id: &SandboxId, spec: &ForkSpec) -> Result<SandboxInfo> {
         self.ask_sandbox(&Request::Fork {
             id: id.clone(),
-            env,
+            spec: Box::new(spec.clone()),
         })
         .await
     }

@@ -21,6 +21,7 @@ use rustix::process::{WaitOptions, wait};
 use crate::context::Context;
 use crate::disk::{self, stock};
 use crate::error::{EngineError, ErrorKind, Result};
+use crate::installation;
 use crate::layout::DataDir;
 use crate::runtime_dir;
 use crate::sys::clone::{Forked, fork};
@@ -56,7 +57,7 @@ pub struct LauncherConfig {
 /// `Conflict` when another launcher has this data directory.
 pub fn run(config: &LauncherConfig) -> Result<()> {
     let mode = subordinate::enter_if_possible();
-    let ctx = Context::new(DataDir::new(&config.data_dir), mode, config)?;
+    let mut ctx = Context::new(DataDir::new(&config.data_dir), mode, config)?;
     let lock = Lock::try_take(&ctx.data.launcher_lock())
         .doing("lock", ctx.data.launcher_lock().display())?;
     let Some(lock) = lock else {
@@ -65,6 +66,12 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
             "another launcher has this data directory",
         ));
     };
+    // On a full disk there is none for now: that must not keep anybody from deleting sandboxes.
+    ctx.installation_id =
+        installation::read_or_make(&ctx.data.installation_id()).or_else(|error| match error.kind {
+            ErrorKind::Failed | ErrorKind::NoCapacity => Ok(String::new()),
+            _ => Err(error),
+        })?;
     // So that sandboxes' first processes come back to us to be reaped, whichever worker made them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .doing("become", "sub-reaper")?;

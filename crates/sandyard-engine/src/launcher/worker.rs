@@ -174,7 +174,7 @@ fn answer(
         Request::Snapshot { id, name } => {
             snapshot::snapshot(ctx, &id, &name).map(|template| Reply::Template(Box::new(template)))
         }
-        Request::Fork { id, env } => fork::fork(ctx, &id, env, peer).map(one),
+        Request::Fork { id, spec } => fork::fork(ctx, &id, *spec, peer).map(one),
         Request::Diff { id } => diff::diff(ctx, &id).map(Reply::Diff),
         Request::Stats { id } => stats::stats(ctx, &id).map(Reply::Stats),
         Request::ListTemplates => import::templates(ctx).map(Reply::Templates),
@@ -196,6 +196,7 @@ fn hello(ctx: &Context) -> Hello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         generation: GENERATION,
         launcher_pid: rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()),
+        installation_id: ctx.installation_id.clone(),
         mode: ctx.mode,
         lacks: ctx.lacks(),
         default_limits: ctx.settings.default_limits.clone(),

@@ -1,5 +1,6 @@
 //! Makes a sandbox.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sandyard_core::{SandboxId, SandboxState};
@@ -22,6 +23,10 @@ use crate::sys::process::ProcessKey;
 
 /// For how long the host is not looked at again for changes of its programs.
 const HOST_TRUSTED_FOR: Duration = Duration::from_secs(2);
+
+const MAX_LABELS: usize = 64;
+const MAX_LABEL_KEY: usize = 128;
+const MAX_LABEL_VALUE: usize = 1024;
 
 /// Makes a sandbox, or takes a ready one from the pool.
 pub(crate) fn create(
@@ -133,6 +138,7 @@ pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
             format!("the value of `{name}` has a NUL byte"),
         ));
     }
+    check_labels(&spec.labels)?;
     let hostname = spec.hostname.as_deref().unwrap_or("a");
     let fits = (1..=63).contains(&hostname.len())
         && hostname
@@ -144,6 +150,23 @@ pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
             format!("`{hostname}` cannot be a host name"),
         )
         .hint("use 1 to 63 letters, digits and dashes"));
+    }
+    Ok(())
+}
+
+/// Refuses labels that would make records large.
+fn check_labels(labels: &BTreeMap<String, String>) -> Result<()> {
+    let invalid = |message: String| Err(EngineError::new(ErrorKind::Invalid, message));
+    if labels.len() > MAX_LABELS {
+        return invalid(format!("more than {MAX_LABELS} labels"));
+    }
+    for (key, value) in labels {
+        if key.is_empty() || key.len() > MAX_LABEL_KEY || value.len() > MAX_LABEL_VALUE {
+            let short: String = key.chars().take(MAX_LABEL_KEY).collect();
+            return invalid(format!(
+                "label `{short}` is out of range: allowed is 1 to {MAX_LABEL_KEY} bytes for the name and {MAX_LABEL_VALUE} for the value"
+            ));
+        }
     }
     Ok(())
 }

@@ -1,24 +1,22 @@
 //! Makes another sandbox from the files of one.
 
-use std::collections::BTreeMap;
-
 use sandyard_core::SandboxId;
 
 use super::{create, snapshot};
 use crate::context::Context;
 use crate::error::Result;
 use crate::random;
-use crate::spec::{SandboxInfo, SandboxSpec};
+use crate::spec::{ForkSpec, SandboxInfo, SandboxSpec};
 use crate::sys::process::ProcessKey;
 
 /// How the template on the way is called.
 pub(crate) const PREFIX: &str = "fork-";
 
-/// Makes a copy: same files, limits and (unless given) variables; its own id, token, processes and later changes.
+/// Makes a copy: same files, limits and (unless given) variables; its own id, token, labels, processes and later changes.
 pub(crate) fn fork(
     ctx: &Context,
     id: &SandboxId,
-    env: Option<BTreeMap<String, String>>,
+    spec: ForkSpec,
     owner: Option<ProcessKey>,
 ) -> Result<SandboxInfo> {
     let mut open = ctx.open(id)?;
@@ -27,7 +25,10 @@ pub(crate) fn fork(
     let spec = SandboxSpec {
         template: name.clone(),
         limits: open.record.spec.limits.clone(),
-        env: env.unwrap_or_else(|| open.record.spec.env.clone()),
+        env: spec.env.unwrap_or_else(|| open.record.spec.env.clone()),
+        access_token: spec.access_token,
+        hostname: spec.hostname,
+        labels: spec.labels,
         ..SandboxSpec::default()
     };
     let made = create::check(ctx, &spec).and_then(|()| create::make(ctx, spec, owner, None));

@@ -3,6 +3,7 @@
 mod adoption;
 mod bad_input;
 mod faults;
+mod labels;
 mod lifecycle;
 mod limits;
 mod many;

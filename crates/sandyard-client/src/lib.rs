@@ -1,0 +1,2 @@
+//! Typed client of the native dialect.
+#![forbid(unsafe_code)]

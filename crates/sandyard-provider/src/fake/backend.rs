@@ -1,0 +1,188 @@
+//! The calls themselves: each goes through what the test has prepared for it, before its work and after.
+
+use async_trait::async_trait;
+use sandyard_agent_client::AgentClient;
+use tokio::io::AsyncReadExt;
+
+use super::FakeProvider;
+use super::script::Moment;
+use super::world::World;
+use crate::instance::{Change, Instance, InstanceSpec, Usage};
+use crate::provider::{AgentAddress, ArchiveReader, Provider, ProviderInfo, TemplateInfo};
+use crate::{Capabilities, ProviderError, ProviderErrorKind, Result, Verb};
+
+impl FakeProvider {
+    async fn call<T>(
+        &self,
+        verb: Verb,
+        subject: &str,
+        work: impl FnOnce(&mut World) -> Result<T>,
+    ) -> Result<T> {
+        let fate = self.script().enter(verb, subject);
+        fate.pass(Moment::Before).await?;
+        self.require(verb)?;
+        let done = work(&mut self.world())?;
+        fate.pass(Moment::After).await?;
+        Ok(done)
+    }
+
+    fn require(&self, verb: Verb) -> Result<()> {
+        let can: Capabilities = self.info.capabilities;
+        let is_able = match verb {
+            Verb::Pause | Verb::Resume => can.can_pause,
+            Verb::Stop | Verb::Start => can.can_stop,
+            Verb::Snapshot => can.can_snapshot,
+            Verb::Fork => can.can_fork,
+            Verb::Diff => can.can_diff,
+            Verb::Templates | Verb::ImportTemplate | Verb::RemoveTemplate => {
+                can.can_manage_templates
+            }
+            Verb::Agent => self.agent.is_some(),
+            _ => true,
+        };
+        if is_able {
+            return Ok(());
+        }
+        Err(ProviderError::new(
+            ProviderErrorKind::Unsupported,
+            format!("`{verb}` cannot be done here"),
+        ))
+    }
+}
+
+#[async_trait]
+impl Provider for FakeProvider {
+    fn info(&self) -> &ProviderInfo {
+        &self.info
+    }
+
+    async fn check_health(&self) -> Result<()> {
+        self.call(Verb::CheckHealth, "", |_| Ok(())).await
+    }
+
+    async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
+        let most = &self.info.max_limits;
+        let make = |world: &mut World| world.create(spec, most);
+        self.call(Verb::Create, spec.sandbox_id.as_str(), make)
+            .await
+    }
+
+    async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
+        let look = |world: &mut World| Ok(world.instance(id).ok());
+        self.call(Verb::Inspect, id, look).await
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>> {
+        let look = |world: &mut World| {
+            let ours = world.instances.values().filter(|one| one.is_ours);
+            Ok(ours.map(|one| one.instance()).collect())
+        };
+        self.call(Verb::List, "", look).await
+    }
+
+    async fn pause(&self, id: &str) -> Result<Instance> {
+        self.call(Verb::Pause, id, |world| world.pause(id)).await
+    }
+
+    async fn resume(&self, id: &str) -> Result<Instance> {
+        self.call(Verb::Resume, id, |world| world.resume(id)).await
+    }
+
+    async fn stop(&self, id: &str) -> Result<Instance> {
+        self.call(Verb::Stop, id, |world| world.stop(id)).await
+    }
+
+    async fn start(&self, id: &str) -> Result<Instance> {
+        self.call(Verb::Start, id, |world| world.start(id)).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<()> {
+        let remove = |world: &mut World| {
+            if world.one(id).is_ok() {
+                world.instances.remove(id);
+            }
+            Ok(())
+        };
+        self.call(Verb::Delete, id, remove).await
+    }
+
+    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
+        let keep = |world: &mut World| {
+            world.one(id)?;
+            world.add_template(name, Some(0))
+        };
+        self.call(Verb::Snapshot, id, keep).await
+    }
+
+    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
+        self.call(Verb::Fork, id, |world| world.fork(id, spec))
+            .await
+    }
+
+    async fn diff(&self, id: &str) -> Result<Vec<Change>> {
+        let look = |world: &mut World| world.one(id).map(|one| one.changes.clone());
+        self.call(Verb::Diff, id, look).await
+    }
+
+    async fn usage(&self, id: &str) -> Result<Usage> {
+        let look = |world: &mut World| {
+            let live = world.one(id)?.state.is_live();
+            Ok(Usage {
+                memory_bytes: live.then_some(1 << 20),
+                pids: live.then_some(1),
+                disk_bytes: Some(0),
+                ..Usage::default()
+            })
+        };
+        self.call(Verb::Usage, id, look).await
+    }
+
+    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
+        let look = |world: &mut World| Ok(world.templates.values().cloned().collect());
+        self.call(Verb::Templates, "", look).await
+    }
+
+    async fn import_template(
+        &self,
+        name: &str,
+        mut archive: ArchiveReader,
+    ) -> Result<TemplateInfo> {
+        let mut bytes = Vec::new();
+        archive.read_to_end(&mut bytes).await.map_err(|error| {
+            ProviderError::new(ProviderErrorKind::Failed, "failed to read the archive")
+                .source(error)
+        })?;
+        let keep = |world: &mut World| {
+            if bytes.is_empty() {
+                return Err(ProviderError::new(
+                    ProviderErrorKind::Invalid,
+                    "that is no archive",
+                ));
+            }
+            world.add_template(name, Some(bytes.len() as u64))
+        };
+        self.call(Verb::ImportTemplate, name, keep).await
+    }
+
+    async fn remove_template(&self, name: &str) -> Result<()> {
+        let remove = |world: &mut World| world.remove_template(name);
+        self.call(Verb::RemoveTemplate, name, remove).await
+    }
+
+    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
+        let id = instance.id.as_str();
+        self.call(Verb::Agent, id, |world| world.one(id).map(drop))
+            .await?;
+        self.agent.clone().ok_or_else(|| {
+            ProviderError::new(ProviderErrorKind::Unsupported, "there is no agent here")
+        })
+    }
+
+    async fn keep_ready(&self, count: usize) -> Result<()> {
+        let keep = |world: &mut World| {
+            world.ready = count;
+            Ok(())
+        };
+        self.call(Verb::KeepReady, "", keep).await
+    }
+}

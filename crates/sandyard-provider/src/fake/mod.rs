@@ -1,0 +1,226 @@
+//! A provider in memory that fails on demand.
+//!
+//! It has the state machine and the answers of the embedded one (the conformance suite is passed by both) and nothing in it
+//! happens by itself: ids count up, the clock is the test's. Clones share everything, so several services of one test can
+//! stand on one place.
+//!
+//! ```
+//! # use sandyard_provider::{ProviderErrorKind, Verb, fake::FakeProvider};
+//! let provider = FakeProvider::new();
+//! provider.fail_next(Verb::Pause, ProviderErrorKind::Unavailable);
+//! let gate = provider.hold(Verb::Create); // every `create` now waits for `gate.release()`
+//! # drop(gate);
+//! ```
+
+mod backend;
+mod gate;
+mod script;
+mod world;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sandyard_agent_client::AgentClient;
+use sandyard_core::{Clock, SandboxId, SandboxState};
+
+use crate::instance::{Change, Instance, InstanceSpec};
+use crate::provider::{Capabilities, ProviderInfo};
+use crate::{ProviderErrorKind, Verb};
+
+pub use gate::Gate;
+pub use script::Call;
+use script::{Moment, Script};
+use world::World;
+
+/// The template it has from the beginning.
+pub const TEMPLATE: &str = "base";
+
+/// Why an instance stopped that [`FakeProvider::vanish`] took the processes of.
+pub const VANISHED: &str = "its first process ended";
+
+/// A provider in memory. Clones are the same place.
+#[derive(Clone)]
+pub struct FakeProvider {
+    info: ProviderInfo,
+    agent: Option<AgentClient>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    world: Mutex<World>,
+    script: Mutex<Script>,
+}
+
+impl Default for FakeProvider {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeProvider {
+    /// An empty place that can do everything, by the host's clock.
+    pub fn new() -> Self {
+        Self {
+            info: ProviderInfo {
+                name: "fake".to_owned(),
+                location: "fake:1".to_owned(),
+                capabilities: Capabilities {
+                    can_pause: true,
+                    can_stop: true,
+                    can_snapshot: true,
+                    can_fork: true,
+                    can_diff: true,
+                    can_manage_templates: true,
+                    can_limit: true,
+                },
+                default_limits: sandyard_core::Limits::default(),
+                max_limits: sandyard_core::Limits::MOST,
+                default_template: TEMPLATE.to_owned(),
+                lacks: Vec::new(),
+            },
+            agent: None,
+            shared: Arc::new(Shared {
+                world: Mutex::new(World::new()),
+                script: Mutex::new(Script::default()),
+            }),
+        }
+    }
+
+    /// Goes by the test's clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        self.world().clock = clock;
+        self
+    }
+
+    /// Tells something else about itself, such as fewer capabilities.
+    #[must_use]
+    pub fn with_info(mut self, change: impl FnOnce(&mut ProviderInfo)) -> Self {
+        change(&mut self.info);
+        self
+    }
+
+    /// Gives every instance this agent; without one, asking for it is unsupported.
+    #[must_use]
+    pub fn with_agent(mut self, agent: AgentClient) -> Self {
+        self.agent = Some(agent);
+        self
+    }
+
+    /// Lets the next call of `verb` fail before it does anything.
+    pub fn fail_next(&self, verb: Verb, kind: ProviderErrorKind) {
+        self.fail_nth(verb, 1, kind);
+    }
+
+    /// Lets the `nth` call of `verb` from now fail before it does anything; the next one is the first.
+    pub fn fail_nth(&self, verb: Verb, nth: usize, kind: ProviderErrorKind) {
+        self.script().fail(verb, nth, Moment::Before, kind);
+    }
+
+    /// Lets the next call of `verb` do its work and then fail: the answer got lost.
+    pub fn lose_next_answer(&self, verb: Verb, kind: ProviderErrorKind) {
+        self.script().fail(verb, 1, Moment::After, kind);
+    }
+
+    /// Lets every call fail as unreachable until it is set back.
+    pub fn set_reachable(&self, is_reachable: bool) {
+        self.script().is_down = !is_reachable;
+    }
+
+    /// Holds calls of `verb` before they do anything, until the gate is released or dropped.
+    pub fn hold(&self, verb: Verb) -> Gate {
+        self.script().hold(verb, Moment::Before)
+    }
+
+    /// Holds calls of `verb` when their work is done but not yet answered.
+    pub fn hold_answer(&self, verb: Verb) -> Gate {
+        self.script().hold(verb, Moment::After)
+    }
+
+    /// Lets every call of `verb` take that long, by tokio's clock.
+    pub fn delay(&self, verb: Verb, by: std::time::Duration) {
+        self.script().delays.insert(verb, by);
+    }
+
+    /// Every call so far, those that failed too, in the order they came.
+    pub fn calls(&self) -> Vec<Call> {
+        self.script().calls.clone()
+    }
+
+    /// How often `verb` was called.
+    pub fn count(&self, verb: Verb) -> usize {
+        let calls = &self.script().calls;
+        calls.iter().filter(|call| call.verb == verb).count()
+    }
+
+    /// All instances there are, strangers too.
+    pub fn instances(&self) -> Vec<Instance> {
+        let world = self.world();
+        world.instances.values().map(|one| one.instance()).collect()
+    }
+
+    /// What an instance was asked to be.
+    pub fn spec_of(&self, id: &str) -> Option<InstanceSpec> {
+        let world = self.world();
+        world.instances.get(id).map(|one| one.spec.clone())
+    }
+
+    /// How many ready ones were asked for last.
+    pub fn ready(&self) -> usize {
+        self.world().ready
+    }
+
+    /// Ends an instance's processes without anybody having asked.
+    pub fn vanish(&self, id: &str) {
+        if let Some(one) = self.world().instances.get_mut(id)
+            && one.state.is_live()
+        {
+            one.state = SandboxState::Stopped;
+            one.reason = Some(VANISHED.to_owned());
+        }
+    }
+
+    /// Takes an instance away with all it held, as a lost disk does.
+    pub fn lose(&self, id: &str) {
+        self.world().instances.remove(id);
+    }
+
+    /// Puts an instance there that is another tool's: no call may show or touch it.
+    pub fn add_stranger(&self) -> String {
+        self.world().add(World::spec_of_nobody(), false)
+    }
+
+    /// Puts an instance there that was made for a sandbox nobody remembers.
+    pub fn add_orphan(&self, sandbox_id: SandboxId) -> String {
+        let spec = InstanceSpec {
+            sandbox_id,
+            ..World::spec_of_nobody()
+        };
+        self.world().add(spec, true)
+    }
+
+    /// Says what an instance's files differ by from now on.
+    pub fn set_changes(&self, id: &str, changes: Vec<Change>) {
+        if let Some(one) = self.world().instances.get_mut(id) {
+            one.changes = changes;
+        }
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        let world = self.shared.world.lock();
+        world.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        let script = self.shared.script.lock();
+        script.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for FakeProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FakeProvider")
+            .field("location", &self.info.location)
+            .finish_non_exhaustive()
+    }
+}

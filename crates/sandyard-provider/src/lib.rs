@@ -1,0 +1,25 @@
+//! Where sandboxes run: the trait, its errors, a fake, and the suite every provider passes.
+//!
+//! - [`Provider`]: the contract
+//! - [`Instance`], [`InstanceSpec`]: one sandbox as its provider knows it
+//! - [`ProviderError`]: failures by kind and by whether trying again may help
+//! - [`Verb`]: the calls by name
+//! - [`fake`]: a provider in memory that fails on demand
+//! - [`conformance`]: what must be true of every one of them
+//!
+//! This crate knows nothing of HTTP dialects, stores or tenants.
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod error;
+pub mod fake;
+mod instance;
+mod provider;
+mod verb;
+
+pub use error::{ProviderError, ProviderErrorKind, Retry};
+pub use instance::{Change, ChangeKind, Instance, InstanceSpec, Usage};
+pub use provider::{
+    AgentAddress, ArchiveReader, Capabilities, Provider, ProviderInfo, Result, TemplateInfo,
+};
+pub use verb::{Verb, VerbError};

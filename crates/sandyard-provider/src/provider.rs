@@ -1,0 +1,163 @@
+//! The contract between the lifecycle service and whatever runs sandboxes.
+
+use std::fmt::Debug;
+use std::pin::Pin;
+
+use async_trait::async_trait;
+use sandyard_agent_client::AgentClient;
+use sandyard_core::Limits;
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncRead;
+
+use crate::error::ProviderError;
+use crate::instance::{Change, Instance, InstanceSpec, Usage};
+
+/// Result of a provider's work.
+pub type Result<T, E = ProviderError> = std::result::Result<T, E>;
+
+/// An archive on its way in.
+pub type ArchiveReader = Pin<Box<dyn AsyncRead + Send>>;
+
+/// What a provider can do. The service asks before it calls, and answers `unsupported` itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Freezing with the memory kept.
+    pub can_pause: bool,
+    /// Ending the processes and keeping the files.
+    pub can_stop: bool,
+    /// Keeping a sandbox's files as a template.
+    pub can_snapshot: bool,
+    /// Another sandbox from the files of a live one.
+    pub can_fork: bool,
+    /// Listing what changed since the template.
+    pub can_diff: bool,
+    /// Listing, importing and removing templates.
+    pub can_manage_templates: bool,
+    /// Memory, processor, process and disk limits are enforced.
+    pub can_limit: bool,
+}
+
+/// What a provider tells about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderInfo {
+    /// Its name in settings and answers: `embedded`, `docker`, …
+    pub name: String,
+    /// Names the place its sandboxes are in: two servers that report the same location reach the same sandboxes.
+    pub location: String,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// What a sandbox gets when its maker asks for nothing.
+    pub default_limits: Limits,
+    /// The most a caller may ask for.
+    pub max_limits: Limits,
+    /// What a sandbox starts from when its maker does not say.
+    pub default_template: String,
+    /// What this place cannot give any sandbox, in words.
+    pub lacks: Vec<String>,
+}
+
+/// What can be told of a template.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TemplateInfo {
+    /// Its name.
+    pub name: String,
+    /// When it was made.
+    pub created_ms: Option<i64>,
+    /// How many bytes it takes.
+    pub size_bytes: Option<u64>,
+    /// What else there is to say about it.
+    pub note: Option<String>,
+}
+
+/// Runs sandboxes.
+///
+/// Called by the lifecycle service alone, which never has two calls under way for one instance that change it; reads may
+/// come at any time. Dropping a future may leave its work half done or done: the caller asks [`Provider::inspect`] or
+/// [`Provider::list`] before it decides anything, and every call except `create` and `fork` may be repeated.
+///
+/// # Errors
+///
+/// - `NotFound`: no such instance or template. Deleting a missing instance succeeds.
+/// - `Conflict`: the instance's state does not allow it. Pausing the paused and resuming the running succeed.
+/// - `Invalid`, `NoCapacity`, `Unsupported`, `TimedOut`, `Unavailable`, `Failed`: see [`ProviderErrorKind`].
+///
+/// [`ProviderErrorKind`]: crate::ProviderErrorKind
+#[async_trait]
+pub trait Provider: Debug + Send + Sync + 'static {
+    /// What it is. Cheap; known since it was connected.
+    fn info(&self) -> &ProviderInfo;
+
+    /// Says whether it can be reached now.
+    async fn check_health(&self) -> Result<()>;
+
+    /// Makes a running instance. When this fails nothing is left, or what is left carries `spec.sandbox_id` and is found
+    /// by [`Provider::list`].
+    async fn create(&self, spec: &InstanceSpec) -> Result<Instance>;
+
+    /// What is known of one instance now; `None` when there is none.
+    async fn inspect(&self, id: &str) -> Result<Option<Instance>>;
+
+    /// All instances that Sandyard made here, those of other installations and of other tools left out.
+    async fn list(&self) -> Result<Vec<Instance>>;
+
+    /// Freezes it with its memory kept. Requires [`Capabilities::can_pause`].
+    async fn pause(&self, id: &str) -> Result<Instance>;
+
+    /// Thaws it.
+    async fn resume(&self, id: &str) -> Result<Instance>;
+
+    /// Ends its processes and keeps its files. Requires [`Capabilities::can_stop`].
+    async fn stop(&self, id: &str) -> Result<Instance>;
+
+    /// Starts it again from its files.
+    async fn start(&self, id: &str) -> Result<Instance>;
+
+    /// Removes it and all it holds. Ends well only when nothing is left.
+    async fn delete(&self, id: &str) -> Result<()>;
+
+    /// Keeps its files as a template. Requires [`Capabilities::can_snapshot`].
+    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo>;
+
+    /// Makes a running instance from its files as they are now; template and limits of `spec` are not looked at.
+    /// Requires [`Capabilities::can_fork`].
+    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance>;
+
+    /// Lists what changed since its template. Requires [`Capabilities::can_diff`].
+    async fn diff(&self, id: &str) -> Result<Vec<Change>>;
+
+    /// What it uses now.
+    async fn usage(&self, id: &str) -> Result<Usage>;
+
+    /// Lists templates. Requires [`Capabilities::can_manage_templates`], like the two below.
+    async fn templates(&self) -> Result<Vec<TemplateInfo>>;
+
+    /// Makes a template from a tar archive, compressed or not.
+    async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo>;
+
+    /// Removes a template. Sandboxes made from it live on.
+    async fn remove_template(&self, name: &str) -> Result<()>;
+
+    /// The client of an instance's agent. Nothing is dialled before its first call.
+    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient>;
+
+    /// Keeps up to `count` sandboxes of the default kind ready, where that makes creating faster.
+    async fn keep_ready(&self, count: usize) -> Result<()>;
+}
+
+/// What is needed to reach an agent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AgentAddress {
+    /// The instance.
+    pub id: String,
+    /// The token its agent was given.
+    pub access_token: String,
+}
+
+impl Debug for AgentAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentAddress")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

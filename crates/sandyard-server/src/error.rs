@@ -1,0 +1,116 @@
+//! Failures as the native dialect answers them: `{"detail", "code", "hint"}`.
+//!
+//! The answer carries its [`ErrorBody`] as an extension too, so that another dialect's middleware can say it in its own way.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use sandyard_core::ErrorKind;
+use sandyard_service::ServiceError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What every error answer holds.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    /// What went wrong.
+    pub detail: String,
+    /// A stable word for programs.
+    pub code: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Which field of the request is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+}
+
+/// A failed request.
+#[derive(Debug)]
+pub struct ApiError(pub ServiceError);
+
+impl ApiError {
+    /// A failure of `kind`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(ServiceError::new(kind, message))
+    }
+}
+
+impl<E: Into<ServiceError>> From<E> for ApiError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+/// The status of each kind; the one place where the contract's table of errors stands.
+pub fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::BadRequest => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::SandboxNotFound | ErrorKind::FileNotFound | ErrorKind::NotFound => {
+            StatusCode::NOT_FOUND
+        }
+        ErrorKind::TimedOut => StatusCode::REQUEST_TIMEOUT,
+        ErrorKind::Conflict | ErrorKind::Busy => StatusCode::CONFLICT,
+        ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::Invalid | ErrorKind::NotText | ErrorKind::Unsupported => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        ErrorKind::QuotaExceeded | ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::NoSpace => StatusCode::INSUFFICIENT_STORAGE,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::ProviderFailed | ErrorKind::AgentFailed | ErrorKind::PortClosed => {
+            StatusCode::BAD_GATEWAY
+        }
+        ErrorKind::Unavailable | ErrorKind::NoCapacity => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let error = self.0;
+        let status = status_of(error.kind);
+        if status.is_server_error() {
+            tracing::error!(
+                error.code = error.kind.code(),
+                error.cause = %Chain(&error),
+                "Request failed"
+            );
+        }
+        let body = ErrorBody {
+            detail: error.message,
+            code: error.kind.code().to_owned(),
+            hint: error.hint,
+            field: error.field.map(str::to_owned),
+        };
+        let mut response = (status, Json(&body)).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = error.retry_after_s {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response.extensions_mut().insert(body);
+        response
+    }
+}
+
+/// Prints an error with its causes.
+struct Chain<'a>(&'a (dyn std::error::Error + 'static));
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut next = self.0.source();
+        while let Some(cause) = next {
+            write!(f, ": {cause}")?;
+            next = cause.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! HTTP: dialects, streams, previews, documentation.
+//!
+//! A dialect translates between its contract and the verbs of `sandyard-service`; it decides nothing. Every route is in
+//! [`router`], with what a caller needs for it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `router` | every route on one page, and the table tests are made from |
+//! | `native/` | `/sandboxes/*`: one verb a file |
+//! | `enveloped` | the same routes in an envelope, for the JWT contract |
+//! | `docker/` | `/api/sandboxes/*` |
+//! | `accounts/` | login, users, keys, audit |
+//! | `stream/` | commands, terminals and logs as they happen |
+//! | `files/` | files and folders of any size, in and out |
+//! | `preview` | ports of sandboxes, over `sandyard-preview` |
+//! | `internal/` | what other nodes ask |
+//! | `middleware/` | request ids, credentials, host check, access log, limits |
+//! | `listen` | sockets, TLS, graceful end |
+#![forbid(unsafe_code)]
+
+mod app;
+mod error;
+mod extract;
+mod need;
+pub mod router;
+
+pub use app::{App, AuthMode, Listener, ServerSettings};
+pub use error::ApiError;

@@ -1,0 +1,149 @@
+//! Failures of the service, in the words of the registry.
+
+use std::error::Error;
+use std::fmt;
+
+use sandyard_agent_client::ClientError;
+use sandyard_agent_client::wire::Code;
+use sandyard_core::ErrorKind;
+use sandyard_provider::{ProviderError, ProviderErrorKind};
+use sandyard_store::StoreError;
+
+/// Result of a verb.
+pub type ServiceResult<T> = Result<T, ServiceError>;
+
+/// A failed verb. The message is for the caller's eyes; the source is for the log.
+#[derive(Debug)]
+pub struct ServiceError {
+    /// What clients branch on.
+    pub kind: ErrorKind,
+    /// What went wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Which field of the request is meant.
+    pub field: Option<&'static str>,
+    /// When trying again makes sense.
+    pub retry_after_s: Option<u64>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl ServiceError {
+    /// A failure of `kind`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let retry_after_s = match kind {
+            ErrorKind::Unavailable | ErrorKind::NoCapacity | ErrorKind::Busy => Some(1),
+            ErrorKind::QuotaExceeded | ErrorKind::RateLimited => Some(5),
+            _ => None,
+        };
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            field: None,
+            retry_after_s,
+            source: None,
+        }
+    }
+
+    /// A field has a value that makes no sense.
+    pub fn invalid(field: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            field: Some(field),
+            ..Self::new(ErrorKind::Invalid, message)
+        }
+    }
+
+    /// There is no such sandbox, or it is not the caller's: the two look the same.
+    pub fn no_sandbox(name: &str) -> Self {
+        // What the caller sent is shown back, so it is cut: it may be anything.
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+        Self::new(ErrorKind::SandboxNotFound, format!("no sandbox `{shown}`"))
+            .hint("GET /sandboxes lists yours")
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds why.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for ServiceError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<StoreError> for ServiceError {
+    fn from(error: StoreError) -> Self {
+        let kind = match error {
+            StoreError::Unavailable { .. } => ErrorKind::Unavailable,
+            _ => ErrorKind::Internal,
+        };
+        let message = match kind {
+            ErrorKind::Unavailable => "the database cannot be reached",
+            _ => "the database refused",
+        };
+        Self::new(kind, message).source(error)
+    }
+}
+
+impl From<ProviderError> for ServiceError {
+    fn from(error: ProviderError) -> Self {
+        let kind = match error.kind {
+            ProviderErrorKind::NotFound => ErrorKind::NotFound,
+            ProviderErrorKind::Conflict => ErrorKind::Conflict,
+            ProviderErrorKind::Invalid => ErrorKind::Invalid,
+            ProviderErrorKind::NoCapacity => ErrorKind::NoCapacity,
+            ProviderErrorKind::Unsupported => ErrorKind::Unsupported,
+            ProviderErrorKind::TimedOut => ErrorKind::TimedOut,
+            ProviderErrorKind::Unavailable => ErrorKind::Unavailable,
+            _ => ErrorKind::ProviderFailed,
+        };
+        Self {
+            hint: error.hint.clone(),
+            ..Self::new(kind, error.message.clone())
+        }
+        .source(error)
+    }
+}
+
+impl From<ClientError> for ServiceError {
+    fn from(error: ClientError) -> Self {
+        let kind = match (&error, error.code()) {
+            (ClientError::Timeout { .. }, _) | (_, Some(Code::DeadlineExceeded)) => {
+                ErrorKind::TimedOut
+            }
+            (ClientError::Connect { .. }, _) => ErrorKind::Unavailable,
+            (ClientError::Request { .. }, _) | (_, Some(Code::InvalidArgument)) => {
+                ErrorKind::Invalid
+            }
+            (_, Some(Code::NotFound)) => ErrorKind::FileNotFound,
+            (_, Some(Code::AlreadyExists | Code::FailedPrecondition)) => ErrorKind::Conflict,
+            (_, Some(Code::PermissionDenied)) => ErrorKind::Forbidden,
+            (_, Some(Code::ResourceExhausted)) => ErrorKind::NoSpace,
+            _ => ErrorKind::AgentFailed,
+        };
+        let message = match &error {
+            ClientError::Remote { message, .. } => message.clone(),
+            ClientError::Connect { .. } => "the sandbox does not answer".to_owned(),
+            other => other.to_string(),
+        };
+        Self::new(kind, message).source(error)
+    }
+}

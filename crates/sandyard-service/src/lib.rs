@@ -1,0 +1,37 @@
+//! The life of a sandbox: the only writer of sandbox state.
+//!
+//! Dialects translate to and from the verbs of [`Service`]; one verb a file in `verbs/`. Beneath them:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `claim` | one owner per sandbox: who changes it, until when |
+//! | `activity` | when a sandbox was last used, and whether it is in use |
+//! | `expiry` | when a sandbox's time is over |
+//! | `places` | which provider reaches which sandbox, on this node or another |
+//! | `scheduler` | timers that are due |
+//! | `reconcile/` | what should be against what is |
+//! | `node` | this server among the others |
+//! | `log_book` | recent output of commands |
+//!
+//! A transition is: claim the row, ask the provider, commit row, events and timer at once. It runs on a task of its own,
+//! so that a client that hangs up cannot leave it half done. A crash at any point leaves a claim that ends, and the
+//! reconciler brings row and reality together.
+//!
+//! This crate knows nothing of HTTP.
+#![forbid(unsafe_code)]
+
+mod error;
+mod request;
+mod service;
+mod settings;
+
+pub use error::{ServiceError, ServiceResult};
+pub use request::{
+    Command, CommandOutput, CreateRequest, ForkRequest, LimitsRequest, LogEntry, LogSource,
+    RunRequest, TimeoutRequest,
+};
+pub use sandyard_store::model::{
+    Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, TimeoutAction,
+};
+pub use service::{Live, Service};
+pub use settings::ServiceSettings;

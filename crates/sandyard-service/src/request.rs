@@ -1,0 +1,188 @@
+//! What can be asked of the service, whatever the dialect.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use sandyard_store::model::{Expiry, TimeoutAction};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Limits asked for; what is not said comes from the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitsRequest {
+    /// Memory.
+    pub memory_bytes: Option<u64>,
+    /// Processor time in thousandths of a core.
+    pub cpu_millis: Option<u32>,
+    /// Processes and threads.
+    pub pids: Option<u32>,
+    /// Bytes written.
+    pub disk_bytes: Option<u64>,
+}
+
+/// A sandbox to be made.
+#[derive(Clone, Default, PartialEq)]
+pub struct CreateRequest {
+    /// For whom; only an admin may name somebody else, an ordinary user's word is not looked at.
+    pub owner: Option<String>,
+    /// What it starts from. `base` and none are the default template.
+    pub template: Option<String>,
+    /// Another name for it.
+    pub alias: Option<String>,
+    /// What it is for.
+    pub project: Option<String>,
+    /// How long it lives without activity.
+    pub timeout: Option<Duration>,
+    /// What happens then; pause if not said.
+    pub timeout_action: Option<TimeoutAction>,
+    /// From when on that time is counted; idle if not said.
+    pub expiry: Option<Expiry>,
+    /// Its maker's own words.
+    pub metadata: BTreeMap<String, String>,
+    /// Variables every command gets.
+    pub env: BTreeMap<String, String>,
+    /// How much it may use.
+    pub limits: LimitsRequest,
+    /// Network policy, kept as it is.
+    pub network: Option<Value>,
+    /// Ports its maker names.
+    pub ports: BTreeMap<String, String>,
+    /// Whether a request may wake it when it is paused; yes if not said.
+    pub is_auto_resumed: Option<bool>,
+    /// Makes repeating this request safe.
+    pub idempotency_key: Option<String>,
+}
+
+impl fmt::Debug for CreateRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CreateRequest")
+            .field("owner", &self.owner)
+            .field("template", &self.template)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A copy to be made of a sandbox.
+#[derive(Clone, Default, PartialEq)]
+pub struct ForkRequest {
+    /// Variables of the copy; none: as the original.
+    pub env: Option<BTreeMap<String, String>>,
+    /// Words of its maker; none: as the original.
+    pub metadata: Option<BTreeMap<String, String>>,
+    /// How long it lives without activity; none: as the original.
+    pub timeout: Option<Duration>,
+}
+
+impl fmt::Debug for ForkRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForkRequest").finish_non_exhaustive()
+    }
+}
+
+/// A sandbox's new time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeoutRequest {
+    /// How long, from now on and after every activity.
+    pub timeout: Duration,
+    /// What happens then; none: as before.
+    pub action: Option<TimeoutAction>,
+    /// From when on it is counted; none: as before.
+    pub expiry: Option<Expiry>,
+}
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A text for `bash -lc`.
+    Shell(String),
+    /// A program and its arguments, as they are.
+    Argv(Vec<String>),
+}
+
+/// A command to be run.
+#[derive(Clone, PartialEq)]
+pub struct RunRequest {
+    /// What.
+    pub command: Command,
+    /// Where; none: the user's home.
+    pub cwd: Option<String>,
+    /// Variables on top of the sandbox's.
+    pub env: BTreeMap<String, String>,
+    /// As whom; none: the sandbox's user.
+    pub user: Option<String>,
+    /// How long it may take; none: the settings' time in the foreground, any time in the background.
+    pub timeout: Option<Duration>,
+    /// Columns and rows of a terminal to run in.
+    pub terminal: Option<(u16, u16)>,
+    /// Whether its standard input can be written to.
+    pub has_stdin: bool,
+}
+
+impl RunRequest {
+    /// A command with nothing special about it.
+    pub fn new(command: Command) -> Self {
+        Self {
+            command,
+            cwd: None,
+            env: BTreeMap::new(),
+            user: None,
+            timeout: None,
+            terminal: None,
+            has_stdin: false,
+        }
+    }
+}
+
+impl fmt::Debug for RunRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunRequest")
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a command wrote and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandOutput {
+    /// From its standard output; bytes that are no text are replaced.
+    pub stdout: String,
+    /// From its standard error.
+    pub stderr: String,
+    /// Whether more was written than kept.
+    pub is_truncated: bool,
+    /// How it ended; 128 + n after signal n.
+    pub exit_code: i32,
+    /// Its process id inside.
+    pub pid: u32,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Where a line of a sandbox's log comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogSource {
+    /// A command's standard output.
+    Stdout,
+    /// A command's standard error.
+    Stderr,
+    /// What happened to the sandbox.
+    Event,
+}
+
+/// A line of a sandbox's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// Counts up within this server's memory of the sandbox.
+    pub seq: u64,
+    /// When.
+    pub at_ms: i64,
+    /// From where.
+    pub source: LogSource,
+    /// Which process wrote it.
+    pub pid: Option<u32>,
+    /// What.
+    pub text: String,
+}

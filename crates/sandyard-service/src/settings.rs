@@ -1,0 +1,52 @@
+//! What an operator can set about the life of sandboxes.
+
+use std::time::Duration;
+
+/// Settings of the service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceSettings {
+    /// What sandboxes start from when their maker does not say; none: the provider's choice.
+    pub default_template: Option<String>,
+    /// How long a sandbox lives without activity when its maker does not say.
+    pub default_timeout: Duration,
+    /// The longest that can be asked for.
+    pub max_timeout: Duration,
+    /// How long a paused or stopped sandbox is kept before it is deleted; zero: for ever.
+    pub retention: Duration,
+    /// How many sandboxes a user may have, unless the user has a number of its own; 0: any number.
+    pub max_sandboxes_per_user: u32,
+    /// How many sandboxes there may be at all; 0: any number.
+    pub max_sandboxes: u32,
+    /// How long a command in the foreground may take when its caller does not say.
+    pub command_timeout: Duration,
+    /// Bytes kept of a command's output and of its errors, each.
+    pub max_output_bytes: usize,
+    /// For how long an instance without a row is left alone.
+    pub stranger_grace: Duration,
+    /// How long events and audit are kept.
+    pub history: Duration,
+    /// How many sandboxes to keep ready.
+    pub ready: usize,
+    /// How often what should be is compared with what is.
+    pub reconcile_every: Duration,
+}
+
+impl Default for ServiceSettings {
+    fn default() -> Self {
+        const HOUR: Duration = Duration::from_secs(3600);
+        Self {
+            default_template: None,
+            default_timeout: HOUR,
+            max_timeout: HOUR * 24,
+            retention: HOUR * 24 * 7,
+            max_sandboxes_per_user: 100,
+            max_sandboxes: 0,
+            command_timeout: HOUR,
+            max_output_bytes: 8 << 20,
+            stranger_grace: Duration::from_secs(300),
+            history: HOUR * 24 * 30,
+            ready: 0,
+            reconcile_every: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The rows, as the rest of Sandyard sees them. Times are milliseconds since 1970.
+
+mod access;
+mod cluster;
+mod history;
+mod sandbox;
+mod timer;
+
+pub use access::{ApiKey, NewApiKey, NewUser, Session, User, UserPatch};
+pub use cluster::Node;
+pub use history::{AuditEntry, Event, EventFilter, NewAuditEntry, NewEvent};
+pub use sandbox::{
+    ClaimOutcome, Expiry, Idempotency, InsertOutcome, NewSandbox, Operation, Page, Sandbox,
+    SandboxFilter, SandboxPatch, TimeoutAction,
+};
+pub use timer::{Timer, TimerPlan};
