@@ -1,0 +1,97 @@
+//! From a credential to a caller.
+
+use sandyard_core::{Caller, Role, Scope};
+use sandyard_store::model::{ApiKey, User};
+use tracing::warn;
+
+use crate::auth::Auth;
+use crate::error::{AuthError, Why};
+use crate::jwt;
+use crate::key_text;
+use crate::secret::sha256_hex;
+
+impl Auth {
+    /// Finds who sent a credential: the text after `Bearer `, or of `X-API-Key`; an access token or a key.
+    ///
+    /// The store is asked each time (for a key: once a second), so that logging out, revoking and disabling work at once.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Unauthenticated`] with why.
+    pub async fn authenticate(&self, credential: &str) -> Result<Caller, AuthError> {
+        let credential = credential.trim();
+        if credential.is_empty() {
+            Err(Why::Missing.into())
+        } else if key_text::is_like(credential) {
+            self.caller_of_key(credential).await
+        } else if jwt::is_like(credential) {
+            self.caller_of_token(credential).await
+        } else {
+            Err(Why::Malformed.into())
+        }
+    }
+
+    async fn caller_of_token(&self, token: &str) -> Result<Caller, AuthError> {
+        let claims = jwt::read(&self.inner.keys.token, token, self.now_ms())?;
+        let (session, user) = self.live_session(&claims.sid).await?;
+        if session.owner != claims.sub {
+            return Err(Why::Forged.into());
+        }
+        // What the user is now counts, not what the token says it was.
+        Ok(Caller {
+            scopes: scopes_of(user.role),
+            role: user.role,
+            name: user.name,
+            via: format!("session:{}", session.id),
+        })
+    }
+
+    async fn caller_of_key(&self, secret: &str) -> Result<Caller, AuthError> {
+        let hash = sha256_hex(secret);
+        let (key, user) = self.find_key(&hash).await?.ok_or(Why::Unknown)?;
+        let now_ms = self.now_ms();
+        if key.revoked_ms.is_some() {
+            return Err(Why::Revoked.into());
+        }
+        if key.expires_ms.is_some_and(|end| end <= now_ms) {
+            return Err(Why::Expired.into());
+        }
+        if user.is_disabled {
+            return Err(Why::Disabled.into());
+        }
+        if self.inner.key_cache.is_touch_due(&hash, &key, now_ms)
+            && let Err(error) = self.store().touch_key(&key.id, now_ms).await
+        {
+            // Not worth refusing a good key for.
+            warn!(key.id = %key.id, error = %error, "Failed to note the use of key `{}`", key.id);
+        }
+        Ok(Caller {
+            scopes: key.scopes,
+            role: user.role,
+            name: user.name,
+            via: format!("key:{}", key.id),
+        })
+    }
+
+    async fn find_key(&self, hash: &str) -> Result<Option<(ApiKey, User)>, AuthError> {
+        let cache = &self.inner.key_cache;
+        let now_ms = self.now_ms();
+        if let Some(found) = cache.find(hash, now_ms) {
+            return Ok(Some(found));
+        }
+        let generation = cache.generation();
+        let found = self.store().key_by_hash(hash).await?;
+        if let Some(found) = &found {
+            cache.keep(generation, hash, found, now_ms);
+        }
+        Ok(found)
+    }
+}
+
+/// What a login may be used for: all its user may do.
+fn scopes_of(role: Role) -> Vec<Scope> {
+    Scope::ALL
+        .into_iter()
+        .filter(|scope| *scope != Scope::Admin || role == Role::Admin)
+        .collect()
+}

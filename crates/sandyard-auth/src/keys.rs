@@ -1,0 +1,182 @@
+//! Keys of programs: who may make them, and how they end.
+
+use std::fmt;
+
+use sandyard_core::{Caller, Role, Scope};
+use sandyard_store::model::ApiKey;
+
+use crate::auth::Auth;
+use crate::error::AuthError;
+use crate::key_text;
+use crate::random;
+use crate::user_name;
+
+const MAX_NAME_LEN: usize = 64;
+/// How many good keys a user may have.
+const MAX_KEYS: usize = 100;
+
+/// A key just made. The only moment at which it can be seen.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NewKey {
+    /// What may be shown of it later too.
+    pub key: ApiKey,
+    /// The key itself.
+    pub secret: String,
+}
+
+impl fmt::Debug for NewKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewKey")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Says whether a caller may make a key for `owner` with these scopes: for itself, or with the scope `admin` for anyone;
+/// and never with more than its own credentials have.
+pub fn may_create_key(caller: &Caller, owner: &str, scopes: &[Scope]) -> Result<(), AuthError> {
+    if !caller.name.eq_ignore_ascii_case(owner) && !caller.has(Scope::Admin) {
+        return Err(AuthError::ForeignKey {
+            owner: owner.to_owned(),
+        });
+    }
+    match scopes.iter().find(|scope| !caller.has(**scope)) {
+        Some(scope) => Err(AuthError::ScopeBeyondCaller(*scope)),
+        None => Ok(()),
+    }
+}
+
+impl Auth {
+    /// Makes a key. Who may is [`may_create_key`]'s to say.
+    pub async fn create_key(
+        &self,
+        owner: &str,
+        name: &str,
+        scopes: &[Scope],
+        expires_ms: Option<i64>,
+    ) -> Result<NewKey, AuthError> {
+        let now_ms = self.now_ms();
+        let scopes = check_scopes(scopes)?;
+        check_name(name)?;
+        if expires_ms.is_some_and(|end| end <= now_ms) {
+            return Err(AuthError::Invalid {
+                field: "expires",
+                detail: "is in the past",
+            });
+        }
+        let owner = self.existing_user(owner).await?;
+        if scopes.contains(&Scope::Admin) && owner.role != Role::Admin {
+            return Err(AuthError::AdminScope { owner: owner.name });
+        }
+        let is_good = |key: &ApiKey| {
+            key.revoked_ms.is_none() && key.expires_ms.is_none_or(|end| end > now_ms)
+        };
+        let keys = self.store().keys(Some(&owner.name)).await?;
+        if keys.iter().filter(|key| is_good(key)).count() >= MAX_KEYS {
+            return Err(AuthError::TooManyKeys {
+                owner: owner.name,
+                limit: MAX_KEYS,
+            });
+        }
+        let id = random::hex_text::<8>()?;
+        let (new, stored) = key_text::make(id, owner.name, name, scopes, now_ms, expires_ms)?;
+        if !self.store().insert_key(&stored).await? {
+            return Err(AuthError::Busy);
+        }
+        Ok(new)
+    }
+
+    /// Lists keys, of `owner` only if given, newest first; also those revoked.
+    pub async fn list_keys(&self, owner: Option<&str>) -> Result<Vec<ApiKey>, AuthError> {
+        match owner.map(user_name::parse) {
+            None => Ok(self.store().keys(None).await?),
+            Some(Some(owner)) => Ok(self.store().keys(Some(&owner)).await?),
+            Some(None) => Ok(Vec::new()),
+        }
+    }
+
+    /// Revokes a key, of `owner` only if given.
+    pub async fn revoke_key(&self, id: &str, owner: Option<&str>) -> Result<(), AuthError> {
+        let not_found = || AuthError::KeyNotFound(id.chars().take(MAX_NAME_LEN).collect());
+        let owner = match owner {
+            Some(owner) => Some(user_name::parse(owner).ok_or_else(not_found)?),
+            None => None,
+        };
+        let is_revoked = self
+            .store()
+            .revoke_key(id, owner.as_deref(), self.now_ms())
+            .await?;
+        self.inner.key_cache.forget();
+        if is_revoked { Ok(()) } else { Err(not_found()) }
+    }
+}
+
+fn check_scopes(scopes: &[Scope]) -> Result<Vec<Scope>, AuthError> {
+    let mut scopes = scopes.to_vec();
+    scopes.sort_unstable();
+    scopes.dedup();
+    if scopes.is_empty() {
+        return Err(AuthError::Invalid {
+            field: "scopes",
+            detail: "is empty; a key needs one at least",
+        });
+    }
+    Ok(scopes)
+}
+
+fn check_name(name: &str) -> Result<(), AuthError> {
+    let is_good = !name.trim().is_empty()
+        && name.len() <= MAX_NAME_LEN
+        && !name.chars().any(char::is_control);
+    if is_good {
+        return Ok(());
+    }
+    Err(AuthError::Invalid {
+        field: "name",
+        detail: "has 1 to 64 bytes without control characters",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(role: Role, scopes: &[Scope]) -> Caller {
+        Caller {
+            name: "alice".to_owned(),
+            role,
+            scopes: scopes.to_vec(),
+            via: "key:1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn nobody_gives_away_more_than_it_has() {
+        let weak = caller(Role::Admin, &[Scope::Read, Scope::Manage]);
+        assert!(may_create_key(&weak, "alice", &[Scope::Read]).is_ok());
+        assert!(may_create_key(&weak, "Alice", &[Scope::Manage]).is_ok());
+        assert!(matches!(
+            may_create_key(&weak, "alice", &[Scope::Read, Scope::Use]),
+            Err(AuthError::ScopeBeyondCaller(Scope::Use))
+        ));
+        assert!(matches!(
+            may_create_key(&weak, "bob", &[Scope::Read]),
+            Err(AuthError::ForeignKey { .. })
+        ));
+        let user = caller(Role::User, &Scope::ALL);
+        assert!(matches!(
+            may_create_key(&user, "alice", &[Scope::Admin]),
+            Err(AuthError::ScopeBeyondCaller(Scope::Admin))
+        ));
+        assert!(may_create_key(&user, "bob", &[Scope::Read]).is_err());
+        assert!(may_create_key(&Caller::local(), "bob", &Scope::ALL).is_ok());
+    }
+
+    #[test]
+    fn names_of_keys_are_bounded() {
+        assert!(check_name("ci runner ✓").is_ok());
+        for name in ["", "  ", "a\nb", &"a".repeat(65)] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Keeps one enabled admin.
+//!
+//! Two admins that demote each other at the same moment would each see the other still there. So whoever may lower their
+//! number holds a mutex here and a lease among all servers while it looks and does.
+
+use std::time::Duration;
+
+use sandyard_core::Role;
+
+use crate::auth::Auth;
+use crate::error::AuthError;
+
+const LEASE: &str = "auth.admins";
+/// What one look and one change take at worst. A server that dies with the lease delays the others so long.
+const LEASE_MS: i64 = 10_000;
+const RETRY_EVERY: Duration = Duration::from_millis(50);
+const MAX_TRIES: usize = 240;
+
+impl Auth {
+    /// Does `change`, which takes the admin's rights from `name` if it has them, unless nobody else is an enabled admin.
+    pub(crate) async fn unless_last_admin<T>(
+        &self,
+        name: &str,
+        change: impl AsyncFnOnce() -> Result<T, AuthError>,
+    ) -> Result<T, AuthError> {
+        let _mutex = self.inner.admins.lock().await;
+        self.take_admins_lease().await?;
+        let done = match self.check_not_last_admin(name).await {
+            Ok(()) => change().await,
+            Err(error) => Err(error),
+        };
+        // If this fails the lease ends by itself.
+        let _ = self.set_admins_lease(0).await;
+        done
+    }
+
+    async fn check_not_last_admin(&self, name: &str) -> Result<(), AuthError> {
+        let users = self.store().users().await?;
+        let mut admins = users
+            .iter()
+            .filter(|user| user.role == Role::Admin && !user.is_disabled);
+        match (admins.next(), admins.next()) {
+            (Some(only), None) if only.name == name => Err(AuthError::LastAdmin(name.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    async fn take_admins_lease(&self) -> Result<(), AuthError> {
+        for _ in 0..MAX_TRIES {
+            if self.set_admins_lease(self.now_ms() + LEASE_MS).await? {
+                return Ok(());
+            }
+            tokio::time::sleep(RETRY_EVERY).await;
+        }
+        Err(AuthError::Busy)
+    }
+
+    async fn set_admins_lease(&self, until_ms: i64) -> Result<bool, AuthError> {
+        let holder = &self.inner.holder;
+        Ok(self
+            .store()
+            .take_lease(LEASE, holder, self.now_ms(), until_ms)
+            .await?)
+    }
+}

@@ -1,0 +1,163 @@
+//! What a login gives, and how it goes on and ends.
+//!
+//! ```text
+//!  login ──► session ──refresh──► same session, new tokens
+//!               │  └─ an old refresh token ──► revoked: somebody has a copy
+//!               ├─ logout, new password, disabled user ──► revoked
+//!               └─ refresh_ttl without a refresh ──► expired
+//! ```
+
+use std::fmt;
+
+use sandyard_core::Caller;
+use sandyard_store::model::{Session, User};
+use tracing::warn;
+
+use crate::auth::Auth;
+use crate::config::as_ms;
+use crate::error::{AuthError, Why};
+use crate::jwt::{self, Claims};
+use crate::random;
+use crate::refresh_token;
+use crate::secret::sha256_hex;
+use crate::user_name;
+use crate::users::UserView;
+
+/// What a login gives.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tokens {
+    /// For `Authorization: Bearer`.
+    pub access_token: String,
+    /// Good once, for the next pair.
+    pub refresh_token: String,
+    /// When the access token ends.
+    pub expires_ms: i64,
+    /// Who logged in.
+    pub user: UserView,
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens")
+            .field("expires_ms", &self.expires_ms)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Auth {
+    /// Exchanges a refresh token for new tokens of the same session. It works once; bringing an old one again ends the
+    /// session, since then two parties have it.
+    pub async fn refresh(&self, refresh_token: &str) -> Result<Tokens, AuthError> {
+        let keys = &self.inner.keys;
+        let session_id = refresh_token::session_of(&keys.refresh, refresh_token)?;
+        let (session, user) = self.live_session(session_id).await?;
+        let next = refresh_token::make(&keys.refresh, session_id)?;
+        let is_current = self
+            .store()
+            .rotate_session(
+                session_id,
+                &sha256_hex(refresh_token),
+                &sha256_hex(&next),
+                self.refresh_end_ms(),
+            )
+            .await?;
+        if !is_current {
+            self.store()
+                .revoke_session(session_id, self.now_ms())
+                .await?;
+            warn!(session.id = %session.id, user.name = %user.name, "Ended a session: its old refresh token was used again");
+            return Err(Why::Revoked.into());
+        }
+        self.tokens(&user, session_id, next)
+    }
+
+    /// Ends the session the caller came with.
+    pub async fn logout(&self, caller: &Caller) -> Result<(), AuthError> {
+        let session_id = caller
+            .via
+            .strip_prefix("session:")
+            .ok_or(AuthError::NoSession)?;
+        self.store()
+            .revoke_session(session_id, self.now_ms())
+            .await?;
+        Ok(())
+    }
+
+    /// Ends all sessions of a user; says how many. Keys stay.
+    pub async fn logout_everywhere(&self, name: &str) -> Result<u64, AuthError> {
+        let Some(name) = user_name::parse(name) else {
+            return Ok(0);
+        };
+        Ok(self
+            .store()
+            .revoke_sessions_of(&name, self.now_ms())
+            .await?)
+    }
+
+    /// Begins a session for a user whose password was right.
+    pub(crate) async fn open_session(&self, user: User) -> Result<Tokens, AuthError> {
+        let id = random::hex_text::<16>()?;
+        let refresh_token = refresh_token::make(&self.inner.keys.refresh, &id)?;
+        let session = Session {
+            id: id.clone(),
+            owner: user.name.clone(),
+            refresh_hash: sha256_hex(&refresh_token),
+            created_ms: self.now_ms(),
+            expires_ms: self.refresh_end_ms(),
+            revoked_ms: None,
+        };
+        self.store().insert_session(&session).await?;
+        // A password changed since it was checked ended all sessions, perhaps just before this one began.
+        let now = self.store().user(&user.name).await?;
+        if now.is_none_or(|now| now.is_disabled || now.password_hash != user.password_hash) {
+            self.store().revoke_session(&id, self.now_ms()).await?;
+            return Err(Why::Revoked.into());
+        }
+        self.tokens(&user, &id, refresh_token)
+    }
+
+    /// Finds a session that is still good, and its user.
+    pub(crate) async fn live_session(&self, id: &str) -> Result<(Session, User), AuthError> {
+        let (session, user) = self.store().session(id).await?.ok_or(Why::Unknown)?;
+        if session.revoked_ms.is_some() {
+            return Err(Why::Revoked.into());
+        }
+        if session.expires_ms <= self.now_ms() {
+            return Err(Why::Expired.into());
+        }
+        if user.is_disabled {
+            return Err(Why::Disabled.into());
+        }
+        Ok((session, user))
+    }
+
+    fn tokens(
+        &self,
+        user: &User,
+        session_id: &str,
+        refresh_token: String,
+    ) -> Result<Tokens, AuthError> {
+        let now_ms = self.now_ms();
+        let exp = now_ms.saturating_add(as_ms(self.inner.config.token_ttl)) / 1000;
+        let claims = Claims {
+            sub: user.name.clone(),
+            role: user.role,
+            sid: session_id.to_owned(),
+            iat: now_ms / 1000,
+            exp,
+            jti: random::hex_text::<8>()?,
+        };
+        Ok(Tokens {
+            access_token: jwt::sign(&self.inner.keys.token, &claims)?,
+            refresh_token,
+            expires_ms: exp.saturating_mul(1000),
+            user: UserView::from(user),
+        })
+    }
+
+    fn refresh_end_ms(&self) -> i64 {
+        self.now_ms()
+            .saturating_add(as_ms(self.inner.config.refresh_ttl))
+    }
+}

@@ -1,0 +1,73 @@
+//! What a user may be called.
+
+use sandyard_core::Caller;
+
+use crate::error::AuthError;
+
+/// Longest name.
+const MAX_LEN: usize = 63;
+
+/// Reads a name: `[a-z0-9][a-z0-9._-]{0,62}` once lower-cased.
+pub(crate) fn parse(text: &str) -> Option<String> {
+    if text.is_empty() || text.len() > MAX_LEN {
+        return None;
+    }
+    let name = text.to_ascii_lowercase();
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_good = is_plain(name.as_bytes()[0])
+        && name
+            .bytes()
+            .all(|byte| is_plain(byte) || b"._-".contains(&byte));
+    is_good.then_some(name)
+}
+
+/// Reads the name of a user to be made. The names of those who never log in are not to be had: their sandboxes would come
+/// with them.
+pub(crate) fn parse_new(text: &str) -> Result<String, AuthError> {
+    let name = parse(text).ok_or(AuthError::Invalid {
+        field: "name",
+        detail: "has 1 to 63 letters, digits, dots, dashes and underscores, and begins with a letter or digit",
+    })?;
+    if [Caller::local().name, Caller::system().name].contains(&name) {
+        return Err(AuthError::Invalid {
+            field: "name",
+            detail: "must not be `local` or `system`",
+        });
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_lower_cased() {
+        assert_eq!(parse("Alice.B-1_x").as_deref(), Some("alice.b-1_x"));
+    }
+
+    #[test]
+    fn strange_names_are_refused() {
+        for text in [
+            "",
+            "-a",
+            ".a",
+            "_a",
+            "a b",
+            "a/b",
+            "é",
+            "a\0",
+            "K\u{212a}",
+            &"a".repeat(64),
+        ] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+        assert!(parse(&"a".repeat(63)).is_some());
+    }
+
+    #[test]
+    fn reserved_names_cannot_be_made() {
+        assert!(parse_new("Local").is_err() && parse_new("system").is_err());
+        assert!(parse_new("locals").is_ok());
+    }
+}
