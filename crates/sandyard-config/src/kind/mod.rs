@@ -1,0 +1,185 @@
+//! What a value may be, and its parsing: the one place where text becomes something else.
+//!
+//! Messages of this module never repeat the text they are about: it may be a secret, and the caller knows what to show.
+
+pub mod network;
+
+mod duration;
+mod filter;
+mod list;
+mod number;
+pub(crate) mod url;
+mod value;
+
+pub(crate) use duration::{DAY, HOUR, MINUTE};
+pub(crate) use value::Value;
+
+/// The kinds of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A path; a relative one counts from the working directory.
+    Path,
+    /// A path of a file that must be there.
+    File,
+    /// A text of at least so many bytes.
+    Key(usize),
+    /// `on` or `off`.
+    Switch,
+    /// A whole number within bounds.
+    Whole(u64, u64),
+    /// A time span within bounds, in seconds.
+    Duration(u64, u64),
+    /// A number of bytes within bounds.
+    Size(u64, u64),
+    /// A number of processor cores within bounds, in thousandths.
+    Cores(u64, u64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Port numbers, separated by commas.
+    Ports,
+    /// IP addresses or `localhost`, separated by commas.
+    Addresses,
+    /// IP networks like `10.0.0.0/8`, separated by commas.
+    Networks,
+    /// A DNS name.
+    Domain,
+    /// `http://host:port` or the same with `https`, with nothing behind it.
+    HttpUrl,
+    /// A URL of one of these schemes.
+    Url(&'static [&'static str]),
+    /// A log level, or directives like `info,sandyard_service=debug`.
+    LogFilter,
+}
+
+impl Kind {
+    /// Reads a text that is not empty.
+    pub(crate) fn parse(self, text: &str) -> Result<Value, String> {
+        match self {
+            Self::Text | Self::Path | Self::File => printable(text),
+            Self::Key(least) => key(text, least),
+            Self::Switch => number::switch(text),
+            Self::Whole(least, most) => number::whole(text, least, most),
+            Self::Duration(least, most) => duration::parse(text, least, most),
+            Self::Size(least, most) => number::size(text, least, most),
+            Self::Cores(least, most) => number::cores(text, least, most),
+            Self::Choice(words) => choice(text, words),
+            Self::Ports => list::ports(text),
+            Self::Addresses => list::addresses(text),
+            Self::Networks => list::networks(text),
+            Self::Domain => url::domain(text),
+            Self::HttpUrl => url::http(text),
+            Self::Url(schemes) => url::any(text, schemes),
+            Self::LogFilter => filter::parse(text),
+        }
+    }
+
+    /// Whether it takes several values, which the configuration file may write as an array.
+    pub(crate) fn is_list(self) -> bool {
+        matches!(self, Self::Ports | Self::Addresses | Self::Networks)
+    }
+
+    /// Whether it is about port numbers, which container platforms put other things in the variables of.
+    pub(crate) fn is_port(self) -> bool {
+        matches!(self, Self::Ports | Self::Whole(_, 65_535))
+    }
+
+    /// Whether a configuration file writes `text` without quotes.
+    pub(crate) fn is_bare(self, text: &str) -> bool {
+        match self {
+            Self::Switch => matches!(text, "true" | "false"),
+            Self::Whole(..) | Self::Ports | Self::Cores(..) | Self::Duration(..) => {
+                text.parse::<u64>().is_ok()
+            }
+            _ => false,
+        }
+    }
+
+    /// Hides the password of a URL.
+    pub(crate) fn mask(self, text: &str) -> String {
+        match self {
+            Self::Url(_) => url::mask(text),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// Says in a few words what may be written, for the reference.
+    pub fn describe(self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Path => "path".to_owned(),
+            Self::File => "path of a file".to_owned(),
+            Self::Key(least) => format!("text of at least {least} bytes"),
+            Self::Switch => "`true` or `false`".to_owned(),
+            Self::Whole(least, most) if most == u64::MAX => format!("number, {least} or more"),
+            Self::Whole(least, most) => format!("number, {least} to {most}"),
+            Self::Duration(..) => "time span".to_owned(),
+            Self::Size(..) => "size".to_owned(),
+            Self::Cores(..) => "number of cores, like `0.5`".to_owned(),
+            Self::Choice(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                words.join(", ")
+            }
+            Self::Ports => "port numbers, separated by commas".to_owned(),
+            Self::Addresses => "IP addresses, separated by commas".to_owned(),
+            Self::Networks => "IP networks, separated by commas".to_owned(),
+            Self::Domain => "DNS name".to_owned(),
+            Self::HttpUrl => "URL".to_owned(),
+            Self::Url(schemes) => {
+                let schemes: Vec<String> =
+                    schemes.iter().map(|name| format!("`{name}:`")).collect();
+                format!("URL of {}", schemes.join(", "))
+            }
+            Self::LogFilter => "level, or levels by module".to_owned(),
+        }
+    }
+}
+
+fn printable(text: &str) -> Result<Value, String> {
+    match text.chars().any(char::is_control) {
+        true => Err("holds a control character".to_owned()),
+        false => Ok(Value::Text(text.to_owned())),
+    }
+}
+
+fn key(text: &str, least: usize) -> Result<Value, String> {
+    match text.len() < least {
+        true => Err(format!(
+            "is too short: {} bytes, and at least {least} are needed",
+            text.len()
+        )),
+        false => Ok(Value::Text(text.to_owned())),
+    }
+}
+
+fn choice(text: &str, words: &'static [&'static str]) -> Result<Value, String> {
+    let lower = text.to_ascii_lowercase();
+    match words.contains(&lower.as_str()) {
+        true => Ok(Value::Text(lower)),
+        false => Err(format!("is none of {}", words.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_whatever_their_case() {
+        let kind = Kind::Choice(&["auto", "open"]);
+        assert_eq!(kind.parse("Open"), Ok(Value::Text("open".to_owned())));
+        assert_eq!(kind.parse("shut"), Err("is none of auto, open".to_owned()));
+    }
+
+    #[test]
+    fn short_keys_are_refused_without_being_repeated() {
+        let problem = Kind::Key(32).parse("hunter2").unwrap_err();
+        assert_eq!(problem, "is too short: 7 bytes, and at least 32 are needed");
+    }
+
+    #[test]
+    fn control_characters_have_no_place_in_texts() {
+        assert!(Kind::Path.parse("/srv/\nx").is_err());
+    }
+}

@@ -1,0 +1,21 @@
+//! A value that was read.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::network::Network;
+
+/// What a [`Kind`](super::Kind) makes of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Nothing was said, and there is no default.
+    Nothing,
+    Text(String),
+    Switch(bool),
+    /// Whole numbers, bytes, thousandths of a core.
+    Number(u64),
+    Duration(Duration),
+    Ports(Vec<u16>),
+    Addresses(Vec<IpAddr>),
+    Networks(Vec<Network>),
+}

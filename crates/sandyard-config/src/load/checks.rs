@@ -1,0 +1,142 @@
+//! What no value can tell alone: settings that do not go together.
+
+use std::fs::File;
+
+use super::Report;
+use crate::binding::check_binding;
+use crate::problem::Problem;
+use crate::settings::{Provider, Settings, Tls};
+use crate::values::Values;
+
+/// Checks what is left once every value is fine by itself.
+pub(super) fn check(settings: &Settings, values: &Values, report: &mut Report) {
+    let mut errors = vec![];
+    for (small, large) in PAIRS {
+        errors.extend(order(values, small, large));
+    }
+    errors.extend(provider(settings));
+    errors.extend(tls(values));
+    errors.extend(files(settings, values));
+    errors.extend(check_binding(settings).err().map(|problem| *problem));
+    report.errors.extend(
+        errors
+            .into_iter()
+            .filter_map(|problem| located(problem, values)),
+    );
+    let warnings = [clear_text(settings), lone_redis(values)];
+    report.warnings.extend(
+        warnings
+            .into_iter()
+            .flatten()
+            .filter_map(|problem| located(problem, values)),
+    );
+}
+
+/// Adds where the value comes from. A setting that is faulty by itself was told already, and what follows from the default
+/// in its place would only confuse.
+fn located(problem: Problem, values: &Values) -> Option<Problem> {
+    let Some(key) = &problem.key else {
+        return Some(problem);
+    };
+    let origin = values.origin(key).clone();
+    (!values.is_faulty(key)).then(|| problem.at(origin))
+}
+
+/// What is given by default, and the most that may be asked for.
+const PAIRS: [(&str, &str); 7] = [
+    ("lifecycle.default_timeout", "lifecycle.max_timeout"),
+    ("lifecycle.command_timeout", "lifecycle.max_command_timeout"),
+    ("auth.token_ttl", "auth.refresh_ttl"),
+    ("limits.memory", "limits.max_memory"),
+    ("limits.cpu", "limits.max_cpu"),
+    ("limits.pids", "limits.max_pids"),
+    ("limits.disk", "limits.max_disk"),
+];
+
+/// The smaller one was said and is larger. One that nobody said is brought down instead: see [`Settings`].
+fn order(values: &Values, small: &str, large: &str) -> Option<Problem> {
+    let is_wrong = values.is_given(small)
+        && !values.is_faulty(large)
+        && values.amount(small) > values.amount(large);
+    is_wrong.then(|| {
+        let (text, most) = (values.shown(small), values.shown(large));
+        Problem::new(format!(
+            "`{text}` is more than `{large}`, which is `{most}`"
+        ))
+        .about(small)
+        .hint(format!("raise `{large}` too"))
+    })
+}
+
+fn provider(settings: &Settings) -> Option<Problem> {
+    let provider = settings.sandbox.provider;
+    (provider != Provider::Embedded).then(|| {
+        Problem::new(format!(
+            "`{}` is not in this version: only `embedded` is",
+            provider.as_str()
+        ))
+        .about("sandbox.provider")
+        .hint("unset it: sandboxes then run on this host, without Docker")
+    })
+}
+
+fn tls(values: &Values) -> Option<Problem> {
+    let (cert, key) = ("server.tls_cert", "server.tls_key");
+    let self_signed = "server.tls_self_signed";
+    match (values.text(cert), values.text(key)) {
+        (Some(_), Some(_)) if values.switch(self_signed) => Some(
+            Problem::new(format!("there is a certificate already, in `{cert}`"))
+                .about(self_signed)
+                .hint("use one of the two"),
+        ),
+        (Some(_), None) => Some(Problem::new(format!("`{key}` is missing")).about(cert)),
+        (None, Some(_)) => Some(Problem::new(format!("`{cert}` is missing")).about(key)),
+        _ => None,
+    }
+}
+
+fn files(settings: &Settings, values: &Values) -> Vec<Problem> {
+    let Tls::Files { cert, key } = &settings.server.tls else {
+        return vec![];
+    };
+    let check = |(name, path): (&str, &std::path::PathBuf)| {
+        let error = File::open(path).err()?;
+        let shown = values.shown(name);
+        Some(Problem::new(format!("failed to open `{shown}`: {error}")).about(name))
+    };
+    [("server.tls_cert", cert), ("server.tls_key", key)]
+        .into_iter()
+        .filter_map(check)
+        .collect()
+}
+
+/// Keys and passwords would cross the network readable. A proxy in front may speak TLS, so this is no error.
+fn clear_text(settings: &Settings) -> Option<Problem> {
+    let server = &settings.server;
+    let is_local = server
+        .hosts
+        .iter()
+        .all(|host| host.to_canonical().is_loopback());
+    let is_proxied = !server.trusted_proxies.is_empty()
+        || server
+            .public_url
+            .as_deref()
+            .is_some_and(|url| url.starts_with("https:"));
+    (server.tls == Tls::Off && !is_local && !is_proxied).then(|| {
+        Problem::new("keys and passwords cross the network readable, since there is no TLS")
+            .about("server.host")
+            .hint("set `server.tls_cert` and `server.tls_key`, or `server.tls_self_signed`, or put a TLS proxy in front and name it in `server.trusted_proxies`")
+    })
+}
+
+fn lone_redis(values: &Values) -> Option<Problem> {
+    let is_named = values.is_given("redis.url") || values.is_given("redis.host");
+    let lone = ["redis.port", "redis.database", "redis.password"]
+        .into_iter()
+        .find(|key| values.is_given(key) && !is_named)?;
+    Some(
+        Problem::new("is ignored, since no Redis server is named")
+            .about(lone)
+            .hint("set `redis.host`"),
+    )
+}

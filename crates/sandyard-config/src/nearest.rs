@@ -1,0 +1,87 @@
+//! The known name somebody probably meant.
+
+/// Finds the name nearest to `given`, if any is near enough to be worth suggesting.
+///
+/// A name with the right last part in the wrong section comes first: that is a misplaced setting, not a misspelt one.
+pub(crate) fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let given = given.to_lowercase();
+    let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
+    let mut best: Option<(usize, &str)> = None;
+    for name in names {
+        let lower = name.to_lowercase();
+        let misplaced = last(&lower) == last(&given);
+        let distance = if misplaced {
+            0
+        } else {
+            distance(&given, &lower)
+        };
+        if best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, name));
+        }
+    }
+    let length = given.chars().count();
+    let allowed = (length / 3).clamp(if length < 4 { 1 } else { 2 }, 4);
+    best.filter(|(distance, _)| *distance <= allowed)
+        .map(|(_, name)| name)
+}
+
+/// Counts the letters to add, drop, change or swap with their neighbour (optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    // Names are short; a long one is nobody's typing mistake and must not cost a quadratic table.
+    const LONGEST: usize = 64;
+    let a: Vec<char> = a.chars().take(LONGEST).collect();
+    let b: Vec<char> = b.chars().take(LONGEST).collect();
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let change = usize::from(a[i - 1] != b[j - 1]);
+            let mut least = (rows[i - 1][j] + 1)
+                .min(rows[i][j - 1] + 1)
+                .min(rows[i - 1][j - 1] + change);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 4] = [
+        "server.port",
+        "server.host",
+        "lifecycle.max_timeout",
+        "log.level",
+    ];
+
+    #[test]
+    fn misspelt_and_misplaced_names_are_recognised() {
+        for (given, meant) in [
+            ("server.prot", Some("server.port")),
+            ("Server.Host", Some("server.host")),
+            ("server.max_timeout", Some("lifecycle.max_timeout")),
+            ("max_timeout", Some("lifecycle.max_timeout")),
+            ("colour.scheme", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(given, NAMES.into_iter()), meant, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_swap_counts_once() {
+        assert_eq!(distance("prot", "port"), 1);
+        assert_eq!(distance("", "port"), 4);
+        assert_eq!(distance("port", "port"), 0);
+    }
+}

@@ -1,0 +1,83 @@
+//! What is wrong with the settings, where it was said, and what to do.
+
+use std::fmt;
+
+use crate::source::Origin;
+
+/// One thing that is wrong, or odd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where it was said, if it was said at all.
+    pub origin: Option<Origin>,
+    /// The setting in question, if it is about one.
+    pub key: Option<String>,
+    /// What is wrong. Never holds a secret.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            origin: None,
+            key: None,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn at(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
+    pub(crate) fn about(mut self, key: &str) -> Self {
+        self.key = Some(key.to_owned());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Its line in the configuration file; 0 if it is about no line.
+    pub(crate) fn line(&self) -> usize {
+        match &self.origin {
+            Some(Origin::File { line, .. }) => *line,
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(origin) = &self.origin {
+            write!(f, "{origin}: ")?;
+        }
+        if let Some(key) = &self.key {
+            write!(f, "{key}: ")?;
+        }
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All that keeps the settings from being used, and what was odd besides. Displays one problem after the other.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.errors))]
+pub struct Problems {
+    /// What must be mended; never empty.
+    pub errors: Vec<Problem>,
+    /// What should be looked at.
+    pub warnings: Vec<Problem>,
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    lines.join("\n")
+}

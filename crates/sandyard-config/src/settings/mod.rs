@@ -1,0 +1,173 @@
+//! The typed result: what the server works with.
+//!
+//! A default that is larger than its maximum is brought down to it, so that lowering the maximum alone is enough. One that
+//! somebody wrote down is a problem instead.
+
+mod auth;
+mod lifecycle;
+mod server;
+mod stores;
+
+use std::path::{Path, PathBuf};
+
+use sandyard_core::Limits;
+
+pub use auth::{AuthMode, AuthSettings};
+pub use lifecycle::LifecycleSettings;
+pub use server::{ServerSettings, Tls};
+
+use crate::secret::Secret;
+use crate::values::Values;
+
+/// Everything an operator decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Where everything is kept; absolute.
+    pub data_dir: PathBuf,
+    /// Where the server listens and what it bears.
+    pub server: ServerSettings,
+    /// Who may come in.
+    pub auth: AuthSettings,
+    /// URL of the database, without a driver's name: `sqlite:///…` or `postgres://…`. May hold a password.
+    pub database_url: Secret,
+    /// URL of the Redis server for timers, put together from its parts if need be. May hold a password.
+    pub redis_url: Option<Secret>,
+    /// What sandboxes are made of.
+    pub sandbox: SandboxSettings,
+    /// When they pause and go.
+    pub lifecycle: LifecycleSettings,
+    /// How much they may use and how many there may be.
+    pub limits: LimitSettings,
+    /// How other servers on the same store reach this one; without it they do not.
+    pub node_url: Option<String>,
+    /// What is written to the log.
+    pub log: LogSettings,
+}
+
+/// `[sandbox]`: what sandboxes are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SandboxSettings {
+    /// Where they run.
+    pub provider: Provider,
+    /// What they start from when their maker names nothing; `None` leaves it to the provider.
+    pub template: Option<String>,
+    /// How many are kept ready.
+    pub ready: usize,
+    /// Port of the tool server inside.
+    pub mcp_port: u16,
+    /// Port of VS Code inside.
+    pub code_server_port: u16,
+}
+
+/// The providers that have a name. Settings that load name one that is built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "their names say it")]
+pub enum Provider {
+    Embedded,
+    Docker,
+    E2b,
+    Daytona,
+    Kubernetes,
+    Fake,
+}
+
+impl Provider {
+    /// The word for it in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Docker => "docker",
+            Self::E2b => "e2b",
+            Self::Daytona => "daytona",
+            Self::Kubernetes => "kubernetes",
+            Self::Fake => "fake",
+        }
+    }
+
+    fn of(word: Option<&str>) -> Self {
+        match word {
+            Some("docker") => Self::Docker,
+            Some("e2b") => Self::E2b,
+            Some("daytona") => Self::Daytona,
+            Some("kubernetes") => Self::Kubernetes,
+            Some("fake") => Self::Fake,
+            _ => Self::Embedded,
+        }
+    }
+}
+
+/// `[limits]`: how much a sandbox may use, and how many there may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitSettings {
+    /// What a sandbox gets when nothing is asked for.
+    pub default: Limits,
+    /// The most that may be asked for.
+    pub most: Limits,
+    /// Sandboxes one user may have; `None` for no bound.
+    pub sandboxes_per_user: Option<u64>,
+    /// Sandboxes in all; `None` for no bound.
+    pub sandboxes: Option<u64>,
+}
+
+/// `[log]`: what is written, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogSettings {
+    /// A level, or levels by module, as `tracing_subscriber::EnvFilter` reads them.
+    pub level: String,
+    /// Whether each line is a JSON object.
+    pub is_json: bool,
+}
+
+impl Settings {
+    /// Makes settings of values. Where one is faulty its default stands in, so that checking can go on.
+    pub(crate) fn build(values: &Values, working_dir: &Path) -> Self {
+        Self {
+            data_dir: values.path("data_dir", working_dir).unwrap_or_default(),
+            server: ServerSettings::build(values, working_dir),
+            auth: AuthSettings::build(values),
+            database_url: stores::database_url(values),
+            redis_url: stores::redis_url(values),
+            sandbox: SandboxSettings {
+                provider: Provider::of(values.text("sandbox.provider")),
+                template: values.text("sandbox.template").map(str::to_owned),
+                ready: values.small("sandbox.ready"),
+                mcp_port: values.small("sandbox.mcp_port"),
+                code_server_port: values.small("sandbox.code_server_port"),
+            },
+            lifecycle: LifecycleSettings::build(values),
+            limits: LimitSettings::build(values),
+            node_url: values.text("node.url").map(str::to_owned),
+            log: LogSettings {
+                level: values.text("log.level").unwrap_or("info").to_owned(),
+                is_json: values.text("log.format") == Some("json"),
+            },
+        }
+    }
+}
+
+impl LimitSettings {
+    fn build(values: &Values) -> Self {
+        let most = Limits {
+            memory_bytes: values.number("limits.max_memory"),
+            cpu_millis: values.small("limits.max_cpu"),
+            pids: values.small("limits.max_pids"),
+            disk_bytes: values.number("limits.max_disk"),
+        };
+        let default = Limits {
+            memory_bytes: values.number("limits.memory").min(most.memory_bytes),
+            cpu_millis: values.small::<u32>("limits.cpu").min(most.cpu_millis),
+            pids: values.small::<u32>("limits.pids").min(most.pids),
+            disk_bytes: values.number("limits.disk").min(most.disk_bytes),
+        };
+        Self {
+            default,
+            most,
+            sandboxes_per_user: values.count("limits.sandboxes_per_user"),
+            sandboxes: values.count("limits.sandboxes"),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Every setting there is, a file per section.
+//!
+//! To add one: a row here, a field in [`settings`](crate::settings), and `UPDATE_DOCS=1 cargo test -p sandyard-config`.
+
+mod auth;
+mod database;
+mod lifecycle;
+mod limits;
+mod log;
+mod node;
+mod redis;
+mod sandbox;
+mod server;
+mod top;
+
+use crate::setting::{Section, Setting};
+
+static SECTIONS: [Section; 10] = [
+    top::SECTION,
+    server::SECTION,
+    auth::SECTION,
+    database::SECTION,
+    redis::SECTION,
+    sandbox::SECTION,
+    lifecycle::SECTION,
+    limits::SECTION,
+    node::SECTION,
+    log::SECTION,
+];
+
+/// Variables with our prefix that are no settings, with what they are for.
+pub const OTHER_VARIABLES: [(&str, &str); 3] = [
+    (
+        "SANDYARD_CONFIG",
+        "The configuration file, like `--config`. It must be there.",
+    ),
+    (
+        "SANDYARD_URL",
+        "For the command line: the server to talk to.",
+    ),
+    (
+        "SANDYARD_API_KEY",
+        "For the command line: the key to show there.",
+    ),
+];
+
+/// The sections, in the order people should read them.
+pub fn sections() -> &'static [Section] {
+    &SECTIONS
+}
+
+/// All settings of all sections.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    SECTIONS.iter().flat_map(|section| section.settings)
+}
+
+/// Finds a setting by its key.
+pub fn setting(key: &str) -> Option<&'static Setting> {
+    all().find(|setting| setting.key == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn keys_belong_to_their_section() {
+        for section in sections() {
+            for setting in section.settings {
+                let (table, name) = setting.key.rsplit_once('.').unwrap_or(("", setting.key));
+                assert_eq!(
+                    (table, name),
+                    (section.name, setting.name()),
+                    "{}",
+                    setting.key
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn keys_variables_and_flags_are_each_used_once() {
+        let mut seen = BTreeSet::new();
+        for setting in all() {
+            assert!(seen.insert(setting.key.to_owned()), "{}", setting.key);
+            for variable in setting.variables() {
+                assert!(seen.insert(variable.clone()), "{variable}");
+            }
+            if let Some(flag) = setting.flag {
+                assert!(flag.starts_with("--"), "{flag}");
+                assert!(seen.insert(flag.to_owned()), "{flag}");
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_and_examples_are_valid() {
+        for setting in all() {
+            for text in [setting.default, setting.example] {
+                if !text.is_empty() {
+                    assert!(setting.kind.parse(text).is_ok(), "{}: {text}", setting.key);
+                }
+            }
+            let shown = !setting.default.is_empty() || !setting.example.is_empty();
+            assert!(shown, "{} has nothing to show in the example", setting.key);
+        }
+    }
+
+    #[test]
+    fn every_setting_is_explained_in_sentences() {
+        for setting in all() {
+            assert!(setting.doc.ends_with('.'), "{}", setting.key);
+            assert!(
+                !setting.doc.contains('|'),
+                "{} would break the reference",
+                setting.key
+            );
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The value in force of every setting, with its origin.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::kind::network::Network;
+use crate::kind::{Kind, Value};
+use crate::setting::Setting;
+use crate::source::Origin;
+use crate::table;
+
+/// What is in force, setting by setting. Made by [`load`](crate::load()), shown by [`show`](crate::show).
+#[derive(Clone)]
+pub struct Values {
+    entries: BTreeMap<&'static str, Entry>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) setting: &'static Setting,
+    pub(crate) text: String,
+    pub(crate) origin: Origin,
+    /// What the text means. Of a faulty text: what the default means.
+    pub(crate) value: Value,
+    pub(crate) is_faulty: bool,
+}
+
+impl Values {
+    pub(crate) fn new() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a value in; says what is wrong with it.
+    pub(crate) fn insert(
+        &mut self,
+        setting: &'static Setting,
+        text: &str,
+        origin: Origin,
+    ) -> Result<(), String> {
+        let parsed = parse(setting.kind, text);
+        let is_faulty = parsed.is_err();
+        let (value, outcome) = match parsed {
+            Ok(value) => (value, Ok(())),
+            Err(problem) => {
+                let value = parse(setting.kind, setting.default);
+                (value.unwrap_or(Value::Nothing), Err(problem))
+            }
+        };
+        let entry = Entry {
+            setting,
+            text: text.to_owned(),
+            origin,
+            value,
+            is_faulty,
+        };
+        self.entries.insert(setting.key, entry);
+        outcome
+    }
+
+    /// The text in force, with secrets hidden; empty if there is none.
+    pub fn shown(&self, key: &str) -> String {
+        let entry = self.entries.get(key);
+        entry.map_or_else(String::new, |entry| entry.setting.mask(&entry.text))
+    }
+
+    /// Where the value of a setting comes from.
+    pub fn origin(&self, key: &str) -> &Origin {
+        self.entries
+            .get(key)
+            .map_or(&Origin::Default, |entry| &entry.origin)
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        table::all().filter_map(|setting| self.entries.get(setting.key))
+    }
+
+    /// Whether somebody said something about it.
+    pub(crate) fn is_given(&self, key: &str) -> bool {
+        *self.origin(key) != Origin::Default
+    }
+
+    pub(crate) fn is_faulty(&self, key: &str) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.is_faulty)
+    }
+
+    fn value(&self, key: &str) -> &Value {
+        self.entries
+            .get(key)
+            .map_or(&Value::Nothing, |entry| &entry.value)
+    }
+
+    // What follows reads values of the kind the table gives them. Asking for another kind is a mistake of this crate that
+    // its first test would meet: every load asks for every setting.
+
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        match self.value(key) {
+            Value::Text(text) => Some(text),
+            Value::Nothing => None,
+            _ => unreachable!("`{key}` is no text in the table"),
+        }
+    }
+
+    pub(crate) fn switch(&self, key: &str) -> bool {
+        matches!(self.value(key), Value::Switch(true))
+    }
+
+    pub(crate) fn number(&self, key: &str) -> u64 {
+        match self.value(key) {
+            Value::Number(number) => *number,
+            _ => unreachable!("`{key}` is no number in the table"),
+        }
+    }
+
+    /// A number or a time span, for comparing two of a kind.
+    pub(crate) fn amount(&self, key: &str) -> u64 {
+        match self.value(key) {
+            Value::Number(number) => *number,
+            Value::Duration(duration) => duration.as_secs(),
+            _ => unreachable!("`{key}` is no amount in the table"),
+        }
+    }
+
+    /// A number whose range in the table fits `T`.
+    pub(crate) fn small<T: TryFrom<u64>>(&self, key: &str) -> T {
+        T::try_from(self.number(key))
+            .unwrap_or_else(|_| unreachable!("the range of `{key}` in the table is too wide"))
+    }
+
+    pub(crate) fn duration(&self, key: &str) -> Duration {
+        match self.value(key) {
+            Value::Duration(duration) => *duration,
+            _ => unreachable!("`{key}` is no time span in the table"),
+        }
+    }
+
+    /// A time span of which zero means none.
+    pub(crate) fn bound(&self, key: &str) -> Option<Duration> {
+        Some(self.duration(key)).filter(|duration| !duration.is_zero())
+    }
+
+    /// A number of which zero means none.
+    pub(crate) fn count(&self, key: &str) -> Option<u64> {
+        Some(self.number(key)).filter(|number| *number > 0)
+    }
+
+    pub(crate) fn path(&self, key: &str, working_dir: &std::path::Path) -> Option<PathBuf> {
+        self.text(key).map(|text| working_dir.join(text))
+    }
+
+    pub(crate) fn ports(&self, key: &str) -> &[u16] {
+        match self.value(key) {
+            Value::Ports(ports) => ports,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn addresses(&self, key: &str) -> &[IpAddr] {
+        match self.value(key) {
+            Value::Addresses(addresses) => addresses,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn networks(&self, key: &str) -> &[Network] {
+        match self.value(key) {
+            Value::Networks(networks) => networks,
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self
+            .entries()
+            .map(|entry| (entry.setting.key, entry.setting.mask(&entry.text)));
+        f.debug_map().entries(shown).finish()
+    }
+}
+
+/// Nothing is no value of any kind, so that no kind has to deal with it.
+fn parse(kind: Kind, text: &str) -> Result<Value, String> {
+    match text.is_empty() {
+        true => Ok(Value::Nothing),
+        false => kind.parse(text),
+    }
+}

@@ -1,0 +1,85 @@
+//! Files made from the table are up to date. `UPDATE_DOCS=1` rewrites them.
+
+use std::path::Path;
+
+use sandyard_config::{all, example_toml, reference_markdown};
+
+use crate::Host;
+
+fn is_current(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name);
+    if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+        std::fs::write(&path, text).expect("write");
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == text,
+        "`{name}` is out of date; run: UPDATE_DOCS=1 cargo test -p sandyard-config"
+    );
+}
+
+#[test]
+fn the_reference_is_up_to_date() {
+    is_current("docs/configuration.md", &reference_markdown());
+}
+
+#[test]
+fn the_example_file_is_up_to_date() {
+    is_current("deploy/sandyard.toml", &example_toml());
+}
+
+#[test]
+fn the_example_file_changes_nothing_as_it_is() {
+    let plain = Host::new();
+    let host = Host::new().toml(&example_toml());
+    let (with, without) = (host.loaded().settings, plain.loaded().settings);
+    assert_eq!(with.server, without.server);
+    assert_eq!(with.lifecycle, without.lifecycle);
+    assert_eq!(with.limits, without.limits);
+}
+
+#[test]
+fn the_example_file_is_valid_with_every_line_in_force() {
+    let is_setting = |line: &str| {
+        line.strip_prefix("# ").is_some_and(|rest| {
+            let name = rest.split(" = ").next().unwrap_or_default();
+            rest.contains(" = ") && all().any(|setting| setting.name() == name)
+        })
+    };
+    let mut uncommented = 0;
+    let mut text = String::new();
+    for line in example_toml().lines() {
+        if is_setting(line) {
+            uncommented += 1;
+            text.push_str(&line[2..]);
+        } else {
+            text.push_str(line);
+        }
+        text.push('\n');
+    }
+    assert_eq!(uncommented, all().count());
+    // The one thing that cannot be: certificates at the example's place.
+    let errors = Host::new().toml(&text).errors();
+    assert!(
+        errors.len() == 2 && errors.iter().all(|error| error.contains("failed to open")),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn the_reference_names_every_key_variable_and_flag() {
+    let reference = reference_markdown();
+    for setting in all() {
+        let flag = setting.flag.map(str::to_owned);
+        let names = setting
+            .variables()
+            .into_iter()
+            .chain(flag)
+            .chain([setting.key.to_owned()]);
+        for name in names {
+            assert!(reference.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}
