@@ -48,10 +48,7 @@ impl ServiceError {
 
     /// A field has a value that makes no sense.
     pub fn invalid(field: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            field: Some(field),
-            ..Self::new(ErrorKind::Invalid, message)
-        }
+        Self::new(ErrorKind::Invalid, message).field(field)
     }
 
     /// There is no such sandbox, or it is not the caller's: the two look the same.
@@ -60,6 +57,13 @@ impl ServiceError {
         let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
         Self::new(ErrorKind::SandboxNotFound, format!("no sandbox `{shown}`"))
             .hint("GET /sandboxes lists yours")
+    }
+
+    /// Adds which field of the request is meant.
+    #[must_use]
+    pub fn field(mut self, field: &'static str) -> Self {
+        self.field = Some(field);
+        self
     }
 
     /// Adds what to do about it.

@@ -9,9 +9,10 @@
 //! | `expiry` | when a sandbox's time is over |
 //! | `places` | which provider reaches which sandbox, on this node or another |
 //! | `scheduler` | timers that are due |
-//! | `reconcile/` | what should be against what is |
+//! | `reconcile` | what should be against what is |
 //! | `node` | this server among the others |
-//! | `log_book` | recent output of commands |
+//! | `log_book`, `history` | recent output of commands; that they ran |
+//! | `run` | what goes on in the background |
 //!
 //! A transition is: claim the row, ask the provider, commit row, events and timer at once. It runs on a task of its own,
 //! so that a client that hangs up cannot leave it half done. A crash at any point leaves a claim that ends, and the
@@ -20,12 +21,27 @@
 //! This crate knows nothing of HTTP.
 #![forbid(unsafe_code)]
 
+mod activity;
+mod claim;
 mod error;
+mod expiry;
+mod history;
+mod locks;
+mod log_book;
+mod node;
+mod places;
+mod random;
+mod reconcile;
 mod request;
+mod run;
+mod scheduler;
 mod service;
 mod settings;
+mod verbs;
 
 pub use error::{ServiceError, ServiceResult};
+pub use node::NodeSetup;
+pub use places::{Reach, ReachFn};
 pub use request::{
     Command, CommandOutput, CreateRequest, ForkRequest, LimitsRequest, LogEntry, LogSource,
     RunRequest, TimeoutRequest,
@@ -33,5 +49,6 @@ pub use request::{
 pub use sandyard_store::model::{
     Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, TimeoutAction,
 };
-pub use service::{Live, Service};
+pub use service::Service;
 pub use settings::ServiceSettings;
+pub use verbs::Live;

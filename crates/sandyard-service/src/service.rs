@@ -1,34 +1,54 @@
-//! The service and all its verbs.
+//! The service: what its verbs share.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use sandyard_agent_client::{AgentClient, ProcessStream};
-use sandyard_core::{Caller, Clock, SandboxId};
-use sandyard_provider::{ArchiveReader, Change, Provider, ProviderInfo, TemplateInfo, Usage};
-use sandyard_store::model::{Event, EventFilter, Node, Page, Sandbox, SandboxFilter, Timer};
+use sandyard_agent_client::AgentClient;
+use sandyard_core::{Caller, Clock, ErrorKind, SandboxId};
+use sandyard_provider::{Provider, ProviderInfo};
+use sandyard_store::model::{NewEvent, Node, Sandbox, Timer};
 use sandyard_store::{Store, Timers};
+use serde_json::Value;
+use tokio::sync::Notify;
 
-use crate::error::ServiceResult;
-use crate::request::*;
+use crate::activity::Activity;
+use crate::claim::{TOPIC, millis};
+use crate::error::{ServiceError, ServiceResult};
+use crate::expiry;
+use crate::history::History;
+use crate::locks::Locks;
+use crate::log_book::LogBooks;
+use crate::node::NodeSetup;
+use crate::places::{NODE_LIVES, Places};
 use crate::settings::ServiceSettings;
-
-/// A sandbox that runs, its agent, and the mark that it is in use: while this lives, the sandbox is not idle.
-#[derive(Debug)]
-pub struct Live {
-    /// The row.
-    pub sandbox: Sandbox,
-    /// Its agent.
-    pub agent: AgentClient,
-}
 
 /// The lifecycle of all sandboxes. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Service {}
+pub struct Service(Arc<Inner>);
 
-#[expect(clippy::unused_async, unused_variables, reason = "filled in next")]
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    timers: Timers,
+    settings: ServiceSettings,
+    clock: Clock,
+    node: NodeSetup,
+    started_ms: i64,
+    places: Places,
+    activity: Activity,
+    locks: Locks,
+    log_books: LogBooks,
+    history: History,
+    /// Clients of agents, kept for their idle connections; beside each the instance it leads to.
+    agents: Mutex<HashMap<SandboxId, (String, AgentClient)>>,
+    /// Rung whenever something was committed here.
+    news: Notify,
+    counter: AtomicU64,
+}
+
 impl Service {
-    /// Puts the service together. Nothing runs in the background before [`Service::run`].
+    /// Puts the service together for a server that is alone. Nothing runs in the background before [`Service::run`].
     pub async fn open(
         store: Store,
         timers: Timers,
@@ -36,231 +56,189 @@ impl Service {
         settings: ServiceSettings,
         clock: Clock,
     ) -> ServiceResult<Self> {
-        unimplemented!()
+        let node = NodeSetup::alone()?;
+        Self::open_as(node, store, timers, providers, settings, clock).await
     }
+
+    /// Puts the service together as one of several servers.
+    pub async fn open_as(
+        node: NodeSetup,
+        store: Store,
+        timers: Timers,
+        providers: Vec<Arc<dyn Provider>>,
+        settings: ServiceSettings,
+        clock: Clock,
+    ) -> ServiceResult<Self> {
+        if providers.is_empty() {
+            return Err(ServiceError::new(
+                ErrorKind::Internal,
+                "a service needs a provider",
+            ));
+        }
+        let places = Places::new(store.clone(), clock.clone(), providers, node.reach.clone());
+        let service = Self(Arc::new(Inner {
+            started_ms: clock.now_ms(),
+            activity: Activity::new(clock.clone()),
+            history: History::new(store.clone()),
+            store,
+            timers,
+            settings,
+            clock,
+            node,
+            places,
+            locks: Locks::default(),
+            log_books: LogBooks::default(),
+            agents: Mutex::default(),
+            news: Notify::new(),
+            counter: AtomicU64::new(1),
+        }));
+        service.join().await?;
+        Ok(service)
+    }
+
     /// Settings in force.
     pub fn settings(&self) -> &ServiceSettings {
-        unimplemented!()
+        &self.0.settings
     }
+
     /// The default provider of this server.
     pub fn provider_info(&self) -> ProviderInfo {
-        unimplemented!()
+        self.0.places.default().info().clone()
     }
+
     /// The time.
     pub fn clock(&self) -> &Clock {
-        unimplemented!()
+        &self.0.clock
     }
-    /// When a sandbox's time is over, as things stand; none: never, or it does not run.
+
+    /// The store, for what is no sandbox's business: accounts, audit, health.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// The timer queue.
+    pub fn timers(&self) -> &Timers {
+        &self.0.timers
+    }
+
+    /// This node's name.
+    pub fn node_id(&self) -> &str {
+        &self.0.node.id
+    }
+
+    /// Finds the provider of this node that other nodes may ask for this place.
+    pub fn local_provider(&self, location: &str) -> Option<Arc<dyn Provider>> {
+        self.0.places.local_for(location).cloned()
+    }
+
+    /// When a sandbox's time is over, as things stand; none: it does not run.
     pub fn expires_ms(&self, sandbox: &Sandbox) -> Option<i64> {
-        unimplemented!()
+        expiry::expires_ms(sandbox, self.last_activity_ms(sandbox))
     }
+
     /// When it was last used, also what is not written down yet.
     pub fn last_activity_ms(&self, sandbox: &Sandbox) -> i64 {
-        unimplemented!()
-    }
-
-    /// Makes a sandbox.
-    pub async fn create(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Finds a sandbox of the caller's by id, provider's id or alias; deleted ones too.
-    pub async fn inspect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Lists the caller's sandboxes; an admin sees everybody's unless the filter says whose.
-    pub async fn list(
-        &self,
-        caller: &Caller,
-        filter: SandboxFilter,
-    ) -> ServiceResult<Page<Sandbox>> {
-        unimplemented!()
-    }
-    /// Makes a sandbox run if it does not, and restarts its time.
-    pub async fn connect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Freezes a sandbox; freezing a frozen or stopped one succeeds.
-    pub async fn pause(
-        &self,
-        caller: &Caller,
-        name: &str,
-        reason: Option<String>,
-    ) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Thaws or starts a sandbox; one that runs stays as it is.
-    pub async fn resume(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Ends a sandbox's processes and keeps its files.
-    pub async fn stop(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Removes a sandbox; one that is removed already counts as done.
-    pub async fn delete(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Gives a sandbox a new time.
-    pub async fn set_timeout(
-        &self,
-        caller: &Caller,
-        name: &str,
-        request: TimeoutRequest,
-    ) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Lets anybody, or only the owner, open a port's preview.
-    pub async fn set_port_public(
-        &self,
-        caller: &Caller,
-        name: &str,
-        port: u16,
-        is_public: bool,
-    ) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Keeps a sandbox's files as a template.
-    pub async fn snapshot(
-        &self,
-        caller: &Caller,
-        name: &str,
-        template: &str,
-    ) -> ServiceResult<TemplateInfo> {
-        unimplemented!()
-    }
-    /// Makes another sandbox from the files of this one.
-    pub async fn fork(
-        &self,
-        caller: &Caller,
-        name: &str,
-        request: ForkRequest,
-    ) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-    /// Lists what changed since the template.
-    pub async fn diff(&self, caller: &Caller, name: &str) -> ServiceResult<Vec<Change>> {
-        unimplemented!()
-    }
-    /// What a sandbox uses now; does not wake it and is no activity.
-    pub async fn usage(&self, caller: &Caller, name: &str) -> ServiceResult<Usage> {
-        unimplemented!()
-    }
-    /// What happened to a sandbox, also after its deletion.
-    pub async fn events(&self, caller: &Caller, filter: EventFilter) -> ServiceResult<Vec<Event>> {
-        unimplemented!()
-    }
-    /// Waits until there may be newer events, a second at most.
-    pub async fn wait_for_events(&self) {
-        unimplemented!()
-    }
-    /// Deletes stopped and paused sandboxes of the caller's that have been so for longer than `hours`.
-    pub async fn clean_up(&self, caller: &Caller, hours: f64) -> ServiceResult<Vec<SandboxId>> {
-        unimplemented!()
-    }
-
-    /// A sandbox to talk to: wakes it if need be, once for all who ask, and counts as activity while it is held.
-    pub async fn live(&self, caller: &Caller, name: &str) -> ServiceResult<Live> {
-        unimplemented!()
-    }
-    /// The same without an owner's check, for previews whose access was checked otherwise.
-    pub async fn live_for_preview(&self, sandbox: &Sandbox) -> ServiceResult<Live> {
-        unimplemented!()
-    }
-    /// Finds a sandbox for a preview, whoever asks.
-    pub async fn find_for_preview(&self, name: &str) -> ServiceResult<Sandbox> {
-        unimplemented!()
-    }
-
-    /// Runs a command to its end. A time-out kills it with all its children.
-    pub async fn run_command(
-        &self,
-        caller: &Caller,
-        live: &Live,
-        request: RunRequest,
-    ) -> ServiceResult<CommandOutput> {
-        unimplemented!()
-    }
-    /// Starts a command and leaves it running; its output goes to the log.
-    pub async fn start_command(
-        &self,
-        caller: &Caller,
-        live: &Live,
-        request: RunRequest,
-    ) -> ServiceResult<u32> {
-        unimplemented!()
-    }
-    /// Starts a command and hands its output over as it comes.
-    pub async fn stream_command(
-        &self,
-        caller: &Caller,
-        live: &Live,
-        request: RunRequest,
-    ) -> ServiceResult<ProcessStream> {
-        unimplemented!()
-    }
-    /// The newest lines of a sandbox's log, at most `limit`.
-    pub async fn logs(
-        &self,
-        caller: &Caller,
-        name: &str,
-        limit: usize,
-    ) -> ServiceResult<Vec<LogEntry>> {
-        unimplemented!()
-    }
-    /// The lines of a sandbox's log from now on.
-    pub async fn follow_logs(
-        &self,
-        caller: &Caller,
-        name: &str,
-    ) -> ServiceResult<tokio::sync::broadcast::Receiver<LogEntry>> {
-        unimplemented!()
-    }
-
-    /// Lists templates.
-    pub async fn templates(&self, caller: &Caller) -> ServiceResult<Vec<TemplateInfo>> {
-        unimplemented!()
-    }
-    /// Makes a template from a tar archive; for admins.
-    pub async fn import_template(
-        &self,
-        caller: &Caller,
-        name: &str,
-        archive: ArchiveReader,
-    ) -> ServiceResult<TemplateInfo> {
-        unimplemented!()
-    }
-    /// Removes a template; for admins.
-    pub async fn remove_template(&self, caller: &Caller, name: &str) -> ServiceResult<()> {
-        unimplemented!()
+        self.activity()
+            .last_ms(&sandbox.id)
+            .map_or(sandbox.last_activity_ms, |last_ms| {
+                last_ms.max(sandbox.last_activity_ms)
+            })
     }
 
     /// How many sandboxes stand where, for health and metrics.
     pub async fn counts(&self) -> ServiceResult<BTreeMap<&'static str, i64>> {
-        unimplemented!()
-    }
-    /// The servers that share this store, this one among them.
-    pub async fn nodes(&self) -> ServiceResult<Vec<Node>> {
-        unimplemented!()
-    }
-    /// Timers that were given up.
-    pub async fn dead_timers(&self) -> ServiceResult<Vec<Timer>> {
-        unimplemented!()
-    }
-    /// Gives a dead timer another chance.
-    pub async fn revive_timer(&self, subject: &str) -> ServiceResult<bool> {
-        unimplemented!()
+        let counts = self.store().count_sandboxes(None).await?;
+        Ok(counts
+            .into_iter()
+            .map(|(status, count)| (status.as_str(), count))
+            .collect())
     }
 
-    /// Runs timers and reconcilers until `stop` ends. The first round of both is before anything waits.
-    pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
-        unimplemented!()
+    /// The servers that share this store, this one among them.
+    pub async fn nodes(&self) -> ServiceResult<Vec<Node>> {
+        let since_ms = self.clock().now_ms() - millis(NODE_LIVES);
+        Ok(self.store().nodes(since_ms).await?)
     }
-    /// Finds the provider of this node that other nodes may ask for this place.
-    pub fn local_provider(&self, location: &str) -> Option<Arc<dyn Provider>> {
-        unimplemented!()
+
+    /// Timers that were given up.
+    pub async fn dead_timers(&self) -> ServiceResult<Vec<Timer>> {
+        Ok(self.timers().dead().await?)
     }
-    /// This node's name.
-    pub fn node_id(&self) -> &str {
-        unimplemented!()
+
+    /// Gives a dead timer another chance.
+    pub async fn revive_timer(&self, subject: &str) -> ServiceResult<bool> {
+        Ok(self.timers().revive(TOPIC, subject).await?)
+    }
+
+    pub(crate) fn places(&self) -> &Places {
+        &self.0.places
+    }
+
+    pub(crate) fn node(&self) -> &NodeSetup {
+        &self.0.node
+    }
+
+    pub(crate) fn started_ms(&self) -> i64 {
+        self.0.started_ms
+    }
+
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.0.activity
+    }
+
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.0.locks
+    }
+
+    pub(crate) fn log_books(&self) -> &LogBooks {
+        &self.0.log_books
+    }
+
+    pub(crate) fn history(&self) -> &History {
+        &self.0.history
+    }
+
+    pub(crate) fn news(&self) -> &Notify {
+        &self.0.news
+    }
+
+    pub(crate) fn next_number(&self) -> u64 {
+        self.0.counter.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn agents(
+        &self,
+    ) -> std::sync::MutexGuard<'_, HashMap<SandboxId, (String, AgentClient)>> {
+        self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An event of a sandbox, now.
+    pub(crate) fn event(
+        &self,
+        sandbox: &Sandbox,
+        kind: &str,
+        caller: &Caller,
+        data: Value,
+    ) -> NewEvent {
+        NewEvent {
+            sandbox_id: sandbox.id.clone(),
+            owner: sandbox.owner.clone(),
+            at_ms: self.clock().now_ms(),
+            kind: kind.to_owned(),
+            actor: caller.name.clone(),
+            data,
+        }
+    }
+
+    /// Does work on a task of its own, so that a caller who hangs up does not leave it half done.
+    pub(crate) async fn detached<T: Send + 'static>(
+        work: impl Future<Output = ServiceResult<T>> + Send + 'static,
+    ) -> ServiceResult<T> {
+        match tokio::spawn(work).await {
+            Ok(result) => result,
+            Err(error) => {
+                Err(ServiceError::new(ErrorKind::Internal, "the work broke off").source(error))
+            }
+        }
     }
 }

@@ -68,6 +68,42 @@ pub struct EndEvent {
     pub error: Option<String>,
 }
 
+impl EndEvent {
+    /// The end as a shell's exit code: the command's own, or 128 and the number of the signal that ended it.
+    pub fn shell_code(&self) -> i32 {
+        if self.exited {
+            return self.exit_code;
+        }
+        let words = self.status.trim_start_matches("signal: ");
+        let named = SIGNAL_WORDS.iter().find(|(name, _)| words.starts_with(name));
+        let numbered = || words.trim_start_matches("signal ").parse().ok();
+        128 + named
+            .map(|(_, number)| *number)
+            .or_else(numbered)
+            // Whatever it was, it did not end by itself.
+            .unwrap_or(9)
+    }
+}
+
+/// COMPAT(e2b): the words for a signal, as the original's standard library has them.
+const SIGNAL_WORDS: [(&str, i32); 15] = [
+    ("hangup", 1),
+    ("interrupt", 2),
+    ("quit", 3),
+    ("illegal instruction", 4),
+    ("trace/breakpoint trap", 5),
+    ("aborted", 6),
+    ("bus error", 7),
+    ("floating point exception", 8),
+    ("killed", 9),
+    ("user defined signal 1", 10),
+    ("segmentation fault", 11),
+    ("user defined signal 2", 12),
+    ("broken pipe", 13),
+    ("alarm clock", 14),
+    ("terminated", 15),
+];
+
 impl Serialize for ProcessEvent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

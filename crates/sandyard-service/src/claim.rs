@@ -1,0 +1,249 @@
+//! One owner per sandbox: who changes it, until when.
+//!
+//! A claim is a mark in the sandbox's row with a holder and an end. Its holder keeps moving the end on while it works; when
+//! the holder dies, the end comes by itself, or sooner when its node is known to be dead. Whoever comes next then finds a row
+//! that says what was wanted and a provider that says what is.
+
+use std::time::Duration;
+
+use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_store::model::{ClaimOutcome, NewEvent, Operation, Sandbox, SandboxPatch, TimerPlan};
+use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
+use tokio::task::JoinHandle;
+
+use crate::error::{ServiceError, ServiceResult};
+use crate::service::Service;
+
+/// How long a claim lasts unless its holder moves its end on.
+pub(crate) const CLAIM_FOR: Duration = Duration::from_secs(30);
+/// How long a caller waits for another's claim to end.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// Topic of a sandbox's timer.
+pub(crate) const TOPIC: &str = "sandbox";
+
+/// A sandbox that is ours to change.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    service: Service,
+    /// The row as it was when the claim began, or after the last commit.
+    pub(crate) row: Sandbox,
+    holder: String,
+    is_over: bool,
+    keeper: JoinHandle<()>,
+    _turn: Option<OwnedMutexGuard<()>>,
+}
+
+impl Service {
+    /// Claims a sandbox, waiting for others to finish.
+    pub(crate) async fn claim(&self, id: &SandboxId, operation: Operation) -> ServiceResult<Claim> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let turn = tokio::time::timeout_at(deadline, self.locks().lock(id))
+            .await
+            .map_err(|_| busy(id))?;
+        let holder = self.new_holder();
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let now_ms = self.clock().now_ms();
+            let until_ms = now_ms + millis(CLAIM_FOR);
+            let outcome = self
+                .store()
+                .claim_sandbox(id, operation, &holder, now_ms, until_ms)
+                .await?;
+            match outcome {
+                ClaimOutcome::Claimed(row) => {
+                    return Ok(Claim::held(self.clone(), *row, holder, Some(turn)));
+                }
+                ClaimOutcome::Missing => return Err(ServiceError::no_sandbox(id.as_str())),
+                ClaimOutcome::Held { .. } if tokio::time::Instant::now() > deadline => {
+                    return Err(busy(id));
+                }
+                ClaimOutcome::Held { .. } => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_millis(250));
+                }
+            }
+        }
+    }
+
+    /// A holder's name that nobody else has.
+    pub(crate) fn new_holder(&self) -> String {
+        format!("{}/{}", self.node_id(), self.next_number())
+    }
+}
+
+impl Claim {
+    /// A claim that is in the store already.
+    pub(crate) fn held(
+        service: Service,
+        row: Sandbox,
+        holder: String,
+        turn: Option<OwnedMutexGuard<()>>,
+    ) -> Self {
+        let keeper = tokio::spawn(keep(service.clone(), row.id.clone(), holder.clone()));
+        Self {
+            service,
+            row,
+            holder,
+            is_over: false,
+            keeper,
+            _turn: turn,
+        }
+    }
+
+    /// Writes a change down and goes on holding the claim.
+    pub(crate) async fn note(
+        &mut self,
+        patch: SandboxPatch,
+        events: Vec<NewEvent>,
+        timer: TimerPlan,
+    ) -> ServiceResult<()> {
+        self.write(patch, events, timer, false).await
+    }
+
+    /// Writes a change down and ends the claim.
+    pub(crate) async fn commit(
+        mut self,
+        patch: SandboxPatch,
+        events: Vec<NewEvent>,
+        timer: TimerPlan,
+    ) -> ServiceResult<Sandbox> {
+        self.write(patch, events, timer, true).await?;
+        self.is_over = true;
+        Ok(self.row.clone())
+    }
+
+    /// Ends the claim without a change.
+    pub(crate) async fn release(mut self) -> ServiceResult<Sandbox> {
+        self.service
+            .store()
+            .release_claim(&self.row.id, &self.holder)
+            .await?;
+        self.is_over = true;
+        Ok(self.row.clone())
+    }
+
+    async fn write(
+        &mut self,
+        patch: SandboxPatch,
+        events: Vec<NewEvent>,
+        timer: TimerPlan,
+        is_last: bool,
+    ) -> ServiceResult<()> {
+        if let Some(next) = patch.status
+            && next != self.row.status
+            && !self.row.status.can_become(next)
+        {
+            return Err(ServiceError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "sandbox `{}` is {} and cannot become {next}",
+                    self.row.id, self.row.status
+                ),
+            ));
+        }
+        let row = self
+            .service
+            .store()
+            .commit_sandbox(&self.row.id, &self.holder, &patch, &events, timer, is_last)
+            .await?
+            .ok_or_else(|| {
+                ServiceError::new(
+                    ErrorKind::Busy,
+                    format!("sandbox `{}` was taken over meanwhile", self.row.id),
+                )
+            })?;
+        if row.status != self.row.status {
+            metrics::counter!("sandyard_transitions_total", "to" => row.status.as_str())
+                .increment(1);
+            tracing::info!(sandbox.id = %row.id, from = %self.row.status, to = %row.status, "Sandbox `{}` is {}", row.id, row.status);
+        }
+        self.row = row;
+        if let TimerPlan::Set { due_ms } = timer {
+            self.service
+                .timers()
+                .announce(TOPIC, self.row.id.as_str(), &self.row.location, due_ms)
+                .await;
+        }
+        self.service.news().notify_waiters();
+        Ok(())
+    }
+
+    /// An event of this sandbox.
+    pub(crate) fn event(&self, kind: &str, caller: &Caller, data: Value) -> NewEvent {
+        self.service.event(&self.row, kind, caller, data)
+    }
+
+    /// The timer this sandbox needs once `change` is applied.
+    pub(crate) fn timer_after(&self, patch: &SandboxPatch) -> TimerPlan {
+        let mut next = self.row.clone();
+        next.status = patch.status.unwrap_or(next.status);
+        next.stopped_ms = patch.stopped_ms.unwrap_or(next.stopped_ms);
+        next.timeout_s = patch.timeout_s.unwrap_or(next.timeout_s);
+        next.expiry = patch.expiry.unwrap_or(next.expiry);
+        next.fixed_end_ms = patch.fixed_end_ms.unwrap_or(next.fixed_end_ms);
+        next.last_activity_ms = patch.last_activity_ms.unwrap_or(next.last_activity_ms);
+        let last_ms = self.service.last_activity_ms(&next);
+        crate::expiry::plan(&next, last_ms, self.service.settings().retention)
+    }
+
+    /// Refuses a sandbox that is on its way out or gone.
+    pub(crate) fn check_exists(&self) -> ServiceResult<()> {
+        match self.row.status {
+            SandboxStatus::Deleting | SandboxStatus::Deleted => {
+                Err(ServiceError::no_sandbox(self.row.id.as_str())
+                    .hint("it was deleted; GET /sandboxes/{id}/events tells its story"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.keeper.abort();
+        if self.is_over {
+            return;
+        }
+        let (service, id, holder) = (
+            self.service.clone(),
+            self.row.id.clone(),
+            std::mem::take(&mut self.holder),
+        );
+        // Also on a panic or a failed commit: the next one should not have to wait for the end of the claim.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = service.store().release_claim(&id, &holder).await {
+                    tracing::warn!(sandbox.id = %id, %error, "Claim ends only by itself");
+                }
+            });
+        }
+    }
+}
+
+/// Moves a claim's end on until told to stop.
+async fn keep(service: Service, id: SandboxId, holder: String) {
+    loop {
+        tokio::time::sleep(CLAIM_FOR / 3).await;
+        let until_ms = service.clock().now_ms() + millis(CLAIM_FOR);
+        match service.store().extend_claim(&id, &holder, until_ms).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(sandbox.id = %id, %error, "Claim could not be extended");
+            }
+        }
+    }
+}
+
+fn busy(id: &SandboxId) -> ServiceError {
+    ServiceError::new(
+        ErrorKind::Busy,
+        format!("somebody else is changing sandbox `{id}`"),
+    )
+    .hint("try again in a moment")
+}
+
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

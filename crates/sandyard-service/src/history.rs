@@ -1,0 +1,53 @@
+//! Events that need not be written before the answer: commands.
+//!
+//! Transitions are committed with their events. That a command ran is written down in batches, so that running one does
+//! not wait for the database.
+
+use std::sync::{Mutex, PoisonError};
+
+use sandyard_store::Store;
+use sandyard_store::model::NewEvent;
+
+/// Most events kept while the database cannot be reached.
+const MAX_WAITING: usize = 10_000;
+
+/// Events on their way to the store.
+#[derive(Debug)]
+pub(crate) struct History {
+    store: Store,
+    waiting: Mutex<Vec<NewEvent>>,
+}
+
+impl History {
+    pub(crate) fn new(store: Store) -> Self {
+        Self {
+            store,
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Adds an event to the next batch.
+    pub(crate) fn add(&self, event: NewEvent) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < MAX_WAITING {
+            waiting.push(event);
+        }
+    }
+
+    /// Writes down what waits.
+    pub(crate) async fn flush(&self) {
+        let batch = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *waiting)
+        };
+        if batch.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.add_events(&batch).await {
+            tracing::warn!(%error, count = batch.len(), "Events could not be written yet");
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.splice(0..0, batch);
+            waiting.truncate(MAX_WAITING);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Which provider reaches which sandbox, on this node or another.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sandyard_core::{Clock, ErrorKind};
+use sandyard_provider::Provider;
+use sandyard_store::Store;
+
+use crate::claim::millis;
+use crate::error::{ServiceError, ServiceResult};
+
+/// For how long a node counts as there after it last said so.
+pub(crate) const NODE_LIVES: Duration = Duration::from_secs(10);
+
+/// Makes a provider out of another node's URL and a place it reaches.
+pub type ReachFn = dyn Fn(&str, &str) -> Arc<dyn Provider> + Send + Sync;
+
+/// How to reach the providers of other nodes.
+#[derive(Clone)]
+pub struct Reach(pub Arc<ReachFn>);
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reach")
+    }
+}
+
+/// Providers by place.
+#[derive(Debug)]
+pub(crate) struct Places {
+    store: Store,
+    clock: Clock,
+    local: Vec<Arc<dyn Provider>>,
+    reach: Option<Reach>,
+    /// By URL and place, so that connections are used again.
+    others: Mutex<HashMap<(String, String), Arc<dyn Provider>>>,
+}
+
+impl Places {
+    pub(crate) fn new(
+        store: Store,
+        clock: Clock,
+        local: Vec<Arc<dyn Provider>>,
+        reach: Option<Reach>,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            local,
+            reach,
+            others: Mutex::default(),
+        }
+    }
+
+    /// The provider new sandboxes go to.
+    pub(crate) fn default(&self) -> &Arc<dyn Provider> {
+        &self.local[0]
+    }
+
+    /// Names of the places this node reaches itself.
+    pub(crate) fn local_locations(&self) -> Vec<String> {
+        self.local
+            .iter()
+            .map(|provider| provider.info().location.clone())
+            .collect()
+    }
+
+    /// The providers of this node.
+    pub(crate) fn local(&self) -> &[Arc<dyn Provider>] {
+        &self.local
+    }
+
+    /// This node's provider for a place.
+    pub(crate) fn local_for(&self, location: &str) -> Option<&Arc<dyn Provider>> {
+        self.local
+            .iter()
+            .find(|provider| provider.info().location == location)
+    }
+
+    /// The provider for a place: this node's own, or another node's that is there.
+    pub(crate) async fn provider(&self, location: &str) -> ServiceResult<Arc<dyn Provider>> {
+        if let Some(provider) = self.local_for(location) {
+            return Ok(provider.clone());
+        }
+        let since_ms = self.clock.now_ms() - millis(NODE_LIVES);
+        let nodes = self.store.nodes(since_ms).await?;
+        let url = nodes
+            .into_iter()
+            .filter(|node| node.locations.iter().any(|place| place == location))
+            .find_map(|node| node.url);
+        match (url, &self.reach) {
+            (Some(url), Some(reach)) => {
+                let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(others
+                    .entry((url.clone(), location.to_owned()))
+                    .or_insert_with(|| (reach.0)(&url, location))
+                    .clone())
+            }
+            _ => Err(ServiceError::new(
+                ErrorKind::Unavailable,
+                "the node this sandbox runs on cannot be reached",
+            )
+            .hint("the sandbox is not lost: it is there again when its node is")),
+        }
+    }
+}

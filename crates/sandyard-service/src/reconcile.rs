@@ -1,0 +1,221 @@
+//! What should be against what is.
+//!
+//! | row | instance | what is done |
+//! |---|---|---|
+//! | running | paused | resumed |
+//! | paused | running | paused |
+//! | running, paused | stopped | row `stopped`, with the reason; the next request starts it from its files |
+//! | running, paused, stopped | none | row `error`, with the reason |
+//! | creating, unclaimed | running | the create is finished |
+//! | creating, unclaimed | none | row `deleted`: nobody was told of it |
+//! | deleting, unclaimed | any | the delete is finished |
+//! | none or deleted | any | removed after a grace period |
+//!
+//! Rows with a live claim are left alone: somebody is at it. Every step may be repeated.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use sandyard_core::{Caller, SandboxId, SandboxState, SandboxStatus};
+use sandyard_provider::{Instance, Provider};
+use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, TimerPlan};
+use serde_json::json;
+
+use crate::claim::millis;
+use crate::error::ServiceResult;
+use crate::service::Service;
+
+impl Service {
+    /// Brings rows and reality together in every place this node reaches.
+    pub(crate) async fn reconcile(&self) {
+        for provider in self.places().local() {
+            let location = &provider.info().location;
+            match self.reconcile_place(provider).await {
+                Ok(Some(found)) => tracing::debug!(location, found, "Reconciled"),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(%error, location, "Reconciling failed; it is tried again")
+                }
+            }
+        }
+    }
+
+    /// One place; none: another server is at it. Returns how many sandboxes were looked at.
+    async fn reconcile_place(&self, provider: &Arc<dyn Provider>) -> ServiceResult<Option<usize>> {
+        let location = provider.info().location.clone();
+        let now_ms = self.clock().now_ms();
+        let lease = format!("reconcile {location}");
+        let until_ms = now_ms + millis(self.settings().reconcile_every);
+        if !self
+            .store()
+            .take_lease(&lease, self.node().lease_name(), now_ms, until_ms)
+            .await?
+        {
+            return Ok(None);
+        }
+        // Instances first: one that is made after this is in no list and looked at next time.
+        let instances = provider.list().await?;
+        let rows = self.rows_of(&location).await?;
+        let by_sandbox: HashMap<&SandboxId, &Instance> = instances
+            .iter()
+            .filter_map(|instance| Some((instance.sandbox_id.as_ref()?, instance)))
+            .collect();
+        for row in &rows {
+            let instance = by_sandbox.get(&row.id).copied();
+            if let Err(error) = self.settle(row, instance).await {
+                tracing::warn!(%error, sandbox.id = %row.id, "Sandbox could not be reconciled; it is tried again");
+            }
+        }
+        let known: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
+        for instance in &instances {
+            if !instance
+                .sandbox_id
+                .as_ref()
+                .is_some_and(|id| known.contains(id))
+            {
+                self.remove_stranger(provider, instance).await?;
+            }
+        }
+        Ok(Some(rows.len()))
+    }
+
+    async fn rows_of(&self, location: &str) -> ServiceResult<Vec<Sandbox>> {
+        let mut filter = SandboxFilter {
+            location: Some(location.to_owned()),
+            ..SandboxFilter::default()
+        };
+        let mut rows = Vec::new();
+        loop {
+            let page = self.store().list_sandboxes(&filter).await?;
+            rows.extend(page.items);
+            match page.next {
+                Some(cursor) => filter.cursor = Some(cursor),
+                None => return Ok(rows),
+            }
+        }
+    }
+
+    /// Brings one row and its instance together.
+    async fn settle(&self, row: &Sandbox, instance: Option<&Instance>) -> ServiceResult<()> {
+        let now_ms = self.clock().now_ms();
+        if row
+            .claim
+            .as_ref()
+            .is_some_and(|(_, _, until)| *until > now_ms)
+        {
+            return Ok(());
+        }
+        let caller = Caller::system();
+        match (row.status, instance.map(|instance| instance.state)) {
+            (SandboxStatus::Creating, _) => self.settle_create(row.clone()).await,
+            (SandboxStatus::Deleting, _) => self
+                .delete_by_id(&caller, &row.id, "unfinished delete")
+                .await
+                .map(drop),
+            (SandboxStatus::Running, Some(SandboxState::Running))
+            | (SandboxStatus::Paused, Some(SandboxState::Paused))
+            | (SandboxStatus::Stopped, Some(SandboxState::Stopped))
+            | (SandboxStatus::Error | SandboxStatus::Deleted, _)
+            | (_, Some(SandboxState::Creating | SandboxState::Deleting)) => Ok(()),
+            (SandboxStatus::Running | SandboxStatus::Paused | SandboxStatus::Stopped, _) => {
+                self.mend(&caller, &row.id).await
+            }
+        }
+    }
+
+    /// Makes the instance what the row says where that keeps everything, else the row what the instance is.
+    async fn mend(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
+        let claim = self.claim(id, Operation::Reconcile).await?;
+        let provider = self.places().provider(&claim.row.location).await?;
+        let provider_id = claim.row.provider_id.clone().unwrap_or_default();
+        let state = provider
+            .inspect(&provider_id)
+            .await?
+            .map(|instance| instance.state);
+        match (claim.row.status, state) {
+            (SandboxStatus::Running, Some(SandboxState::Paused)) => {
+                provider.resume(&provider_id).await?;
+                claim.release().await?;
+            }
+            (SandboxStatus::Paused, Some(SandboxState::Running)) => {
+                provider.pause(&provider_id).await?;
+                claim.release().await?;
+            }
+            (SandboxStatus::Stopped, Some(SandboxState::Running | SandboxState::Paused)) => {
+                provider.stop(&provider_id).await?;
+                claim.release().await?;
+            }
+            (SandboxStatus::Running | SandboxStatus::Paused | SandboxStatus::Stopped, _) => {
+                // An unusable sandbox is what this found, not a failure of looking.
+                if let Err(error) = self.accept_reality(caller, claim, None).await {
+                    tracing::warn!(sandbox.id = %id, %error, "Sandbox cannot be used any more");
+                }
+            }
+            _ => drop(claim.release().await?),
+        }
+        Ok(())
+    }
+
+    /// Ends a create that a dead server left behind.
+    pub(crate) async fn settle_create(&self, row: Sandbox) -> ServiceResult<()> {
+        let claim = self.claim(&row.id, Operation::Reconcile).await?;
+        if claim.row.status != SandboxStatus::Creating {
+            claim.release().await?;
+            return Ok(());
+        }
+        let provider = self.places().provider(&row.location).await?;
+        let made = provider
+            .list()
+            .await?
+            .into_iter()
+            .find(|instance| instance.sandbox_id.as_ref() == Some(&row.id));
+        let caller = Caller::system();
+        match made {
+            Some(instance) if instance.state == SandboxState::Running => {
+                self.finish_create(&caller, claim, &provider, Ok(instance))
+                    .await?;
+            }
+            _ => {
+                let mut claim = claim;
+                let why = "its server died while making it";
+                let event = claim.event("create_failed", &caller, json!({"detail": why}));
+                let patch = SandboxPatch {
+                    status: Some(SandboxStatus::Deleting),
+                    reason: Some(Some(why.to_owned())),
+                    ..SandboxPatch::default()
+                };
+                claim.note(patch, vec![event], TimerPlan::Keep).await?;
+                claim.release().await?;
+                self.delete_by_id(&caller, &row.id, why).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an instance that no row knows, once it has had time to get one.
+    async fn remove_stranger(
+        &self,
+        provider: &Arc<dyn Provider>,
+        instance: &Instance,
+    ) -> ServiceResult<()> {
+        let age_ms = self.clock().now_ms() - instance.created_ms;
+        if age_ms < millis(self.settings().stranger_grace) {
+            return Ok(());
+        }
+        // Asked again: the row may have come between the two lists.
+        if let Some(id) = &instance.sandbox_id
+            && let Some(row) = self.store().sandbox(id).await?
+            && row.status != SandboxStatus::Deleted
+        {
+            return Ok(());
+        }
+        tracing::warn!(
+            instance.id,
+            age_ms,
+            "Removing an instance that no sandbox knows"
+        );
+        metrics::counter!("sandyard_strangers_removed_total").increment(1);
+        provider.delete(&instance.id).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! What goes on in the background.
+
+use std::time::Duration;
+
+use crate::claim::millis;
+use crate::error::ServiceResult;
+use crate::service::Service;
+
+/// How often activity and commands are written down.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// How often a node says that it is there.
+const BEAT_EVERY: Duration = Duration::from_secs(2);
+/// How often old history is forgotten.
+const PURGE_EVERY: Duration = Duration::from_secs(3600);
+
+impl Service {
+    /// Runs timers and reconcilers until `stop` ends. The first round of each comes before anything waits.
+    pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
+        if let Err(error) = self
+            .places()
+            .default()
+            .keep_ready(self.settings().ready)
+            .await
+        {
+            tracing::warn!(%error, "No sandboxes are kept ready");
+        }
+        tokio::select! {
+            () = stop => {}
+            () = self.run_timers() => {}
+            () = self.every(self.settings().reconcile_every, Self::reconcile) => {}
+            () = self.every(FLUSH_EVERY, Self::flush) => {}
+            () = self.every(BEAT_EVERY, Self::beat_and_bury) => {}
+            () = self.every(PURGE_EVERY, Self::purge) => {}
+        }
+        self.flush().await;
+        self.leave().await;
+    }
+
+    /// One round of all that goes on in the background, now: what was used, dead nodes, rows against reality, due timers.
+    pub async fn sweep(&self) -> ServiceResult<()> {
+        self.flush().await;
+        self.bury_dead_nodes().await?;
+        self.reconcile().await;
+        self.fire_due().await
+    }
+
+    /// Does something now and then again, for ever.
+    async fn every<'a, F>(&'a self, period: Duration, work: impl Fn(&'a Self) -> F)
+    where
+        F: Future<Output = ()> + 'a,
+    {
+        let mut ticks = tokio::time::interval(period);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            work(self).await;
+        }
+    }
+
+    /// Writes down what was used and run since the last time.
+    pub async fn flush(&self) {
+        let news = self.activity().take_news();
+        if !news.is_empty()
+            && let Err(error) = self.store().touch_sandboxes(&news).await
+        {
+            tracing::warn!(%error, "Activity could not be written down yet");
+            self.activity().return_news(&news);
+        }
+        self.history().flush().await;
+    }
+
+    async fn beat_and_bury(&self) {
+        let result = async {
+            self.beat().await?;
+            self.bury_dead_nodes().await
+        };
+        if let Err(error) = result.await {
+            tracing::warn!(%error, "This node could not say that it is there");
+        }
+    }
+
+    async fn purge(&self) {
+        let before_ms = self.clock().now_ms() - millis(self.settings().history);
+        let result = async {
+            self.store().purge_deleted(before_ms).await?;
+            self.store().purge_access(before_ms).await?;
+            self.store().purge_history(before_ms).await
+        };
+        if let Err(error) = result.await {
+            tracing::warn!(%error, "Old history could not be forgotten");
+        }
+    }
+}

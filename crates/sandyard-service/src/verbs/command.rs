@@ -1,0 +1,296 @@
+//! Runs commands.
+
+use std::time::{Duration, Instant};
+
+use sandyard_agent_client::wire::event::{Output, ProcessEvent};
+use sandyard_agent_client::wire::process::{
+    ProcessConfig, ProcessSelector, Pty, PtySize, Signal, StartRequest,
+};
+use sandyard_agent_client::{AgentClient, ProcessStream, StartOptions};
+use sandyard_core::{Caller, ErrorKind, SandboxId};
+use serde_json::json;
+
+use super::create::check_map;
+use super::live::Live;
+use crate::error::{ServiceError, ServiceResult};
+use crate::request::{Command, CommandOutput, LogSource, RunRequest};
+use crate::service::Service;
+
+/// Time given to an agent beyond a command's own, for killing it and for saying so.
+const GRACE: Duration = Duration::from_secs(10);
+/// Bytes of a command that go into the history.
+const MAX_SHOWN: usize = 500;
+
+impl Service {
+    /// Runs a command to its end. A time-out kills it with all its children, and so does a caller who hangs up.
+    pub async fn run_command(
+        &self,
+        caller: &Caller,
+        live: &Live,
+        request: RunRequest,
+    ) -> ServiceResult<CommandOutput> {
+        let timeout = request.timeout.unwrap_or(self.settings().command_timeout);
+        let request = RunRequest {
+            timeout: Some(timeout),
+            ..request
+        };
+        let began = Instant::now();
+        let mut stream = self.start(live, &request).await?;
+        let pid = stream.pid();
+        let mut killer = KillOnDrop::new(&live.agent, pid);
+        let mut kept = Kept::new(self.settings().max_output_bytes);
+        let collect = async {
+            while let Some(event) = stream.next().await {
+                match event? {
+                    ProcessEvent::Data(data) => {
+                        self.log(&live.sandbox.id, pid, &data);
+                        kept.keep(&data);
+                    }
+                    ProcessEvent::End(end) => return Ok(end),
+                    _ => {}
+                }
+            }
+            Err(ServiceError::new(
+                ErrorKind::AgentFailed,
+                "the sandbox ended while the command ran",
+            ))
+        };
+        let end = match tokio::time::timeout(timeout + GRACE, collect).await {
+            Ok(Ok(end)) => {
+                killer.disarm();
+                end
+            }
+            Ok(Err(error)) if error.kind != ErrorKind::TimedOut => return Err(error),
+            _ => {
+                self.note_command(caller, live, &request, pid, None, began);
+                return Err(timed_out(timeout));
+            }
+        };
+        let exit_code = end.shell_code();
+        self.note_command(caller, live, &request, pid, Some(exit_code), began);
+        Ok(CommandOutput {
+            stdout: String::from_utf8_lossy(&kept.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&kept.stderr).into_owned(),
+            is_truncated: kept.is_truncated,
+            exit_code,
+            pid,
+            duration: began.elapsed(),
+        })
+    }
+
+    /// Starts a command and leaves it running; its output goes to the log.
+    pub async fn start_command(
+        &self,
+        caller: &Caller,
+        live: &Live,
+        request: RunRequest,
+    ) -> ServiceResult<u32> {
+        let began = Instant::now();
+        let mut stream = self.start(live, &request).await?;
+        let pid = stream.pid();
+        self.note_command(caller, live, &request, pid, None, began);
+        let (service, id) = (self.clone(), live.sandbox.id.clone());
+        // No mark of use: what runs in the background does not keep a sandbox from its pause.
+        tokio::spawn(async move {
+            while let Some(Ok(event)) = stream.next().await {
+                if let ProcessEvent::Data(data) = event {
+                    service.log(&id, pid, &data);
+                }
+            }
+        });
+        Ok(pid)
+    }
+
+    /// Starts a command and hands its output over as it comes.
+    pub async fn stream_command(
+        &self,
+        caller: &Caller,
+        live: &Live,
+        request: RunRequest,
+    ) -> ServiceResult<ProcessStream> {
+        let began = Instant::now();
+        let stream = self.start(live, &request).await?;
+        self.note_command(caller, live, &request, stream.pid(), None, began);
+        Ok(stream)
+    }
+
+    async fn start(&self, live: &Live, request: &RunRequest) -> ServiceResult<ProcessStream> {
+        check(request)?;
+        let (cmd, args) = match &request.command {
+            Command::Shell(text) => (
+                "/bin/bash".to_owned(),
+                vec!["-l".to_owned(), "-c".to_owned(), text.clone()],
+            ),
+            Command::Argv(argv) => {
+                let (program, arguments) = argv.split_first().ok_or_else(|| {
+                    ServiceError::invalid("command", "`command` names no program")
+                })?;
+                (program.clone(), arguments.to_vec())
+            }
+        };
+        let start = StartRequest {
+            process: ProcessConfig {
+                cmd,
+                args,
+                envs: request.env.clone(),
+                cwd: request.cwd.clone(),
+            },
+            pty: request.terminal.map(|(cols, rows)| Pty {
+                size: Some(PtySize {
+                    cols: cols.into(),
+                    rows: rows.into(),
+                }),
+            }),
+            stdin: Some(request.has_stdin),
+            ..StartRequest::default()
+        };
+        let options = StartOptions {
+            timeout: request.timeout,
+            user: request.user.clone(),
+        };
+        let stream = live.agent.start(&start, &options).await.map_err(|error| {
+            let error = ServiceError::from(error);
+            match error.kind {
+                // The agent's «not found» is about the program or the folder here.
+                ErrorKind::FileNotFound | ErrorKind::Forbidden => {
+                    ServiceError::invalid("command", error.message)
+                }
+                _ => error,
+            }
+        })?;
+        Ok(stream)
+    }
+
+    /// Adds output to the log that people follow.
+    pub fn log(&self, id: &SandboxId, pid: u32, output: &Output) {
+        let source = match output {
+            Output::Stderr(_) => LogSource::Stderr,
+            _ => LogSource::Stdout,
+        };
+        let text = String::from_utf8_lossy(output.bytes());
+        self.log_books()
+            .add(id, self.clock().now_ms(), source, Some(pid), &text);
+    }
+
+    fn note_command(
+        &self,
+        caller: &Caller,
+        live: &Live,
+        request: &RunRequest,
+        pid: u32,
+        exit_code: Option<i32>,
+        began: Instant,
+    ) {
+        let shown = match &request.command {
+            Command::Shell(text) => text.clone(),
+            Command::Argv(argv) => argv.join(" "),
+        };
+        let shown: String = shown.chars().take(MAX_SHOWN).collect();
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.history().add(self.event(
+            &live.sandbox,
+            "command",
+            caller,
+            json!({"command": shown, "pid": pid, "exit_code": exit_code, "duration_ms": duration_ms}),
+        ));
+    }
+}
+
+fn timed_out(timeout: Duration) -> ServiceError {
+    ServiceError::new(
+        ErrorKind::TimedOut,
+        format!(
+            "the command did not end within {} s and was killed",
+            timeout.as_secs_f64()
+        ),
+    )
+    .hint("give a longer `timeout`, or run it in the background")
+}
+
+fn check(request: &RunRequest) -> ServiceResult<()> {
+    check_map("env", &request.env)?;
+    let parts: Vec<&String> = match &request.command {
+        Command::Shell(text) => vec![text],
+        Command::Argv(argv) => argv.iter().collect(),
+    };
+    if parts.iter().any(|part| part.contains('\0')) {
+        return Err(ServiceError::invalid(
+            "command",
+            "`command` holds a NUL byte",
+        ));
+    }
+    let odd = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains('\0'));
+    if odd(&request.cwd) {
+        return Err(ServiceError::invalid("cwd", "`cwd` holds a NUL byte"));
+    }
+    if odd(&request.user) {
+        return Err(ServiceError::invalid("user", "`user` holds a NUL byte"));
+    }
+    Ok(())
+}
+
+/// Output kept up to a limit.
+struct Kept {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    most: usize,
+    is_truncated: bool,
+}
+
+impl Kept {
+    fn new(most: usize) -> Self {
+        Self {
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            most,
+            is_truncated: false,
+        }
+    }
+
+    fn keep(&mut self, data: &Output) {
+        let kept = match data {
+            Output::Stderr(_) => &mut self.stderr,
+            _ => &mut self.stdout,
+        };
+        let bytes = data.bytes();
+        let room = self.most.saturating_sub(kept.len()).min(bytes.len());
+        kept.extend_from_slice(&bytes[..room]);
+        self.is_truncated |= room < bytes.len();
+    }
+}
+
+/// Kills a command in the foreground whose caller has gone.
+struct KillOnDrop {
+    agent: AgentClient,
+    pid: u32,
+    is_armed: bool,
+}
+
+impl KillOnDrop {
+    fn new(agent: &AgentClient, pid: u32) -> Self {
+        Self {
+            agent: agent.clone(),
+            pid,
+            is_armed: true,
+        }
+    }
+
+    fn disarm(&mut self) {
+        self.is_armed = false;
+    }
+}
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        if !self.is_armed {
+            return;
+        }
+        let (agent, pid) = (self.agent.clone(), self.pid);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // It may have ended by itself meanwhile.
+                let _ = agent.signal(ProcessSelector::Pid(pid), Signal::KILL).await;
+            });
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! Makes a sandbox.
+//!
+//! ```text
+//!  row `creating`, claimed ──▶ instance at the provider ──▶ row `running`, timer, event
+//!        │ quota, key, alias          │ failed: nothing left          │ failed: instance deleted
+//!        ▼ refused                    ▼ row `deleted`, with why       ▼ row `deleting`, a timer sees to it
+//! ```
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sandyard_core::{Caller, ErrorKind, Limits, SandboxStatus};
+use sandyard_provider::{Instance, InstanceSpec, Provider, ProviderErrorKind};
+use sandyard_store::model::{
+    Expiry, Idempotency, InsertOutcome, NewSandbox, Operation, Sandbox, SandboxPatch,
+    TimeoutAction, TimerPlan,
+};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::claim::{CLAIM_FOR, Claim, millis};
+use crate::error::{ServiceError, ServiceResult};
+use crate::random;
+use crate::request::{CreateRequest, LimitsRequest};
+use crate::service::Service;
+
+/// Bounds on a maker's own words, so that a row stays a row.
+const MAX_WORDS_BYTES: usize = 64 << 10;
+const MAX_NAME: usize = 128;
+/// How long to look for the end of the same request made before.
+const REPEAT_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Service {
+    /// Makes a sandbox.
+    pub async fn create(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
+        let (service, caller) = (self.clone(), caller.clone());
+        Self::detached(async move { service.create_now(&caller, request).await }).await
+    }
+
+    async fn create_now(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
+        let began = std::time::Instant::now();
+        check_words(&request)?;
+        let provider = self.places().default().clone();
+        let row = self.new_row(caller, &request, provider.as_ref())?;
+        let idempotency = request.idempotency_key.as_ref().map(|key| Idempotency {
+            key: key.clone(),
+            fingerprint: fingerprint(&row, &request),
+        });
+        let claim = match self.insert(caller, row, idempotency.as_ref()).await? {
+            Inserted::New(claim) => *claim,
+            Inserted::Repeated(sandbox) => return Ok(*sandbox),
+        };
+        let spec = InstanceSpec {
+            sandbox_id: claim.row.id.clone(),
+            template: claim.row.template.clone(),
+            limits: claim.row.limits.clone(),
+            env: claim.row.env.clone(),
+            access_token: claim.row.access_token.clone(),
+            hostname: None,
+        };
+        let made = provider.create(&spec).await;
+        let sandbox = self.finish_create(caller, claim, &provider, made).await?;
+        metrics::histogram!("sandyard_create_seconds").record(began.elapsed().as_secs_f64());
+        Ok(sandbox)
+    }
+
+    /// Remembers the sandbox, or finds the one the same request made before.
+    async fn insert(
+        &self,
+        caller: &Caller,
+        row: Sandbox,
+        idempotency: Option<&Idempotency>,
+    ) -> ServiceResult<Inserted> {
+        let quota = self.quota(&row.owner).await?;
+        if self.settings().max_sandboxes > 0 {
+            let total: i64 = self
+                .counts()
+                .await?
+                .into_iter()
+                .filter(|(status, _)| *status != "deleted")
+                .map(|(_, count)| count)
+                .sum();
+            if total >= i64::from(self.settings().max_sandboxes) {
+                return Err(ServiceError::new(
+                    ErrorKind::NoCapacity,
+                    format!("this server has its {total} sandboxes already"),
+                )
+                .hint("delete some, or raise `limits.max_sandboxes`"));
+            }
+        }
+        let event = self.event(
+            &row,
+            "created",
+            caller,
+            json!({"template": row.template, "provider": row.provider}),
+        );
+        let new = NewSandbox {
+            holder: self.new_holder(),
+            claimed_until_ms: self.clock().now_ms() + millis(CLAIM_FOR),
+            sandbox: row,
+        };
+        // Should this server die before the end, somebody looks after the row when the claim is over.
+        let timer = TimerPlan::Set {
+            due_ms: new.claimed_until_ms,
+        };
+        for _ in 0..2 {
+            let outcome = self
+                .store()
+                .insert_sandbox(&new, idempotency, quota, &event, timer)
+                .await?;
+            match outcome {
+                InsertOutcome::Inserted => {
+                    let mut row = new.sandbox.clone();
+                    row.claim = Some((Operation::Create, new.holder.clone(), new.claimed_until_ms));
+                    return Ok(Inserted::New(Box::new(Claim::held(
+                        self.clone(),
+                        row,
+                        new.holder.clone(),
+                        None,
+                    ))));
+                }
+                InsertOutcome::Repeated(id) => {
+                    let earlier = self.wait_until_made(&id).await?;
+                    if let Some(sandbox) = earlier {
+                        return Ok(Inserted::Repeated(Box::new(sandbox)));
+                    }
+                    // It never came to be: the key is free for this try.
+                    if let Some(idempotency) = idempotency {
+                        self.store()
+                            .forget_idempotency(&new.sandbox.owner, &idempotency.key, &id)
+                            .await?;
+                    }
+                }
+                InsertOutcome::KeyReused => {
+                    return Err(ServiceError::new(
+                        ErrorKind::Conflict,
+                        "this idempotency key was used for another request",
+                    )
+                    .hint("use a new key for a new sandbox"));
+                }
+                InsertOutcome::OverQuota { count } => {
+                    return Err(ServiceError::new(
+                        ErrorKind::QuotaExceeded,
+                        format!(
+                            "`{}` has {count} sandboxes, as many as allowed",
+                            event.owner
+                        ),
+                    )
+                    .hint("delete one you do not need, or ask an admin for more"));
+                }
+                InsertOutcome::AliasTaken => {
+                    return Err(ServiceError::new(
+                        ErrorKind::Conflict,
+                        "another sandbox of yours has this name",
+                    )
+                    .field("alias"));
+                }
+            }
+        }
+        Err(ServiceError::new(
+            ErrorKind::Busy,
+            "the same request is being made elsewhere",
+        ))
+    }
+
+    /// Waits for a create that somebody else began; none: it failed.
+    async fn wait_until_made(
+        &self,
+        id: &sandyard_core::SandboxId,
+    ) -> ServiceResult<Option<Sandbox>> {
+        let deadline = tokio::time::Instant::now() + REPEAT_PATIENCE;
+        loop {
+            let Some(sandbox) = self.store().sandbox(id).await? else {
+                return Ok(None);
+            };
+            match sandbox.status {
+                SandboxStatus::Creating if tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                SandboxStatus::Creating => {
+                    return Err(ServiceError::new(
+                        ErrorKind::Busy,
+                        "the first request with this key is still under way",
+                    ));
+                }
+                _ if sandbox.started_ms.is_none() => return Ok(None),
+                _ => return Ok(Some(sandbox)),
+            }
+        }
+    }
+
+    /// Writes down how the provider's work ended, and undoes it if that fails.
+    pub(crate) async fn finish_create(
+        &self,
+        caller: &Caller,
+        claim: Claim,
+        provider: &std::sync::Arc<dyn Provider>,
+        made: Result<Instance, sandyard_provider::ProviderError>,
+    ) -> ServiceResult<Sandbox> {
+        let instance = match made {
+            Ok(instance) => instance,
+            Err(error) => {
+                let is_sure = !matches!(
+                    error.kind,
+                    ProviderErrorKind::TimedOut | ProviderErrorKind::Unavailable
+                );
+                let error = describe(error.into());
+                self.give_up(caller, claim, &error, is_sure).await;
+                return Err(error);
+            }
+        };
+        let now_ms = self.clock().now_ms();
+        let id = instance.id.clone();
+        let patch = SandboxPatch {
+            status: Some(SandboxStatus::Running),
+            provider_id: Some(instance.id),
+            limits: Some(instance.limits),
+            lacks: Some(instance.lacks),
+            started_ms: Some(instance.started_ms.unwrap_or(now_ms)),
+            last_activity_ms: Some(now_ms),
+            fixed_end_ms: (claim.row.expiry == Expiry::Fixed)
+                .then(|| Some(now_ms + claim.row.timeout_s * 1000)),
+            ..SandboxPatch::default()
+        };
+        let timer = claim.timer_after(&patch);
+        let event = claim.event("running", caller, json!({"provider_id": id}));
+        let committed = claim.commit(patch, vec![event], timer).await;
+        if committed.is_err()
+            && let Err(error) = provider.delete(&id).await
+        {
+            // It carries its sandbox's id, so the reconciler finds it.
+            tracing::warn!(%error, instance.id = id, "Undoing a create failed");
+        }
+        committed
+    }
+
+    /// Ends a create that failed.
+    async fn give_up(&self, caller: &Caller, claim: Claim, error: &ServiceError, is_sure: bool) {
+        let now_ms = self.clock().now_ms();
+        let event = claim.event(
+            "create_failed",
+            caller,
+            json!({"code": error.kind.code(), "detail": error.message}),
+        );
+        let mut claim = claim;
+        let deleting = SandboxPatch {
+            status: Some(SandboxStatus::Deleting),
+            reason: Some(Some(error.message.clone())),
+            ..SandboxPatch::default()
+        };
+        let soon = TimerPlan::Set {
+            due_ms: now_ms + 1000,
+        };
+        let result = async {
+            if !is_sure {
+                // The provider may have made it after all: the timer's turn is to look and delete.
+                claim.commit(deleting, vec![event], soon).await?;
+                return Ok(());
+            }
+            claim.note(deleting, vec![event], TimerPlan::Keep).await?;
+            let gone = SandboxPatch {
+                status: Some(SandboxStatus::Deleted),
+                deleted_ms: Some(now_ms),
+                forget_secrets: true,
+                ..SandboxPatch::default()
+            };
+            claim.commit(gone, Vec::new(), TimerPlan::Clear).await?;
+            ServiceResult::Ok(())
+        }
+        .await;
+        if let Err(error) = result {
+            tracing::warn!(%error, "A failed create could not be written down; the reconciler will");
+        }
+    }
+
+    /// How many sandboxes an owner may have; none: any number.
+    pub(crate) async fn quota(&self, owner: &str) -> ServiceResult<Option<i64>> {
+        let own = self
+            .store()
+            .user(owner)
+            .await?
+            .and_then(|user| user.max_sandboxes);
+        let quota = own.unwrap_or(i64::from(self.settings().max_sandboxes_per_user));
+        Ok((quota > 0).then_some(quota))
+    }
+
+    fn new_row(
+        &self,
+        caller: &Caller,
+        request: &CreateRequest,
+        provider: &dyn Provider,
+    ) -> ServiceResult<Sandbox> {
+        let info = provider.info();
+        let owner = match &request.owner {
+            Some(owner) if caller.is_admin() => owner.clone(),
+            _ => caller.name.clone(),
+        };
+        let template = match request.template.as_deref() {
+            None | Some("" | "base" | "default") => self
+                .settings()
+                .default_template
+                .clone()
+                .filter(|name| name != "base")
+                .unwrap_or_else(|| info.default_template.clone()),
+            Some(name) => name.to_owned(),
+        };
+        let now_ms = self.clock().now_ms();
+        Ok(Sandbox {
+            id: random::id()?,
+            owner,
+            alias: request.alias.clone(),
+            project: request.project.clone(),
+            provider: info.name.clone(),
+            location: info.location.clone(),
+            provider_id: None,
+            template,
+            status: SandboxStatus::Creating,
+            reason: None,
+            limits: limits(&request.limits, &info.default_limits, &info.max_limits)?,
+            metadata: request.metadata.clone(),
+            env: request.env.clone(),
+            network: request.network.clone(),
+            ports: request.ports.clone(),
+            public_ports: Vec::new(),
+            access_token: random::secret()?,
+            timeout_s: self.timeout_s(request.timeout)?,
+            timeout_action: request.timeout_action.unwrap_or(TimeoutAction::Pause),
+            expiry: request.expiry.unwrap_or(Expiry::Idle),
+            is_auto_resumed: request.is_auto_resumed.unwrap_or(true),
+            lacks: Vec::new(),
+            created_ms: now_ms,
+            started_ms: None,
+            stopped_ms: None,
+            last_activity_ms: now_ms,
+            fixed_end_ms: None,
+            deleted_ms: None,
+            version: 1,
+            claim: None,
+        })
+    }
+
+    /// Checks a time-out and turns it into seconds.
+    pub(crate) fn timeout_s(&self, asked: Option<Duration>) -> ServiceResult<i64> {
+        let settings = self.settings();
+        let timeout = asked.unwrap_or(settings.default_timeout);
+        let most = settings.max_timeout;
+        if timeout < Duration::from_secs(1) || timeout > most {
+            return Err(ServiceError::invalid(
+                "timeout",
+                format!(
+                    "a time-out of {} s is out of range: allowed is 1 to {} s",
+                    timeout.as_secs(),
+                    most.as_secs()
+                ),
+            ));
+        }
+        Ok(i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX))
+    }
+}
+
+enum Inserted {
+    New(Box<Claim>),
+    Repeated(Box<Sandbox>),
+}
+
+/// A template that does not exist is the caller's mistake, not a missing sandbox.
+fn describe(error: ServiceError) -> ServiceError {
+    match error.kind {
+        ErrorKind::NotFound => error.field("template"),
+        _ => error,
+    }
+}
+
+fn limits(asked: &LimitsRequest, default: &Limits, most: &Limits) -> ServiceResult<Limits> {
+    let limits = Limits {
+        memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),
+        cpu_millis: asked.cpu_millis.unwrap_or(default.cpu_millis),
+        pids: asked.pids.unwrap_or(default.pids),
+        disk_bytes: asked.disk_bytes.unwrap_or(default.disk_bytes),
+    };
+    limits
+        .check(most)
+        .map_err(|error| ServiceError::invalid("limits", error.to_string()))?;
+    Ok(limits)
+}
+
+/// Refuses names and words that are too long or hold what the store cannot.
+fn check_words(request: &CreateRequest) -> ServiceResult<()> {
+    let names = [
+        ("user_id", &request.owner),
+        ("alias", &request.alias),
+        ("project_name", &request.project),
+        ("template", &request.template),
+    ];
+    for (field, name) in names {
+        let Some(name) = name else { continue };
+        // `template` and `project` may be empty: some clients send that for «none».
+        if name.len() > MAX_NAME || name.chars().any(char::is_control) {
+            return Err(ServiceError::invalid(
+                field,
+                format!("`{field}` has at most {MAX_NAME} bytes and no control characters"),
+            ));
+        }
+    }
+    if request.owner.as_deref() == Some("") || request.alias.as_deref() == Some("") {
+        return Err(ServiceError::invalid("user_id", "a name must not be empty"));
+    }
+    if let Some(key) = &request.idempotency_key
+        && (key.is_empty() || key.len() > 255 || key.chars().any(char::is_control))
+    {
+        return Err(ServiceError::invalid(
+            "idempotency_key",
+            "an idempotency key has 1 to 255 bytes and no control characters",
+        ));
+    }
+    for (field, words) in [
+        ("metadata", &request.metadata),
+        ("env", &request.env),
+        ("ports", &request.ports),
+    ] {
+        check_map(field, words)?;
+    }
+    Ok(())
+}
+
+/// Refuses a map that is too large or holds NUL bytes.
+pub(crate) fn check_map(
+    field: &'static str,
+    words: &BTreeMap<String, String>,
+) -> ServiceResult<()> {
+    let bytes: usize = words
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
+    if bytes > MAX_WORDS_BYTES {
+        return Err(ServiceError::invalid(
+            field,
+            format!("`{field}` has more than {MAX_WORDS_BYTES} bytes"),
+        ));
+    }
+    let is_odd = |text: &String| text.contains('\0');
+    if words
+        .iter()
+        .any(|(name, value)| is_odd(name) || is_odd(value))
+    {
+        return Err(ServiceError::invalid(
+            field,
+            format!("`{field}` holds a NUL byte"),
+        ));
+    }
+    if field == "env"
+        && let Some(name) = words
+            .keys()
+            .find(|name| name.is_empty() || name.contains('='))
+    {
+        return Err(ServiceError::invalid(
+            field,
+            format!("`{name}` cannot be the name of a variable"),
+        ));
+    }
+    Ok(())
+}
+
+/// Tells a repetition from another request with the same key.
+fn fingerprint(row: &Sandbox, request: &CreateRequest) -> String {
+    let meaning = json!([
+        row.owner,
+        row.template,
+        request.alias,
+        request.project,
+        row.timeout_s,
+        row.timeout_action,
+        row.expiry,
+        request.metadata,
+        request.env,
+        row.limits,
+        request.network,
+        request.ports,
+    ]);
+    let digest = Sha256::digest(meaning.to_string().as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

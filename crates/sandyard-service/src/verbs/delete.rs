@@ -1,0 +1,75 @@
+//! Removes a sandbox: the intention first, then the resource, the row last.
+
+use sandyard_core::{Caller, SandboxId, SandboxStatus};
+use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
+use serde_json::json;
+
+use crate::claim::Claim;
+use crate::error::ServiceResult;
+use crate::service::Service;
+
+/// When to try again if this server dies in between.
+const AGAIN_AFTER_MS: i64 = 15_000;
+
+impl Service {
+    /// Removes a sandbox; one that is removed already counts as done.
+    pub async fn delete(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+        let sandbox = self.inspect(caller, name).await?;
+        if sandbox.status == SandboxStatus::Deleted {
+            return Ok(sandbox);
+        }
+        let (service, caller) = (self.clone(), caller.clone());
+        Self::detached(async move { service.delete_by_id(&caller, &sandbox.id, "asked").await })
+            .await
+    }
+
+    /// Removes a sandbox for a reason.
+    pub(crate) async fn delete_by_id(
+        &self,
+        caller: &Caller,
+        id: &SandboxId,
+        why: &str,
+    ) -> ServiceResult<Sandbox> {
+        let mut claim = self.claim(id, Operation::Delete).await?;
+        if claim.row.status == SandboxStatus::Deleted {
+            return claim.release().await;
+        }
+        if claim.row.status != SandboxStatus::Deleting {
+            let patch = SandboxPatch {
+                status: Some(SandboxStatus::Deleting),
+                ..SandboxPatch::default()
+            };
+            let event = claim.event("deleting", caller, json!({"why": why}));
+            let again = TimerPlan::Set {
+                due_ms: self.clock().now_ms() + AGAIN_AFTER_MS,
+            };
+            claim.note(patch, vec![event], again).await?;
+        }
+        self.remove_instance(&claim).await?;
+        let patch = SandboxPatch {
+            status: Some(SandboxStatus::Deleted),
+            deleted_ms: Some(self.clock().now_ms()),
+            forget_secrets: true,
+            ..SandboxPatch::default()
+        };
+        let event = claim.event("deleted", caller, json!({"why": why}));
+        let sandbox = claim.commit(patch, vec![event], TimerPlan::Clear).await?;
+        self.agents().remove(id);
+        self.log_books().forget(id);
+        Ok(sandbox)
+    }
+
+    /// Removes what the provider has of a sandbox, also what the row does not know of.
+    async fn remove_instance(&self, claim: &Claim) -> ServiceResult<()> {
+        let provider = self.places().provider(&claim.row.location).await?;
+        if let Some(id) = &claim.row.provider_id {
+            return Ok(provider.delete(id).await?);
+        }
+        for instance in provider.list().await? {
+            if instance.sandbox_id.as_ref() == Some(&claim.row.id) {
+                provider.delete(&instance.id).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,21 @@
+//! Lists what changed in a sandbox since its template.
+
+use sandyard_core::Caller;
+use sandyard_provider::Change;
+
+use super::snapshot::unsupported;
+use crate::error::ServiceResult;
+use crate::service::Service;
+
+impl Service {
+    /// Lists what changed since the template. Does not wake the sandbox.
+    pub async fn diff(&self, caller: &Caller, name: &str) -> ServiceResult<Vec<Change>> {
+        let sandbox = self.existing(caller, name).await?;
+        let provider = self.places().provider(&sandbox.location).await?;
+        if !provider.info().capabilities.can_diff {
+            return Err(unsupported("diff", &sandbox.provider));
+        }
+        let id = sandbox.provider_id.unwrap_or_default();
+        Ok(provider.diff(&id).await?)
+    }
+}

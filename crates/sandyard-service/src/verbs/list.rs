@@ -1,0 +1,21 @@
+//! Lists sandboxes.
+
+use sandyard_core::Caller;
+use sandyard_store::model::{Page, Sandbox, SandboxFilter};
+
+use crate::error::ServiceResult;
+use crate::service::Service;
+
+impl Service {
+    /// Lists the caller's sandboxes; an admin sees everybody's unless the filter says whose.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        mut filter: SandboxFilter,
+    ) -> ServiceResult<Page<Sandbox>> {
+        if !caller.is_admin() {
+            filter.owner = Some(caller.name.clone());
+        }
+        Ok(self.store().list_sandboxes(&filter).await?)
+    }
+}

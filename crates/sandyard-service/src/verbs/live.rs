@@ -1,0 +1,111 @@
+//! A sandbox to talk to.
+//!
+//! Every call that touches what is inside a sandbox goes through here: it wakes the sandbox if need be and marks it as in
+//! use. The mark is set before the row is believed, and a pause for idleness looks at the marks after it has claimed the row:
+//! so either the pause sees the mark and leaves, or the call sees the claim and waits.
+
+use sandyard_agent_client::AgentClient;
+use sandyard_core::{Caller, ErrorKind, SandboxStatus};
+use sandyard_provider::AgentAddress;
+use sandyard_store::model::{Operation, Sandbox};
+
+use crate::activity::ActivityGuard;
+use crate::error::{ServiceError, ServiceResult};
+use crate::service::Service;
+
+/// A row this near its end may be paused by another server at any moment, so the use is written down at once.
+const NEAR_END_MS: i64 = 5_000;
+
+/// A sandbox that runs, its agent, and the mark that it is in use: while this lives, the sandbox is not idle.
+#[derive(Debug)]
+pub struct Live {
+    /// The row.
+    pub sandbox: Sandbox,
+    /// Its agent.
+    pub agent: AgentClient,
+    _use: ActivityGuard,
+}
+
+impl Service {
+    /// A sandbox to talk to: wakes it if need be, once for all who ask, and counts as activity while it is held.
+    pub async fn live(&self, caller: &Caller, name: &str) -> ServiceResult<Live> {
+        let sandbox = self.existing(caller, name).await?;
+        self.make_live(caller, sandbox).await
+    }
+
+    /// The same without an owner's check, for previews whose access was checked otherwise.
+    pub async fn live_for_preview(&self, sandbox: &Sandbox) -> ServiceResult<Live> {
+        self.make_live(&Caller::system(), sandbox.clone()).await
+    }
+
+    async fn make_live(&self, caller: &Caller, mut sandbox: Sandbox) -> ServiceResult<Live> {
+        let expires_ms = self.expires_ms(&sandbox);
+        let guard = self.activity().begin(&sandbox.id);
+        let now_ms = self.clock().now_ms();
+        if expires_ms.is_some_and(|end_ms| end_ms < now_ms + NEAR_END_MS) {
+            self.store()
+                .touch_sandboxes(&[(sandbox.id.clone(), now_ms)])
+                .await?;
+            sandbox = self
+                .store()
+                .sandbox(&sandbox.id)
+                .await?
+                .ok_or_else(|| ServiceError::no_sandbox(sandbox.id.as_str()))?;
+        }
+        if !is_ready(&sandbox) {
+            if sandbox.status == SandboxStatus::Paused && !sandbox.is_auto_resumed {
+                return Err(ServiceError::new(
+                    ErrorKind::Conflict,
+                    format!("sandbox `{}` is paused", sandbox.id),
+                )
+                .hint("it does not wake by itself: connect to it first"));
+            }
+            sandbox = self.wake(caller, &sandbox.id).await?;
+        }
+        let agent = self.agent(&sandbox).await?;
+        Ok(Live {
+            sandbox,
+            agent,
+            _use: guard,
+        })
+    }
+
+    /// The client of a running sandbox's agent.
+    async fn agent(&self, sandbox: &Sandbox) -> ServiceResult<AgentClient> {
+        let id = sandbox.provider_id.clone().ok_or_else(|| {
+            ServiceError::new(
+                ErrorKind::Busy,
+                format!("sandbox `{}` is not made yet", sandbox.id),
+            )
+        })?;
+        if let Some((known, agent)) = self.agents().get(&sandbox.id)
+            && *known == id
+        {
+            return Ok(agent.clone());
+        }
+        let provider = self.places().provider(&sandbox.location).await?;
+        let agent = provider
+            .agent(&AgentAddress {
+                id: id.clone(),
+                access_token: sandbox.access_token.clone(),
+            })
+            .await?;
+        // An agent on another node may move with its sandbox's node; only what is here is kept.
+        if self.places().local_for(&sandbox.location).is_some() {
+            self.agents()
+                .insert(sandbox.id.clone(), (id, agent.clone()));
+        }
+        Ok(agent)
+    }
+}
+
+/// Says whether a row can be believed to run for the next moments.
+fn is_ready(sandbox: &Sandbox) -> bool {
+    let is_quiet = match &sandbox.claim {
+        None => true,
+        Some((operation, ..)) => {
+            matches!(operation, Operation::Change | Operation::Reconcile)
+        }
+    };
+    sandbox.status == SandboxStatus::Running && is_quiet
+}

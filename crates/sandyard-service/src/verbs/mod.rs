@@ -1,0 +1,23 @@
+//! One verb a file.
+
+mod cleanup;
+mod command;
+mod create;
+mod delete;
+mod diff;
+mod events;
+mod fork;
+mod inspect;
+mod list;
+mod live;
+mod logs;
+mod pause;
+mod port;
+mod snapshot;
+mod stop;
+mod templates;
+mod timeout;
+mod usage;
+mod wake;
+
+pub use live::Live;

@@ -1,0 +1,90 @@
+//! Freezes a sandbox with its memory kept.
+
+use sandyard_core::{Caller, ErrorKind, SandboxState, SandboxStatus};
+use sandyard_provider::ProviderErrorKind;
+use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
+use serde_json::json;
+
+use crate::claim::Claim;
+use crate::error::{ServiceError, ServiceResult};
+use crate::service::Service;
+
+/// Longest reason kept.
+const MAX_REASON: usize = 500;
+
+impl Service {
+    /// Freezes a sandbox; freezing a frozen or stopped one succeeds.
+    pub async fn pause(
+        &self,
+        caller: &Caller,
+        name: &str,
+        reason: Option<String>,
+    ) -> ServiceResult<Sandbox> {
+        let sandbox = self.existing(caller, name).await?;
+        let (service, caller) = (self.clone(), caller.clone());
+        Self::detached(async move {
+            let claim = service.claim(&sandbox.id, Operation::Pause).await?;
+            let reason = reason
+                .filter(|reason| !reason.is_empty())
+                .map(|reason| reason.chars().take(MAX_REASON).collect());
+            service.pause_claimed(&caller, claim, reason).await
+        })
+        .await
+    }
+
+    /// Freezes a claimed sandbox.
+    pub(crate) async fn pause_claimed(
+        &self,
+        caller: &Caller,
+        claim: Claim,
+        reason: Option<String>,
+    ) -> ServiceResult<Sandbox> {
+        claim.check_exists()?;
+        match claim.row.status {
+            SandboxStatus::Paused | SandboxStatus::Stopped => return claim.release().await,
+            SandboxStatus::Running => {}
+            status => {
+                return Err(ServiceError::new(
+                    ErrorKind::Conflict,
+                    format!(
+                        "sandbox `{}` is {status} and cannot be paused",
+                        claim.row.id
+                    ),
+                ));
+            }
+        }
+        let provider = self.places().provider(&claim.row.location).await?;
+        let id = claim.row.provider_id.clone().unwrap_or_default();
+        let is_pausable = provider.info().capabilities.can_pause;
+        let result = if is_pausable {
+            provider.pause(&id).await
+        } else {
+            provider.stop(&id).await
+        };
+        let instance = match result {
+            Ok(instance) => instance,
+            Err(error)
+                if matches!(
+                    error.kind,
+                    ProviderErrorKind::Conflict | ProviderErrorKind::NotFound
+                ) =>
+            {
+                return self.accept_reality(caller, claim, Some(error)).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let status = match instance.state {
+            SandboxState::Stopped => SandboxStatus::Stopped,
+            _ => SandboxStatus::Paused,
+        };
+        let patch = SandboxPatch {
+            status: Some(status),
+            reason: Some(reason.clone()),
+            stopped_ms: Some(Some(self.clock().now_ms())),
+            ..SandboxPatch::default()
+        };
+        let event = claim.event(status.as_str(), caller, json!({"reason": reason}));
+        let timer = claim.timer_after(&patch);
+        claim.commit(patch, vec![event], timer).await
+    }
+}

@@ -1,0 +1,47 @@
+//! Keeps a sandbox's files as a template.
+
+use sandyard_core::{Caller, ErrorKind};
+use sandyard_provider::TemplateInfo;
+use sandyard_store::model::{Operation, SandboxPatch, TimerPlan};
+use serde_json::json;
+
+use crate::error::{ServiceError, ServiceResult};
+use crate::service::Service;
+
+impl Service {
+    /// Keeps a sandbox's files as a template.
+    pub async fn snapshot(
+        &self,
+        caller: &Caller,
+        name: &str,
+        template: &str,
+    ) -> ServiceResult<TemplateInfo> {
+        let sandbox = self.existing(caller, name).await?;
+        let (service, caller, template) = (self.clone(), caller.clone(), template.to_owned());
+        Self::detached(async move {
+            let claim = service.claim(&sandbox.id, Operation::Copy).await?;
+            claim.check_exists()?;
+            let provider = service.places().provider(&claim.row.location).await?;
+            if !provider.info().capabilities.can_snapshot {
+                return Err(unsupported("snapshot", &claim.row.provider));
+            }
+            let id = claim.row.provider_id.clone().unwrap_or_default();
+            let info = provider.snapshot(&id, &template).await?;
+            let event = claim.event("snapshot", &caller, json!({"template": info.name}));
+            claim
+                .commit(SandboxPatch::default(), vec![event], TimerPlan::Keep)
+                .await?;
+            Ok(info)
+        })
+        .await
+    }
+}
+
+/// The typed answer to what a provider cannot do.
+pub(super) fn unsupported(operation: &str, provider: &str) -> ServiceError {
+    ServiceError::new(
+        ErrorKind::Unsupported,
+        format!("provider `{provider}` cannot {operation} a sandbox"),
+    )
+    .hint("GET /health lists what each provider can do")
+}

@@ -1,0 +1,60 @@
+//! Ends a sandbox's processes and keeps its files.
+
+use sandyard_core::{Caller, ErrorKind, SandboxStatus};
+use sandyard_provider::ProviderErrorKind;
+use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
+use serde_json::json;
+
+use crate::error::{ServiceError, ServiceResult};
+use crate::service::Service;
+
+impl Service {
+    /// Ends a sandbox's processes and keeps its files; stopping a stopped one succeeds.
+    pub async fn stop(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+        let sandbox = self.existing(caller, name).await?;
+        let (service, caller) = (self.clone(), caller.clone());
+        Self::detached(async move {
+            let claim = service.claim(&sandbox.id, Operation::Stop).await?;
+            claim.check_exists()?;
+            match claim.row.status {
+                SandboxStatus::Stopped => return claim.release().await,
+                SandboxStatus::Running | SandboxStatus::Paused => {}
+                status => {
+                    return Err(ServiceError::new(
+                        ErrorKind::Conflict,
+                        format!(
+                            "sandbox `{}` is {status} and cannot be stopped",
+                            claim.row.id
+                        ),
+                    ));
+                }
+            }
+            let provider = service.places().provider(&claim.row.location).await?;
+            let id = claim.row.provider_id.clone().unwrap_or_default();
+            match provider.stop(&id).await {
+                Ok(_) => {}
+                Err(error)
+                    if matches!(
+                        error.kind,
+                        ProviderErrorKind::Conflict | ProviderErrorKind::NotFound
+                    ) =>
+                {
+                    return service.accept_reality(&caller, claim, Some(error)).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            let patch = SandboxPatch {
+                status: Some(SandboxStatus::Stopped),
+                reason: Some(None),
+                stopped_ms: Some(Some(service.clock().now_ms())),
+                ..SandboxPatch::default()
+            };
+            let event = claim.event("stopped", &caller, json!({}));
+            let timer = claim.timer_after(&patch);
+            let sandbox = claim.commit(patch, vec![event], timer).await?;
+            service.agents().remove(&sandbox.id);
+            Ok(sandbox)
+        })
+        .await
+    }
+}

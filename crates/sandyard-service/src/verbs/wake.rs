@@ -1,0 +1,192 @@
+//! Brings a sandbox back to running, once for all who ask.
+
+use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxState, SandboxStatus};
+use sandyard_provider::{Instance, Provider, ProviderError, ProviderErrorKind};
+use sandyard_store::model::{Expiry, Operation, Sandbox, SandboxPatch};
+use serde_json::json;
+
+use crate::claim::Claim;
+use crate::error::{ServiceError, ServiceResult};
+use crate::service::Service;
+
+impl Service {
+    /// Makes a sandbox run if it does not, and restarts its time.
+    pub async fn connect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+        let sandbox = self.existing(caller, name).await?;
+        let sandbox = self.wake(caller, &sandbox.id).await?;
+        self.activity().touch(&sandbox.id);
+        Ok(sandbox)
+    }
+
+    /// Thaws or starts a sandbox; one that runs stays as it is.
+    pub async fn resume(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+        self.connect(caller, name).await
+    }
+
+    /// Makes a sandbox run. All who ask at once wait for the same claim; the first does the work, the others find it done.
+    pub(crate) async fn wake(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<Sandbox> {
+        let (service, caller, id) = (self.clone(), caller.clone(), id.clone());
+        Self::detached(async move {
+            let turn = service.locks().lock(&id).await;
+            let row = service.store().sandbox(&id).await?;
+            drop(turn);
+            match row {
+                Some(row) if row.status == SandboxStatus::Running && row.claim.is_none() => Ok(row),
+                _ => {
+                    let claim = service.claim(&id, Operation::Wake).await?;
+                    service.wake_claimed(&caller, claim).await
+                }
+            }
+        })
+        .await
+    }
+
+    async fn wake_claimed(&self, caller: &Caller, claim: Claim) -> ServiceResult<Sandbox> {
+        claim.check_exists()?;
+        match claim.row.status {
+            SandboxStatus::Running => return claim.release().await,
+            status if status.can_wake() => {}
+            status => {
+                let why = claim.row.reason.clone().unwrap_or_default();
+                return Err(ServiceError::new(
+                    ErrorKind::Conflict,
+                    format!("sandbox `{}` is in state {status}: {why}", claim.row.id),
+                )
+                .hint("it can only be deleted"));
+            }
+        }
+        let began = std::time::Instant::now();
+        let provider = self.places().provider(&claim.row.location).await?;
+        let instance = match bring_up(provider.as_ref(), &claim.row).await {
+            Ok(instance) => instance,
+            Err(error) if error.kind == ProviderErrorKind::NotFound => {
+                return self.accept_reality(caller, claim, Some(error)).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let now_ms = self.clock().now_ms();
+        let was = claim.row.status;
+        let is_restart = instance.started_ms != claim.row.started_ms;
+        let patch = SandboxPatch {
+            status: Some(SandboxStatus::Running),
+            reason: Some(None),
+            started_ms: instance.started_ms,
+            stopped_ms: Some(None),
+            last_activity_ms: Some(now_ms),
+            fixed_end_ms: (claim.row.expiry == Expiry::Fixed)
+                .then(|| Some(now_ms + claim.row.timeout_s * 1000)),
+            ..SandboxPatch::default()
+        };
+        let event = claim.event(
+            "woken",
+            caller,
+            json!({"was": was, "memory_kept": !is_restart}),
+        );
+        let timer = claim.timer_after(&patch);
+        if is_restart {
+            // Its connections led to processes that are gone.
+            self.agents().remove(&claim.row.id);
+        }
+        let sandbox = claim.commit(patch, vec![event], timer).await?;
+        metrics::histogram!("sandyard_wake_seconds").record(began.elapsed().as_secs_f64());
+        Ok(sandbox)
+    }
+
+    /// Writes down what the provider says of a sandbox whose row was wrong about it.
+    pub(crate) async fn accept_reality(
+        &self,
+        caller: &Caller,
+        claim: Claim,
+        error: Option<ProviderError>,
+    ) -> ServiceResult<Sandbox> {
+        let provider = self.places().provider(&claim.row.location).await?;
+        let id = claim.row.provider_id.clone().unwrap_or_default();
+        let now_ms = self.clock().now_ms();
+        let instance = provider.inspect(&id).await?;
+        let (status, reason) = match &instance {
+            None => (
+                SandboxStatus::Error,
+                Some("nothing of it is left at its provider".to_owned()),
+            ),
+            Some(instance) => match instance.state {
+                SandboxState::Running => (SandboxStatus::Running, None),
+                SandboxState::Paused => (SandboxStatus::Paused, None),
+                SandboxState::Stopped => (SandboxStatus::Stopped, instance.reason.clone()),
+                SandboxState::Creating | SandboxState::Deleting => {
+                    return Err(error.map_or_else(
+                        || {
+                            ServiceError::new(
+                                ErrorKind::Busy,
+                                format!("sandbox `{}` is on its way", claim.row.id),
+                            )
+                        },
+                        ServiceError::from,
+                    ));
+                }
+            },
+        };
+        if status == claim.row.status {
+            return match error {
+                Some(error) => Err(error.into()),
+                None => claim.release().await,
+            };
+        }
+        let is_live = status == SandboxStatus::Running;
+        let patch = SandboxPatch {
+            status: Some(status),
+            reason: Some(reason.clone()),
+            stopped_ms: Some((!is_live).then_some(now_ms)),
+            ..SandboxPatch::default()
+        };
+        let kind = match status {
+            SandboxStatus::Error => "error",
+            SandboxStatus::Stopped => "vanished",
+            _ => "found",
+        };
+        let event = claim.event(
+            kind,
+            caller,
+            json!({"was": claim.row.status, "is": status, "reason": reason}),
+        );
+        let timer = claim.timer_after(&patch);
+        self.agents().remove(&claim.row.id);
+        let sandbox = claim.commit(patch, vec![event], timer).await?;
+        match sandbox.status {
+            SandboxStatus::Error => Err(ServiceError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "sandbox `{}` cannot be used: {}",
+                    sandbox.id,
+                    reason.unwrap_or_default()
+                ),
+            )
+            .hint("delete it and make another")),
+            _ => Ok(sandbox),
+        }
+    }
+}
+
+/// Resumes or starts an instance, whichever its state asks for.
+async fn bring_up(provider: &dyn Provider, row: &Sandbox) -> Result<Instance, ProviderError> {
+    let id = row.provider_id.as_deref().unwrap_or_default();
+    let first = match row.status {
+        SandboxStatus::Paused => provider.resume(id).await,
+        _ => provider.start(id).await,
+    };
+    match first {
+        Err(error) if error.kind == ProviderErrorKind::Conflict => {
+            // The row was wrong: its processes ended while it was paused, or it runs already.
+            match provider
+                .inspect(id)
+                .await?
+                .map(|instance| (instance.state, instance))
+            {
+                Some((SandboxState::Running, instance)) => Ok(instance),
+                Some((SandboxState::Stopped, _)) => provider.start(id).await,
+                Some((SandboxState::Paused, _)) => provider.resume(id).await,
+                _ => Err(error),
+            }
+        }
+        result => result,
+    }
+}

@@ -1,0 +1,169 @@
+//! A server that dies in the middle, and the one that comes after it.
+
+use sandyard_core::{Clock, SandboxId, SandboxStatus};
+use sandyard_provider::{InstanceSpec, Provider};
+use sandyard_service::Sandbox;
+use sandyard_store::model::{
+    InsertOutcome, NewEvent, NewSandbox, Operation, SandboxPatch, TimerPlan,
+};
+
+use crate::harness::{Yard, alice};
+
+/// The name of a node that is not there any more.
+const DEAD: &str = "dead.node/1";
+
+/// Remembers a sandbox the way a server does that dies before it can do more.
+async fn half_made(yard: &Yard) -> Sandbox {
+    let model = yard.create().await;
+    let id = SandboxId::from_random([7; 20]);
+    let row = Sandbox {
+        id: id.clone(),
+        provider_id: None,
+        started_ms: None,
+        ..model.clone()
+    };
+    let now_ms = yard.clock.now_ms();
+    let new = NewSandbox {
+        sandbox: row.clone(),
+        holder: DEAD.to_owned(),
+        claimed_until_ms: now_ms + 30_000,
+    };
+    let event = NewEvent {
+        sandbox_id: id,
+        owner: "alice".to_owned(),
+        at_ms: now_ms,
+        kind: "created".to_owned(),
+        actor: "alice".to_owned(),
+        data: serde_json::json!({}),
+    };
+    let outcome = yard
+        .store
+        .insert_sandbox(&new, None, None, &event, TimerPlan::Keep)
+        .await
+        .unwrap();
+    assert_eq!(outcome, InsertOutcome::Inserted);
+    yard.service.delete(&alice(), model.id.as_str()).await.unwrap();
+    row
+}
+
+async fn claim_by_the_dead(yard: &Yard, id: &SandboxId, operation: Operation) {
+    let now_ms = yard.clock.now_ms();
+    yard.store
+        .claim_sandbox(id, operation, DEAD, now_ms, now_ms + 30_000)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn died_before_the_instance_was_made() {
+    let yard = Yard::new().await;
+    let row = half_made(&yard).await;
+    yard.another().await.sweep().await.unwrap();
+    assert_eq!(yard.row(&row.id).await.status, SandboxStatus::Deleted);
+    assert!(yard.provider.instances().is_empty());
+}
+
+#[tokio::test]
+async fn died_after_the_instance_was_made() {
+    let yard = Yard::new().await;
+    let row = half_made(&yard).await;
+    let spec = InstanceSpec {
+        sandbox_id: row.id.clone(),
+        template: row.template.clone(),
+        limits: row.limits.clone(),
+        env: row.env.clone(),
+        access_token: row.access_token.clone(),
+        hostname: None,
+    };
+    let instance = yard.provider.create(&spec).await.unwrap();
+    yard.another().await.sweep().await.unwrap();
+    let found = yard.row(&row.id).await;
+    assert_eq!(found.status, SandboxStatus::Running);
+    assert_eq!(found.provider_id, Some(instance.id));
+}
+
+#[tokio::test]
+async fn died_while_pausing_before_and_after_the_freeze() {
+    for is_frozen in [false, true] {
+        let yard = Yard::new().await;
+        let sandbox = yard.create().await;
+        claim_by_the_dead(&yard, &sandbox.id, Operation::Pause).await;
+        if is_frozen {
+            yard.provider
+                .pause(sandbox.provider_id.as_deref().unwrap())
+                .await
+                .unwrap();
+        }
+        let next = yard.another().await;
+        next.sweep().await.unwrap();
+        // Nobody was told that it is paused, so it runs.
+        let live = next.live(&alice(), sandbox.id.as_str()).await.unwrap();
+        assert_eq!(live.sandbox.status, SandboxStatus::Running);
+        let state = yard.provider.instances()[0].state;
+        assert_eq!(state, sandyard_core::SandboxState::Running);
+    }
+}
+
+#[tokio::test]
+async fn died_while_waking_before_and_after_the_thaw() {
+    for is_thawed in [false, true] {
+        let yard = Yard::new().await;
+        let sandbox = yard.create().await;
+        let name = sandbox.id.as_str();
+        yard.service.pause(&alice(), name, None).await.unwrap();
+        claim_by_the_dead(&yard, &sandbox.id, Operation::Wake).await;
+        if is_thawed {
+            yard.provider
+                .resume(sandbox.provider_id.as_deref().unwrap())
+                .await
+                .unwrap();
+        }
+        let next = yard.another().await;
+        next.sweep().await.unwrap();
+        assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Paused);
+        let state = yard.provider.instances()[0].state;
+        assert_eq!(state, sandyard_core::SandboxState::Paused);
+        next.live(&alice(), name).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn died_while_deleting_before_and_after_the_resource_went() {
+    for is_gone in [false, true] {
+        let yard = Yard::new().await;
+        let sandbox = yard.create().await;
+        claim_by_the_dead(&yard, &sandbox.id, Operation::Delete).await;
+        let patch = SandboxPatch {
+            status: Some(SandboxStatus::Deleting),
+            ..SandboxPatch::default()
+        };
+        yard.store
+            .commit_sandbox(&sandbox.id, DEAD, &patch, &[], TimerPlan::Keep, false)
+            .await
+            .unwrap()
+            .unwrap();
+        if is_gone {
+            yard.provider
+                .delete(sandbox.provider_id.as_deref().unwrap())
+                .await
+                .unwrap();
+        }
+        yard.another().await.sweep().await.unwrap();
+        assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Deleted);
+        assert!(yard.provider.instances().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_claim_of_the_living_is_respected() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let holder = format!("{}/99", yard.service.node_id());
+    let now_ms = Clock::now_ms(&yard.clock);
+    yard.store
+        .claim_sandbox(&sandbox.id, Operation::Pause, &holder, now_ms, now_ms + 30_000)
+        .await
+        .unwrap();
+    yard.another().await.sweep().await.unwrap();
+    assert!(yard.row(&sandbox.id).await.claim.is_some());
+}

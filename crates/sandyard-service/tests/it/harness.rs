@@ -1,0 +1,119 @@
+//! A service with everything around it, and time that stands still.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_agent_client::{AgentClient, Endpoint};
+use sandyard_core::{Caller, Clock, Role, SandboxId, Scope};
+use sandyard_provider::fake::FakeProvider;
+use sandyard_service::{
+    CreateRequest, Event, EventFilter, Sandbox, Service, ServiceSettings,
+};
+use sandyard_store::{Store, Timers};
+
+pub(crate) const HOUR_MS: i64 = 3_600_000;
+
+/// Where the test's clock starts.
+const BEGIN_MS: i64 = 1_800_000_000_000;
+
+pub(crate) struct Yard {
+    pub(crate) service: Service,
+    pub(crate) store: Store,
+    pub(crate) provider: FakeProvider,
+    pub(crate) clock: Clock,
+}
+
+impl Yard {
+    pub(crate) async fn new() -> Self {
+        Self::with(ServiceSettings::default()).await
+    }
+
+    pub(crate) async fn with(settings: ServiceSettings) -> Self {
+        let clock = Clock::manual(BEGIN_MS);
+        let agent = AgentClient::new(Endpoint::Unix("/nonexistent/agent.sock".into()));
+        let provider = FakeProvider::new()
+            .with_clock(clock.clone())
+            .with_agent(agent);
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let service = open(&store, &provider, &clock, settings).await;
+        Self {
+            service,
+            store,
+            provider,
+            clock,
+        }
+    }
+
+    /// Another server on the same store and provider.
+    pub(crate) async fn another(&self) -> Service {
+        open(&self.store, &self.provider, &self.clock, ServiceSettings::default()).await
+    }
+
+    pub(crate) async fn create(&self) -> Sandbox {
+        self.service
+            .create(&alice(), CreateRequest::default())
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn row(&self, id: &SandboxId) -> Sandbox {
+        self.store.sandbox(id).await.unwrap().unwrap()
+    }
+
+    /// Lets time pass, and the background catch up.
+    pub(crate) async fn pass(&self, by_ms: i64) {
+        self.service.flush().await;
+        self.clock.advance_ms(by_ms);
+        self.service.sweep().await.unwrap();
+    }
+
+    pub(crate) async fn events(&self, id: &SandboxId) -> Vec<Event> {
+        let filter = EventFilter {
+            sandbox_id: Some(id.clone()),
+            ..EventFilter::default()
+        };
+        self.service.events(&Caller::system(), filter).await.unwrap()
+    }
+
+    pub(crate) async fn event_kinds(&self, id: &SandboxId) -> Vec<String> {
+        self.events(id).await.into_iter().map(|event| event.kind).collect()
+    }
+}
+
+async fn open(
+    store: &Store,
+    provider: &FakeProvider,
+    clock: &Clock,
+    settings: ServiceSettings,
+) -> Service {
+    let timers = Timers::open(store.clone(), None, clock.clone()).await.unwrap();
+    Service::open(
+        store.clone(),
+        timers,
+        vec![Arc::new(provider.clone())],
+        settings,
+        clock.clone(),
+    )
+    .await
+    .unwrap()
+}
+
+pub(crate) fn user(name: &str) -> Caller {
+    Caller {
+        name: name.to_owned(),
+        role: Role::User,
+        scopes: vec![Scope::Read, Scope::Use, Scope::Manage],
+        via: "test".to_owned(),
+    }
+}
+
+pub(crate) fn alice() -> Caller {
+    user("alice")
+}
+
+pub(crate) fn request_with_timeout(seconds: u64) -> CreateRequest {
+    CreateRequest {
+        timeout: Some(Duration::from_secs(seconds)),
+        ..CreateRequest::default()
+    }
+}

@@ -1,0 +1,9 @@
+//! The life of sandboxes over a real store and a provider in memory.
+
+mod create;
+mod crash;
+mod harness;
+mod idle;
+mod reconcile;
+mod replicas;
+mod wake;
