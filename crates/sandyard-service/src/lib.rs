@@ -41,7 +41,7 @@ mod verbs;
 
 pub use error::{ServiceError, ServiceResult};
 pub use node::NodeSetup;
-pub use places::{Reach, ReachFn};
+pub use places::{Reach, ReachFn, Reaching};
 pub use request::{
     Command, CommandOutput, CreateRequest, ForkRequest, LimitsRequest, LogEntry, LogSource,
     RunRequest, TimeoutRequest,

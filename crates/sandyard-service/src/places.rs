@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sandyard_core::{Clock, ErrorKind};
-use sandyard_provider::Provider;
+use sandyard_provider::{Provider, ProviderError};
 use sandyard_store::Store;
 
 use crate::claim::millis;
@@ -15,8 +16,11 @@ use crate::error::{ServiceError, ServiceResult};
 /// For how long a node counts as there after it last said so.
 pub(crate) const NODE_LIVES: Duration = Duration::from_secs(10);
 
+/// A provider on its way: the other node is asked what it is.
+pub type Reaching = Pin<Box<dyn Future<Output = Result<Arc<dyn Provider>, ProviderError>> + Send>>;
+
 /// Makes a provider out of another node's URL and a place it reaches.
-pub type ReachFn = dyn Fn(&str, &str) -> Arc<dyn Provider> + Send + Sync;
+pub type ReachFn = dyn Fn(String, String) -> Reaching + Send + Sync;
 
 /// How to reach the providers of other nodes.
 #[derive(Clone)]
@@ -92,18 +96,31 @@ impl Places {
             .filter(|node| node.locations.iter().any(|place| place == location))
             .find_map(|node| node.url);
         match (url, &self.reach) {
-            (Some(url), Some(reach)) => {
-                let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(others
-                    .entry((url.clone(), location.to_owned()))
-                    .or_insert_with(|| (reach.0)(&url, location))
-                    .clone())
-            }
+            (Some(url), Some(reach)) => self.reached(reach, url, location).await,
             _ => Err(ServiceError::new(
                 ErrorKind::Unavailable,
                 "the node this sandbox runs on cannot be reached",
             )
             .hint("the sandbox is not lost: it is there again when its node is")),
         }
+    }
+
+    async fn reached(
+        &self,
+        reach: &Reach,
+        url: String,
+        location: &str,
+    ) -> ServiceResult<Arc<dyn Provider>> {
+        let key = (url.clone(), location.to_owned());
+        if let Some(provider) = self.others().get(&key) {
+            return Ok(provider.clone());
+        }
+        let provider = (reach.0)(url, location.to_owned()).await?;
+        self.others().insert(key, provider.clone());
+        Ok(provider)
+    }
+
+    fn others(&self) -> MutexGuard<'_, HashMap<(String, String), Arc<dyn Provider>>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -42,7 +42,10 @@ async fn half_made(yard: &Yard) -> Sandbox {
         .await
         .unwrap();
     assert_eq!(outcome, InsertOutcome::Inserted);
-    yard.service.delete(&alice(), model.id.as_str()).await.unwrap();
+    yard.service
+        .delete(&alice(), model.id.as_str())
+        .await
+        .unwrap();
     row
 }
 
@@ -161,7 +164,13 @@ async fn a_claim_of_the_living_is_respected() {
     let holder = format!("{}/99", yard.service.node_id());
     let now_ms = Clock::now_ms(&yard.clock);
     yard.store
-        .claim_sandbox(&sandbox.id, Operation::Pause, &holder, now_ms, now_ms + 30_000)
+        .claim_sandbox(
+            &sandbox.id,
+            Operation::Pause,
+            &holder,
+            now_ms,
+            now_ms + 30_000,
+        )
         .await
         .unwrap();
     yard.another().await.sweep().await.unwrap();

@@ -34,7 +34,10 @@ async fn a_failed_create_leaves_nothing_and_takes_no_place() {
         ProviderErrorKind::Invalid,
     ] {
         yard.provider.fail_next(Verb::Create, kind);
-        let result = yard.service.create(&alice(), CreateRequest::default()).await;
+        let result = yard
+            .service
+            .create(&alice(), CreateRequest::default())
+            .await;
         assert!(result.is_err(), "{kind:?}");
         assert!(yard.provider.instances().is_empty());
     }
@@ -93,7 +96,12 @@ async fn a_key_whose_create_failed_can_be_used_again() {
     };
     yard.provider
         .fail_next(Verb::Create, ProviderErrorKind::Failed);
-    assert!(yard.service.create(&alice(), request.clone()).await.is_err());
+    assert!(
+        yard.service
+            .create(&alice(), request.clone())
+            .await
+            .is_err()
+    );
     let sandbox = yard.service.create(&alice(), request).await.unwrap();
     assert_eq!(sandbox.status, SandboxStatus::Running);
 }
@@ -111,11 +119,16 @@ async fn the_last_place_goes_to_one() {
         tasks.spawn(async move { service.create(&alice(), CreateRequest::default()).await });
     }
     let results = tasks.join_all().await;
-    let refused: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    let refused: Vec<_> = results
+        .iter()
+        .filter_map(|result| result.as_ref().err())
+        .collect();
     assert_eq!(refused.len(), 17);
-    assert!(refused.iter().all(|error| {
-        error.kind == ErrorKind::QuotaExceeded && error.retry_after_s.is_some()
-    }));
+    assert!(
+        refused.iter().all(|error| {
+            error.kind == ErrorKind::QuotaExceeded && error.retry_after_s.is_some()
+        })
+    );
     assert_eq!(yard.provider.instances().len(), 3);
 }
 
@@ -130,7 +143,10 @@ async fn limits_out_of_range_are_refused_before_anything_is_made() {
         ..CreateRequest::default()
     };
     let error = yard.service.create(&alice(), request).await.unwrap_err();
-    assert_eq!((error.kind, error.field), (ErrorKind::Invalid, Some("limits")));
+    assert_eq!(
+        (error.kind, error.field),
+        (ErrorKind::Invalid, Some("limits"))
+    );
     assert_eq!(yard.provider.count(Verb::Create), 0);
 }
 
@@ -141,13 +157,30 @@ async fn only_an_admin_makes_sandboxes_for_others() {
         owner: Some("bob".to_owned()),
         ..CreateRequest::default()
     };
-    let own = yard.service.create(&alice(), request.clone()).await.unwrap();
+    let own = yard
+        .service
+        .create(&alice(), request.clone())
+        .await
+        .unwrap();
     assert_eq!(own.owner, "alice");
-    let bobs = yard.service.create(&Caller::local(), request).await.unwrap();
+    let bobs = yard
+        .service
+        .create(&Caller::local(), request)
+        .await
+        .unwrap();
     assert_eq!(bobs.owner, "bob");
-    let error = yard.service.inspect(&alice(), bobs.id.as_str()).await.unwrap_err();
+    let error = yard
+        .service
+        .inspect(&alice(), bobs.id.as_str())
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::SandboxNotFound);
-    assert!(yard.service.inspect(&user("bob"), bobs.id.as_str()).await.is_ok());
+    assert!(
+        yard.service
+            .inspect(&user("bob"), bobs.id.as_str())
+            .await
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -155,9 +188,8 @@ async fn a_caller_who_hangs_up_leaves_a_whole_sandbox() {
     let yard = Yard::new().await;
     let gate = yard.provider.hold(Verb::Create);
     let service = yard.service.clone();
-    let caller = tokio::spawn(async move {
-        service.create(&alice(), CreateRequest::default()).await
-    });
+    let caller =
+        tokio::spawn(async move { service.create(&alice(), CreateRequest::default()).await });
     gate.reached_by(1).await;
     caller.abort();
     gate.release();

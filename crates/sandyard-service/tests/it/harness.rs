@@ -6,9 +6,7 @@ use std::time::Duration;
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::{Caller, Clock, Role, SandboxId, Scope};
 use sandyard_provider::fake::FakeProvider;
-use sandyard_service::{
-    CreateRequest, Event, EventFilter, Sandbox, Service, ServiceSettings,
-};
+use sandyard_service::{CreateRequest, Event, EventFilter, Sandbox, Service, ServiceSettings};
 use sandyard_store::{Store, Timers};
 
 pub(crate) const HOUR_MS: i64 = 3_600_000;
@@ -46,7 +44,13 @@ impl Yard {
 
     /// Another server on the same store and provider.
     pub(crate) async fn another(&self) -> Service {
-        open(&self.store, &self.provider, &self.clock, ServiceSettings::default()).await
+        open(
+            &self.store,
+            &self.provider,
+            &self.clock,
+            ServiceSettings::default(),
+        )
+        .await
     }
 
     pub(crate) async fn create(&self) -> Sandbox {
@@ -72,11 +76,18 @@ impl Yard {
             sandbox_id: Some(id.clone()),
             ..EventFilter::default()
         };
-        self.service.events(&Caller::system(), filter).await.unwrap()
+        self.service
+            .events(&Caller::system(), filter)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn event_kinds(&self, id: &SandboxId) -> Vec<String> {
-        self.events(id).await.into_iter().map(|event| event.kind).collect()
+        self.events(id)
+            .await
+            .into_iter()
+            .map(|event| event.kind)
+            .collect()
     }
 }
 
@@ -86,7 +97,9 @@ async fn open(
     clock: &Clock,
     settings: ServiceSettings,
 ) -> Service {
-    let timers = Timers::open(store.clone(), None, clock.clone()).await.unwrap();
+    let timers = Timers::open(store.clone(), None, clock.clone())
+        .await
+        .unwrap();
     Service::open(
         store.clone(),
         timers,

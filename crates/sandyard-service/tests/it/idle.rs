@@ -43,7 +43,10 @@ async fn use_puts_the_pause_off_by_the_sandboxs_own_time_not_the_default() {
         action: None,
         expiry: None,
     };
-    yard.service.set_timeout(&alice(), name, timeout).await.unwrap();
+    yard.service
+        .set_timeout(&alice(), name, timeout)
+        .await
+        .unwrap();
     for _ in 0..5 {
         yard.pass(90_000).await;
         drop(yard.service.live(&alice(), name).await.unwrap());
@@ -61,7 +64,11 @@ async fn what_is_in_use_is_not_idle_however_long_it_takes() {
         .create(&alice(), request_with_timeout(10))
         .await
         .unwrap();
-    let live = yard.service.live(&alice(), sandbox.id.as_str()).await.unwrap();
+    let live = yard
+        .service
+        .live(&alice(), sandbox.id.as_str())
+        .await
+        .unwrap();
     for _ in 0..20 {
         yard.pass(9_000).await;
     }
@@ -83,7 +90,11 @@ async fn an_action_of_delete_deletes_at_once() {
         expiry: None,
     };
     let name = sandbox.id.as_str();
-    let changed = yard.service.set_timeout(&alice(), name, timeout).await.unwrap();
+    let changed = yard
+        .service
+        .set_timeout(&alice(), name, timeout)
+        .await
+        .unwrap();
     assert_eq!(
         yard.service.expires_ms(&changed),
         Some(yard.clock.now_ms() + 5_000)
@@ -100,7 +111,11 @@ async fn a_fixed_time_ends_whatever_happens() {
         ..request_with_timeout(60)
     };
     let sandbox = yard.service.create(&alice(), request).await.unwrap();
-    let live = yard.service.live(&alice(), sandbox.id.as_str()).await.unwrap();
+    let live = yard
+        .service
+        .live(&alice(), sandbox.id.as_str())
+        .await
+        .unwrap();
     yard.pass(61_000).await;
     assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Paused);
     drop(live);
@@ -116,7 +131,10 @@ async fn a_time_out_of_range_is_refused() {
             action: None,
             expiry: None,
         };
-        let result = yard.service.set_timeout(&alice(), sandbox.id.as_str(), request).await;
+        let result = yard
+            .service
+            .set_timeout(&alice(), sandbox.id.as_str(), request)
+            .await;
         assert_eq!(result.unwrap_err().kind, ErrorKind::Invalid);
     }
 }
@@ -129,7 +147,8 @@ async fn a_failed_pause_is_tried_again_and_then_given_up_for_all_to_see() {
         .create(&alice(), request_with_timeout(10))
         .await
         .unwrap();
-    yard.provider.fail_next(Verb::Pause, ProviderErrorKind::Failed);
+    yard.provider
+        .fail_next(Verb::Pause, ProviderErrorKind::Failed);
     yard.pass(11_000).await;
     assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Running);
     yard.pass(5_000).await;
@@ -141,14 +160,20 @@ async fn a_failed_pause_is_tried_again_and_then_given_up_for_all_to_see() {
         .await
         .unwrap();
     for _ in 0..20 {
-        yard.provider.fail_next(Verb::Pause, ProviderErrorKind::Failed);
+        yard.provider
+            .fail_next(Verb::Pause, ProviderErrorKind::Failed);
         yard.pass(400_000).await;
     }
     let dead = yard.service.dead_timers().await.unwrap();
     assert_eq!(dead.len(), 1);
     assert_eq!(dead[0].subject, stubborn.id.as_str());
     assert!(dead[0].last_error.is_some());
-    assert!(yard.service.revive_timer(stubborn.id.as_str()).await.unwrap());
+    assert!(
+        yard.service
+            .revive_timer(stubborn.id.as_str())
+            .await
+            .unwrap()
+    );
     // The failures that were not used up are still in the way of the first tries.
     for _ in 0..20 {
         yard.pass(400_000).await;

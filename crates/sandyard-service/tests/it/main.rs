@@ -1,7 +1,7 @@
 //! The life of sandboxes over a real store and a provider in memory.
 
-mod create;
 mod crash;
+mod create;
 mod harness;
 mod idle;
 mod reconcile;

@@ -9,13 +9,22 @@ use crate::harness::{HOUR_MS, Yard, alice};
 async fn vanished_processes_are_noticed_with_the_reason_and_come_back_on_request() {
     let yard = Yard::new().await;
     let sandbox = yard.create().await;
-    yard.provider.vanish(sandbox.provider_id.as_deref().unwrap());
+    yard.provider
+        .vanish(sandbox.provider_id.as_deref().unwrap());
     yard.pass(31_000).await;
     let row = yard.row(&sandbox.id).await;
     assert_eq!(row.status, SandboxStatus::Stopped);
     assert!(row.reason.is_some());
-    assert!(yard.event_kinds(&sandbox.id).await.contains(&"vanished".to_owned()));
-    let live = yard.service.live(&alice(), sandbox.id.as_str()).await.unwrap();
+    assert!(
+        yard.event_kinds(&sandbox.id)
+            .await
+            .contains(&"vanished".to_owned())
+    );
+    let live = yard
+        .service
+        .live(&alice(), sandbox.id.as_str())
+        .await
+        .unwrap();
     assert_eq!(live.sandbox.status, SandboxStatus::Running);
 }
 
@@ -28,8 +37,16 @@ async fn a_lost_instance_is_an_error_that_says_why_and_can_be_deleted() {
     let row = yard.row(&sandbox.id).await;
     assert_eq!(row.status, SandboxStatus::Error);
     assert!(row.reason.is_some());
-    assert!(yard.service.live(&alice(), sandbox.id.as_str()).await.is_err());
-    yard.service.delete(&alice(), sandbox.id.as_str()).await.unwrap();
+    assert!(
+        yard.service
+            .live(&alice(), sandbox.id.as_str())
+            .await
+            .is_err()
+    );
+    yard.service
+        .delete(&alice(), sandbox.id.as_str())
+        .await
+        .unwrap();
     assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Deleted);
 }
 
@@ -44,7 +61,10 @@ async fn orphans_go_after_a_grace_period_and_other_peoples_instances_stay() {
     yard.pass(301_000).await;
     let left = yard.provider.instances();
     assert_eq!(left.len(), 2);
-    assert!(left.iter().any(|instance| instance.sandbox_id.as_ref() == Some(&kept.id)));
+    assert!(
+        left.iter()
+            .any(|instance| instance.sandbox_id.as_ref() == Some(&kept.id))
+    );
 }
 
 #[tokio::test]
@@ -52,14 +72,26 @@ async fn what_drifted_is_put_back_as_the_row_says() {
     let yard = Yard::new().await;
     let running = yard.create().await;
     let paused = yard.create().await;
-    yard.service.pause(&alice(), paused.id.as_str(), None).await.unwrap();
-    yard.provider.pause(running.provider_id.as_deref().unwrap()).await.unwrap();
-    yard.provider.resume(paused.provider_id.as_deref().unwrap()).await.unwrap();
+    yard.service
+        .pause(&alice(), paused.id.as_str(), None)
+        .await
+        .unwrap();
+    yard.provider
+        .pause(running.provider_id.as_deref().unwrap())
+        .await
+        .unwrap();
+    yard.provider
+        .resume(paused.provider_id.as_deref().unwrap())
+        .await
+        .unwrap();
     yard.pass(31_000).await;
     let state = |id: &Option<String>| {
         let id = id.clone().unwrap();
         let all = yard.provider.instances();
-        all.into_iter().find(|instance| instance.id == id).unwrap().state
+        all.into_iter()
+            .find(|instance| instance.id == id)
+            .unwrap()
+            .state
     };
     assert_eq!(state(&running.provider_id), SandboxState::Running);
     assert_eq!(state(&paused.provider_id), SandboxState::Paused);

@@ -17,7 +17,11 @@ async fn a_timer_fires_once_however_many_servers_there_are() {
             .unwrap();
         ids.push(sandbox.id);
     }
-    let servers = [yard.service.clone(), yard.another().await, yard.another().await];
+    let servers = [
+        yard.service.clone(),
+        yard.another().await,
+        yard.another().await,
+    ];
     yard.clock.advance_ms(11_000);
     let mut tasks = tokio::task::JoinSet::new();
     for server in servers {
@@ -37,8 +41,19 @@ async fn what_one_server_makes_another_uses_and_ends() {
     let yard = Yard::new().await;
     let other = yard.another().await;
     let sandbox = yard.create().await;
-    other.pause(&alice(), sandbox.id.as_str(), None).await.unwrap();
-    yard.service.live(&alice(), sandbox.id.as_str()).await.unwrap();
+    other
+        .pause(&alice(), sandbox.id.as_str(), None)
+        .await
+        .unwrap();
+    yard.service
+        .live(&alice(), sandbox.id.as_str())
+        .await
+        .unwrap();
     other.delete(&alice(), sandbox.id.as_str()).await.unwrap();
-    assert!(yard.service.live(&alice(), sandbox.id.as_str()).await.is_err());
+    assert!(
+        yard.service
+            .live(&alice(), sandbox.id.as_str())
+            .await
+            .is_err()
+    );
 }

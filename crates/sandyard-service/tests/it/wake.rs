@@ -36,13 +36,20 @@ async fn pausing_twice_and_resuming_twice_is_fine() {
     let sandbox = yard.create().await;
     let name = sandbox.id.as_str();
     for _ in 0..2 {
-        let paused = yard.service.pause(&alice(), name, Some("lunch".into())).await.unwrap();
+        let paused = yard
+            .service
+            .pause(&alice(), name, Some("lunch".into()))
+            .await
+            .unwrap();
         assert_eq!(paused.status, SandboxStatus::Paused);
         assert_eq!(paused.reason.as_deref(), Some("lunch"));
     }
     for _ in 0..2 {
         let running = yard.service.resume(&alice(), name).await.unwrap();
-        assert_eq!((running.status, running.reason), (SandboxStatus::Running, None));
+        assert_eq!(
+            (running.status, running.reason),
+            (SandboxStatus::Running, None)
+        );
     }
     assert_eq!(yard.provider.count(Verb::Pause), 1);
 }
@@ -53,7 +60,8 @@ async fn a_sandbox_whose_processes_died_while_paused_starts_from_its_files() {
     let sandbox = yard.create().await;
     let name = sandbox.id.as_str();
     yard.service.pause(&alice(), name, None).await.unwrap();
-    yard.provider.vanish(sandbox.provider_id.as_deref().unwrap());
+    yard.provider
+        .vanish(sandbox.provider_id.as_deref().unwrap());
     let live = yard.service.live(&alice(), name).await.unwrap();
     assert_eq!(live.sandbox.status, SandboxStatus::Running);
     assert_eq!(yard.provider.count(Verb::Start), 1);
@@ -68,7 +76,12 @@ async fn a_stopped_sandbox_starts_with_the_next_request() {
     assert_eq!(stopped.status, SandboxStatus::Stopped);
     yard.service.stop(&alice(), name).await.unwrap();
     assert_eq!(
-        yard.service.live(&alice(), name).await.unwrap().sandbox.status,
+        yard.service
+            .live(&alice(), name)
+            .await
+            .unwrap()
+            .sandbox
+            .status,
         SandboxStatus::Running
     );
 }
@@ -101,11 +114,31 @@ async fn deleting_twice_succeeds_and_what_is_deleted_is_not_found() {
         assert_eq!(gone.status, SandboxStatus::Deleted);
     }
     for error in [
-        yard.service.live(&alice(), name).await.map(drop).unwrap_err(),
-        yard.service.connect(&alice(), name).await.map(drop).unwrap_err(),
-        yard.service.pause(&alice(), name, None).await.map(drop).unwrap_err(),
-        yard.service.delete(&alice(), "nosuchsandbox").await.map(drop).unwrap_err(),
-        yard.service.delete(&user("bob"), name).await.map(drop).unwrap_err(),
+        yard.service
+            .live(&alice(), name)
+            .await
+            .map(drop)
+            .unwrap_err(),
+        yard.service
+            .connect(&alice(), name)
+            .await
+            .map(drop)
+            .unwrap_err(),
+        yard.service
+            .pause(&alice(), name, None)
+            .await
+            .map(drop)
+            .unwrap_err(),
+        yard.service
+            .delete(&alice(), "nosuchsandbox")
+            .await
+            .map(drop)
+            .unwrap_err(),
+        yard.service
+            .delete(&user("bob"), name)
+            .await
+            .map(drop)
+            .unwrap_err(),
     ] {
         assert_eq!(error.kind, ErrorKind::SandboxNotFound);
     }
@@ -116,8 +149,13 @@ async fn deleting_twice_succeeds_and_what_is_deleted_is_not_found() {
 async fn a_delete_that_failed_is_finished_later_and_the_row_waits_for_it() {
     let yard = Yard::new().await;
     let sandbox = yard.create().await;
-    yard.provider.fail_next(Verb::Delete, ProviderErrorKind::Unavailable);
-    let error = yard.service.delete(&alice(), sandbox.id.as_str()).await.unwrap_err();
+    yard.provider
+        .fail_next(Verb::Delete, ProviderErrorKind::Unavailable);
+    let error = yard
+        .service
+        .delete(&alice(), sandbox.id.as_str())
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Deleting);
     assert_eq!(yard.provider.instances().len(), 1);
