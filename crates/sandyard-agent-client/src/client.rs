@@ -67,6 +67,15 @@ impl AgentClient {
         }
     }
 
+    /// Makes a client that bears any silence on streams and transfers: for sandboxes that may be paused meanwhile.
+    pub fn patient(endpoint: Endpoint) -> Self {
+        let limits = Limits {
+            silence_timeout: None,
+            ..Limits::default()
+        };
+        Self::with_limits(endpoint, limits)
+    }
+
     /// Returns a client that presents an access token. The host's own socket needs none.
     pub fn with_access_token(mut self, token: &str) -> Result<Self, ClientError> {
         let mut value = HeaderValue::try_from(token).map_err(|_| ClientError::Request {

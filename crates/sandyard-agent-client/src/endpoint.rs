@@ -1,12 +1,14 @@
 //! Where an agent listens, and dialling that.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,13 +19,73 @@ use tokio::net::{TcpStream, UnixStream};
 /// Bytes of a Unix socket's address that can hold its path, less the final NUL (unix(7)).
 const MAX_SUN_PATH: usize = 107;
 
+/// A stream of bytes in both directions.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Any stream of bytes to an agent.
+pub type BoxedStream = Box<dyn Duplex>;
+
+/// What [`Dial::dial`] returns.
+pub type Dialling<'a> = Pin<Box<dyn Future<Output = io::Result<BoxedStream>> + Send + 'a>>;
+
+/// A way to an agent that is neither a socket of this host nor a port: a tunnel through another node.
+pub trait Dial: Send + Sync {
+    /// Says where it leads, for people. Two ways of the same name count as the same.
+    fn name(&self) -> &str;
+
+    /// Opens a connection; the caller bounds the time.
+    fn dial(&self) -> Dialling<'_>;
+}
+
 /// Where an agent listens.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub enum Endpoint {
     /// A Unix socket of the host, by a path of any length.
     Unix(PathBuf),
     /// A TCP port.
     Tcp(SocketAddr),
+    /// Wherever that leads.
+    Custom(Arc<dyn Dial>),
+}
+
+impl Endpoint {
+    /// The three kinds as plain values, to compare and to show.
+    fn key(&self) -> Key<'_> {
+        match self {
+            Self::Unix(path) => Key::Unix(path),
+            Self::Tcp(address) => Key::Tcp(*address),
+            Self::Custom(way) => Key::Custom(way.name()),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Unix(&'a Path),
+    Tcp(SocketAddr),
+    Custom(&'a str),
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Endpoint {}
+
+impl Hash for Endpoint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.key().fmt(f)
+    }
 }
 
 impl fmt::Display for Endpoint {
@@ -31,11 +93,23 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Unix(path) => write!(f, "`{}`", path.display()),
             Self::Tcp(address) => write!(f, "`{address}`"),
+            Self::Custom(way) => write!(f, "`{}`", way.name()),
         }
     }
 }
 
 impl Endpoint {
+    /// Opens a connection for bytes as they are, to be spliced with another; the caller bounds the time.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub async fn dial(&self) -> io::Result<BoxedStream> {
+        match self.connect().await? {
+            Connected::Custom(stream) => Ok(stream),
+            stream => Ok(Box::new(stream)),
+        }
+    }
+
     /// Opens a connection; the caller bounds the time.
     pub(crate) async fn connect(&self) -> io::Result<Connected> {
         match self {
@@ -45,6 +119,7 @@ impl Endpoint {
                 stream.set_nodelay(true)?;
                 Ok(Connected::Tcp(stream))
             }
+            Self::Custom(way) => way.dial().await.map(Connected::Custom),
         }
     }
 }
@@ -82,11 +157,11 @@ async fn connect_patiently(path: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// An open connection of either kind.
-#[derive(Debug)]
+/// An open connection of any kind.
 pub(crate) enum Connected {
     Unix(UnixStream),
     Tcp(TcpStream),
+    Custom(BoxedStream),
 }
 
 /// Hands a call on to the stream within.
@@ -95,6 +170,7 @@ macro_rules! delegate {
         match $self.get_mut() {
             Connected::Unix($stream) => $call,
             Connected::Tcp($stream) => $call,
+            Connected::Custom($stream) => $call,
         }
     };
 }
@@ -127,7 +203,10 @@ impl AsyncWrite for Connected {
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => true,
+            Self::Custom(stream) => stream.is_write_vectored(),
+        }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -136,5 +215,32 @@ impl AsyncWrite for Connected {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         delegate!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nowhere(&'static str);
+
+    impl Dial for Nowhere {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn dial(&self) -> Dialling<'_> {
+            Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+        }
+    }
+
+    #[test]
+    fn ways_of_the_same_name_are_the_same_and_show_it() {
+        let way = |name| Endpoint::Custom(Arc::new(Nowhere(name)));
+        assert_eq!(way("a"), way("a"));
+        assert_ne!(way("a"), way("b"));
+        assert_ne!(way("a"), Endpoint::Unix("a".into()));
+        assert_eq!(way("a").to_string(), "`a`");
+        assert_eq!(format!("{:?}", way("a")), "Custom(\"a\")");
     }
 }

@@ -44,7 +44,7 @@ mod watch;
 
 pub use client::AgentClient;
 pub use dial::DialStream;
-pub use endpoint::Endpoint;
+pub use endpoint::{BoxedStream, Dial, Dialling, Duplex, Endpoint};
 pub use error::ClientError;
 pub use files::FileStream;
 pub use input::InputStream;

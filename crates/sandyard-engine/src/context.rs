@@ -109,6 +109,12 @@ impl Context {
         }
     }
 
+    /// Says whether memory and processor time are limited by this host's kernel.
+    pub(crate) fn can_limit(&self) -> bool {
+        let support = self.cgroups.support();
+        support.memory && support.cpu
+    }
+
     /// What this host cannot give any sandbox, in words.
     pub(crate) fn lacks(&self) -> Vec<String> {
         let mut lacks = self.mode.lacks();

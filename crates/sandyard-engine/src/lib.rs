@@ -49,3 +49,5 @@ pub use spec::{DEFAULT_TEMPLATE, ForkSpec, SandboxInfo, SandboxSpec, SandboxStat
 pub use steps::{Fault, FaultAction, FaultPlace};
 pub use sys::SysError;
 pub use sys::process::ProcessKey;
+
+pub use sandyard_template::{Change, ChangeKind, Diff, Kind as TemplateKind, Template};

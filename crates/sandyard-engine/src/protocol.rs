@@ -123,6 +123,9 @@ pub struct Hello {
     pub installation_id: String,
     /// With how much privilege it runs.
     pub mode: Mode,
+    /// Whether memory and processor time are limited here.
+    #[serde(default)]
+    pub can_limit: bool,
     /// What this host cannot give any sandbox.
     pub lacks: Vec<String>,
     /// What a sandbox should get when its maker asks for nothing.

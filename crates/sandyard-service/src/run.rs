@@ -10,30 +10,35 @@ use crate::service::Service;
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How often a node says that it is there.
 const BEAT_EVERY: Duration = Duration::from_secs(2);
+/// How often ready sandboxes are asked for.
+const READY_EVERY: Duration = Duration::from_secs(20);
 /// How often old history is forgotten.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
 
 impl Service {
     /// Runs timers and reconcilers until `stop` ends. The first round of each comes before anything waits.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
-        if let Err(error) = self
-            .places()
-            .default()
-            .keep_ready(self.settings().ready)
-            .await
-        {
-            tracing::warn!(%error, "No sandboxes are kept ready");
-        }
         tokio::select! {
             () = stop => {}
             () = self.run_timers() => {}
             () = self.every(self.settings().reconcile_every, Self::reconcile) => {}
+            () = self.every(READY_EVERY, Self::keep_ready) => {}
             () = self.every(FLUSH_EVERY, Self::flush) => {}
             () = self.every(BEAT_EVERY, Self::beat_and_bury) => {}
             () = self.every(PURGE_EVERY, Self::purge) => {}
         }
         self.flush().await;
         self.leave().await;
+        // What waits for a maker that may never come is not worth its memory.
+        let _ = self.places().default().keep_ready(0).await;
+    }
+
+    /// Asks for ready sandboxes. Again and again, since whoever keeps them may have started anew.
+    async fn keep_ready(&self) {
+        let count = self.settings().ready;
+        if let Err(error) = self.places().default().keep_ready(count).await {
+            tracing::warn!(%error, "No sandboxes are kept ready");
+        }
     }
 
     /// One round of all that goes on in the background, now: what was used, dead nodes, rows against reality, due timers.

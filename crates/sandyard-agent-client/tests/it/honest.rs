@@ -270,3 +270,34 @@ async fn an_agent_behind_tcp_is_reached_too() {
     client.health().await.expect("healthy");
     server.await.expect("no panic");
 }
+
+/// A way that counts how often it was gone.
+struct Detour {
+    to: Endpoint,
+    times: std::sync::atomic::AtomicUsize,
+}
+
+impl sandyard_agent_client::Dial for Detour {
+    fn name(&self) -> &str {
+        "detour"
+    }
+
+    fn dial(&self) -> sandyard_agent_client::Dialling<'_> {
+        self.times.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Box::pin(self.to.dial())
+    }
+}
+
+#[tokio::test]
+async fn an_agent_behind_a_way_of_the_callers_is_reached_and_its_connection_kept() {
+    let server = keeping_alive(b"HTTP/1.1 204 No Content\r\n\r\n");
+    let detour = std::sync::Arc::new(Detour {
+        to: server.endpoint(),
+        times: Default::default(),
+    });
+    let client = AgentClient::patient(Endpoint::Custom(detour.clone()));
+    client.health().await.expect("healthy");
+    client.health().await.expect("healthy");
+    let times = detour.times.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!((times, server.connections()), (1, 1));
+}

@@ -68,9 +68,11 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
     };
     // On a full disk there is none for now: that must not keep anybody from deleting sandboxes.
     ctx.installation_id =
-        installation::read_or_make(&ctx.data.installation_id()).or_else(|error| match error.kind {
-            ErrorKind::Failed | ErrorKind::NoCapacity => Ok(String::new()),
-            _ => Err(error),
+        installation::read_or_make(&ctx.data.installation_id()).or_else(|error| {
+            match error.kind {
+                ErrorKind::Failed | ErrorKind::NoCapacity => Ok(String::new()),
+                _ => Err(error),
+            }
         })?;
     // So that sandboxes' first processes come back to us to be reaped, whichever worker made them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))

@@ -198,6 +198,7 @@ fn hello(ctx: &Context) -> Hello {
         launcher_pid: rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()),
         installation_id: ctx.installation_id.clone(),
         mode: ctx.mode,
+        can_limit: ctx.can_limit(),
         lacks: ctx.lacks(),
         default_limits: ctx.settings.default_limits.clone(),
         max_limits: ctx.settings.max_limits.clone(),

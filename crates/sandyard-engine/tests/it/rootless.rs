@@ -122,7 +122,12 @@ async fn an_ordinary_user_with_subordinate_ids_gets_more_than_one_inside() {
         yard.out(&id, "cat ~/file; sudo ls /root").await,
         "mine\nsecret"
     );
-    let fork = yard.engine.fork(&id, &ForkSpec::default()).await.expect("fork").id;
+    let fork = yard
+        .engine
+        .fork(&id, &ForkSpec::default())
+        .await
+        .expect("fork")
+        .id;
     assert_eq!(
         yard.out(&fork, "stat -c %U ~/file; sudo stat -c %U /root/secret")
             .await,
@@ -220,7 +225,12 @@ async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
     yard.engine.stop(&id).await.expect("stop");
     yard.engine.start(&id).await.expect("start");
     assert_eq!(yard.out(&id, "cat ~/file").await, "kept");
-    let fork = yard.engine.fork(&id, &ForkSpec::default()).await.expect("fork").id;
+    let fork = yard
+        .engine
+        .fork(&id, &ForkSpec::default())
+        .await
+        .expect("fork")
+        .id;
     assert_eq!(yard.out(&fork, "cat ~/file").await, "kept");
     // What its own user stopped stays stopped, whatever is swept.
     let state = "sleep 100 & kill -STOP $!; sudo true; for i in 1 2 3; do sleep 0.5; done; cut -d' ' -f3 /proc/$!/stat";

@@ -92,7 +92,12 @@ async fn a_fork_has_the_files_and_a_life_of_its_own() {
     let yard = Yard::new().await;
     let id = yard.create().await.id;
     yard.sh(&id, "echo shared > ~/file").await;
-    let fork = yard.engine.fork(&id, &ForkSpec::default()).await.expect("fork").id;
+    let fork = yard
+        .engine
+        .fork(&id, &ForkSpec::default())
+        .await
+        .expect("fork")
+        .id;
     yard.sh(&fork, "echo changed > ~/file").await;
     assert_eq!(yard.out(&fork, "cat ~/file").await, "changed");
     assert_eq!(yard.out(&id, "cat ~/file").await, "shared");

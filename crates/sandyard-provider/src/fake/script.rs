@@ -52,13 +52,7 @@ pub(super) struct Fate {
 }
 
 impl Script {
-    pub(super) fn fail(
-        &mut self,
-        verb: Verb,
-        nth: usize,
-        moment: Moment,
-        kind: ProviderErrorKind,
-    ) {
+    pub(super) fn fail(&mut self, verb: Verb, nth: usize, moment: Moment, kind: ProviderErrorKind) {
         self.failures.push(Failure {
             verb,
             left: nth.max(1),

@@ -71,7 +71,7 @@ impl Service {
         row: Sandbox,
         idempotency: Option<&Idempotency>,
     ) -> ServiceResult<Inserted> {
-        let quota = self.quota(&row.owner).await?;
+        let quota = self.quota(caller, &row.owner).await?;
         if self.settings().max_sandboxes > 0 {
             let total: i64 = self
                 .counts()
@@ -273,14 +273,19 @@ impl Service {
         }
     }
 
-    /// How many sandboxes an owner may have; none: any number.
-    pub(crate) async fn quota(&self, owner: &str) -> ServiceResult<Option<i64>> {
+    /// How many sandboxes an owner may have; none: any number. A number given to a user holds for whoever asks; the
+    /// settings' number bounds users, not the admins who act for them.
+    pub(crate) async fn quota(&self, caller: &Caller, owner: &str) -> ServiceResult<Option<i64>> {
         let own = self
             .store()
             .user(owner)
             .await?
             .and_then(|user| user.max_sandboxes);
-        let quota = own.unwrap_or(i64::from(self.settings().max_sandboxes_per_user));
+        let default = match caller.is_admin() {
+            true => 0,
+            false => i64::from(self.settings().max_sandboxes_per_user),
+        };
+        let quota = own.unwrap_or(default);
         Ok((quota > 0).then_some(quota))
     }
 

@@ -96,7 +96,7 @@ impl Service {
             claim: None,
             ..original.clone()
         };
-        let quota = self.quota(&row.owner).await?;
+        let quota = self.quota(caller, &row.owner).await?;
         let event = self.event(
             &row,
             "created",

@@ -1,0 +1,179 @@
+//! What must be true of every provider.
+//!
+//! The checks run one after another on a live provider, each with instances of its own, and leave nothing behind. What the
+//! provider says it cannot do is skipped, and said to be.
+//!
+//! | file | what it is about |
+//! |---|---|
+//! | `life` | create, pause, resume, stop, start, delete: each once, twice and out of turn |
+//! | `refusals` | what makes no sense is refused by kind, and nothing is left of it |
+//! | `reads` | looking while something changes, and at what is not there |
+//! | `copies` | snapshots, forks, differences |
+//! | `templates` | importing, listing, removing |
+//! | `agent` | commands inside, across pauses and stops |
+
+mod agent;
+mod copies;
+mod life;
+mod reads;
+mod refusals;
+mod subject;
+mod templates;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_core::Limits;
+
+use crate::provider::{Capabilities, Provider};
+use subject::{Done, Subject, Trouble};
+
+/// Longer than any check takes.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What the suite needs to know beyond the provider itself.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Limits of the instances it makes.
+    pub limits: Limits,
+    /// Instances that are there and are not this installation's: they must not be seen.
+    pub strangers: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits {
+                memory_bytes: 256 << 20,
+                disk_bytes: 64 << 20,
+                pids: 128,
+                ..Limits::default()
+            },
+            strangers: Vec::new(),
+        }
+    }
+}
+
+/// How one check ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It holds.
+    Passed,
+    /// The provider does not claim to be able to.
+    Skipped,
+    /// It does not hold, and why.
+    Failed(String),
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Report(pub Vec<(&'static str, Outcome)>);
+
+impl Report {
+    /// Panics with all that does not hold, for tests.
+    ///
+    /// # Panics
+    /// When something does not hold.
+    pub fn assert(&self) {
+        let has_failed = |(_, outcome): &(_, Outcome)| matches!(outcome, Outcome::Failed(_));
+        assert!(!self.0.iter().any(has_failed), "\n{self}");
+    }
+
+    /// How many checks hold.
+    pub fn passed(&self) -> usize {
+        let passed = |(_, outcome): &&(_, Outcome)| *outcome == Outcome::Passed;
+        self.0.iter().filter(passed).count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, outcome) in &self.0 {
+            match outcome {
+                Outcome::Passed => writeln!(f, "ok      {name}")?,
+                Outcome::Skipped => writeln!(f, "skipped {name}")?,
+                Outcome::Failed(why) => writeln!(f, "FAILED  {name}: {why}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Check {
+    name: &'static str,
+    needs: fn(&Capabilities) -> bool,
+    run: for<'a> fn(&'a Subject) -> Pin<Box<dyn Future<Output = Done> + Send + 'a>>,
+}
+
+/// Makes the table: `needs => module::check`.
+macro_rules! checks {
+    ($($needs:expr => $module:ident :: $check:ident),* $(,)?) => {
+        [$(Check {
+            name: stringify!($check),
+            needs: $needs,
+            run: |subject| Box::pin($module::$check(subject)),
+        }),*]
+    };
+}
+
+/// Runs every check that the provider's capabilities allow.
+pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
+    let always = |_: &Capabilities| true;
+    let checks = checks![
+        always => life::what_it_says_of_itself_is_sound,
+        always => life::a_new_instance_runs_and_is_found_by_id_and_by_sandbox,
+        always => life::several_are_made_at_once_and_each_is_its_own,
+        always => life::deleting_twice_succeeds_and_nothing_is_left,
+        |can| can.can_pause => life::pausing_and_resuming_can_be_repeated,
+        |can| can.can_stop => life::stopping_and_starting_can_be_repeated,
+        |can| can.can_pause && can.can_stop => life::what_the_state_does_not_allow_is_a_conflict,
+        |can| can.can_pause && can.can_stop => life::every_state_can_be_deleted,
+        always => life::ready_ones_belong_to_nobody,
+        always => refusals::an_unknown_template_is_not_found,
+        |can| can.can_limit => refusals::limits_out_of_range_are_invalid,
+        always => refusals::odd_variables_are_invalid,
+        always => reads::an_unknown_id_is_not_found,
+        always => reads::strangers_are_not_seen,
+        |can| can.can_pause => reads::reading_while_it_pauses_always_finds_it,
+        always => reads::usage_is_told_in_every_state,
+        |can| can.can_snapshot && can.can_manage_templates => copies::a_snapshot_is_a_template_until_it_is_removed,
+        |can| can.can_snapshot && can.can_manage_templates => copies::a_snapshot_of_a_bad_or_taken_name_is_refused,
+        |can| can.can_fork => copies::a_fork_is_an_instance_of_its_own,
+        |can| can.can_diff => copies::the_difference_of_a_new_instance_can_be_asked,
+        |can| can.can_manage_templates => templates::the_default_template_is_listed_and_stays,
+        |can| can.can_manage_templates => templates::an_archive_becomes_a_template,
+        |can| can.can_manage_templates => templates::what_is_no_archive_is_invalid,
+        always => agent::commands_run_with_the_instances_variables,
+        |can| can.can_pause => agent::a_command_goes_on_after_a_pause,
+        |can| can.can_stop => agent::files_outlive_a_stop,
+        |can| can.can_fork && can.can_diff => agent::a_fork_has_the_files_and_the_difference_tells_them,
+    ];
+    let capabilities = provider.info().capabilities;
+    let mut outcomes = Vec::new();
+    for check in checks {
+        let outcome = if (check.needs)(&capabilities) {
+            run_one(&check, provider.clone(), options.clone()).await
+        } else {
+            Outcome::Skipped
+        };
+        outcomes.push((check.name, outcome));
+    }
+    Report(outcomes)
+}
+
+async fn run_one(check: &Check, provider: Arc<dyn Provider>, options: Options) -> Outcome {
+    let subject = Subject::new(provider, options);
+    let done = tokio::time::timeout(PATIENCE, (check.run)(&subject)).await;
+    let left = subject.clean_up().await;
+    match done {
+        Err(_) => Outcome::Failed(format!("took longer than {PATIENCE:?}")),
+        Ok(Err(Trouble::CannotBeTried)) => Outcome::Skipped,
+        Ok(Err(Trouble::Wrong(why))) => Outcome::Failed(why),
+        Ok(Ok(())) => left.map_or_else(
+            |why| Outcome::Failed(format!("cleaning up: {why}")),
+            |()| Outcome::Passed,
+        ),
+    }
+}

@@ -1,0 +1,4 @@
+//! The fake: that it is a provider like any other, and that it fails as it is told.
+
+mod conformance;
+mod script;

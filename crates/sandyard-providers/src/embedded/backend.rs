@@ -1,0 +1,179 @@
+//! The calls, each bounded in time.
+
+use async_trait::async_trait;
+use sandyard_agent_client::{AgentClient, ClientError};
+use sandyard_core::SandboxId;
+use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, PoolSpec, SandboxInfo};
+use sandyard_provider::{
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
+    ProviderErrorKind, ProviderInfo, Result, TemplateInfo, Usage, Verb,
+};
+
+use super::error::no_instance;
+use super::{Embedded, convert};
+
+impl Embedded {
+    /// One call that moves a sandbox from one state to another.
+    async fn step<F>(
+        &self,
+        verb: Verb,
+        id: &str,
+        step: impl FnOnce(Engine, SandboxId) -> F,
+    ) -> Result<Instance>
+    where
+        F: Future<Output = Result<SandboxInfo, EngineError>> + Send,
+    {
+        let work = step(self.engine.clone(), parse(id)?);
+        self.within(verb, work).await.map(convert::instance)
+    }
+}
+
+#[async_trait]
+impl Provider for Embedded {
+    fn info(&self) -> &ProviderInfo {
+        &self.info
+    }
+
+    async fn check_health(&self) -> Result<()> {
+        let hello = self.engine.hello();
+        self.within(Verb::CheckHealth, hello).await.map(drop)
+    }
+
+    async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
+        let marks = self.marks(&spec.sandbox_id);
+        let asked = convert::sandbox_spec(spec, &marks);
+        let make = self.make(&marks, || self.engine.create(&asked));
+        self.within(Verb::Create, make).await
+    }
+
+    async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
+        let Ok(id) = parse(id) else {
+            return Ok(None);
+        };
+        let look = async {
+            match self.engine.inspect(&id).await {
+                Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+                other => other.map(Some),
+            }
+        };
+        let found = self.within(Verb::Inspect, look).await?;
+        let ours = found.filter(|info| convert::is_of(info, &self.installation));
+        Ok(ours.map(convert::instance))
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>> {
+        let all = self.within(Verb::List, self.engine.list()).await?;
+        let ours = all
+            .into_iter()
+            .filter(|info| convert::is_of(info, &self.installation));
+        Ok(ours.map(convert::instance).collect())
+    }
+
+    async fn pause(&self, id: &str) -> Result<Instance> {
+        let pause = |engine: Engine, id| async move { engine.pause(&id).await };
+        self.step(Verb::Pause, id, pause).await
+    }
+
+    async fn resume(&self, id: &str) -> Result<Instance> {
+        let resume = |engine: Engine, id| async move { engine.resume(&id).await };
+        self.step(Verb::Resume, id, resume).await
+    }
+
+    async fn stop(&self, id: &str) -> Result<Instance> {
+        let stop = |engine: Engine, id| async move { engine.stop(&id).await };
+        self.step(Verb::Stop, id, stop).await
+    }
+
+    async fn start(&self, id: &str) -> Result<Instance> {
+        let start = |engine: Engine, id| async move { engine.start(&id).await };
+        self.step(Verb::Start, id, start).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<()> {
+        let Ok(id) = parse(id) else {
+            return Ok(());
+        };
+        self.within(Verb::Delete, self.engine.delete(&id)).await
+    }
+
+    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
+        let id = parse(id)?;
+        let keep = self.engine.snapshot(&id, name);
+        let kept = self.within(Verb::Snapshot, keep).await;
+        kept.map(convert::template)
+    }
+
+    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
+        let id = parse(id)?;
+        let marks = self.marks(&spec.sandbox_id);
+        let asked = convert::fork_spec(spec, &marks);
+        let make = self.make(&marks, || self.engine.fork(&id, &asked));
+        self.within(Verb::Fork, make).await
+    }
+
+    async fn diff(&self, id: &str) -> Result<Vec<Change>> {
+        let id = parse(id)?;
+        let diff = self.within(Verb::Diff, self.engine.diff(&id)).await;
+        diff.map(convert::changes)
+    }
+
+    async fn usage(&self, id: &str) -> Result<Usage> {
+        let id = parse(id)?;
+        let stats = self.within(Verb::Usage, self.engine.stats(&id)).await;
+        stats.map(convert::usage)
+    }
+
+    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
+        let all = self
+            .within(Verb::Templates, self.engine.templates())
+            .await?;
+        let mut templates: Vec<_> = all.into_iter().map(convert::template).collect();
+        // Made on first use, and there for whoever asks all the same.
+        if !templates.iter().any(|one| one.name == DEFAULT_TEMPLATE) {
+            templates.push(TemplateInfo {
+                name: DEFAULT_TEMPLATE.to_owned(),
+                created_ms: None,
+                size_bytes: None,
+                note: Some("the programs of this host".to_owned()),
+            });
+            templates.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        Ok(templates)
+    }
+
+    async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo> {
+        let import = self.engine.import_template(name, archive, |_| {});
+        let imported = self.within(Verb::ImportTemplate, import).await;
+        imported.map(convert::template)
+    }
+
+    async fn remove_template(&self, name: &str) -> Result<()> {
+        let remove = self.engine.remove_template(name);
+        self.within(Verb::RemoveTemplate, remove).await
+    }
+
+    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
+        let endpoint = self.engine.agent(&parse(&instance.id)?).endpoint().clone();
+        // Sandboxes are paused with streams open.
+        let client = AgentClient::patient(endpoint).with_access_token(&instance.access_token);
+        client.map_err(|error: ClientError| {
+            let message = "the access token cannot be sent";
+            ProviderError::new(ProviderErrorKind::Invalid, message).source(error)
+        })
+    }
+
+    async fn keep_ready(&self, count: usize) -> Result<()> {
+        let pool = PoolSpec {
+            template: DEFAULT_TEMPLATE.to_owned(),
+            limits: self.info.default_limits.clone(),
+            count,
+        };
+        let pool = if count == 0 { Vec::new() } else { vec![pool] };
+        self.within(Verb::KeepReady, self.engine.set_pool(pool))
+            .await
+    }
+}
+
+fn parse(id: &str) -> Result<SandboxId> {
+    id.parse().map_err(|_| no_instance(id))
+}

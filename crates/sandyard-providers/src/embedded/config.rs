@@ -1,0 +1,30 @@
+//! What the embedded provider is told.
+
+use std::path::PathBuf;
+
+use sandyard_engine::EngineConfig;
+
+use crate::Times;
+
+/// How to reach the engine, and whose sandboxes are ours.
+#[derive(Clone, Debug)]
+pub struct EmbeddedConfig {
+    /// The data directory and the launcher.
+    pub engine: EngineConfig,
+    /// The installation that makes sandboxes here: those of others on the same data directory are not listed. None: that
+    /// of the data directory itself.
+    pub installation: Option<String>,
+    /// How long things may take.
+    pub times: Times,
+}
+
+impl EmbeddedConfig {
+    /// Uses this very program as launcher.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            engine: EngineConfig::new(data_dir),
+            installation: None,
+            times: Times::default(),
+        }
+    }
+}

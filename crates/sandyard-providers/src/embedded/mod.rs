@@ -1,0 +1,148 @@
+//! Sandboxes of this host's own engine.
+//!
+//! Whatever is made here carries two labels: the sandbox it is for, and the installation it belongs to. Only such are
+//! listed, so that the sandboxes of `sandyard run` and of other servers on the same data directory are left alone.
+
+mod backend;
+mod config;
+mod convert;
+mod error;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sandyard_core::Clock;
+use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, Hello, SandboxInfo};
+use sandyard_provider::{
+    Capabilities, Instance, ProviderError, ProviderErrorKind, ProviderInfo, Result, Verb,
+};
+
+use crate::Times;
+pub use config::EmbeddedConfig;
+use convert::Marks;
+
+/// How this provider is called in settings and answers.
+pub const NAME: &str = "embedded";
+
+/// The engine of this host as a provider.
+#[derive(Debug)]
+pub struct Embedded {
+    engine: Engine,
+    info: ProviderInfo,
+    /// The installation whose sandboxes are ours.
+    installation: String,
+    times: Times,
+    /// Tells the attempts to make an instance apart, those of earlier processes too.
+    attempts: AtomicU64,
+    since_ms: i64,
+}
+
+impl Embedded {
+    /// Reaches the engine's launcher, starting one if none runs.
+    ///
+    /// # Errors
+    /// `Unavailable` when there is none and none can be started.
+    pub async fn connect(config: EmbeddedConfig) -> Result<Self> {
+        let reach = async {
+            let engine = Engine::connect(config.engine).await?;
+            let hello = engine.hello().await?;
+            Ok((engine, hello))
+        };
+        let (engine, hello) = within(Verb::CheckHealth, config.times.connect, reach).await?;
+        if hello.installation_id.is_empty() {
+            return Err(ProviderError::new(
+                ProviderErrorKind::Unavailable,
+                "the engine could not write down the name of its data directory",
+            )
+            .hint(Some("make room on its disk".to_owned())));
+        }
+        let installation = config
+            .installation
+            .unwrap_or_else(|| hello.installation_id.clone());
+        Ok(Self {
+            engine,
+            info: info(hello),
+            installation,
+            times: config.times,
+            attempts: AtomicU64::new(0),
+            since_ms: Clock::System.now_ms(),
+        })
+    }
+
+    /// Bounds a request in time. What it was doing may still be done.
+    async fn within<T>(
+        &self,
+        verb: Verb,
+        work: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T> {
+        within(verb, self.times.of(verb), work).await
+    }
+
+    /// What is written on the next instance.
+    fn marks(&self, sandbox_id: &sandyard_core::SandboxId) -> Marks {
+        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
+        Marks {
+            sandbox_id: sandbox_id.clone(),
+            installation: self.installation.clone(),
+            attempt: format!("{}-{}-{number}", std::process::id(), self.since_ms),
+        }
+    }
+
+    /// Makes an instance; when the answer got lost, looks whether it is there.
+    ///
+    /// The process that serves a request holds the connection to its end. So a lost connection means that nothing is
+    /// under way any more: either it is on record with our mark, or it is not and asking again makes no second one.
+    async fn make<F>(&self, marks: &Marks, ask: impl Fn() -> F) -> Result<Instance, EngineError>
+    where
+        F: Future<Output = Result<SandboxInfo, EngineError>>,
+    {
+        let made = match ask().await {
+            Err(error) if error.kind == sandyard_engine::ErrorKind::Unavailable => {
+                tracing::warn!(sandbox.id = %marks.sandbox_id, "Lost the launcher while making an instance");
+                match self.find(marks).await? {
+                    Some(info) => info,
+                    None => ask().await?,
+                }
+            }
+            other => other?,
+        };
+        Ok(convert::instance(made))
+    }
+
+    /// Finds what exactly this attempt has made.
+    async fn find(&self, marks: &Marks) -> Result<Option<SandboxInfo>, EngineError> {
+        let all = self.engine.list().await?;
+        Ok(all.into_iter().find(|info| marks.are_on(info)))
+    }
+}
+
+async fn within<T>(
+    verb: Verb,
+    most: Duration,
+    work: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T> {
+    match tokio::time::timeout(most, work).await {
+        Ok(done) => done.map_err(|error| error::provider_error(verb, error)),
+        Err(_) => Err(error::timed_out(verb, most)),
+    }
+}
+
+fn info(hello: Hello) -> ProviderInfo {
+    let mut capabilities = Capabilities::default();
+    capabilities.can_pause = true;
+    capabilities.can_stop = true;
+    capabilities.can_snapshot = true;
+    capabilities.can_fork = true;
+    capabilities.can_diff = true;
+    capabilities.can_manage_templates = true;
+    capabilities.can_limit = hello.can_limit;
+    ProviderInfo {
+        name: NAME.to_owned(),
+        location: format!("{NAME}:{}", hello.installation_id),
+        capabilities,
+        default_limits: hello.default_limits,
+        max_limits: hello.max_limits,
+        default_template: DEFAULT_TEMPLATE.to_owned(),
+        lacks: hello.lacks,
+    }
+}

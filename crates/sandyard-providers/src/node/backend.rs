@@ -1,0 +1,125 @@
+//! The calls, each a request to the other server.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::header::CONTENT_TYPE;
+use sandyard_agent_client::{AgentClient, Endpoint};
+use sandyard_provider::{
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
+    ProviderErrorKind, ProviderInfo, Result, TemplateInfo, Usage, Verb,
+};
+use tokio_util::io::ReaderStream;
+
+use super::convert::{ById, ByName, ForkRequest, KeepReadyRequest, Nothing, SnapshotRequest};
+use super::tunnel::Tunnel;
+use super::{NodeProvider, PROVIDER_PATH, read};
+
+#[async_trait]
+impl Provider for NodeProvider {
+    fn info(&self) -> &ProviderInfo {
+        &self.info
+    }
+
+    async fn check_health(&self) -> Result<()> {
+        self.call(Verb::CheckHealth, &Nothing {}).await
+    }
+
+    async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
+        self.call(Verb::Create, spec).await
+    }
+
+    async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
+        self.call(Verb::Inspect, &by(id)).await
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>> {
+        self.call(Verb::List, &Nothing {}).await
+    }
+
+    async fn pause(&self, id: &str) -> Result<Instance> {
+        self.call(Verb::Pause, &by(id)).await
+    }
+
+    async fn resume(&self, id: &str) -> Result<Instance> {
+        self.call(Verb::Resume, &by(id)).await
+    }
+
+    async fn stop(&self, id: &str) -> Result<Instance> {
+        self.call(Verb::Stop, &by(id)).await
+    }
+
+    async fn start(&self, id: &str) -> Result<Instance> {
+        self.call(Verb::Start, &by(id)).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<()> {
+        self.call(Verb::Delete, &by(id)).await
+    }
+
+    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
+        let request = SnapshotRequest {
+            id: id.into(),
+            name: name.into(),
+        };
+        self.call(Verb::Snapshot, &request).await
+    }
+
+    async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
+        let request = ForkRequest {
+            id: id.into(),
+            spec: Cow::Borrowed(spec),
+        };
+        self.call(Verb::Fork, &request).await
+    }
+
+    async fn diff(&self, id: &str) -> Result<Vec<Change>> {
+        self.call(Verb::Diff, &by(id)).await
+    }
+
+    async fn usage(&self, id: &str) -> Result<Usage> {
+        self.call(Verb::Usage, &by(id)).await
+    }
+
+    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
+        self.call(Verb::Templates, &Nothing {}).await
+    }
+
+    async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo> {
+        let verb = Verb::ImportTemplate;
+        let path = [PROVIDER_PATH, verb.as_str()];
+        let asked = self.node.post(&path, self.node.times.of(verb))?;
+        let body = reqwest::Body::wrap_stream(ReaderStream::new(archive));
+        let asked = asked
+            .query(&[("name", name)])
+            .header(CONTENT_TYPE, "application/octet-stream")
+            .body(body);
+        let answer = self.node.ask(verb.as_str(), asked).await?;
+        read(verb.as_str(), &answer)
+    }
+
+    async fn remove_template(&self, name: &str) -> Result<()> {
+        let request = ByName { name: name.into() };
+        self.call(Verb::RemoveTemplate, &request).await
+    }
+
+    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
+        let tunnel = Tunnel::new(self.node.clone(), &instance.id);
+        let client = AgentClient::patient(Endpoint::Custom(Arc::new(tunnel)));
+        let client = client.with_access_token(&instance.access_token);
+        client.map_err(|error| {
+            let message = "the access token cannot be sent";
+            ProviderError::new(ProviderErrorKind::Invalid, message).source(error)
+        })
+    }
+
+    async fn keep_ready(&self, count: usize) -> Result<()> {
+        let request = KeepReadyRequest { count };
+        self.call(Verb::KeepReady, &request).await
+    }
+}
+
+fn by(id: &str) -> ById<'_> {
+    ById { id: id.into() }
+}

@@ -1,0 +1,124 @@
+//! What is told of another server.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, Url};
+use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
+
+use super::CONNECT_TIMEOUT;
+use crate::Times;
+
+/// How long an unused connection may stay, and how often a silent one is asked whether it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Makes the token of each request.
+#[derive(Clone)]
+pub struct Token(Arc<dyn Fn() -> String + Send + Sync>);
+
+impl Token {
+    /// Asks `make` before every request, so that tokens may be short-lived.
+    pub fn new(make: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    pub(super) fn make(&self) -> String {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// Where another server is, and what it is shown.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Its address: `http://…` or `https://…`, with or without a path.
+    pub url: String,
+    /// Shows that we are of its installation.
+    pub token: Token,
+    /// Certificates to believe, as PEM, instead of the host's: a cluster may have its own. Certificates are only looked at
+    /// with `https://`.
+    pub authority: Option<Vec<u8>>,
+    /// What the other server keeps to; a little is added on the way.
+    pub times: Times,
+}
+
+impl NodeConfig {
+    /// Believes the host's certificates and takes the usual times.
+    pub fn new(url: impl Into<String>, token: Token) -> Self {
+        Self {
+            url: url.into(),
+            token,
+            authority: None,
+            times: Times::default(),
+        }
+    }
+
+    /// The address, if it is one.
+    pub(super) fn base(&self) -> Result<Url> {
+        let invalid = |why: &str| {
+            ProviderError::new(
+                ProviderErrorKind::Invalid,
+                format!("`{}` cannot be the address of a node: {why}", self.url),
+            )
+        };
+        let url = Url::parse(&self.url).map_err(|error| invalid(&error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(invalid("it begins with neither `http://` nor `https://`"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(invalid("it has more than a host, a port and a path"));
+        }
+        Ok(url)
+    }
+
+    pub(super) fn client(&self) -> Result<Client> {
+        let odd = |error: reqwest::Error| {
+            let message = "the certificates to believe cannot be read";
+            ProviderError::new(ProviderErrorKind::Invalid, message).source(error)
+        };
+        // Somebody else of this process may have chosen already; then that holds.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut client = Client::builder()
+            // A node is asked directly, and its token shown to nobody else.
+            .no_proxy()
+            .redirect(Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(KEEP_ALIVE)
+            .tcp_keepalive(KEEP_ALIVE);
+        if let Some(pem) = &self.authority {
+            let certificates = Certificate::from_pem_bundle(pem).map_err(odd)?;
+            client = client.tls_certs_only(certificates);
+        }
+        client.build().map_err(odd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_nodes_are_taken() {
+        let config = |url: &str| NodeConfig::new(url, Token::new(String::new));
+        for url in ["http://10.0.0.1:8080", "https://node/base/"] {
+            config(url).base().expect(url);
+        }
+        for url in ["", "node:8080", "ftp://node", "http://node?x=1"] {
+            let error = config(url).base().expect_err(url);
+            assert_eq!(error.kind, ProviderErrorKind::Invalid, "{url}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_not_shown() {
+        let config = NodeConfig::new("http://node", Token::new(|| "secret".to_owned()));
+        assert!(!format!("{config:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,39 @@
+//! What the two halves say to each other, besides the contract's own types.
+
+use std::borrow::Cow;
+
+use sandyard_provider::InstanceSpec;
+use serde::{Deserialize, Serialize};
+
+/// Nothing but the call itself.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Nothing {}
+
+/// A call about one instance.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ById<'a> {
+    pub(super) id: Cow<'a, str>,
+}
+
+/// A call about one template.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ByName<'a> {
+    pub(super) name: Cow<'a, str>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SnapshotRequest<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) name: Cow<'a, str>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ForkRequest<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) spec: Cow<'a, InstanceSpec>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct KeepReadyRequest {
+    pub(super) count: usize,
+}

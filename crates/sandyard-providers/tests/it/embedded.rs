@@ -1,0 +1,152 @@
+//! The engine of this host behind the contract.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_core::SandboxState::{Running, Stopped};
+use sandyard_provider::ProviderErrorKind::{NotFound, TimedOut};
+use sandyard_provider::conformance::{self, Options};
+use sandyard_provider::{AgentAddress, Provider};
+use sandyard_providers::{Embedded, EmbeddedConfig, Times};
+
+use crate::yard::{Yard, spec, strangers};
+
+#[tokio::test]
+async fn the_embedded_engine_is_a_provider_like_any_other() {
+    let yard = Yard::new().await;
+    let options = Options {
+        strangers: strangers(&yard).await,
+        ..Options::default()
+    };
+    let provider = Arc::new(yard.provider("ours").await);
+    let report = conformance::run(provider, &options).await;
+    report.assert();
+    assert_eq!(report.passed(), report.0.len(), "\n{report}");
+    let left = yard.engine.list().await.expect("list").len();
+    assert_eq!(left, options.strangers.len(), "the strangers are untouched");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn every_call_goes_on_after_the_launcher_died() {
+    let yard = Yard::new().await;
+    let provider = yard.provider("ours").await;
+    let made = provider.create(&spec(&provider, "one")).await;
+    let id = made.expect("create").id;
+    yard.kill_launcher().await;
+    provider.pause(&id).await.expect("pause");
+    yard.kill_launcher().await;
+    assert_eq!(provider.list().await.expect("list").len(), 1);
+    yard.kill_launcher().await;
+    // Not a call that may be repeated blindly: it looks first.
+    let second = provider.create(&spec(&provider, "two")).await;
+    let second = second.expect("create").id;
+    yard.kill_launcher().await;
+    let third = provider.fork(&second, &spec(&provider, "three")).await;
+    assert_eq!(third.expect("fork").state, Running);
+    assert_eq!(provider.list().await.expect("list").len(), 3);
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn creating_while_launchers_die_makes_each_sandbox_once() {
+    let yard = Yard::new().await;
+    let provider = yard.provider("ours").await;
+    for round in 0..10 {
+        let spec = spec(&provider, &format!("round{round}"));
+        let (made, ()) = tokio::join!(provider.create(&spec), yard.kill_launcher());
+        let listed = provider.list().await.expect("list");
+        let of_it = listed
+            .iter()
+            .filter(|one| one.sandbox_id.as_ref() == Some(&spec.sandbox_id));
+        let found: Vec<_> = of_it.map(|one| &one.id).collect();
+        match &made {
+            Ok(made) => assert_eq!(found, [&made.id], "round {round}"),
+            // Two died in a row: what is left of it is found by its sandbox.
+            Err(_) => assert!(found.len() <= 1, "round {round}: {found:?}"),
+        }
+    }
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_killed_first_process_is_told_with_its_reason() {
+    let yard = Yard::new().await;
+    let provider = yard.provider("ours").await;
+    let made = provider.create(&spec(&provider, "one")).await;
+    let id = made.expect("create").id;
+    let parsed = id.parse().expect("an id");
+    let info = yard.engine.inspect(&parsed).await.expect("inspect");
+    let pid = info.init.expect("a first process").pid;
+    std::process::Command::new("kill")
+        .args(["-KILL", &pid.to_string()])
+        .status()
+        .expect("kill");
+    let is_gone = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    };
+    for _ in 0..1000 {
+        if is_gone() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let found = provider.inspect(&id).await.expect("inspect");
+    let found = found.expect("there");
+    assert_eq!((found.state, found.reason.is_some()), (Stopped, true));
+    assert_eq!(provider.start(&id).await.expect("start").state, Running);
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_said_to() {
+    let yard = Yard::new().await;
+    let config = EmbeddedConfig {
+        engine: yard.config.clone(),
+        times: Times {
+            copy: Duration::from_millis(50),
+            ..Times::default()
+        },
+        installation: None,
+    };
+    let provider = Embedded::connect(config).await.expect("connect");
+    let (_never_written, archive) = tokio::io::duplex(1);
+    let late = provider.import_template("late", Box::pin(archive)).await;
+    assert_eq!(late.unwrap_err().kind, TimedOut);
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn its_place_is_named_after_the_data_directory() {
+    let yard = Yard::new().await;
+    let one = yard.provider("one").await;
+    let two = yard.provider("two").await;
+    assert_eq!(one.info().location, two.info().location);
+    let id = yard.engine.hello().await.expect("hello").installation_id;
+    assert_eq!(one.info().location, format!("embedded:{id}"));
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn host_paths_stay_out_of_messages() {
+    let yard = Yard::new().await;
+    let provider = yard.provider("ours").await;
+    let address = AgentAddress {
+        id: "../etc".to_owned(),
+        access_token: "token".to_owned(),
+    };
+    let refused = provider.agent(&address).await.expect_err("no such id");
+    assert_eq!(refused.kind, NotFound);
+    let made = provider.create(&spec(&provider, "one")).await;
+    let id = made.expect("create").id;
+    let record = yard.config.data_dir.join("sandboxes").join(&id);
+    std::fs::write(record.join("state.json"), "{").expect("damage the record");
+    let failed = provider.pause(&id).await.expect_err("a damaged record");
+    let data = yard.config.data_dir.display().to_string();
+    assert!(!failed.to_string().contains(&data), "{failed}");
+    let log = std::error::Error::source(&failed).expect("a cause");
+    assert!(log.to_string().contains(&data), "{log}");
+    provider.delete(&id).await.expect("it can still be deleted");
+    yard.finish().await;
+}
