@@ -1,0 +1,179 @@
+//! One request to a port and its response back.
+//!
+//! ```text
+//! client ── request ──▶ prepare ──▶ dial ──▶ HTTP/1.1 over the stream ──▶ port
+//!        ◀─ response ── rewrite ◀── headers within limits ◀──────────────
+//!        ◀───────────── body, frame by frame, with the guard ────────────
+//!        ◀══ 101 ══════ splice: bytes both ways, with the guard ════════▶
+//! ```
+//!
+//! A connection carries one exchange and is dropped with it: there is nothing to desynchronise, and a client that goes
+//! away takes its request along.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderValue, UPGRADE};
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::time::timeout;
+
+use crate::body::{self, AbortOnDrop, BoxError, Inbound, Outbound, PreviewBody};
+use crate::dial::Dial;
+use crate::error::ForwardError;
+use crate::request::Wishes;
+use crate::target::{ForwardLimits, Target};
+use crate::wait::{GaveUp, Progress};
+use crate::{gate, request, response, splice};
+
+/// Least buffer hyper takes.
+const MIN_BUFFER: usize = 8 << 10;
+
+/// Carries a request to a port of a sandbox and gives its response.
+///
+/// Both bodies stream; neither is held. An upgrade the port agrees to is carried by a task of its own for as long as
+/// both sides want. Dropping the future or the response's body drops the connection.
+pub async fn forward<B>(
+    request: Request<B>,
+    mut target: Target,
+    dial: impl Dial,
+) -> Result<Response<PreviewBody>, ForwardError>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let (mut parts, body) = request.into_parts();
+    let wishes = request::prepare(&mut parts, &target)?;
+    let progress = Arc::new(Progress::new());
+    let request = outgoing(
+        Request::from_parts(parts, body),
+        &wishes,
+        &target,
+        &progress,
+    );
+
+    let stream = timeout(target.limits.connect, dial.dial(target.port))
+        .await
+        .map_err(|_| ForwardError::Timeout("connecting to the port"))?
+        .map_err(|error| ForwardError::of_dial(target.port, error))?;
+    let (mut sender, connection) = client(&target.limits)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| ForwardError::of_hyper(target.port, error))?;
+    let connection = AbortOnDrop(tokio::spawn(async move {
+        // What goes wrong is told to whoever waits for the response or reads its body.
+        let _ = connection.with_upgrades().await;
+    }));
+
+    // The dial had its own time.
+    progress.moved();
+    let answer = progress
+        .wait(target.limits.headers, sender.send_request(request))
+        .await;
+    let response = match answer {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) if progress.is_client_gone() => return Err(ForwardError::ClientGone),
+        Ok(Err(error)) => return Err(ForwardError::of_hyper(target.port, error)),
+        Err(GaveUp::Quiet) => return Err(ForwardError::Timeout("waiting for the response")),
+        Err(GaveUp::Flooded) => {
+            let detail = "it is announced without end";
+            return Err(ForwardError::bad_response(target.port, detail));
+        }
+    };
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return switch(response, wishes, target, connection);
+    }
+    if let Some(detail) = response::flaw(response.headers()) {
+        return Err(ForwardError::bad_response(target.port, detail));
+    }
+    let guard = target.guard.take();
+    let (mut head, inner) = shown(response, &target).into_parts();
+    // hyper reads these; a sandbox has no say in them.
+    head.extensions.clear();
+    head.version = http::Version::HTTP_11;
+    let body = Inbound {
+        inner,
+        _connection: connection,
+        _guard: guard,
+    };
+    Ok(Response::from_parts(head, body.boxed_unsync()))
+}
+
+fn client(limits: &ForwardLimits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .max_headers(limits.max_headers)
+        .max_header_size(limits.max_header_len)
+        .max_buf_size(limits.max_header_len.max(MIN_BUFFER));
+    builder
+}
+
+/// Puts the body behind its gate and has interim responses counted.
+fn outgoing<B>(
+    request: Request<B>,
+    wishes: &Wishes,
+    target: &Target,
+    progress: &Arc<Progress>,
+) -> Request<Outbound<B>> {
+    let (opener, gate) = if wishes.expects_continue {
+        let (opener, gate) = gate::gate(target.limits.expect);
+        (Some(opener), Some(gate))
+    } else {
+        (None, None)
+    };
+    let mut request = request.map(|body| Outbound::new(body, gate, Arc::clone(progress)));
+    let progress = Arc::clone(progress);
+    hyper::ext::on_informational(&mut request, move |interim| {
+        progress.interim();
+        if let (StatusCode::CONTINUE, Some(opener)) = (interim.status(), &opener) {
+            opener.open();
+        }
+    });
+    request
+}
+
+fn shown<B>(mut response: Response<B>, target: &Target) -> Response<B> {
+    let prefix = target.prefix.as_deref();
+    response::rewrite(response.headers_mut(), prefix, target.isolation);
+    response
+}
+
+/// Answers `101` and has the two streams joined once the client has it.
+fn switch(
+    mut response: Response<Incoming>,
+    wishes: Wishes,
+    mut target: Target,
+    connection: AbortOnDrop,
+) -> Result<Response<PreviewBody>, ForwardError> {
+    let protocol = response.headers().get(UPGRADE).cloned();
+    let (Some(client), Some(protocol)) = (wishes.upgrade, protocol) else {
+        let detail = "it switches protocols and nobody asked for that";
+        return Err(ForwardError::bad_response(target.port, detail));
+    };
+    let port = hyper::upgrade::on(&mut response);
+    let guard = target.guard.take();
+    let (port_number, half_closed) = (target.port, target.limits.half_closed);
+    tokio::spawn(async move {
+        // Held until the end: the connection hands its stream over, the guard counts as activity.
+        let _held = (connection, guard);
+        match tokio::try_join!(client, port) {
+            Ok((client, port)) => {
+                splice::splice(TokioIo::new(client), TokioIo::new(port), half_closed).await;
+            }
+            Err(error) => {
+                tracing::debug!(port = port_number, %error, "Upgrade of a preview came to nothing");
+            }
+        }
+    });
+    let (mut head, _) = shown(response, &target).into_parts();
+    head.extensions.clear();
+    head.version = http::Version::HTTP_11;
+    head.headers.insert(UPGRADE, protocol);
+    head.headers
+        .insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    Ok(Response::from_parts(head, body::empty()))
+}

@@ -1,0 +1,57 @@
+//! Holds a body back until it is wanted: `Expect: 100-continue`.
+
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Sleep, sleep};
+
+/// Opens when the port says `100 Continue`, or when it has kept silent for long enough.
+///
+/// The client is only told to go on once its body is read, so an early refusal saves it the upload.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    wanted: Option<oneshot::Receiver<()>>,
+    patience: Pin<Box<Sleep>>,
+}
+
+/// Opens the gate.
+#[derive(Debug)]
+pub(crate) struct Opener(Mutex<Option<oneshot::Sender<()>>>);
+
+/// Makes a gate that opens by itself after some time.
+pub(crate) fn gate(patience: Duration) -> (Opener, Gate) {
+    let (tx, rx) = oneshot::channel();
+    let gate = Gate {
+        wanted: Some(rx),
+        patience: Box::pin(sleep(patience)),
+    };
+    (Opener(Mutex::new(Some(tx))), gate)
+}
+
+impl Opener {
+    /// Opens the gate; once more does nothing.
+    pub(crate) fn open(&self) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            // Nobody waits any more when the exchange is over.
+            let _ = sender.send(());
+        }
+    }
+}
+
+impl Gate {
+    pub(crate) fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(wanted) = &mut self.wanted {
+            match Pin::new(wanted).poll(cx) {
+                Poll::Ready(Ok(())) => return Poll::Ready(()),
+                // The response came without it; whoever sends that may still read the body.
+                Poll::Ready(Err(_)) => self.wanted = None,
+                Poll::Pending => {}
+            }
+        }
+        self.patience.as_mut().poll(cx)
+    }
+}
