@@ -60,6 +60,17 @@ impl Limits {
         disk_bytes: 256 << 30,
     };
 
+    /// The smaller of each of two limits.
+    #[must_use]
+    pub fn least_of(&self, other: &Self) -> Self {
+        Self {
+            memory_bytes: self.memory_bytes.min(other.memory_bytes),
+            cpu_millis: self.cpu_millis.min(other.cpu_millis),
+            pids: self.pids.min(other.pids),
+            disk_bytes: self.disk_bytes.min(other.disk_bytes),
+        }
+    }
+
     /// Checks each limit against the least that works and `most`.
     pub fn check(&self, most: &Self) -> Result<(), LimitsError> {
         let sized = |bytes: u64| Size(bytes).to_string();

@@ -29,7 +29,18 @@ impl Service {
         live: &Live,
         request: RunRequest,
     ) -> ServiceResult<CommandOutput> {
+        let most = self.settings().max_command_timeout;
         let timeout = request.timeout.unwrap_or(self.settings().command_timeout);
+        if timeout > most {
+            return Err(ServiceError::invalid(
+                "timeout",
+                format!(
+                    "a command in the foreground has at most {} s",
+                    most.as_secs()
+                ),
+            )
+            .hint("run it in the background"));
+        }
         let request = RunRequest {
             timeout: Some(timeout),
             ..request

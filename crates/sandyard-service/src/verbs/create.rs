@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sandyard_core::{Caller, ErrorKind, Limits, SandboxStatus};
-use sandyard_provider::{Instance, InstanceSpec, Provider, ProviderErrorKind};
+use sandyard_provider::{Instance, InstanceSpec, Provider, ProviderErrorKind, ProviderInfo};
 use sandyard_store::model::{
     Expiry, Idempotency, InsertOutcome, NewSandbox, Operation, Sandbox, SandboxPatch,
     TimeoutAction, TimerPlan,
@@ -321,7 +321,7 @@ impl Service {
             template,
             status: SandboxStatus::Creating,
             reason: None,
-            limits: limits(&request.limits, &info.default_limits, &info.max_limits)?,
+            limits: self.limits(&request.limits, info)?,
             metadata: request.metadata.clone(),
             env: request.env.clone(),
             network: request.network.clone(),
@@ -342,6 +342,30 @@ impl Service {
             version: 1,
             claim: None,
         })
+    }
+
+    /// What a sandbox gets: what was asked for, the settings' default, the provider's; never more than both allow.
+    fn limits(&self, asked: &LimitsRequest, info: &ProviderInfo) -> ServiceResult<Limits> {
+        let settings = self.settings();
+        let most = match &settings.max_limits {
+            Some(most) => most.least_of(&info.max_limits),
+            None => info.max_limits.clone(),
+        };
+        let default = settings
+            .default_limits
+            .as_ref()
+            .unwrap_or(&info.default_limits)
+            .least_of(&most);
+        let limits = Limits {
+            memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),
+            cpu_millis: asked.cpu_millis.unwrap_or(default.cpu_millis),
+            pids: asked.pids.unwrap_or(default.pids),
+            disk_bytes: asked.disk_bytes.unwrap_or(default.disk_bytes),
+        };
+        limits
+            .check(&most)
+            .map_err(|error| ServiceError::invalid("limits", error.to_string()))?;
+        Ok(limits)
     }
 
     /// Checks a time-out and turns it into seconds.
@@ -374,19 +398,6 @@ fn describe(error: ServiceError) -> ServiceError {
         ErrorKind::NotFound => error.field("template"),
         _ => error,
     }
-}
-
-fn limits(asked: &LimitsRequest, default: &Limits, most: &Limits) -> ServiceResult<Limits> {
-    let limits = Limits {
-        memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),
-        cpu_millis: asked.cpu_millis.unwrap_or(default.cpu_millis),
-        pids: asked.pids.unwrap_or(default.pids),
-        disk_bytes: asked.disk_bytes.unwrap_or(default.disk_bytes),
-    };
-    limits
-        .check(most)
-        .map_err(|error| ServiceError::invalid("limits", error.to_string()))?;
-    Ok(limits)
 }
 
 /// Refuses names and words that are too long or hold what the store cannot.
