@@ -16,6 +16,8 @@ const MAX_WAITING: usize = 10_000;
 pub(crate) struct History {
     store: Store,
     waiting: Mutex<Vec<NewEvent>>,
+    /// Held while a batch is on its way, so that whoever flushes finds written what was there before.
+    flushing: tokio::sync::Mutex<()>,
 }
 
 impl History {
@@ -23,6 +25,7 @@ impl History {
         Self {
             store,
             waiting: Mutex::default(),
+            flushing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -36,6 +39,7 @@ impl History {
 
     /// Writes down what waits.
     pub(crate) async fn flush(&self) {
+        let _turn = self.flushing.lock().await;
         let batch = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *waiting)
