@@ -97,6 +97,9 @@ impl From<StoreError> for ServiceError {
     fn from(error: StoreError) -> Self {
         let kind = match error {
             StoreError::Unavailable { .. } => ErrorKind::Unavailable,
+            StoreError::BadCursor { .. } => {
+                return Self::invalid("cursor", "this is no cursor of an earlier page");
+            }
             _ => ErrorKind::Internal,
         };
         let message = match kind {

@@ -5,17 +5,33 @@
 //! truth, so that a lost Redis loses nothing.
 //!
 //! - [`model`]: the rows
-//! - one file a table: `sandboxes`, `claims`, `events`, `users`, `keys`, `sessions`, `audit`, `nodes`, `meta`, `timer_rows`
-//! - [`Timers`]: the queue over `timer_rows`, with or without Redis
+//! - one file a table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `meta`, `nodes`, `timer_rows`
+//! - `timers/`: [`Timers`], the queue over `timer_rows`, with or without Redis
+//! - `connect`, `db`, `lane`, `sql`, `migrate`: the two engines behind one face
 //!
 //! The store decides nothing: what a status may become is the service's business. It promises atomicity: whatever one
 //! method writes is there together or not at all, also after a kill at any moment.
 #![forbid(unsafe_code)]
 
+mod address;
+mod audit;
+mod connect;
+mod db;
 mod error;
+mod events;
+mod keys;
+mod lane;
+mod meta;
+mod migrate;
 pub mod model;
+mod nodes;
+mod sandboxes;
+mod sessions;
+mod sql;
 mod store;
+mod timer_rows;
 mod timers;
+mod users;
 
 pub use error::{StoreError, StoreResult};
 pub use store::Store;

@@ -49,6 +49,16 @@ pub struct NewUser {
     pub created_ms: i64,
 }
 
+impl fmt::Debug for NewUser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewUser")
+            .field("name", &self.name)
+            .field("role", &self.role)
+            .field("max_sandboxes", &self.max_sandboxes)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What changes of a user; an empty field stays as it is.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct UserPatch {
@@ -60,6 +70,17 @@ pub struct UserPatch {
     pub is_disabled: Option<bool>,
     /// New quota; `Some(None)`: the settings' number.
     pub max_sandboxes: Option<Option<i64>>,
+}
+
+impl fmt::Debug for UserPatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UserPatch")
+            .field("has_password", &self.password_hash.is_some())
+            .field("role", &self.role)
+            .field("is_disabled", &self.is_disabled)
+            .field("max_sandboxes", &self.max_sandboxes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A key, without the key.
@@ -94,8 +115,16 @@ pub struct NewApiKey {
     pub hash: String,
 }
 
+impl fmt::Debug for NewApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewApiKey")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A login.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Session {
     /// Its name; in the token as `sid`.
     pub id: String,
@@ -109,4 +138,15 @@ pub struct Session {
     pub expires_ms: i64,
     /// When it was ended before.
     pub revoked_ms: Option<i64>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.id)
+            .field("owner", &self.owner)
+            .field("expires_ms", &self.expires_ms)
+            .field("revoked_ms", &self.revoked_ms)
+            .finish_non_exhaustive()
+    }
 }

@@ -138,6 +138,16 @@ pub struct NewSandbox {
     pub claimed_until_ms: i64,
 }
 
+impl fmt::Debug for NewSandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewSandbox")
+            .field("sandbox", &self.sandbox)
+            .field("holder", &self.holder)
+            .field("claimed_until_ms", &self.claimed_until_ms)
+            .finish()
+    }
+}
+
 /// Lets a client repeat a create without making two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {

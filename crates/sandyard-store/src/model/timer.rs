@@ -13,8 +13,11 @@ pub struct Timer {
     pub due_ms: i64,
     /// Counts up whenever it is set anew, so that a newer schedule is never lost when an older one finishes.
     pub generation: i64,
-    /// How often it was tried.
+    /// How often it was tried, the present try included. With the generation it names one claim: whoever claimed it
+    /// before, and is late, ends nothing.
     pub attempts: i64,
+    /// When the claim ends by itself and another may take it; for a dead one, nothing.
+    pub claimed_until_ms: i64,
     /// Why the last try failed.
     pub last_error: Option<String>,
 }

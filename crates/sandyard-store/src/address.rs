@@ -1,0 +1,126 @@
+//! Reads the address of a database.
+
+use std::path::PathBuf;
+
+use crate::error::{StoreError, StoreResult};
+
+/// Where the rows are.
+pub(crate) enum Address {
+    /// In this process only.
+    Memory,
+    /// In a SQLite file.
+    File(PathBuf),
+    /// In PostgreSQL, by a URL `sqlx` understands. Holds a password perhaps.
+    Postgres(String),
+}
+
+impl Address {
+    /// Reads what the settings say. Driver suffixes of other languages (`postgresql+asyncpg:`, `sqlite+aiosqlite:`) are
+    /// dropped, so that a URL in use elsewhere works as it is.
+    pub(crate) fn parse(url: &str) -> StoreResult<Self> {
+        let bad = |detail: &str| StoreError::BadUrl {
+            url: without_secrets(url),
+            detail: detail.to_owned(),
+        };
+        let (scheme, rest) = url.split_once(':').ok_or_else(|| bad("no scheme"))?;
+        let engine = scheme.split_once('+').map_or(scheme, |(engine, _)| engine);
+        match engine {
+            "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
+                ":memory:" | "/:memory:" => Ok(Self::Memory),
+                "" | "/" => Err(bad("no file is named")),
+                path if path.contains(['?', '#', '\0']) => {
+                    Err(bad("a SQLite file takes no parameters"))
+                }
+                path => std::path::absolute(path)
+                    .map(Self::File)
+                    .map_err(|error| bad(&error.to_string())),
+            },
+            "postgres" | "postgresql" if rest.starts_with("//") => {
+                // SQLAlchemy's asyncpg says `ssl`, everybody else `sslmode`.
+                let rest = rest
+                    .replace("?ssl=", "?sslmode=")
+                    .replace("&ssl=", "&sslmode=");
+                Ok(Self::Postgres(format!("postgres:{rest}")))
+            }
+            _ => Err(bad("only `sqlite:` and `postgres:` are known")),
+        }
+    }
+}
+
+/// The URL without user, password and parameters: what may be shown.
+pub(crate) fn without_secrets(url: &str) -> String {
+    let shown = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = shown.split_once("://") else {
+        // No URL at all may still be a password in the wrong place.
+        let scheme = shown.split_once(':').map_or("", |(scheme, _)| scheme);
+        return format!("{scheme}…");
+    };
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{host}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn postgres(url: &str) -> String {
+        match Address::parse(url) {
+            Ok(Address::Postgres(url)) => url,
+            _ => panic!("not read as PostgreSQL"),
+        }
+    }
+
+    #[test]
+    fn driver_suffixes_are_dropped() {
+        assert_eq!(
+            postgres("postgresql+asyncpg://u:p@db:5432/x?ssl=require"),
+            "postgres://u:p@db:5432/x?sslmode=require"
+        );
+        assert_eq!(
+            postgres("postgres:///x?host=/run"),
+            "postgres:///x?host=/run"
+        );
+    }
+
+    #[test]
+    fn files_and_memory_are_told_apart() {
+        assert!(matches!(
+            Address::parse("sqlite::memory:"),
+            Ok(Address::Memory)
+        ));
+        assert!(matches!(
+            Address::parse("sqlite://:memory:"),
+            Ok(Address::Memory)
+        ));
+        for url in [
+            "sqlite:///var/x.db",
+            "sqlite:////var/x.db",
+            "sqlite+aiosqlite:///var/x.db",
+        ] {
+            let Ok(Address::File(path)) = Address::parse(url) else {
+                panic!("`{url}` is a file");
+            };
+            assert_eq!(
+                path.components().collect::<PathBuf>(),
+                PathBuf::from("/var/x.db")
+            );
+        }
+    }
+
+    #[test]
+    fn no_error_shows_a_password() {
+        for url in [
+            "mysql://user:hunter2@host/db",
+            "mysql://user:p@hunter2@host/db?password=hunter2",
+            "hunter2",
+            "sqlite:///x?key=hunter2",
+            "postgres:user:hunter2",
+        ] {
+            let Err(error) = Address::parse(url) else {
+                panic!("`{url}` was taken");
+            };
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Makes the connections.
+
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{AnyConnection, ConnectOptions, Connection};
+
+use crate::address::{Address, without_secrets};
+use crate::db::Db;
+use crate::error::{StoreError, StoreResult, is_busy};
+use crate::lane::Lane;
+
+const OPENING: &str = "opening it";
+/// Readers of a SQLite file. More would only share the same cores.
+const READERS: usize = 3;
+/// Connections to PostgreSQL. Its own default is a hundred for all its clients.
+const POOL: u32 = 16;
+/// How long a caller waits for one of them.
+const POOL_PATIENCE: Duration = Duration::from_secs(5);
+/// A connection idle for so long is asked for a sign of life before it is used.
+const STALE: Duration = Duration::from_secs(1);
+/// How often opening a SQLite file is tried while another process turns it to WAL.
+const OPEN_ATTEMPTS: usize = 100;
+
+/// WAL with `synchronous = NORMAL`: a commit survives a kill of the process at any moment, as the kernel has it. A power
+/// failure may lose the last commits, but never leaves half of one: the file is in order up to some commit.
+const WRITER_SETTINGS: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; \
+     PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; \
+     PRAGMA cache_size = -16384;";
+const READER_SETTINGS: &str =
+    "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -8192;";
+/// A server that died without a word must not keep its locks: its transactions end by themselves.
+const POSTGRES_SETTINGS: &str = "SET idle_in_transaction_session_timeout = '30s'; SET statement_timeout = '60s'; \
+     SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'";
+
+/// Connects to what `url` names.
+pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
+    sqlx::any::install_default_drivers();
+    let bad = |detail: String| StoreError::BadUrl {
+        url: without_secrets(url),
+        detail,
+    };
+    match Address::parse(url)? {
+        Address::Memory => {
+            let options = options("sqlite::memory:").map_err(|error| bad(error.to_string()))?;
+            let lane = Lane::new(vec![open_file(&options, WRITER_SETTINGS).await?]);
+            Ok(Db::Sqlite {
+                writer: lane.clone(),
+                readers: lane,
+            })
+        }
+        Address::File(path) => {
+            make_private(&path).map_err(|error| bad(error.to_string()))?;
+            let options = path
+                .to_str()
+                .ok_or_else(|| bad("its path is no UTF-8".to_owned()))
+                .and_then(|path| {
+                    options(&file_url(path)).map_err(|error| bad(error.to_string()))
+                })?;
+            let writer = open_file(&options, WRITER_SETTINGS).await?;
+            let mut readers = Vec::with_capacity(READERS);
+            for _ in 0..READERS {
+                readers.push(open_file(&options, READER_SETTINGS).await?);
+            }
+            Ok(Db::Sqlite {
+                writer: Lane::new(vec![writer]),
+                readers: Lane::new(readers),
+            })
+        }
+        Address::Postgres(address) => {
+            let options = options(&address).map_err(|error| bad(error.to_string()))?;
+            connect_postgres(options).await
+        }
+    }
+}
+
+/// The address as `sqlx` wants it. Statements are not logged: some carry what nobody shall read.
+fn options(url: &str) -> sqlx::Result<AnyConnectOptions> {
+    Ok(AnyConnectOptions::from_str(url)?.disable_statement_logging())
+}
+
+/// A path as a URL: everything but plain characters is escaped.
+fn file_url(path: &str) -> String {
+    let escaped: String = path
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("sqlite://{escaped}")
+}
+
+/// Makes the file if there is none; nobody else may read it. SQLite gives its journal the mode of the file.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)?;
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
+/// Opens a SQLite file. Turning it to WAL needs it alone for a moment and does not wait for it, so that is tried anew
+/// while another process does the same.
+async fn open_file(
+    options: &AnyConnectOptions,
+    settings: &'static str,
+) -> StoreResult<AnyConnection> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match open_file_once(options, settings).await {
+            Err(error) if is_busy(&error) && attempts < OPEN_ATTEMPTS => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            opened => return opened.map_err(|error| StoreError::of(OPENING, &error)),
+        }
+    }
+}
+
+async fn open_file_once(
+    options: &AnyConnectOptions,
+    settings: &'static str,
+) -> sqlx::Result<AnyConnection> {
+    let mut connection = AnyConnection::connect_with(options).await?;
+    sqlx::raw_sql(settings).execute(&mut connection).await?;
+    Ok(connection)
+}
+
+async fn connect_postgres(options: AnyConnectOptions) -> StoreResult<Db> {
+    let pool = AnyPoolOptions::new()
+        .max_connections(POOL)
+        .acquire_timeout(POOL_PATIENCE)
+        .idle_timeout(Duration::from_secs(600))
+        .test_before_acquire(false)
+        .before_acquire(|connection, about| {
+            Box::pin(async move {
+                if about.idle_for > STALE {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                sqlx::raw_sql(POSTGRES_SETTINGS).execute(connection).await?;
+                Ok(())
+            })
+        })
+        .connect_with(options)
+        .await
+        .map_err(|error| StoreError::of(OPENING, &error))?;
+    Ok(Db::Postgres(pool))
+}

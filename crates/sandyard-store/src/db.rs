@@ -1,0 +1,262 @@
+//! The two engines behind one face: reads, single writes, transactions.
+//!
+//! | | SQLite | PostgreSQL |
+//! |---|---|---|
+//! | connections | one writer, a few readers | a pool |
+//! | a transaction | `BEGIN IMMEDIATE`: writers queue, none is refused | read committed, with locks where it matters |
+//! | a broken connection | cannot be | reads and repeatable writes are sent on another one; other writes fail as `Unavailable` |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, AnyPool, Connection, Transaction};
+use tokio::time::timeout;
+
+use crate::error::{StoreError, StoreResult, is_collision, is_transient};
+use crate::lane::{Borrowed, Lane};
+use crate::sql::Sql;
+
+/// Longest time for one statement. A database that is silent for so long is as good as gone.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often a statement is sent again that another's locks have undone.
+const COLLISIONS: usize = 8;
+
+/// Which engine it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+/// The connections.
+pub(crate) enum Db {
+    /// For a database in memory both lanes are the same one.
+    Sqlite {
+        writer: Arc<Lane>,
+        readers: Arc<Lane>,
+    },
+    Postgres(AnyPool),
+}
+
+/// What a statement is for: decides which connection it goes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Read,
+    Write,
+}
+
+impl Db {
+    pub(crate) fn engine(&self) -> Engine {
+        match self {
+            Self::Sqlite { .. } => Engine::Sqlite,
+            Self::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+
+    /// Reads rows.
+    pub(crate) async fn read(&self, doing: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
+        let sql = sql.repeatable();
+        self.statement(doing, Purpose::Read, &sql, fetch).await
+    }
+
+    /// Reads one row.
+    pub(crate) async fn read_one(
+        &self,
+        doing: &'static str,
+        sql: Sql,
+    ) -> StoreResult<Option<AnyRow>> {
+        let sql = sql.repeatable();
+        self.statement(doing, Purpose::Read, &sql, fetch_one).await
+    }
+
+    /// Writes with one statement; returns its rows.
+    pub(crate) async fn write(&self, doing: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
+        self.statement(doing, Purpose::Write, &sql, fetch).await
+    }
+
+    /// Writes with one statement; returns how many rows it changed.
+    pub(crate) async fn execute(&self, doing: &'static str, sql: Sql) -> StoreResult<u64> {
+        self.statement(doing, Purpose::Write, &sql, execute).await
+    }
+
+    /// Borrows what a transaction begins on.
+    pub(crate) async fn writer(&self, doing: &'static str) -> StoreResult<Writer> {
+        let seat = match self {
+            Self::Sqlite { writer, .. } => Seat::Lane(borrow(doing, writer).await?),
+            Self::Postgres(pool) => Seat::Pool(pool.clone()),
+        };
+        Ok(Writer { seat, doing })
+    }
+
+    async fn statement<T>(
+        &self,
+        doing: &'static str,
+        purpose: Purpose,
+        sql: &Sql,
+        run: impl AsyncFn(&mut AnyConnection, &Sql) -> sqlx::Result<T>,
+    ) -> StoreResult<T> {
+        let mut collisions = 0;
+        let mut repeats = match self {
+            Self::Postgres(pool) if sql.is_repeatable() => pool.options().get_max_connections(),
+            _ => 0,
+        };
+        loop {
+            let error = match self.attempt(doing, purpose, sql, &run).await? {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            if is_collision(&error) && collisions < COLLISIONS {
+                collisions += 1;
+            } else if is_broken(&error) && repeats > 0 {
+                repeats -= 1;
+            } else {
+                return Err(StoreError::of(doing, &error));
+            }
+        }
+    }
+
+    async fn attempt<T>(
+        &self,
+        doing: &'static str,
+        purpose: Purpose,
+        sql: &Sql,
+        run: &impl AsyncFn(&mut AnyConnection, &Sql) -> sqlx::Result<T>,
+    ) -> StoreResult<sqlx::Result<T>> {
+        match self {
+            Self::Sqlite { writer, readers } => {
+                let lane = if purpose == Purpose::Read {
+                    readers
+                } else {
+                    writer
+                };
+                let mut connection = borrow(doing, lane).await?;
+                Ok(run(&mut connection, sql).await)
+            }
+            Self::Postgres(pool) => {
+                let mut connection = match pool.acquire().await {
+                    Ok(connection) => connection,
+                    Err(error) => return Ok(Err(error)),
+                };
+                if let Ok(result) = timeout(PATIENCE, run(&mut connection, sql)).await {
+                    return Ok(result);
+                }
+                // Its answer may still come, and would be taken for the next one's.
+                connection.close_on_drop();
+                Err(StoreError::too_slow(doing))
+            }
+        }
+    }
+}
+
+async fn borrow(doing: &'static str, lane: &Arc<Lane>) -> StoreResult<Borrowed> {
+    lane.borrow()
+        .await
+        .ok_or_else(|| StoreError::of(doing, &sqlx::Error::PoolClosed))
+}
+
+async fn fetch(connection: &mut AnyConnection, sql: &Sql) -> sqlx::Result<Vec<AnyRow>> {
+    sql.query().fetch_all(connection).await
+}
+
+async fn fetch_one(connection: &mut AnyConnection, sql: &Sql) -> sqlx::Result<Option<AnyRow>> {
+    sql.query().fetch_optional(connection).await
+}
+
+async fn execute(connection: &mut AnyConnection, sql: &Sql) -> sqlx::Result<u64> {
+    Ok(sql.query().execute(connection).await?.rows_affected())
+}
+
+/// Where a transaction begins.
+pub(crate) struct Writer {
+    seat: Seat,
+    doing: &'static str,
+}
+
+enum Seat {
+    Lane(Borrowed),
+    Pool(AnyPool),
+}
+
+impl Writer {
+    /// Begins a transaction. Dropped before its commit it leaves nothing.
+    pub(crate) async fn begin(&mut self) -> StoreResult<Tx<'_>> {
+        let doing = self.doing;
+        let begun = match &mut self.seat {
+            Seat::Lane(connection) => connection.begin_with("BEGIN IMMEDIATE").await,
+            Seat::Pool(pool) => begin_on(pool).await,
+        };
+        let transaction = begun.map_err(|error| StoreError::of(doing, &error))?;
+        Ok(Tx { transaction, doing })
+    }
+}
+
+/// Says whether another connection may do better. After a restart of the database each one of the pool is broken.
+fn is_broken(error: &sqlx::Error) -> bool {
+    is_transient(error) && !matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed)
+}
+
+/// Nothing was done yet, so a broken connection is simply left for another.
+async fn begin_on(pool: &AnyPool) -> sqlx::Result<Transaction<'static, sqlx::Any>> {
+    let attempts = pool.options().get_max_connections() + 1;
+    for _ in 1..attempts {
+        match pool.begin().await {
+            Err(error) if is_broken(&error) => {}
+            begun => return begun,
+        }
+    }
+    pool.begin().await
+}
+
+/// A transaction.
+pub(crate) struct Tx<'c> {
+    transaction: Transaction<'c, sqlx::Any>,
+    doing: &'static str,
+}
+
+impl Tx<'_> {
+    pub(crate) async fn rows(&mut self, sql: Sql) -> StoreResult<Vec<AnyRow>> {
+        let rows = timeout(PATIENCE, sql.query().fetch_all(&mut *self.transaction)).await;
+        self.result(rows)
+    }
+
+    pub(crate) async fn execute(&mut self, sql: Sql) -> StoreResult<u64> {
+        let done = timeout(PATIENCE, sql.query().execute(&mut *self.transaction)).await;
+        Ok(self.result(done)?.rows_affected())
+    }
+
+    /// Runs many statements without values.
+    pub(crate) async fn script(&mut self, script: &'static str) -> StoreResult<()> {
+        let done = sqlx::raw_sql(script).execute(&mut *self.transaction).await;
+        done.map(drop)
+            .map_err(|error| StoreError::of(self.doing, &error))
+    }
+
+    pub(crate) async fn commit(self) -> StoreResult<()> {
+        let doing = self.doing;
+        match timeout(PATIENCE, self.transaction.commit()).await {
+            Ok(done) => done.map_err(|error| StoreError::of(doing, &error)),
+            Err(_) => Err(StoreError::too_slow(doing)),
+        }
+    }
+
+    fn result<T>(
+        &self,
+        result: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
+    ) -> StoreResult<T> {
+        match result {
+            Ok(done) => done.map_err(|error| StoreError::of(self.doing, &error)),
+            Err(_) => Err(StoreError::too_slow(self.doing)),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Events: what happened to sandboxes.
+
+use sandyard_core::SandboxId;
+use sqlx::any::AnyRow;
+
+use crate::db::Tx;
+use crate::error::{StoreError, StoreResult};
+use crate::model::{Event, EventFilter, NewEvent};
+use crate::sql::{Record, sql};
+use crate::store::Store;
+
+/// Rows in one statement.
+const CHUNK: usize = 500;
+/// Longest list.
+const MOST: usize = 1000;
+const TABLE: &str = "events";
+
+impl Store {
+    /// Remembers events; returns the `seq` of the last, or 0 if there were none.
+    pub async fn add_events(&self, events: &[NewEvent]) -> StoreResult<i64> {
+        if events.is_empty() {
+            return Ok(0);
+        }
+        let mut writer = self.db.writer("remembering events").await?;
+        let mut tx = writer.begin().await?;
+        let last = add(&mut tx, events).await?;
+        tx.commit().await?;
+        Ok(last)
+    }
+
+    /// Lists events, oldest first.
+    pub async fn events(&self, filter: &EventFilter) -> StoreResult<Vec<Event>> {
+        let mut query = sql(
+            "SELECT seq, sandbox_id, owner, at_ms, kind, actor, data FROM events WHERE seq > $1",
+        )
+        .int(filter.after_seq.unwrap_or(0));
+        if let Some(id) = &filter.sandbox_id {
+            query = query.add_next(" AND sandbox_id = ").text(id.as_str());
+        }
+        if let Some(owner) = &filter.owner {
+            query = query.add_next(" AND owner = ").text(owner);
+        }
+        if !filter.kinds.is_empty() {
+            let kinds = filter.kinds.iter().map(String::as_str);
+            query = query.add(" AND kind IN ").add_texts(kinds);
+        }
+        let limit = match filter.limit {
+            0 => MOST,
+            limit => limit.min(MOST),
+        };
+        let order = if filter.is_tail {
+            " ORDER BY seq DESC LIMIT "
+        } else {
+            " ORDER BY seq LIMIT "
+        };
+        let query = query.add_next(order).int(limit as i64);
+        let rows = self.db.read("listing events", query).await?;
+        let mut events = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        if filter.is_tail {
+            events.reverse();
+        }
+        Ok(events)
+    }
+
+    /// Forgets events and audit older than a time, and logins that ended before it.
+    pub async fn purge_history(&self, before_ms: i64) -> StoreResult<u64> {
+        let mut count = 0;
+        for purge in [
+            "DELETE FROM events WHERE at_ms < $1",
+            "DELETE FROM audit WHERE at_ms < $1",
+            "DELETE FROM sessions WHERE expires_ms < $1",
+        ] {
+            let purge = sql(purge).int(before_ms);
+            count += self.db.execute("forgetting old history", purge).await?;
+        }
+        Ok(count)
+    }
+}
+
+/// Adds events within a transaction; returns the `seq` of the last.
+pub(crate) async fn add(tx: &mut Tx<'_>, events: &[NewEvent]) -> StoreResult<i64> {
+    let Some(first) = number(tx, TABLE, events.len()).await? else {
+        return Ok(0);
+    };
+    let mut seq = first;
+    for chunk in events.chunks(CHUNK) {
+        let mut insert =
+            sql("INSERT INTO events (seq, sandbox_id, owner, at_ms, kind, actor, data) VALUES ");
+        let mut before = "(";
+        for event in chunk {
+            insert = insert
+                .add_next(before)
+                .int(seq)
+                .add_next(", ")
+                .text(event.sandbox_id.as_str())
+                .add_next(", ")
+                .text(&event.owner)
+                .add_next(", ")
+                .int(event.at_ms)
+                .add_next(", ")
+                .text(&event.kind)
+                .add_next(", ")
+                .text(&event.actor)
+                .add_next(", ")
+                .json(&event.data)
+                .add(")");
+            before = ", (";
+            seq += 1;
+        }
+        tx.execute(insert).await?;
+    }
+    Ok(seq - 1)
+}
+
+/// Takes the next `count` numbers of a counter; returns the first. Until the commit nobody else gets any, so numbers
+/// appear in their order.
+pub(crate) async fn number(
+    tx: &mut Tx<'_>,
+    counter: &'static str,
+    count: usize,
+) -> StoreResult<Option<i64>> {
+    if count == 0 {
+        return Ok(None);
+    }
+    let count = count as i64;
+    let take = sql("UPDATE counters SET value = value + $1 WHERE name = $2 RETURNING value")
+        .int(count)
+        .text(counter);
+    let rows = tx.rows(take).await?;
+    let last = match rows.first() {
+        Some(row) => Record::first_int("counters", row)?,
+        None => None,
+    };
+    let last = last.ok_or_else(|| StoreError::Corrupt {
+        table: "counters",
+        detail: format!("`{counter}` is missing"),
+    })?;
+    Ok(Some(last - count + 1))
+}
+
+fn read(row: &AnyRow) -> StoreResult<Event> {
+    let record = Record::new(TABLE, row);
+    let id = record.text("sandbox_id")?;
+    Ok(Event {
+        seq: record.int("seq")?,
+        sandbox_id: id
+            .parse::<SandboxId>()
+            .map_err(|error| StoreError::Corrupt {
+                table: TABLE,
+                detail: format!("`sandbox_id`: {error}"),
+            })?,
+        owner: record.text("owner")?,
+        at_ms: record.int("at_ms")?,
+        kind: record.text("kind")?,
+        actor: record.text("actor")?,
+        data: record.json("data")?,
+    })
+}

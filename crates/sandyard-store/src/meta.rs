@@ -1,0 +1,52 @@
+//! Words all servers share, and leases one of them holds.
+
+use crate::error::{StoreError, StoreResult};
+use crate::sql::{Record, sql};
+use crate::store::Store;
+
+impl Store {
+    /// A word all servers share (secrets of tokens, links and nodes): returns what is there, or stores `value` first.
+    pub async fn meta_or_insert(&self, name: &str, value: &str) -> StoreResult<String> {
+        if let Some(value) = self.meta(name).await? {
+            return Ok(value);
+        }
+        let insert =
+            sql("INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING")
+                .text(name)
+                .text(value)
+                .repeatable();
+        self.db.execute("storing a shared word", insert).await?;
+        // Ours or another's: whoever was first.
+        self.meta(name).await?.ok_or_else(|| StoreError::Corrupt {
+            table: "meta",
+            detail: format!("`{name}` vanished"),
+        })
+    }
+
+    /// Reads a shared word.
+    pub async fn meta(&self, name: &str) -> StoreResult<Option<String>> {
+        let query = sql("SELECT value FROM meta WHERE name = $1").text(name);
+        let row = self.db.read_one("reading a shared word", query).await?;
+        row.map(|row| Record::new("meta", &row).text("value"))
+            .transpose()
+    }
+
+    /// Takes or keeps a named lease; true: it is ours until `until_ms`.
+    pub async fn take_lease(
+        &self,
+        name: &str,
+        holder: &str,
+        now_ms: i64,
+        until_ms: i64,
+    ) -> StoreResult<bool> {
+        let take = sql("INSERT INTO leases (name, holder, until_ms) VALUES ($1, $2, $3) \
+             ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms \
+             WHERE leases.holder = excluded.holder OR leases.until_ms <= $4")
+        .text(name)
+        .text(holder)
+        .int(until_ms)
+        .int(now_ms)
+        .repeatable();
+        Ok(self.db.execute("taking a lease", take).await? > 0)
+    }
+}

@@ -1,0 +1,57 @@
+//! Brings the tables up to date.
+//!
+//! Versions count up; each is one file in `migrations/` that runs once. All missing ones run in one transaction, behind a
+//! lock, so two servers that start at once do not meet, and a kill in between leaves the old version.
+
+use std::time::SystemTime;
+
+use crate::db::{Db, Engine};
+use crate::error::{StoreError, StoreResult};
+use crate::sql::{Record, sql};
+
+/// All versions, oldest first. A released one is never changed again.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_tables.sql")];
+/// Name of the lock in PostgreSQL: any number nobody else uses.
+const LOCK: i64 = 0x5a4e_4459_4152_4401;
+
+/// Runs what was not run yet; refuses tables of a newer version.
+pub(crate) async fn migrate(db: &Db) -> StoreResult<()> {
+    let mut writer = db.writer("bringing its tables up to date").await?;
+    let mut tx = writer.begin().await?;
+    if db.engine() == Engine::Postgres {
+        tx.rows(sql("SELECT pg_advisory_xact_lock($1)").int(LOCK))
+            .await?;
+    }
+    tx.script(
+        "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY, applied_ms BIGINT NOT NULL)",
+    )
+    .await?;
+    let rows = tx
+        .rows(sql("SELECT MAX(version) FROM schema_version"))
+        .await?;
+    let found = match rows.first() {
+        Some(row) => Record::first_int("schema_version", row)?.unwrap_or(0),
+        None => 0,
+    };
+    let known = MIGRATIONS.len() as i64;
+    if found > known {
+        return Err(StoreError::TooNew { found, known });
+    }
+    for (migration, version) in MIGRATIONS.into_iter().zip(1..) {
+        if version > found {
+            tx.script(migration).await?;
+            let applied = sql("INSERT INTO schema_version (version, applied_ms) VALUES ($1, $2)")
+                .int(version)
+                .int(now_ms());
+            tx.execute(applied).await?;
+        }
+    }
+    tx.commit().await
+}
+
+/// The time, for whoever reads that table: nothing depends on it.
+fn now_ms() -> i64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as i64)
+}

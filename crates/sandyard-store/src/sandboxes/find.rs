@@ -1,0 +1,77 @@
+//! Finds sandboxes by their names, and counts them.
+
+use sandyard_core::{SandboxId, SandboxStatus};
+
+use super::row::{TABLE, columns, read};
+use crate::error::StoreResult;
+use crate::model::Sandbox;
+use crate::sql::{Record, sql};
+use crate::store::Store;
+
+const DOING: &str = "looking for a sandbox";
+
+impl Store {
+    /// Finds a sandbox by its id.
+    pub async fn sandbox(&self, id: &SandboxId) -> StoreResult<Option<Sandbox>> {
+        self.sandbox_named(id.as_str()).await
+    }
+
+    /// Finds a sandbox by id, then by provider's id, then by alias. Of `owner` only, if given; deleted ones only by id.
+    pub async fn find_sandbox(
+        &self,
+        name: &str,
+        owner: Option<&str>,
+    ) -> StoreResult<Option<Sandbox>> {
+        if let Some(sandbox) = self.sandbox_named(name).await?
+            && owner.is_none_or(|owner| owner == sandbox.owner)
+        {
+            return Ok(Some(sandbox));
+        }
+        let mut query = sql(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM sandboxes WHERE status <> 'deleted' AND (provider_id = $1 OR alias = $1)"
+        ))
+        .text(name);
+        if let Some(owner) = owner {
+            query = query.add_next(" AND owner = ").text(owner);
+        }
+        // Another owner's sandbox may have the same alias; whoever may see all gets the newest.
+        let query = query.add(
+            " ORDER BY CASE WHEN provider_id = $1 THEN 0 ELSE 1 END, created_ms DESC, id DESC LIMIT 1",
+        );
+        let row = self.db.read_one(DOING, query).await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    async fn sandbox_named(&self, id: &str) -> StoreResult<Option<Sandbox>> {
+        let query = sql(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM sandboxes WHERE id = $1"
+        ));
+        let row = self.db.read_one(DOING, query.text(id)).await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// Counts sandboxes by status: all, or those in one place.
+    pub async fn count_sandboxes(
+        &self,
+        location: Option<&str>,
+    ) -> StoreResult<Vec<(SandboxStatus, i64)>> {
+        let mut query = sql("SELECT status, COUNT(*) AS places FROM sandboxes");
+        if let Some(location) = location {
+            query = query.add_next(" WHERE location = ").text(location);
+        }
+        let rows = self
+            .db
+            .read("counting sandboxes", query.add(" GROUP BY status"))
+            .await?;
+        rows.iter()
+            .map(|row| {
+                let record = Record::new(TABLE, row);
+                Ok((record.word("status")?, record.int("places")?))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,91 @@
+//! What is noted of many sandboxes at once, and what is forgotten.
+
+use std::collections::BTreeMap;
+
+use sandyard_core::SandboxId;
+
+use crate::error::StoreResult;
+use crate::sql::sql;
+use crate::store::Store;
+
+/// Rows in one statement: both engines bound the number of values.
+const MOST: usize = 1000;
+
+impl Store {
+    /// Notes when sandboxes were last used. Never moves a time back; one statement for all.
+    pub async fn touch_sandboxes(&self, used: &[(SandboxId, i64)]) -> StoreResult<()> {
+        let mut latest = BTreeMap::new();
+        for (id, at_ms) in used {
+            let known = latest.entry(id).or_insert(*at_ms);
+            *known = (*known).max(*at_ms);
+        }
+        let latest: Vec<_> = latest.into_iter().collect();
+        for chunk in latest.chunks(MOST) {
+            let mut touch = sql("WITH used (id, at_ms) AS (VALUES ");
+            let mut before = "(";
+            for (id, at_ms) in chunk {
+                touch = touch
+                    .add_next(before)
+                    .text(id.as_str())
+                    .add_next(", ")
+                    .int(*at_ms)
+                    .add(")");
+                before = ", (";
+            }
+            let touch = touch
+                .add(
+                    ") UPDATE sandboxes SET last_activity_ms = used.at_ms FROM used \
+                     WHERE sandboxes.id = used.id AND sandboxes.last_activity_ms < used.at_ms",
+                )
+                .repeatable();
+            self.db
+                .execute("noting when sandboxes were used", touch)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Frees an idempotency key whose sandbox never came to be.
+    pub async fn forget_idempotency(
+        &self,
+        owner: &str,
+        key: &str,
+        id: &SandboxId,
+    ) -> StoreResult<()> {
+        let forget =
+            sql("DELETE FROM idempotency WHERE owner = $1 AND idem_key = $2 AND sandbox_id = $3")
+                .text(owner)
+                .text(key)
+                .text(id.as_str());
+        self.db
+            .execute("freeing an idempotency key", forget.repeatable())
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets logins that ended before a time, and keys revoked or over before it.
+    pub async fn purge_access(&self, before_ms: i64) -> StoreResult<u64> {
+        const DOING: &str = "forgetting old logins and keys";
+        let sessions = sql("DELETE FROM sessions WHERE expires_ms < $1 OR revoked_ms < $1");
+        let sessions = self
+            .db
+            .execute(DOING, sessions.int(before_ms).repeatable())
+            .await?;
+        let keys = sql("DELETE FROM api_keys WHERE expires_ms < $1 OR revoked_ms < $1");
+        let keys = self
+            .db
+            .execute(DOING, keys.int(before_ms).repeatable())
+            .await?;
+        Ok(sessions + keys)
+    }
+
+    /// Forgets rows deleted before a time (their events stay), and idempotency keys older than that. Returns how many
+    /// sandboxes it forgot.
+    pub async fn purge_deleted(&self, before_ms: i64) -> StoreResult<u64> {
+        const DOING: &str = "forgetting deleted sandboxes";
+        let keys = sql("DELETE FROM idempotency WHERE created_ms < $1").int(before_ms);
+        self.db.execute(DOING, keys.repeatable()).await?;
+        let rows = sql("DELETE FROM sandboxes WHERE status = 'deleted' AND deleted_ms < $1");
+        self.db.execute(DOING, rows.int(before_ms)).await
+    }
+}

@@ -1,0 +1,87 @@
+//! Logins.
+
+use crate::error::StoreResult;
+use crate::model::{Session, User};
+use crate::sql::{Record, sql};
+use crate::store::Store;
+use crate::users::{self, user_columns};
+
+impl Store {
+    /// Remembers a login.
+    pub async fn insert_session(&self, session: &Session) -> StoreResult<()> {
+        let insert = sql(
+            "INSERT INTO sessions (id, owner, refresh_hash, created_ms, expires_ms, revoked_ms) \
+             VALUES ($1, $2, $3, $4, $5, $6)",
+        )
+        .text(&session.id)
+        .text(&session.owner)
+        .text(&session.refresh_hash)
+        .int(session.created_ms)
+        .int(session.expires_ms)
+        .maybe_int(session.revoked_ms);
+        self.db.execute("remembering a login", insert).await?;
+        Ok(())
+    }
+
+    /// Finds a login, with its user.
+    pub async fn session(&self, id: &str) -> StoreResult<Option<(Session, User)>> {
+        let query = sql(concat!(
+            "SELECT sessions.id, sessions.owner, sessions.refresh_hash, sessions.created_ms, sessions.expires_ms, \
+             sessions.revoked_ms, ",
+            user_columns!(),
+            " FROM sessions JOIN users ON users.name = sessions.owner WHERE sessions.id = $1"
+        ));
+        let Some(row) = self
+            .db
+            .read_one("looking for a login", query.text(id))
+            .await?
+        else {
+            return Ok(None);
+        };
+        let record = Record::new("sessions", &row);
+        let session = Session {
+            id: record.text("id")?,
+            owner: record.text("owner")?,
+            refresh_hash: record.text("refresh_hash")?,
+            created_ms: record.int("created_ms")?,
+            expires_ms: record.int("expires_ms")?,
+            revoked_ms: record.maybe_int("revoked_ms")?,
+        };
+        Ok(Some((session, users::read(&row)?)))
+    }
+
+    /// Exchanges a refresh token once: true only for the one caller that brought the current hash.
+    pub async fn rotate_session(
+        &self,
+        id: &str,
+        old_hash: &str,
+        new_hash: &str,
+        expires_ms: i64,
+    ) -> StoreResult<bool> {
+        let rotate = sql("UPDATE sessions SET refresh_hash = $1, expires_ms = $2 \
+             WHERE id = $3 AND refresh_hash = $4 AND revoked_ms IS NULL")
+        .text(new_hash)
+        .int(expires_ms)
+        .text(id)
+        .text(old_hash);
+        Ok(self.db.execute("renewing a login", rotate).await? > 0)
+    }
+
+    /// Ends a login; false: there was none, or it was ended before.
+    pub async fn revoke_session(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
+        let revoke =
+            sql("UPDATE sessions SET revoked_ms = $1 WHERE id = $2 AND revoked_ms IS NULL")
+                .int(now_ms)
+                .text(id);
+        Ok(self.db.execute("ending a login", revoke).await? > 0)
+    }
+
+    /// Ends all logins of a user.
+    pub async fn revoke_sessions_of(&self, owner: &str, now_ms: i64) -> StoreResult<u64> {
+        let revoke =
+            sql("UPDATE sessions SET revoked_ms = $1 WHERE owner = $2 AND revoked_ms IS NULL")
+                .int(now_ms)
+                .text(owner);
+        self.db.execute("ending a user's logins", revoke).await
+    }
+}

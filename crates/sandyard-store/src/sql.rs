@@ -1,0 +1,201 @@
+//! Statements with their values, and rows with their names.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::{Arguments, AssertSqlSafe, Row};
+
+use crate::error::{StoreError, StoreResult};
+
+/// Statements with more values than this are lists of some length, hardly ever said twice: they are not kept prepared,
+/// where they would drive out the others.
+const MOST_KEPT: usize = 40;
+
+/// A statement with its values. Text from outside only ever becomes a value.
+#[derive(Clone)]
+pub(crate) struct Sql {
+    text: Cow<'static, str>,
+    values: Vec<SqlValue>,
+    is_repeatable: bool,
+}
+
+#[derive(Clone)]
+enum SqlValue {
+    Text(Option<String>),
+    Int(Option<i64>),
+}
+
+/// Begins a statement.
+pub(crate) fn sql(text: &'static str) -> Sql {
+    Sql {
+        text: Cow::Borrowed(text),
+        values: Vec::new(),
+        is_repeatable: false,
+    }
+}
+
+impl Sql {
+    /// The next `$n` is this text. PostgreSQL cannot hold a NUL in a text, so none is stored anywhere.
+    pub(crate) fn text(self, value: &str) -> Self {
+        self.maybe_text(Some(value))
+    }
+
+    /// The next `$n` is this text, or NULL.
+    pub(crate) fn maybe_text(mut self, value: Option<&str>) -> Self {
+        let value = value.map(|text| text.replace('\0', "\u{fffd}"));
+        self.values.push(SqlValue::Text(value));
+        self
+    }
+
+    /// The next `$n` is this number.
+    pub(crate) fn int(self, value: i64) -> Self {
+        self.maybe_int(Some(value))
+    }
+
+    /// The next `$n` is this number, or NULL.
+    pub(crate) fn maybe_int(mut self, value: Option<i64>) -> Self {
+        self.values.push(SqlValue::Int(value));
+        self
+    }
+
+    /// The next `$n` is 1 or 0.
+    pub(crate) fn flag(self, value: bool) -> Self {
+        self.int(value.into())
+    }
+
+    /// The next `$n` is this value as JSON.
+    pub(crate) fn json(self, value: &impl Serialize) -> Self {
+        // Maps with text keys and plain values only: there is nothing in the model that JSON cannot say.
+        let json = serde_json::to_string(value).expect("the model is plain JSON");
+        self.text(&json)
+    }
+
+    /// The next `$n` is the word of this value of an enum.
+    pub(crate) fn word(self, value: &impl Serialize) -> Self {
+        self.text(&word(value))
+    }
+
+    /// Adds to the text.
+    pub(crate) fn add(mut self, text: &str) -> Self {
+        self.text.to_mut().push_str(text);
+        self
+    }
+
+    /// Adds `text` and the next `$n`, whose value the following call gives.
+    pub(crate) fn add_next(self, text: &str) -> Self {
+        let next = self.values.len() + 1;
+        self.add(text).add(&format!("${next}"))
+    }
+
+    /// Adds `($1, $2, …)` with these texts.
+    pub(crate) fn add_texts<'t>(mut self, texts: impl IntoIterator<Item = &'t str>) -> Self {
+        let mut before = "(";
+        for text in texts {
+            self = self.add_next(before).text(text);
+            before = ", ";
+        }
+        self.add(")")
+    }
+
+    /// Says that doing it twice is the same as doing it once, so that it may be sent again after a broken connection.
+    pub(crate) fn repeatable(mut self) -> Self {
+        self.is_repeatable = true;
+        self
+    }
+
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.is_repeatable
+    }
+
+    /// What `sqlx` wants. The text is ours alone: literals and `$n`.
+    pub(crate) fn query(&self) -> sqlx::query::Query<'static, sqlx::Any, AnyArguments> {
+        let mut arguments = AnyArguments::default();
+        for value in &self.values {
+            match value {
+                SqlValue::Text(text) => arguments.add(text.clone()),
+                SqlValue::Int(number) => arguments.add(*number),
+            }
+            .expect("texts and numbers can always be sent");
+        }
+        let is_kept = self.values.len() <= MOST_KEPT;
+        sqlx::query_with(AssertSqlSafe(self.text.clone()), arguments).persistent(is_kept)
+    }
+}
+
+/// The word of a value of an enum without fields.
+fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        other => unreachable!("an enum without fields is a word, not {other:?}"),
+    }
+}
+
+/// A row, read by name.
+pub(crate) struct Record<'r> {
+    row: &'r AnyRow,
+    table: &'static str,
+}
+
+impl<'r> Record<'r> {
+    pub(crate) fn new(table: &'static str, row: &'r AnyRow) -> Self {
+        Self { row, table }
+    }
+
+    /// The first column as a number.
+    pub(crate) fn first_int(table: &'static str, row: &'r AnyRow) -> StoreResult<Option<i64>> {
+        row.try_get(0)
+            .map_err(|error| corrupt(table, "first", &error))
+    }
+
+    pub(crate) fn maybe_text(&self, name: &str) -> StoreResult<Option<String>> {
+        self.row
+            .try_get(name)
+            .map_err(|error| corrupt(self.table, name, &error))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> StoreResult<String> {
+        self.maybe_text(name)?
+            .ok_or_else(|| corrupt(self.table, name, &"empty"))
+    }
+
+    pub(crate) fn maybe_int(&self, name: &str) -> StoreResult<Option<i64>> {
+        self.row
+            .try_get(name)
+            .map_err(|error| corrupt(self.table, name, &error))
+    }
+
+    pub(crate) fn int(&self, name: &str) -> StoreResult<i64> {
+        self.maybe_int(name)?
+            .ok_or_else(|| corrupt(self.table, name, &"empty"))
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> StoreResult<bool> {
+        Ok(self.int(name)? != 0)
+    }
+
+    pub(crate) fn json<T: DeserializeOwned>(&self, name: &str) -> StoreResult<T> {
+        serde_json::from_str(&self.text(name)?).map_err(|error| corrupt(self.table, name, &error))
+    }
+
+    pub(crate) fn maybe_json<T: DeserializeOwned>(&self, name: &str) -> StoreResult<Option<T>> {
+        self.maybe_text(name)?
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(|error| corrupt(self.table, name, &error))
+    }
+
+    pub(crate) fn word<T: DeserializeOwned>(&self, name: &str) -> StoreResult<T> {
+        serde_json::from_value(Value::String(self.text(name)?))
+            .map_err(|error| corrupt(self.table, name, &error))
+    }
+}
+
+fn corrupt(table: &'static str, name: &str, detail: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Corrupt {
+        table,
+        detail: format!("`{name}`: {detail}"),
+    }
+}

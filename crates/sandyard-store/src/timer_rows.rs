@@ -1,0 +1,312 @@
+//! The table of timers: the truth of what is due.
+//!
+//! ```text
+//!  set ─▶ waiting ── claim ──▶ claimed ── complete ──▶ (gone)
+//!            ▲                 │  │  └─── bury ──────▶ dead ── revive ─▶ waiting
+//!            └─ retry, or its ─┘  │
+//!               lease ended       └─ set anew ─▶ waiting, one generation on
+//! ```
+//!
+//! A claim is named by generation and attempts: both only go up, the one with every `set`, the other with every claim.
+//! So `complete`, `retry` and `bury` of a claim that is over – set anew, or taken by another after its lease – find no row
+//! and change nothing: the newer schedule stays, and the other's claim is not disturbed.
+
+use std::time::SystemTime;
+
+use sandyard_core::SandboxId;
+use sqlx::any::AnyRow;
+
+use crate::db::{Engine, Tx};
+use crate::error::StoreResult;
+use crate::model::{Timer, TimerPlan};
+use crate::sql::{Record, Sql, sql};
+use crate::store::Store;
+
+/// Topic of the timers that sandboxes have.
+const SANDBOX: &str = "sandbox";
+const TABLE: &str = "timers";
+/// Longest list of dead ones.
+const MOST_DEAD: i64 = 1000;
+
+/// Where a timer stands, for the index in Redis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TimerPlace {
+    pub(crate) topic: String,
+    pub(crate) subject: String,
+    pub(crate) location: String,
+    pub(crate) ready_ms: i64,
+}
+
+/// Does what a commit plans for its sandbox's timer.
+pub(crate) async fn apply(
+    tx: &mut Tx<'_>,
+    id: &SandboxId,
+    location: &str,
+    plan: TimerPlan,
+) -> StoreResult<()> {
+    match plan {
+        TimerPlan::Keep => {}
+        TimerPlan::Set { due_ms } => {
+            tx.execute(set(SANDBOX, id.as_str(), location, due_ms))
+                .await?;
+        }
+        TimerPlan::Clear => {
+            tx.execute(clear(SANDBOX, id.as_str())).await?;
+        }
+    }
+    Ok(())
+}
+
+fn set(topic: &str, subject: &str, location: &str, due_ms: i64) -> Sql {
+    sql("INSERT INTO timers (topic, subject, location, due_ms, ready_ms, generation, attempts, is_dead) \
+         VALUES ($1, $2, $3, $4, $4, $5, 0, 0) ON CONFLICT (topic, subject) DO UPDATE SET \
+         location = excluded.location, due_ms = excluded.due_ms, ready_ms = excluded.ready_ms, \
+         generation = timers.generation + 1, attempts = 0, claimed_by = NULL, is_dead = 0, last_error = NULL")
+    .text(topic)
+    .text(subject)
+    .text(location)
+    .int(due_ms)
+    .int(first_generation())
+    .repeatable()
+}
+
+fn clear(topic: &str, subject: &str) -> Sql {
+    sql("DELETE FROM timers WHERE topic = $1 AND subject = $2")
+        .text(topic)
+        .text(subject)
+        .repeatable()
+}
+
+/// Where generations begin. Not at 1: a timer that was taken away and set again must not look like the one before it to
+/// whoever still holds a claim on that one.
+fn first_generation() -> i64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(1, |since| since.as_micros() as i64)
+}
+
+impl Store {
+    pub(crate) async fn set_timer(
+        &self,
+        topic: &str,
+        subject: &str,
+        location: &str,
+        due_ms: i64,
+    ) -> StoreResult<()> {
+        let set = set(topic, subject, location, due_ms);
+        self.db.execute("setting a timer", set).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn clear_timer(&self, topic: &str, subject: &str) -> StoreResult<()> {
+        self.db
+            .execute("taking a timer away", clear(topic, subject))
+            .await?;
+        Ok(())
+    }
+
+    /// Claims due timers of these places, of `candidates` only if given.
+    pub(crate) async fn claim_timers(
+        &self,
+        locations: &[String],
+        candidates: Option<&[TimerPlace]>,
+        holder: &str,
+        now_ms: i64,
+        until_ms: i64,
+        limit: usize,
+    ) -> StoreResult<Vec<Timer>> {
+        if locations.is_empty() || limit == 0 || candidates.is_some_and(<[_]>::is_empty) {
+            return Ok(Vec::new());
+        }
+        let mut claim = sql(
+            "WITH due AS MATERIALIZED (SELECT topic, subject FROM timers \
+             WHERE is_dead = 0 AND ready_ms <= $1 AND location IN ",
+        )
+        .int(now_ms)
+        .add_texts(locations.iter().map(String::as_str));
+        if let Some(candidates) = candidates {
+            claim = among(claim.add(" AND "), candidates);
+        }
+        claim = claim
+            .add_next(" ORDER BY ready_ms LIMIT ")
+            .int(limit.min(1000) as i64);
+        if self.db.engine() == Engine::Postgres {
+            claim = claim.add(" FOR UPDATE SKIP LOCKED");
+        }
+        let claim = claim
+            .add_next(") UPDATE timers SET claimed_by = ")
+            .text(holder)
+            .add_next(", ready_ms = ")
+            .int(until_ms)
+            .add(
+                ", attempts = attempts + 1 FROM due \
+                 WHERE timers.topic = due.topic AND timers.subject = due.subject \
+                 RETURNING timers.topic AS topic, timers.subject AS subject, timers.location AS location, \
+                 timers.due_ms AS due_ms, timers.ready_ms AS ready_ms, timers.generation AS generation, \
+                 timers.attempts AS attempts, timers.last_error AS last_error",
+            );
+        let rows = self.db.write("claiming due timers", claim).await?;
+        let mut timers = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        timers.sort_by_key(|timer| timer.due_ms);
+        Ok(timers)
+    }
+
+    pub(crate) async fn complete_timer(&self, timer: &Timer) -> StoreResult<bool> {
+        let complete = of_claim(sql("DELETE FROM timers"), timer);
+        Ok(self.db.execute("ending a timer", complete).await? > 0)
+    }
+
+    pub(crate) async fn retry_timer(
+        &self,
+        timer: &Timer,
+        due_ms: i64,
+        error: &str,
+    ) -> StoreResult<bool> {
+        let retry =
+            sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, last_error = $2")
+                .int(due_ms)
+                .text(error);
+        let retry = of_claim(retry, timer).repeatable();
+        Ok(self.db.execute("putting a timer back", retry).await? > 0)
+    }
+
+    pub(crate) async fn postpone_timer(&self, timer: &Timer, due_ms: i64) -> StoreResult<bool> {
+        let later = sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, attempts = 0, last_error = NULL")
+            .int(due_ms);
+        let later = of_claim(later, timer).repeatable();
+        Ok(self.db.execute("putting a timer off", later).await? > 0)
+    }
+
+    pub(crate) async fn bury_timer(&self, timer: &Timer, error: &str) -> StoreResult<bool> {
+        let bury =
+            sql("UPDATE timers SET is_dead = 1, claimed_by = NULL, last_error = $1").text(error);
+        let bury = of_claim(bury, timer).repeatable();
+        Ok(self.db.execute("burying a timer", bury).await? > 0)
+    }
+
+    pub(crate) async fn dead_timers(&self) -> StoreResult<Vec<Timer>> {
+        let query = sql(
+            "SELECT topic, subject, location, due_ms, ready_ms, generation, attempts, last_error \
+             FROM timers WHERE is_dead = 1 ORDER BY due_ms LIMIT $1",
+        )
+        .int(MOST_DEAD);
+        let rows = self.db.read("listing dead timers", query).await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Gives a dead timer another chance; returns where it is.
+    pub(crate) async fn revive_timer(
+        &self,
+        topic: &str,
+        subject: &str,
+        now_ms: i64,
+    ) -> StoreResult<Option<String>> {
+        let revive = sql("UPDATE timers SET is_dead = 0, due_ms = $1, ready_ms = $1, attempts = 0, \
+             generation = generation + 1 WHERE topic = $2 AND subject = $3 AND is_dead = 1 RETURNING location")
+        .int(now_ms)
+        .text(topic)
+        .text(subject);
+        let rows = self.db.write("reviving a timer", revive).await?;
+        rows.first()
+            .map(|row| Record::new(TABLE, row).text("location"))
+            .transpose()
+    }
+
+    /// When the next timer of these places may be claimed.
+    pub(crate) async fn next_timer(&self, locations: &[String]) -> StoreResult<Option<i64>> {
+        if locations.is_empty() {
+            return Ok(None);
+        }
+        let query = sql("SELECT MIN(ready_ms) FROM timers WHERE is_dead = 0 AND location IN ")
+            .add_texts(locations.iter().map(String::as_str));
+        let row = self
+            .db
+            .read_one("looking for the next timer", query)
+            .await?;
+        row.map_or(Ok(None), |row| Record::first_int(TABLE, &row))
+    }
+
+    /// Lists what may be claimed before a time, the soonest first.
+    pub(crate) async fn timers_before(
+        &self,
+        before_ms: i64,
+        limit: i64,
+    ) -> StoreResult<Vec<TimerPlace>> {
+        let query = sql("SELECT topic, subject, location, ready_ms FROM timers \
+             WHERE is_dead = 0 AND ready_ms < $1 ORDER BY ready_ms LIMIT $2")
+        .int(before_ms)
+        .int(limit);
+        self.places(query).await
+    }
+
+    /// Says where these timers stand now; those that are gone or dead are left out.
+    pub(crate) async fn timers_among(
+        &self,
+        candidates: &[TimerPlace],
+    ) -> StoreResult<Vec<TimerPlace>> {
+        if candidates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query =
+            sql("SELECT topic, subject, location, ready_ms FROM timers WHERE is_dead = 0 AND ");
+        self.places(among(query, candidates)).await
+    }
+
+    async fn places(&self, query: Sql) -> StoreResult<Vec<TimerPlace>> {
+        let rows = self.db.read("looking where timers stand", query).await?;
+        rows.iter()
+            .map(|row| {
+                let record = Record::new(TABLE, row);
+                Ok(TimerPlace {
+                    topic: record.text("topic")?,
+                    subject: record.text("subject")?,
+                    location: record.text("location")?,
+                    ready_ms: record.int("ready_ms")?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Adds `(topic, subject) IN (…)`.
+fn among(mut query: Sql, candidates: &[TimerPlace]) -> Sql {
+    let mut before = "(topic, subject) IN (VALUES (";
+    for candidate in candidates {
+        query = query
+            .add_next(before)
+            .text(&candidate.topic)
+            .add_next(", ")
+            .text(&candidate.subject)
+            .add(")");
+        before = ", (";
+    }
+    query.add(")")
+}
+
+/// Adds the condition that this claim still stands.
+fn of_claim(statement: Sql, timer: &Timer) -> Sql {
+    statement
+        .add_next(" WHERE topic = ")
+        .text(&timer.topic)
+        .add_next(" AND subject = ")
+        .text(&timer.subject)
+        .add_next(" AND generation = ")
+        .int(timer.generation)
+        .add_next(" AND attempts = ")
+        .int(timer.attempts)
+        .add(" AND is_dead = 0 AND claimed_by IS NOT NULL")
+}
+
+fn read(row: &AnyRow) -> StoreResult<Timer> {
+    let record = Record::new(TABLE, row);
+    Ok(Timer {
+        topic: record.text("topic")?,
+        subject: record.text("subject")?,
+        location: record.text("location")?,
+        due_ms: record.int("due_ms")?,
+        generation: record.int("generation")?,
+        attempts: record.int("attempts")?,
+        claimed_until_ms: record.int("ready_ms")?,
+        last_error: record.maybe_text("last_error")?,
+    })
+}

@@ -1,0 +1,131 @@
+//! Users.
+
+use sqlx::any::AnyRow;
+
+use crate::error::StoreResult;
+use crate::model::{NewUser, User, UserPatch};
+use crate::sql::{Record, sql};
+use crate::store::Store;
+
+/// All columns, under names that stay apart when a key or a login is read along with its user.
+macro_rules! user_columns {
+    () => {
+        "users.name AS user_name, users.password_hash AS user_password_hash, users.role AS user_role, \
+         users.is_disabled AS user_is_disabled, users.max_sandboxes AS user_max_sandboxes, \
+         users.failures AS user_failures, users.locked_until_ms AS user_locked_until_ms, \
+         users.created_ms AS user_created_ms"
+    };
+}
+pub(crate) use user_columns;
+
+impl Store {
+    /// Remembers a user; false: the name is taken.
+    pub async fn insert_user(&self, user: &NewUser) -> StoreResult<bool> {
+        let insert = sql("INSERT INTO users (name, password_hash, role, is_disabled, max_sandboxes, failures, created_ms) \
+             VALUES ($1, $2, $3, 0, $4, 0, $5) ON CONFLICT (name) DO NOTHING")
+        .text(&user.name)
+        .maybe_text(user.password_hash.as_deref())
+        .word(&user.role)
+        .maybe_int(user.max_sandboxes)
+        .int(user.created_ms);
+        Ok(self.db.execute("remembering a user", insert).await? > 0)
+    }
+
+    /// Finds a user.
+    pub async fn user(&self, name: &str) -> StoreResult<Option<User>> {
+        let query = sql(concat!(
+            "SELECT ",
+            user_columns!(),
+            " FROM users WHERE name = $1"
+        ));
+        let row = self
+            .db
+            .read_one("looking for a user", query.text(name))
+            .await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// Lists users by name.
+    pub async fn users(&self) -> StoreResult<Vec<User>> {
+        let query = sql(concat!("SELECT ", user_columns!(), " FROM users"));
+        let rows = self.db.read("listing users", query).await?;
+        let mut users = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        // Sorted here: the engines do not agree on what comes after what.
+        users.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(users)
+    }
+
+    /// Changes a user; false: there is none.
+    pub async fn update_user(&self, name: &str, patch: &UserPatch) -> StoreResult<bool> {
+        let mut update = sql("UPDATE users SET name = name");
+        if let Some(hash) = &patch.password_hash {
+            update = update.add_next(", password_hash = ").text(hash);
+        }
+        if let Some(role) = patch.role {
+            update = update.add_next(", role = ").word(&role);
+        }
+        if let Some(is_disabled) = patch.is_disabled {
+            update = update.add_next(", is_disabled = ").flag(is_disabled);
+        }
+        if let Some(max_sandboxes) = patch.max_sandboxes {
+            update = update
+                .add_next(", max_sandboxes = ")
+                .maybe_int(max_sandboxes);
+        }
+        let update = update.add_next(" WHERE name = ").text(name).repeatable();
+        Ok(self.db.execute("changing a user", update).await? > 0)
+    }
+
+    /// Forgets a user with its keys and sessions; false: there was none.
+    pub async fn delete_user(&self, name: &str) -> StoreResult<bool> {
+        // Keys and sessions go along by their foreign keys.
+        let delete = sql("DELETE FROM users WHERE name = $1").text(name);
+        Ok(self.db.execute("forgetting a user", delete).await? > 0)
+    }
+
+    /// Counts one more failed login; at `max_failures` locks until `locked_until_ms` and starts counting anew. Atomic,
+    /// so that many guesses at once do not count as one. Returns the row after.
+    pub async fn note_login_failure(
+        &self,
+        name: &str,
+        max_failures: i64,
+        locked_until_ms: i64,
+    ) -> StoreResult<Option<User>> {
+        let note = sql(concat!(
+            "UPDATE users SET failures = CASE WHEN failures + 1 >= $1 THEN 0 ELSE failures + 1 END, \
+             locked_until_ms = CASE WHEN failures + 1 >= $1 THEN $2 ELSE locked_until_ms END \
+             WHERE name = $3 RETURNING ",
+            user_columns!()
+        ))
+        .int(max_failures)
+        .int(locked_until_ms)
+        .text(name);
+        let rows = self.db.write("counting a failed login", note).await?;
+        rows.first().map(read).transpose()
+    }
+
+    /// Forgets failures after a good login.
+    pub async fn clear_login_failures(&self, name: &str) -> StoreResult<()> {
+        let clear = sql("UPDATE users SET failures = 0, locked_until_ms = NULL \
+             WHERE name = $1 AND (failures <> 0 OR locked_until_ms IS NOT NULL)")
+        .text(name)
+        .repeatable();
+        self.db.execute("forgetting failed logins", clear).await?;
+        Ok(())
+    }
+}
+
+/// Reads a row of [`user_columns`].
+pub(crate) fn read(row: &AnyRow) -> StoreResult<User> {
+    let record = Record::new("users", row);
+    Ok(User {
+        name: record.text("user_name")?,
+        password_hash: record.maybe_text("user_password_hash")?,
+        role: record.word("user_role")?,
+        is_disabled: record.flag("user_is_disabled")?,
+        max_sandboxes: record.maybe_int("user_max_sandboxes")?,
+        failures: record.int("user_failures")?,
+        locked_until_ms: record.maybe_int("user_locked_until_ms")?,
+        created_ms: record.int("user_created_ms")?,
+    })
+}

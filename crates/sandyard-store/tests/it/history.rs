@@ -1,0 +1,144 @@
+//! What is promised of events and the audit.
+
+use sandyard_store::model::{EventFilter, NewAuditEntry};
+
+use crate::engines::Home;
+use crate::sample::{event, id};
+
+crate::on_every_engine![
+    events_are_listed_in_their_order,
+    many_events_are_added_at_once,
+    numbers_are_never_given_twice,
+    the_audit_is_listed_backwards,
+];
+
+async fn events_are_listed_in_their_order(home: Home) {
+    let store = home.open().await;
+    let added = [
+        event("one", "alice", "created", 10),
+        event("two", "bob", "created", 11),
+        event("one", "alice", "paused", 12),
+    ];
+    assert_eq!(store.add_events(&[]).await.unwrap(), 0);
+    let last = store.add_events(&added).await.unwrap();
+    let all = store.events(&EventFilter::default()).await.unwrap();
+    assert_eq!(
+        all.iter().map(|event| event.seq).collect::<Vec<_>>(),
+        [last - 2, last - 1, last]
+    );
+    assert_eq!(all[0].data, added[0].data);
+    assert_eq!((all[0].kind.as_str(), all[0].at_ms), ("created", 10));
+    let kinds = async |filter: EventFilter| -> Vec<String> {
+        let events = store.events(&filter).await.unwrap();
+        events
+            .into_iter()
+            .map(|event| format!("{} {}", event.sandbox_id, event.kind))
+            .collect()
+    };
+    let any = EventFilter::default;
+    let sandbox_id = Some(id("one"));
+    assert_eq!(
+        kinds(EventFilter {
+            sandbox_id,
+            ..any()
+        })
+        .await,
+        ["one created", "one paused"]
+    );
+    let owner = Some("bob".to_owned());
+    assert_eq!(kinds(EventFilter { owner, ..any() }).await, ["two created"]);
+    let wanted = vec!["paused".to_owned(), "woken".to_owned()];
+    assert_eq!(
+        kinds(EventFilter {
+            kinds: wanted,
+            ..any()
+        })
+        .await,
+        ["one paused"]
+    );
+    let after_seq = Some(last - 1);
+    assert_eq!(
+        kinds(EventFilter { after_seq, ..any() }).await,
+        ["one paused"]
+    );
+    assert_eq!(
+        kinds(EventFilter { limit: 1, ..any() }).await,
+        ["one created"]
+    );
+    let tail = EventFilter {
+        limit: 2,
+        is_tail: true,
+        ..any()
+    };
+    assert_eq!(kinds(tail).await, ["two created", "one paused"]);
+}
+
+async fn many_events_are_added_at_once(home: Home) {
+    let store = home.open().await;
+    let many: Vec<_> = (0..1200)
+        .map(|at_ms| event("one", "alice", "command", at_ms))
+        .collect();
+    assert_eq!(store.add_events(&many).await.unwrap(), 1200);
+    let tail = EventFilter {
+        is_tail: true,
+        ..EventFilter::default()
+    };
+    let events = store.events(&tail).await.unwrap();
+    assert_eq!(
+        (events.len(), events[999].at_ms, events[999].seq),
+        (1000, 1199, 1200)
+    );
+}
+
+async fn numbers_are_never_given_twice(home: Home) {
+    let store = home.open().await;
+    let last = store
+        .add_events(&[event("one", "alice", "created", 1)])
+        .await
+        .unwrap();
+    assert_eq!(store.purge_history(2).await.unwrap(), 1);
+    let next = store
+        .add_events(&[event("one", "alice", "paused", 3)])
+        .await
+        .unwrap();
+    assert!(
+        next > last,
+        "a reader that goes on after {last} misses {next}"
+    );
+}
+
+async fn the_audit_is_listed_backwards(home: Home) {
+    let store = home.open().await;
+    let entry = |actor: &str, at_ms: i64| NewAuditEntry {
+        at_ms,
+        actor: actor.to_owned(),
+        via: "key:1".to_owned(),
+        action: "create_sandbox".to_owned(),
+        target: Some("one".to_owned()),
+        status: 201,
+        request_id: "r1".to_owned(),
+        address: None,
+    };
+    store.add_audit(&[]).await.unwrap();
+    store
+        .add_audit(&[entry("alice", 1), entry("bob", 2)])
+        .await
+        .unwrap();
+    store.add_audit(&[entry("alice", 3)]).await.unwrap();
+    let all = store.audit(None, None, 10).await.unwrap();
+    assert_eq!(
+        all.iter()
+            .map(|entry| entry.entry.at_ms)
+            .collect::<Vec<_>>(),
+        [3, 2, 1]
+    );
+    assert_eq!(all[1].entry, entry("bob", 2));
+    let before = store
+        .audit(Some("alice"), Some(all[0].seq), 10)
+        .await
+        .unwrap();
+    assert_eq!(before, [all[2].clone()]);
+    assert_eq!(store.audit(None, None, 1).await.unwrap().len(), 1);
+    assert_eq!(store.purge_history(3).await.unwrap(), 2);
+    assert_eq!(store.audit(None, None, 10).await.unwrap(), [all[0].clone()]);
+}
