@@ -73,7 +73,7 @@ impl SandboxStatus {
             (Running, Paused | Stopped | Error) => true,
             (Paused | Stopped, Running | Stopped | Error) => true,
             // Somebody mended the host.
-            (Error, Running | Stopped) => true,
+            (Error, Running | Paused | Stopped) => true,
             _ => false,
         }
     }

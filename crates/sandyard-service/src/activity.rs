@@ -41,11 +41,6 @@ impl Activity {
         }
     }
 
-    /// Marks a sandbox as used just now.
-    pub(crate) fn touch(&self, id: &SandboxId) {
-        self.note(id, |open| open);
-    }
-
     fn note(&self, id: &SandboxId, open: impl FnOnce(usize) -> usize) {
         let now_ms = self.clock.now_ms();
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +128,7 @@ mod tests {
     #[test]
     fn news_is_told_until_it_is_written_down() {
         let activity = Activity::new(Clock::manual(7));
-        activity.touch(&id());
+        drop(activity.begin(&id()));
         let news = activity.take_news();
         assert_eq!(news, [(id(), 7)]);
         activity.return_news(&news);

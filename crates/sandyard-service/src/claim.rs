@@ -4,7 +4,8 @@
 //! the holder dies, the end comes by itself, or sooner when its node is known to be dead. Whoever comes next then finds a row
 //! that says what was wanted and a provider that says what is.
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
 use sandyard_store::model::{ClaimOutcome, NewEvent, Operation, Sandbox, SandboxPatch, TimerPlan};
@@ -17,8 +18,11 @@ use crate::service::Service;
 
 /// How long a claim lasts unless its holder moves its end on.
 pub(crate) const CLAIM_FOR: Duration = Duration::from_secs(30);
+/// How often the end is moved on, and how long the store has for it: several tries before the end comes.
+const EXTEND_EVERY: Duration = Duration::from_secs(5);
+const EXTEND_WITHIN: Duration = Duration::from_secs(3);
 /// How long a caller waits for another's claim to end.
-const PATIENCE: Duration = Duration::from_secs(45);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 /// Topic of a sandbox's timer.
 pub(crate) const TOPIC: &str = "sandbox";
 
@@ -30,6 +34,8 @@ pub(crate) struct Claim {
     pub(crate) row: Sandbox,
     holder: String,
     is_over: bool,
+    /// Until when it is ours for sure, by a clock that nobody sets.
+    held_until: Arc<Mutex<Instant>>,
     keeper: JoinHandle<()>,
     _turn: Option<OwnedMutexGuard<()>>,
 }
@@ -37,7 +43,17 @@ pub(crate) struct Claim {
 impl Service {
     /// Claims a sandbox, waiting for others to finish.
     pub(crate) async fn claim(&self, id: &SandboxId, operation: Operation) -> ServiceResult<Claim> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        self.claim_within(id, operation, PATIENCE).await
+    }
+
+    /// Claims a sandbox, waiting only so long for others to finish.
+    pub(crate) async fn claim_within(
+        &self,
+        id: &SandboxId,
+        operation: Operation,
+        patience: Duration,
+    ) -> ServiceResult<Claim> {
+        let deadline = tokio::time::Instant::now() + patience;
         let turn = tokio::time::timeout_at(deadline, self.locks().lock(id))
             .await
             .map_err(|_| busy(id))?;
@@ -80,15 +96,35 @@ impl Claim {
         holder: String,
         turn: Option<OwnedMutexGuard<()>>,
     ) -> Self {
-        let keeper = tokio::spawn(keep(service.clone(), row.id.clone(), holder.clone()));
+        let held_until = Arc::new(Mutex::new(Instant::now() + CLAIM_FOR));
+        let keeper = tokio::spawn(keep(
+            service.clone(),
+            row.id.clone(),
+            holder.clone(),
+            held_until.clone(),
+        ));
         Self {
             service,
             row,
             holder,
             is_over: false,
+            held_until,
             keeper,
             _turn: turn,
         }
+    }
+
+    /// Refuses to go on once the claim may have ended: whoever has it now must not find its work undone. Asked before
+    /// everything that changes an instance.
+    pub(crate) fn check_held(&self) -> ServiceResult<()> {
+        let until = *self
+            .held_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if Instant::now() < until {
+            return Ok(());
+        }
+        Err(taken_over(&self.row.id))
     }
 
     /// Writes a change down and goes on holding the claim.
@@ -147,12 +183,7 @@ impl Claim {
             .store()
             .commit_sandbox(&self.row.id, &self.holder, &patch, &events, timer, is_last)
             .await?
-            .ok_or_else(|| {
-                ServiceError::new(
-                    ErrorKind::Busy,
-                    format!("sandbox `{}` was taken over meanwhile", self.row.id),
-                )
-            })?;
+            .ok_or_else(|| taken_over(&self.row.id))?;
         if row.status != self.row.status {
             metrics::counter!("sandyard_transitions_total", "to" => row.status.as_str())
                 .increment(1);
@@ -222,18 +253,31 @@ impl Drop for Claim {
 }
 
 /// Moves a claim's end on until told to stop.
-async fn keep(service: Service, id: SandboxId, holder: String) {
+async fn keep(service: Service, id: SandboxId, holder: String, held_until: Arc<Mutex<Instant>>) {
     loop {
-        tokio::time::sleep(CLAIM_FOR / 3).await;
+        tokio::time::sleep(EXTEND_EVERY).await;
+        let until = Instant::now() + CLAIM_FOR;
         let until_ms = service.clock().now_ms() + millis(CLAIM_FOR);
-        match service.store().extend_claim(&id, &holder, until_ms).await {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => {
-                tracing::warn!(sandbox.id = %id, %error, "Claim could not be extended");
+        let extend = service.store().extend_claim(&id, &holder, until_ms);
+        match tokio::time::timeout(EXTEND_WITHIN, extend).await {
+            Ok(Ok(true)) => {
+                *held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
             }
+            Ok(Ok(false)) => {
+                *held_until.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                return;
+            }
+            _ => tracing::warn!(sandbox.id = %id, "Claim could not be extended yet"),
         }
     }
+}
+
+fn taken_over(id: &SandboxId) -> ServiceError {
+    ServiceError::new(
+        ErrorKind::Busy,
+        format!("sandbox `{id}` was taken over meanwhile"),
+    )
+    .hint("try again in a moment")
 }
 
 fn busy(id: &SandboxId) -> ServiceError {

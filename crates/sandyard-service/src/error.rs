@@ -141,6 +141,12 @@ impl From<ClientError> for ServiceError {
                 ErrorKind::Invalid
             }
             (_, Some(Code::NotFound)) => ErrorKind::FileNotFound,
+            // How agents say that the sandbox has no such user; with any other words it is our token that is wrong.
+            (ClientError::Remote { message, .. }, Some(Code::Unauthenticated))
+                if message.starts_with("invalid username") =>
+            {
+                ErrorKind::NotFound
+            }
             (_, Some(Code::AlreadyExists | Code::FailedPrecondition)) => ErrorKind::Conflict,
             (_, Some(Code::PermissionDenied)) => ErrorKind::Forbidden,
             (_, Some(Code::ResourceExhausted)) => ErrorKind::NoSpace,

@@ -40,18 +40,22 @@ impl History {
     /// Writes down what waits.
     pub(crate) async fn flush(&self) {
         let _turn = self.flushing.lock().await;
+        // They stay in line until they are written, so that a flush that is broken off loses none.
         let batch = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *waiting)
+            let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.clone()
         };
         if batch.is_empty() {
             return;
         }
-        if let Err(error) = self.store.add_events(&batch).await {
-            tracing::warn!(%error, count = batch.len(), "Events could not be written yet");
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.splice(0..0, batch);
-            waiting.truncate(MAX_WAITING);
+        match self.store.add_events(&batch).await {
+            Ok(_) => {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                waiting.drain(..batch.len());
+            }
+            Err(error) => {
+                tracing::warn!(%error, count = batch.len(), "Events could not be written yet");
+            }
         }
     }
 }

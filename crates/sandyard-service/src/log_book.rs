@@ -82,6 +82,12 @@ impl LogBooks {
         books.entry(id.clone()).or_default().followers.subscribe()
     }
 
+    /// Sandboxes something is remembered of.
+    pub(crate) fn ids(&self) -> Vec<SandboxId> {
+        let books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        books.keys().cloned().collect()
+    }
+
     /// Forgets a sandbox; whoever follows it hears the end.
     pub(crate) fn forget(&self, id: &SandboxId) {
         self.books

@@ -1,6 +1,6 @@
 //! This server among the others that share its store.
 //!
-//! Every start is a new node. Nodes say every two seconds that they are there; claims of a node that has not been heard of
+//! Every start is a new node. Nodes say every two seconds that they are there; claims of a node that says nothing new
 //! for [`NODE_LIVES`] are broken. A server that starts again in the same *slot* (a locked file in its data directory) knows
 //! that its predecessor is dead and need not wait that long.
 
@@ -8,12 +8,12 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::fs::FlockOperation;
 use sandyard_core::ErrorKind;
 use sandyard_store::model::Node;
 
-use crate::claim::millis;
 use crate::error::{ServiceError, ServiceResult};
 use crate::places::{NODE_LIVES, Reach};
 use crate::service::Service;
@@ -98,17 +98,19 @@ impl NodeSetup {
 }
 
 impl Service {
-    /// Makes this node known, forgets its predecessor and breaks the claims of the dead.
+    /// Makes this node known, and ends what its predecessor in the same slot held: that one is dead, since we have its lock.
     pub(crate) async fn join(&self) -> ServiceResult<()> {
-        if let Some(prefix) = self.node().slot_prefix() {
-            for node in self.store().nodes(0).await? {
-                if node.id.starts_with(prefix) {
-                    self.store().remove_node(&node.id).await?;
-                }
-            }
-        }
         self.beat().await?;
-        self.bury_dead_nodes().await
+        let Some(prefix) = self.node().slot_prefix() else {
+            return Ok(());
+        };
+        let nodes = self.store().nodes(0).await?;
+        let dead: Vec<String> = nodes
+            .into_iter()
+            .map(|node| node.id)
+            .filter(|id| id.starts_with(prefix) && id != self.node_id())
+            .collect();
+        self.bury(&dead).await
     }
 
     /// Says that this node is there.
@@ -124,18 +126,35 @@ impl Service {
         Ok(self.store().upsert_node(&node).await?)
     }
 
-    /// Breaks the claims of nodes that have not been heard of.
+    /// Breaks the claims of nodes that have said nothing for long.
+    ///
+    /// How long is measured by our own clock since *we* saw them say something new, so that neither their clock nor a
+    /// database that was away makes the living look dead.
     pub(crate) async fn bury_dead_nodes(&self) -> ServiceResult<()> {
-        let now_ms = self.clock().now_ms();
-        let mut live: Vec<String> = Vec::new();
-        for node in self.store().nodes(0).await? {
-            if node.seen_ms + millis(NODE_LIVES) > now_ms || node.id == self.node_id() {
-                live.push(node.id);
-            } else if node.seen_ms + 60 * millis(NODE_LIVES) < now_ms {
-                self.store().remove_node(&node.id).await?;
+        let nodes = self.store().nodes(0).await?;
+        let now = Instant::now();
+        let mut dead = Vec::new();
+        {
+            let mut peers = self.peers();
+            peers.retain(|id, _| nodes.iter().any(|node| node.id == *id));
+            for node in nodes.iter().filter(|node| node.id != self.node_id()) {
+                let entry = peers.entry(node.id.clone()).or_insert((node.seen_ms, now));
+                if entry.0 != node.seen_ms {
+                    *entry = (node.seen_ms, now);
+                } else if now.duration_since(entry.1) > NODE_LIVES {
+                    dead.push(node.id.clone());
+                }
             }
+            self.set_has_peers(peers.len() > dead.len());
         }
-        let broken = self.store().break_claims(&live).await?;
+        self.bury(&dead).await
+    }
+
+    async fn bury(&self, dead: &[String]) -> ServiceResult<()> {
+        let broken = self.store().break_claims(dead).await?;
+        for id in dead {
+            self.store().remove_node(id).await?;
+        }
         if !broken.is_empty() {
             tracing::info!(
                 count = broken.len(),

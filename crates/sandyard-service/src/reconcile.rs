@@ -6,24 +6,31 @@
 //! | paused | running | paused |
 //! | running, paused | stopped | row `stopped`, with the reason; the next request starts it from its files |
 //! | running, paused, stopped | none | row `error`, with the reason |
+//! | error | any | row as the instance is |
 //! | creating, unclaimed | running | the create is finished |
 //! | creating, unclaimed | none | row `deleted`: nobody was told of it |
 //! | deleting, unclaimed | any | the delete is finished |
-//! | none or deleted | any | removed after a grace period |
+//! | none, deleted, or with another instance | any | removed after a grace period |
+//! | any, without a timer | | the timer is set |
 //!
 //! Rows with a live claim are left alone: somebody is at it. Every step may be repeated.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, stream};
 use sandyard_core::{Caller, SandboxId, SandboxState, SandboxStatus};
 use sandyard_provider::{Instance, Provider};
 use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, TimerPlan};
 use serde_json::json;
 
-use crate::claim::millis;
+use crate::claim::{TOPIC, millis};
 use crate::error::ServiceResult;
+use crate::expiry;
 use crate::service::Service;
+
+/// Sandboxes brought in order at once.
+const AT_ONCE: usize = 8;
 
 impl Service {
     /// Brings rows and reality together in every place this node reaches.
@@ -60,22 +67,31 @@ impl Service {
             .iter()
             .filter_map(|instance| Some((instance.sandbox_id.as_ref()?, instance)))
             .collect();
-        for row in &rows {
-            let instance = by_sandbox.get(&row.id).copied();
-            if let Err(error) = self.settle(row, instance).await {
-                tracing::warn!(%error, sandbox.id = %row.id, "Sandbox could not be reconciled; it is tried again");
+        // A few at once: one that hangs must not keep the others waiting.
+        stream::iter(&rows)
+            .for_each_concurrent(AT_ONCE, |row| async {
+                let instance = by_sandbox.get(&row.id).copied();
+                if let Err(error) = self.settle(row, instance).await {
+                    tracing::warn!(%error, sandbox.id = %row.id, "Sandbox could not be reconciled; it is tried again");
+                }
+            })
+            .await;
+        let known: HashMap<&SandboxId, Option<&str>> = rows
+            .iter()
+            .map(|row| (&row.id, row.provider_id.as_deref()))
+            .collect();
+        let is_stranger = |instance: &&Instance| {
+            let row = instance.sandbox_id.as_ref().and_then(|id| known.get(id));
+            match row {
+                None => true,
+                Some(None) => false,
+                Some(Some(id)) => *id != instance.id,
             }
-        }
-        let known: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
-        for instance in &instances {
-            if !instance
-                .sandbox_id
-                .as_ref()
-                .is_some_and(|id| known.contains(id))
-            {
-                self.remove_stranger(provider, instance).await?;
-            }
-        }
+        };
+        let strangers: Vec<&Instance> = instances.iter().filter(is_stranger).collect();
+        self.remove_strangers(provider, &strangers).await;
+        self.wind_timers(&location).await?;
+        self.forget_deleted().await?;
         Ok(Some(rows.len()))
     }
 
@@ -115,11 +131,16 @@ impl Service {
             (SandboxStatus::Running, Some(SandboxState::Running))
             | (SandboxStatus::Paused, Some(SandboxState::Paused))
             | (SandboxStatus::Stopped, Some(SandboxState::Stopped))
-            | (SandboxStatus::Error | SandboxStatus::Deleted, _)
+            | (SandboxStatus::Deleted, _)
+            | (SandboxStatus::Error, None)
             | (_, Some(SandboxState::Creating | SandboxState::Deleting)) => Ok(()),
-            (SandboxStatus::Running | SandboxStatus::Paused | SandboxStatus::Stopped, _) => {
-                self.mend(&caller, &row.id).await
-            }
+            (
+                SandboxStatus::Running
+                | SandboxStatus::Paused
+                | SandboxStatus::Stopped
+                | SandboxStatus::Error,
+                _,
+            ) => self.mend(&caller, &row.id).await,
         }
     }
 
@@ -145,7 +166,13 @@ impl Service {
                 provider.stop(&provider_id).await?;
                 claim.release().await?;
             }
-            (SandboxStatus::Running | SandboxStatus::Paused | SandboxStatus::Stopped, _) => {
+            (
+                SandboxStatus::Running
+                | SandboxStatus::Paused
+                | SandboxStatus::Stopped
+                | SandboxStatus::Error,
+                _,
+            ) => {
                 // An unusable sandbox is what this found, not a failure of looking.
                 if let Err(error) = self.accept_reality(caller, claim, None).await {
                     tracing::warn!(sandbox.id = %id, %error, "Sandbox cannot be used any more");
@@ -192,30 +219,85 @@ impl Service {
         Ok(())
     }
 
-    /// Removes an instance that no row knows, once it has had time to get one.
+    /// Removes instances that no row knows, once they have been known for so long to be such. The count begins with our
+    /// own first look, not with their birth: a row that cannot be seen for a moment must not cost a sandbox.
+    async fn remove_strangers(&self, provider: &Arc<dyn Provider>, strangers: &[&Instance]) {
+        let now_ms = self.clock().now_ms();
+        let grace_ms = millis(self.settings().stranger_grace);
+        let due: Vec<&Instance> = {
+            let mut seen = self.strangers();
+            seen.retain(|id, _| strangers.iter().any(|instance| instance.id == *id));
+            strangers
+                .iter()
+                .filter(|instance| {
+                    let since_ms = *seen.entry(instance.id.clone()).or_insert(now_ms);
+                    now_ms - since_ms >= grace_ms
+                })
+                .copied()
+                .collect()
+        };
+        for instance in due {
+            if let Err(error) = self.remove_stranger(provider, instance).await {
+                tracing::warn!(%error, instance.id, "An instance that no sandbox knows stays for now");
+            }
+        }
+    }
+
     async fn remove_stranger(
         &self,
         provider: &Arc<dyn Provider>,
         instance: &Instance,
     ) -> ServiceResult<()> {
-        let age_ms = self.clock().now_ms() - instance.created_ms;
-        if age_ms < millis(self.settings().stranger_grace) {
-            return Ok(());
-        }
-        // Asked again: the row may have come between the two lists.
+        // Asked again: the row may have come since.
         if let Some(id) = &instance.sandbox_id
             && let Some(row) = self.store().sandbox(id).await?
             && row.status != SandboxStatus::Deleted
+            && row.provider_id.as_ref().is_none_or(|id| *id == instance.id)
         {
             return Ok(());
         }
-        tracing::warn!(
-            instance.id,
-            age_ms,
-            "Removing an instance that no sandbox knows"
-        );
+        tracing::warn!(instance.id, "Removing an instance that no sandbox knows");
         metrics::counter!("sandyard_strangers_removed_total").increment(1);
-        provider.delete(&instance.id).await?;
+        Ok(provider.delete(&instance.id).await?)
+    }
+
+    /// Sees to it that every sandbox has a timer that is not given up for good.
+    async fn wind_timers(&self, location: &str) -> ServiceResult<()> {
+        for id in self.store().sandboxes_without_timer(location).await? {
+            let Some(row) = self.store().sandbox(&id).await? else {
+                continue;
+            };
+            let last_ms = self.last_activity_ms(&row);
+            let plan = expiry::plan(&row, last_ms, self.settings().retention);
+            if let TimerPlan::Set { due_ms } = plan {
+                self.timers()
+                    .set(TOPIC, id.as_str(), location, due_ms)
+                    .await?;
+            }
+        }
+        let long_ago_ms = self.clock().now_ms() - DEAD_REST_MS;
+        for timer in self.timers().dead().await? {
+            if timer.location == location && timer.due_ms < long_ago_ms {
+                self.timers().revive(&timer.topic, &timer.subject).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees what is kept in memory of sandboxes that another server deleted.
+    async fn forget_deleted(&self) -> ServiceResult<()> {
+        let mut ids = self.log_books().ids();
+        ids.extend(self.agents().keys().cloned());
+        for id in ids {
+            let row = self.store().sandbox(&id).await?;
+            if row.is_none_or(|row| row.status == SandboxStatus::Deleted) {
+                self.log_books().forget(&id);
+                self.agents().remove(&id);
+            }
+        }
         Ok(())
     }
 }
+
+/// How long a timer that was given up rests before it gets another chance: what broke may have been mended.
+const DEAD_REST_MS: i64 = 3_600_000;

@@ -10,6 +10,10 @@ use crate::service::Service;
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How often a node says that it is there.
 const BEAT_EVERY: Duration = Duration::from_secs(2);
+/// How long work that was begun has at the end.
+const END_WITHIN: Duration = Duration::from_secs(20);
+/// How long taking ready sandboxes back may take.
+const UNREADY_WITHIN: Duration = Duration::from_secs(5);
 /// How often ready sandboxes are asked for.
 const READY_EVERY: Duration = Duration::from_secs(20);
 /// How often old history is forgotten.
@@ -24,13 +28,23 @@ impl Service {
             () = self.every(self.settings().reconcile_every, Self::reconcile) => {}
             () = self.every(READY_EVERY, Self::keep_ready) => {}
             () = self.every(FLUSH_EVERY, Self::flush) => {}
-            () = self.every(BEAT_EVERY, Self::beat_and_bury) => {}
+            () = self.every(BEAT_EVERY, Self::say_there) => {}
+            () = self.every(BEAT_EVERY, Self::look_around) => {}
             () = self.every(PURGE_EVERY, Self::purge) => {}
+        }
+        // What was begun is finished first: its claims end with this node.
+        self.tasks().close();
+        if tokio::time::timeout(END_WITHIN, self.tasks().wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("Some work is left to the next server");
         }
         self.flush().await;
         self.leave().await;
         // What waits for a maker that may never come is not worth its memory.
-        let _ = self.places().default().keep_ready(0).await;
+        let unready = self.places().default().keep_ready(0);
+        let _ = tokio::time::timeout(UNREADY_WITHIN, unready).await;
     }
 
     /// Asks for ready sandboxes. Again and again, since whoever keeps them may have started anew.
@@ -74,13 +88,16 @@ impl Service {
         self.history().flush().await;
     }
 
-    async fn beat_and_bury(&self) {
-        let result = async {
-            self.beat().await?;
-            self.bury_dead_nodes().await
-        };
-        if let Err(error) = result.await {
+    async fn say_there(&self) {
+        if let Err(error) = self.beat().await {
             tracing::warn!(%error, "This node could not say that it is there");
+        }
+    }
+
+    /// Apart from the above: looking around must not keep this node from saying that it lives.
+    async fn look_around(&self) {
+        if let Err(error) = self.bury_dead_nodes().await {
+            tracing::warn!(%error, "Other nodes could not be looked at");
         }
     }
 

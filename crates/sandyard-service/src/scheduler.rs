@@ -8,11 +8,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandyard_core::{Caller, SandboxId, SandboxStatus};
-use sandyard_store::model::{Operation, Sandbox, TimeoutAction, Timer};
+use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_store::model::{Expiry, Operation, Sandbox, TimeoutAction, Timer};
 use tokio::sync::Semaphore;
 
-use crate::claim::millis;
+use crate::claim::{Claim, millis};
 use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
 use crate::service::Service;
@@ -25,6 +25,10 @@ const LEASE: Duration = Duration::from_secs(60);
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 /// Tries before a timer is given up.
 const MAX_ATTEMPTS: i64 = 12;
+/// Added to idle time where other servers may be using a sandbox.
+const PEER_SLACK_MS: i64 = 5_000;
+/// How long a timer waits for others to finish with its sandbox.
+const CLAIM_WITHIN: Duration = Duration::from_secs(2);
 /// Longest wait between two tries.
 const MAX_BACKOFF_MS: i64 = 300_000;
 
@@ -57,7 +61,7 @@ impl Service {
                     for timer in due {
                         let service = self.clone();
                         let place = places.clone().acquire_owned().await;
-                        tokio::spawn(async move {
+                        self.tasks().spawn(async move {
                             service.fire(timer).await;
                             drop(place);
                         });
@@ -163,17 +167,54 @@ impl Service {
             }
             SandboxStatus::Running => self.expire(row).await,
             SandboxStatus::Paused | SandboxStatus::Stopped | SandboxStatus::Error => {
-                match expiry::retention_ends_ms(&row, self.settings().retention) {
-                    None => Ok(Outcome::Done),
-                    Some(end_ms) if end_ms > now_ms => Ok(Outcome::Later(end_ms)),
-                    Some(_) => {
-                        self.delete_by_id(&Caller::system(), &id, "kept long enough")
-                            .await?;
-                        Ok(Outcome::Done)
-                    }
-                }
+                self.end_retention(row).await
             }
         }
+    }
+
+    /// Deletes a sandbox that has been kept long enough.
+    async fn end_retention(&self, row: Sandbox) -> ServiceResult<Outcome> {
+        if let Some(outcome) = self.kept_for(&row) {
+            return Ok(outcome);
+        }
+        let Some(claim) = self.claim_soon(&row.id, Operation::Delete).await? else {
+            return Ok(self.busy());
+        };
+        // Looked at again under the claim: somebody may have woken it.
+        if let Some(outcome) = self.kept_for(&claim.row) {
+            claim.release().await?;
+            return Ok(outcome);
+        }
+        self.delete_claimed(&Caller::system(), claim, "kept long enough")
+            .await?;
+        Ok(Outcome::Done)
+    }
+
+    /// What to do about a sandbox that is kept; none: its time is over.
+    fn kept_for(&self, row: &Sandbox) -> Option<Outcome> {
+        let now_ms = self.clock().now_ms();
+        match expiry::retention_ends_ms(row, self.settings().retention) {
+            None => Some(Outcome::Done),
+            Some(end_ms) if end_ms > now_ms => Some(Outcome::Later(end_ms)),
+            Some(_) => None,
+        }
+    }
+
+    /// Claims a sandbox without holding up other timers; none: somebody is at it.
+    async fn claim_soon(
+        &self,
+        id: &SandboxId,
+        operation: Operation,
+    ) -> ServiceResult<Option<Claim>> {
+        match self.claim_within(id, operation, CLAIM_WITHIN).await {
+            Ok(claim) => Ok(Some(claim)),
+            Err(error) if error.kind == ErrorKind::Busy => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn busy(&self) -> Outcome {
+        Outcome::Later(self.clock().now_ms() + 1000)
     }
 
     /// Ends a sandbox's time, if it is over.
@@ -185,7 +226,9 @@ impl Service {
         if let Some(end_ms) = self.time_left(&row) {
             return Ok(Outcome::Later(end_ms));
         }
-        let claim = self.claim(&row.id, operation).await?;
+        let Some(claim) = self.claim_soon(&row.id, operation).await? else {
+            return Ok(self.busy());
+        };
         // Looked at again under the claim: whoever came in between has marked its use before it believed the row.
         if let Some(end_ms) = self.time_left(&claim.row) {
             claim.release().await?;
@@ -202,9 +245,7 @@ impl Service {
                     .await?;
             }
             TimeoutAction::Delete => {
-                let id = claim.row.id.clone();
-                claim.release().await?;
-                self.delete_by_id(&Caller::system(), &id, "its time was over")
+                self.delete_claimed(&Caller::system(), claim, "its time was over")
                     .await?;
             }
         }
@@ -214,7 +255,12 @@ impl Service {
     /// When a running sandbox's time is over, if that is still to come.
     fn time_left(&self, row: &Sandbox) -> Option<i64> {
         let now_ms = self.clock().now_ms();
-        let end_ms = self.expires_ms(row)?;
+        let slack_ms = match row.expiry {
+            // Another server writes down its use only every second.
+            Expiry::Idle if self.has_peers() => PEER_SLACK_MS,
+            _ => 0,
+        };
+        let end_ms = self.expires_ms(row)?.saturating_add(slack_ms);
         // While it is in use its end moves on all the time; looking again once a timeout is often enough.
         (end_ms > now_ms).then_some(end_ms.max(now_ms + 100).min(now_ms + millis(MAX_LOOK)))
     }

@@ -1,8 +1,9 @@
 //! The service: what its verbs share.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use sandyard_agent_client::AgentClient;
 use sandyard_core::{Caller, Clock, ErrorKind, SandboxId};
@@ -11,6 +12,7 @@ use sandyard_store::model::{NewEvent, Node, Sandbox, Timer};
 use sandyard_store::{Store, Timers};
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
 
 use crate::activity::Activity;
 use crate::claim::{TOPIC, millis};
@@ -42,6 +44,13 @@ struct Inner {
     history: History,
     /// Clients of agents, kept for their idle connections; beside each the instance it leads to.
     agents: Mutex<HashMap<SandboxId, (String, AgentClient)>>,
+    /// Instances no row knows, and since when we know that.
+    strangers: Mutex<HashMap<String, i64>>,
+    /// Other nodes: when each last said that it is there, and since when by our own clock it has said nothing newer.
+    peers: Mutex<HashMap<String, (i64, Instant)>>,
+    has_peers: AtomicBool,
+    /// Work that must not be broken off when the server ends.
+    tasks: TaskTracker,
     /// Rung whenever something was committed here.
     news: Notify,
     counter: AtomicU64,
@@ -89,6 +98,10 @@ impl Service {
             locks: Locks::default(),
             log_books: LogBooks::default(),
             agents: Mutex::default(),
+            strangers: Mutex::default(),
+            peers: Mutex::default(),
+            has_peers: AtomicBool::new(false),
+            tasks: TaskTracker::new(),
             news: Notify::new(),
             counter: AtomicU64::new(1),
         }));
@@ -202,6 +215,30 @@ impl Service {
         &self.0.news
     }
 
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    pub(crate) fn strangers(&self) -> std::sync::MutexGuard<'_, HashMap<String, i64>> {
+        self.0
+            .strangers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn peers(&self) -> std::sync::MutexGuard<'_, HashMap<String, (i64, Instant)>> {
+        self.0.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says whether other servers share the store at the moment.
+    pub(crate) fn has_peers(&self) -> bool {
+        self.0.has_peers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_has_peers(&self, has_peers: bool) {
+        self.0.has_peers.store(has_peers, Ordering::Relaxed);
+    }
+
     pub(crate) fn next_number(&self) -> u64 {
         self.0.counter.fetch_add(1, Ordering::Relaxed)
     }
@@ -232,9 +269,10 @@ impl Service {
 
     /// Does work on a task of its own, so that a caller who hangs up does not leave it half done.
     pub(crate) async fn detached<T: Send + 'static>(
+        &self,
         work: impl Future<Output = ServiceResult<T>> + Send + 'static,
     ) -> ServiceResult<T> {
-        match tokio::spawn(work).await {
+        match self.tasks().spawn(work).await {
             Ok(result) => result,
             Err(error) => {
                 Err(ServiceError::new(ErrorKind::Internal, "the work broke off").source(error))

@@ -194,7 +194,11 @@ impl Writer {
         let doing = self.doing;
         let begun = match &mut self.seat {
             Seat::Lane(connection) => connection.begin_with("BEGIN IMMEDIATE").await,
-            Seat::Pool(pool) => begin_on(pool).await,
+            // A connection whose other end fell silent does not answer to BEGIN either.
+            Seat::Pool(pool) => match timeout(PATIENCE, begin_on(pool)).await {
+                Ok(begun) => begun,
+                Err(_) => Err(sqlx::Error::PoolTimedOut),
+            },
         };
         let transaction = begun.map_err(|error| StoreError::of(doing, &error))?;
         Ok(Tx { transaction, doing })

@@ -171,8 +171,10 @@ impl Store {
     }
 
     pub(crate) async fn postpone_timer(&self, timer: &Timer, due_ms: i64) -> StoreResult<bool> {
-        let later = sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, attempts = 0, last_error = NULL")
-            .int(due_ms);
+        // A new generation, since the count of tries starts anew: the two together name a claim.
+        let later = sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, attempts = 0, last_error = NULL, \
+             generation = generation + 1")
+        .int(due_ms);
         let later = of_claim(later, timer).repeatable();
         Ok(self.db.execute("putting a timer off", later).await? > 0)
     }

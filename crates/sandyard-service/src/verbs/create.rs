@@ -34,7 +34,8 @@ impl Service {
     /// Makes a sandbox.
     pub async fn create(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
         let (service, caller) = (self.clone(), caller.clone());
-        Self::detached(async move { service.create_now(&caller, request).await }).await
+        self.detached(async move { service.create_now(&caller, request).await })
+            .await
     }
 
     async fn create_now(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
@@ -72,38 +73,25 @@ impl Service {
         idempotency: Option<&Idempotency>,
     ) -> ServiceResult<Inserted> {
         let quota = self.quota(caller, &row.owner).await?;
-        if self.settings().max_sandboxes > 0 {
-            let total: i64 = self
-                .counts()
-                .await?
-                .into_iter()
-                .filter(|(status, _)| *status != "deleted")
-                .map(|(_, count)| count)
-                .sum();
-            if total >= i64::from(self.settings().max_sandboxes) {
-                return Err(ServiceError::new(
-                    ErrorKind::NoCapacity,
-                    format!("this server has its {total} sandboxes already"),
-                )
-                .hint("delete some, or raise `limits.max_sandboxes`"));
-            }
-        }
+        self.check_room().await?;
         let event = self.event(
             &row,
             "created",
             caller,
             json!({"template": row.template, "provider": row.provider}),
         );
-        let new = NewSandbox {
-            holder: self.new_holder(),
-            claimed_until_ms: self.clock().now_ms() + millis(CLAIM_FOR),
-            sandbox: row,
-        };
-        // Should this server die before the end, somebody looks after the row when the claim is over.
-        let timer = TimerPlan::Set {
-            due_ms: new.claimed_until_ms,
-        };
+        // Its own timer must wait for its turn too, should time jump while it is made.
+        let mut turn = Some(self.locks().lock(&row.id).await);
         for _ in 0..2 {
+            let new = NewSandbox {
+                holder: self.new_holder(),
+                claimed_until_ms: self.clock().now_ms() + millis(CLAIM_FOR),
+                sandbox: row.clone(),
+            };
+            // Should this server die before the end, somebody looks after the row when the claim is over.
+            let timer = TimerPlan::Set {
+                due_ms: new.claimed_until_ms,
+            };
             let outcome = self
                 .store()
                 .insert_sandbox(&new, idempotency, quota, &event, timer)
@@ -116,7 +104,7 @@ impl Service {
                         self.clone(),
                         row,
                         new.holder.clone(),
-                        None,
+                        turn.take(),
                     ))));
                 }
                 InsertOutcome::Repeated(id) => {
@@ -127,7 +115,7 @@ impl Service {
                     // It never came to be: the key is free for this try.
                     if let Some(idempotency) = idempotency {
                         self.store()
-                            .forget_idempotency(&new.sandbox.owner, &idempotency.key, &id)
+                            .forget_idempotency(&row.owner, &idempotency.key, &id)
                             .await?;
                     }
                 }
@@ -224,14 +212,29 @@ impl Service {
         };
         let timer = claim.timer_after(&patch);
         let event = claim.event("running", caller, json!({"provider_id": id}));
-        let committed = claim.commit(patch, vec![event], timer).await;
-        if committed.is_err()
-            && let Err(error) = provider.delete(&id).await
-        {
-            // It carries its sandbox's id, so the reconciler finds it.
-            tracing::warn!(%error, instance.id = id, "Undoing a create failed");
+        let sandbox_id = claim.row.id.clone();
+        let error = match claim.commit(patch, vec![event], timer).await {
+            Ok(sandbox) => return Ok(sandbox),
+            Err(error) => error,
+        };
+        // The commit may have happened although its answer got lost, or another server may have finished the create.
+        match self.store().sandbox(&sandbox_id).await {
+            Ok(Some(row))
+                if row.status == SandboxStatus::Running
+                    && row.provider_id.as_deref() == Some(id.as_str()) =>
+            {
+                return Ok(row);
+            }
+            Ok(None) => undo_create(provider, &id).await,
+            Ok(Some(row))
+                if matches!(row.status, SandboxStatus::Deleting | SandboxStatus::Deleted) =>
+            {
+                undo_create(provider, &id).await;
+            }
+            // Still `creating`, or nobody knows: its timer and the reconciler end it one way or the other.
+            _ => {}
         }
-        committed
+        Err(error)
     }
 
     /// Ends a create that failed.
@@ -271,6 +274,29 @@ impl Service {
         if let Err(error) = result {
             tracing::warn!(%error, "A failed create could not be written down; the reconciler will");
         }
+    }
+
+    /// Refuses when this installation has as many sandboxes as it may have.
+    pub(crate) async fn check_room(&self) -> ServiceResult<()> {
+        let most = i64::from(self.settings().max_sandboxes);
+        if most == 0 {
+            return Ok(());
+        }
+        let counts = self.counts().await?;
+        let gone = SandboxStatus::Deleted.as_str();
+        let total: i64 = counts
+            .iter()
+            .filter(|(status, _)| **status != gone)
+            .map(|(_, count)| count)
+            .sum();
+        if total < most {
+            return Ok(());
+        }
+        Err(ServiceError::new(
+            ErrorKind::NoCapacity,
+            format!("there are {total} sandboxes, as many as allowed"),
+        )
+        .hint("delete some, or raise `limits.max_sandboxes`"))
     }
 
     /// How many sandboxes an owner may have; none: any number. A number given to a user holds for whoever asks; the
@@ -384,6 +410,13 @@ impl Service {
             ));
         }
         Ok(i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX))
+    }
+}
+
+async fn undo_create(provider: &std::sync::Arc<dyn Provider>, id: &str) {
+    if let Err(error) = provider.delete(id).await {
+        // It carries its sandbox's id, so the reconciler finds it.
+        tracing::warn!(%error, instance.id = id, "Undoing a create failed");
     }
 }
 

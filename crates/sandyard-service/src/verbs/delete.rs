@@ -19,7 +19,7 @@ impl Service {
             return Ok(sandbox);
         }
         let (service, caller) = (self.clone(), caller.clone());
-        Self::detached(async move { service.delete_by_id(&caller, &sandbox.id, "asked").await })
+        self.detached(async move { service.delete_by_id(&caller, &sandbox.id, "asked").await })
             .await
     }
 
@@ -30,7 +30,18 @@ impl Service {
         id: &SandboxId,
         why: &str,
     ) -> ServiceResult<Sandbox> {
-        let mut claim = self.claim(id, Operation::Delete).await?;
+        let claim = self.claim(id, Operation::Delete).await?;
+        self.delete_claimed(caller, claim, why).await
+    }
+
+    /// Removes a claimed sandbox.
+    pub(crate) async fn delete_claimed(
+        &self,
+        caller: &Caller,
+        mut claim: Claim,
+        why: &str,
+    ) -> ServiceResult<Sandbox> {
+        let id = claim.row.id.clone();
         if claim.row.status == SandboxStatus::Deleted {
             return claim.release().await;
         }
@@ -54,14 +65,15 @@ impl Service {
         };
         let event = claim.event("deleted", caller, json!({"why": why}));
         let sandbox = claim.commit(patch, vec![event], TimerPlan::Clear).await?;
-        self.agents().remove(id);
-        self.log_books().forget(id);
+        self.agents().remove(&id);
+        self.log_books().forget(&id);
         Ok(sandbox)
     }
 
     /// Removes what the provider has of a sandbox, also what the row does not know of.
     async fn remove_instance(&self, claim: &Claim) -> ServiceResult<()> {
         let provider = self.places().provider(&claim.row.location).await?;
+        claim.check_held()?;
         if let Some(id) = &claim.row.provider_id {
             return Ok(provider.delete(id).await?);
         }

@@ -30,7 +30,8 @@ impl Service {
         }
         let original = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
-        Self::detached(async move { service.fork_now(&caller, original, request).await }).await
+        self.detached(async move { service.fork_now(&caller, original, request).await })
+            .await
     }
 
     async fn fork_now(
@@ -58,9 +59,13 @@ impl Service {
         let made = provider.fork(&id, &spec).await;
         let fork = self.finish_create(caller, claim, &provider, made).await?;
         let event = source.event("forked", caller, json!({"into": fork.id}));
-        source
+        let noted = source
             .commit(SandboxPatch::default(), vec![event], TimerPlan::Keep)
-            .await?;
+            .await;
+        if let Err(error) = noted {
+            // The fork is there; only the original's history lacks it.
+            tracing::warn!(%error, sandbox.id = %fork.id, "A fork is not in its original's history");
+        }
         Ok(fork)
     }
 
@@ -96,7 +101,9 @@ impl Service {
             claim: None,
             ..original.clone()
         };
+        self.check_room().await?;
         let quota = self.quota(caller, &row.owner).await?;
+        let turn = self.locks().lock(&row.id).await;
         let event = self.event(
             &row,
             "created",
@@ -116,7 +123,12 @@ impl Service {
             .insert_sandbox(&new, None, quota, &event, timer)
             .await?
         {
-            InsertOutcome::Inserted => Ok(Claim::held(self.clone(), new.sandbox, new.holder, None)),
+            InsertOutcome::Inserted => Ok(Claim::held(
+                self.clone(),
+                new.sandbox,
+                new.holder,
+                Some(turn),
+            )),
             InsertOutcome::OverQuota { count } => Err(ServiceError::new(
                 sandyard_core::ErrorKind::QuotaExceeded,
                 format!(

@@ -100,11 +100,14 @@ impl Service {
 }
 
 /// Says whether a row can be believed to run for the next moments.
-fn is_ready(sandbox: &Sandbox) -> bool {
+pub(super) fn is_ready(sandbox: &Sandbox) -> bool {
     let is_quiet = match &sandbox.claim {
         None => true,
         Some((operation, ..)) => {
-            matches!(operation, Operation::Change | Operation::Reconcile)
+            matches!(
+                operation,
+                Operation::Change | Operation::Copy | Operation::Reconcile
+            )
         }
     };
     sandbox.status == SandboxStatus::Running && is_quiet

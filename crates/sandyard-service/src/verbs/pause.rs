@@ -22,7 +22,7 @@ impl Service {
     ) -> ServiceResult<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
-        Self::detached(async move {
+        self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Pause).await?;
             let reason = reason
                 .filter(|reason| !reason.is_empty())
@@ -55,6 +55,7 @@ impl Service {
         }
         let provider = self.places().provider(&claim.row.location).await?;
         let id = claim.row.provider_id.clone().unwrap_or_default();
+        claim.check_held()?;
         let is_pausable = provider.info().capabilities.can_pause;
         let result = if is_pausable {
             provider.pause(&id).await

@@ -27,7 +27,7 @@ impl Service {
             return Ok(sandbox);
         }
         let (service, caller) = (self.clone(), caller.clone());
-        Self::detached(async move {
+        self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Change).await?;
             claim.check_exists()?;
             let mut ports = claim.row.public_ports.clone();

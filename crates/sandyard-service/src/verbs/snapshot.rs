@@ -18,7 +18,7 @@ impl Service {
     ) -> ServiceResult<TemplateInfo> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller, template) = (self.clone(), caller.clone(), template.to_owned());
-        Self::detached(async move {
+        self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Copy).await?;
             claim.check_exists()?;
             let provider = service.places().provider(&claim.row.location).await?;
@@ -28,9 +28,13 @@ impl Service {
             let id = claim.row.provider_id.clone().unwrap_or_default();
             let info = provider.snapshot(&id, &template).await?;
             let event = claim.event("snapshot", &caller, json!({"template": info.name}));
-            claim
+            let noted = claim
                 .commit(SandboxPatch::default(), vec![event], TimerPlan::Keep)
-                .await?;
+                .await;
+            if let Err(error) = noted {
+                // The template is there; only the history lacks it.
+                tracing::warn!(%error, template = info.name, "A snapshot is not in its sandbox's history");
+            }
             Ok(info)
         })
         .await

@@ -13,7 +13,7 @@ impl Service {
     pub async fn stop(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
-        Self::detached(async move {
+        self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Stop).await?;
             claim.check_exists()?;
             match claim.row.status {
@@ -31,6 +31,7 @@ impl Service {
             }
             let provider = service.places().provider(&claim.row.location).await?;
             let id = claim.row.provider_id.clone().unwrap_or_default();
+            claim.check_held()?;
             match provider.stop(&id).await {
                 Ok(_) => {}
                 Err(error)

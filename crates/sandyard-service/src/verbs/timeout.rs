@@ -19,7 +19,7 @@ impl Service {
         let timeout_s = self.timeout_s(Some(request.timeout))?;
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
-        Self::detached(async move {
+        self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Change).await?;
             claim.check_exists()?;
             let now_ms = service.clock().now_ms();

@@ -5,7 +5,8 @@ use sandyard_provider::{Instance, Provider, ProviderError, ProviderErrorKind};
 use sandyard_store::model::{Expiry, Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
-use crate::claim::Claim;
+use super::live::is_ready;
+use crate::claim::{Claim, PATIENCE};
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
@@ -13,9 +14,8 @@ impl Service {
     /// Makes a sandbox run if it does not, and restarts its time.
     pub async fn connect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
-        let sandbox = self.wake(caller, &sandbox.id).await?;
-        self.activity().touch(&sandbox.id);
-        Ok(sandbox)
+        let _use = self.activity().begin(&sandbox.id);
+        self.wake(caller, &sandbox.id).await
     }
 
     /// Thaws or starts a sandbox; one that runs stays as it is.
@@ -26,12 +26,12 @@ impl Service {
     /// Makes a sandbox run. All who ask at once wait for the same claim; the first does the work, the others find it done.
     pub(crate) async fn wake(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<Sandbox> {
         let (service, caller, id) = (self.clone(), caller.clone(), id.clone());
-        Self::detached(async move {
-            let turn = service.locks().lock(&id).await;
+        self.detached(async move {
+            let turn = tokio::time::timeout(PATIENCE, service.locks().lock(&id)).await;
             let row = service.store().sandbox(&id).await?;
             drop(turn);
             match row {
-                Some(row) if row.status == SandboxStatus::Running && row.claim.is_none() => Ok(row),
+                Some(row) if is_ready(&row) => Ok(row),
                 _ => {
                     let claim = service.claim(&id, Operation::Wake).await?;
                     service.wake_claimed(&caller, claim).await
@@ -57,6 +57,7 @@ impl Service {
         }
         let began = std::time::Instant::now();
         let provider = self.places().provider(&claim.row.location).await?;
+        claim.check_held()?;
         let instance = match bring_up(provider.as_ref(), &claim.row).await {
             Ok(instance) => instance,
             Err(error) if error.kind == ProviderErrorKind::NotFound => {

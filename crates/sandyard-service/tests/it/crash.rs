@@ -2,7 +2,7 @@
 
 use sandyard_core::{Clock, SandboxId, SandboxStatus};
 use sandyard_provider::{InstanceSpec, Provider};
-use sandyard_service::Sandbox;
+use sandyard_service::{NodeSetup, Sandbox, Service};
 use sandyard_store::model::{
     InsertOutcome, NewEvent, NewSandbox, Operation, SandboxPatch, TimerPlan,
 };
@@ -57,11 +57,19 @@ async fn claim_by_the_dead(yard: &Yard, id: &SandboxId, operation: Operation) {
         .unwrap();
 }
 
+/// Another server, once the dead one's claims have ended.
+async fn next_server(yard: &Yard) -> Service {
+    yard.clock.advance_ms(31_000);
+    let next = yard.another().await;
+    next.sweep().await.unwrap();
+    next
+}
+
 #[tokio::test]
 async fn died_before_the_instance_was_made() {
     let yard = Yard::new().await;
     let row = half_made(&yard).await;
-    yard.another().await.sweep().await.unwrap();
+    next_server(&yard).await;
     assert_eq!(yard.row(&row.id).await.status, SandboxStatus::Deleted);
     assert!(yard.provider.instances().is_empty());
 }
@@ -79,7 +87,7 @@ async fn died_after_the_instance_was_made() {
         hostname: None,
     };
     let instance = yard.provider.create(&spec).await.unwrap();
-    yard.another().await.sweep().await.unwrap();
+    next_server(&yard).await;
     let found = yard.row(&row.id).await;
     assert_eq!(found.status, SandboxStatus::Running);
     assert_eq!(found.provider_id, Some(instance.id));
@@ -97,8 +105,7 @@ async fn died_while_pausing_before_and_after_the_freeze() {
                 .await
                 .unwrap();
         }
-        let next = yard.another().await;
-        next.sweep().await.unwrap();
+        let next = next_server(&yard).await;
         // Nobody was told that it is paused, so it runs.
         let live = next.live(&alice(), sandbox.id.as_str()).await.unwrap();
         assert_eq!(live.sandbox.status, SandboxStatus::Running);
@@ -121,8 +128,7 @@ async fn died_while_waking_before_and_after_the_thaw() {
                 .await
                 .unwrap();
         }
-        let next = yard.another().await;
-        next.sweep().await.unwrap();
+        let next = next_server(&yard).await;
         assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Paused);
         let state = yard.provider.instances()[0].state;
         assert_eq!(state, sandyard_core::SandboxState::Paused);
@@ -151,7 +157,7 @@ async fn died_while_deleting_before_and_after_the_resource_went() {
                 .await
                 .unwrap();
         }
-        yard.another().await.sweep().await.unwrap();
+        next_server(&yard).await;
         assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Deleted);
         assert!(yard.provider.instances().is_empty());
     }
@@ -175,4 +181,52 @@ async fn a_claim_of_the_living_is_respected() {
         .unwrap();
     yard.another().await.sweep().await.unwrap();
     assert!(yard.row(&sandbox.id).await.claim.is_some());
+}
+
+#[tokio::test]
+async fn a_server_in_the_same_slot_need_not_wait_for_its_predecessors_claims() {
+    let yard = Yard::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let slot = || NodeSetup::in_slot(folder.path(), "here", None, None).unwrap();
+    let first = yard.another_as(slot()).await;
+    let second = yard.another_as(slot()).await;
+    let sandboxes = [yard.create().await, yard.create().await];
+    let now_ms = yard.clock.now_ms();
+    for (server, sandbox) in [&first, &second].into_iter().zip(&sandboxes) {
+        let holder = format!("{}/1", server.node_id());
+        yard.store
+            .claim_sandbox(
+                &sandbox.id,
+                Operation::Pause,
+                &holder,
+                now_ms,
+                now_ms + 30_000,
+            )
+            .await
+            .unwrap();
+    }
+    drop(first);
+    let _third = yard.another_as(slot()).await;
+    assert_eq!(yard.row(&sandboxes[0].id).await.claim, None);
+    assert!(
+        yard.row(&sandboxes[1].id).await.claim.is_some(),
+        "its holder lives"
+    );
+}
+
+#[tokio::test]
+async fn a_create_that_another_server_finished_is_not_undone() {
+    let yard = Yard::new().await;
+    let gate = yard.provider.hold_answer(sandyard_provider::Verb::Create);
+    let service = yard.service.clone();
+    let slow = tokio::spawn(async move { service.create(&alice(), Default::default()).await });
+    gate.reached_by(1).await;
+    // Its claim ends as if its server had been asleep, and another adopts what it made.
+    yard.clock.advance_ms(31_000);
+    let other = yard.another().await;
+    other.sweep().await.unwrap();
+    gate.release();
+    let sandbox = slow.await.unwrap().unwrap();
+    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Running);
+    assert_eq!(yard.provider.instances().len(), 1);
 }

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::{Caller, Clock, Role, SandboxId, Scope};
+use sandyard_provider::Provider;
 use sandyard_provider::fake::FakeProvider;
-use sandyard_service::{CreateRequest, Event, EventFilter, Sandbox, Service, ServiceSettings};
+use sandyard_service::{
+    CreateRequest, Event, EventFilter, NodeSetup, Sandbox, Service, ServiceSettings,
+};
 use sandyard_store::{Store, Timers};
 
 pub(crate) const HOUR_MS: i64 = 3_600_000;
@@ -51,6 +54,19 @@ impl Yard {
             ServiceSettings::default(),
         )
         .await
+    }
+
+    /// Another server in a slot of its own.
+    pub(crate) async fn another_as(&self, node: NodeSetup) -> Service {
+        let timers = Timers::open(self.store.clone(), None, self.clock.clone())
+            .await
+            .unwrap();
+        let providers: Vec<Arc<dyn Provider>> = vec![Arc::new(self.provider.clone())];
+        let settings = ServiceSettings::default();
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        Service::open_as(node, store, timers, providers, settings, clock)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn create(&self) -> Sandbox {

@@ -180,3 +180,20 @@ async fn a_failed_pause_is_tried_again_and_then_given_up_for_all_to_see() {
     }
     assert_eq!(yard.row(&stubborn.id).await.status, SandboxStatus::Paused);
 }
+
+#[tokio::test]
+async fn a_sandbox_woken_at_the_end_of_its_retention_is_not_deleted() {
+    for _ in 0..20 {
+        let yard = Yard::new().await;
+        let sandbox = yard.create().await;
+        let name = sandbox.id.to_string();
+        yard.service.pause(&alice(), &name, None).await.unwrap();
+        yard.clock.advance_ms(7 * 24 * HOUR_MS + 1);
+        let service = yard.service.clone();
+        let waker = tokio::spawn(async move { service.live(&alice(), &name).await });
+        yard.service.sweep().await.unwrap();
+        let is_live = waker.await.unwrap().is_ok();
+        let status = yard.row(&sandbox.id).await.status;
+        assert_eq!(is_live, status == SandboxStatus::Running, "{status}");
+    }
+}

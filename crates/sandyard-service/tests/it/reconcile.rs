@@ -108,3 +108,46 @@ async fn an_unreachable_provider_changes_nothing() {
     yard.pass(HOUR_MS / 2).await;
     assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Running);
 }
+
+#[tokio::test]
+async fn an_instance_that_comes_back_mends_its_sandbox() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let id = sandbox.provider_id.clone().unwrap();
+    let spec = yard.provider.spec_of(&id).unwrap();
+    yard.provider.lose(&id);
+    yard.pass(31_000).await;
+    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Error);
+    // A second instance for the same sandbox is not the one the row means, and goes.
+    yard.provider.create(&spec).await.unwrap();
+    yard.pass(31_000).await;
+    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Error);
+    yard.pass(301_000).await;
+    assert!(yard.provider.instances().is_empty());
+}
+
+#[tokio::test]
+async fn an_orphan_that_cannot_be_removed_does_not_protect_the_others() {
+    let yard = Yard::new().await;
+    for seed in [7, 8, 9] {
+        yard.provider.add_orphan(SandboxId::from_random([seed; 20]));
+    }
+    yard.pass(1).await;
+    yard.provider.fail_next(
+        sandyard_provider::Verb::Delete,
+        sandyard_provider::ProviderErrorKind::Failed,
+    );
+    yard.pass(301_000).await;
+    assert_eq!(yard.provider.instances().len(), 1);
+}
+
+#[tokio::test]
+async fn a_timer_that_was_lost_is_set_again() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let timers = yard.service.timers();
+    timers.clear("sandbox", sandbox.id.as_str()).await.unwrap();
+    yard.pass(31_000).await;
+    yard.pass(HOUR_MS).await;
+    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Paused);
+}

@@ -96,24 +96,28 @@ impl Store {
         Ok(())
     }
 
-    /// Ends all claims whose holder is a node that is not among `live_nodes` (a holder is `node_id` or `node_id/…`);
-    /// returns which sandboxes those were.
-    pub async fn break_claims(&self, live_nodes: &[String]) -> StoreResult<Vec<SandboxId>> {
+    /// Ends all claims of nodes that are known to be dead (a holder is `node_id` or `node_id/…`); returns which sandboxes
+    /// those were. By the names of the dead, never of the living: a node may have joined since the list was read.
+    pub async fn break_claims(&self, dead_nodes: &[String]) -> StoreResult<Vec<SandboxId>> {
+        if dead_nodes.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut broken = sql(
-            "UPDATE sandboxes SET claim_operation = NULL, claim_holder = NULL, claim_until_ms = NULL \
-             WHERE claim_holder IS NOT NULL",
+            "UPDATE sandboxes SET claim_operation = NULL, claim_holder = NULL, claim_until_ms = NULL WHERE ",
         );
-        for node in live_nodes {
+        let mut before = "claim_holder = ";
+        for node in dead_nodes {
             // No `LIKE`: a name may hold its wildcards, and SQLite's takes `A` for `a`.
             let prefix = format!("{node}/");
             broken = broken
-                .add_next(" AND claim_holder <> ")
+                .add_next(before)
                 .text(node)
-                .add_next(" AND substr(claim_holder, 1, CAST(")
+                .add_next(" OR substr(claim_holder, 1, CAST(")
                 .int(prefix.chars().count() as i64)
                 // PostgreSQL's `substr` counts in 32 bits.
-                .add_next(" AS INTEGER)) <> ")
+                .add_next(" AS INTEGER)) = ")
                 .text(&prefix);
+            before = " OR claim_holder = ";
         }
         let rows = self
             .db

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use sandyard_core::SandboxId;
 
+use super::row::{TABLE, read_id};
 use crate::error::StoreResult;
-use crate::sql::sql;
+use crate::sql::{Record, sql};
 use crate::store::Store;
 
 /// Rows in one statement: both engines bound the number of values.
@@ -43,6 +44,20 @@ impl Store {
                 .await?;
         }
         Ok(())
+    }
+
+    /// Lists sandboxes of a place that no timer looks after: neither waiting nor dead.
+    pub async fn sandboxes_without_timer(&self, location: &str) -> StoreResult<Vec<SandboxId>> {
+        let query = sql("SELECT id FROM sandboxes WHERE location = $1 AND status <> 'deleted' \
+             AND NOT EXISTS (SELECT 1 FROM timers WHERE topic = 'sandbox' AND subject = sandboxes.id)")
+        .text(location);
+        let rows = self
+            .db
+            .read("looking for sandboxes without a timer", query)
+            .await?;
+        rows.iter()
+            .map(|row| read_id(Record::new(TABLE, row).text("id")?))
+            .collect()
     }
 
     /// Frees an idempotency key whose sandbox never came to be.

@@ -151,7 +151,10 @@ impl Timers {
                 .claim_timers(locations, None, holder, now_ms, until_ms, limit)
                 .await?;
             if matches!(due, Due::Stale) {
-                index.fill(store, now_ms).await?;
+                // What was claimed is ours whatever becomes of the index.
+                if let Err(error) = index.fill(store, now_ms).await {
+                    tracing::warn!(%error, "The index of timers stays as it was for now");
+                }
             }
             return Ok(claimed);
         };
@@ -165,7 +168,9 @@ impl Timers {
                 limit,
             )
             .await?;
-        self.correct(index, &candidates).await?;
+        if let Err(error) = self.correct(index, &candidates).await {
+            tracing::warn!(%error, "The index of timers stays as it was for now");
+        }
         Ok(claimed)
     }
 

@@ -247,7 +247,7 @@ async fn touching_and_breaking_claims_do_not_get_stuck(home: Home) {
                 .claim_sandbox(&id(&name), Operation::Wake, "dead/1", round, 9999)
                 .await
                 .unwrap();
-            store.break_claims(&["node-a".to_owned()]).await.unwrap();
+            store.break_claims(&["dead".to_owned()]).await.unwrap();
         }
     })
     .await;
