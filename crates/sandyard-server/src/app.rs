@@ -1,10 +1,17 @@
 //! What every handler can reach.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use sandyard_auth::Auth;
-use sandyard_service::Service;
+use sandyard_service::{Service, ServiceResult};
+use sandyard_store::{Store, Timers};
+use tokio::sync::Semaphore;
+
+use crate::files::Outside;
+use crate::middleware::audit::Audit;
+use crate::middleware::rate_limit::RateLimit;
 
 /// Whether credentials are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +39,12 @@ pub struct ServerSettings {
     pub max_json_bytes: usize,
     /// Requests a second for one caller; 0: any number.
     pub rate_limit: u32,
+    /// Requests worked on at the same time; more are answered 503.
+    pub max_requests: usize,
+    /// Largest streamed upload; none: as large as the sandbox's disk.
+    pub upload_limit_bytes: Option<u64>,
+    /// Hosts (`host` or `host:port`) that callers may name in URLs although their addresses are not public.
+    pub url_hosts: Vec<String>,
 }
 
 impl Default for ServerSettings {
@@ -45,6 +58,9 @@ impl Default for ServerSettings {
             // A file of some size may come inside JSON through write-file.
             max_json_bytes: 64 << 20,
             rate_limit: 0,
+            max_requests: 8192,
+            upload_limit_bytes: None,
+            url_hosts: Vec::new(),
         }
     }
 }
@@ -75,15 +91,39 @@ pub struct App(Arc<Inner>);
 struct Inner {
     service: Service,
     auth: Auth,
+    store: Store,
+    timers: Timers,
     settings: ServerSettings,
+    audit: Audit,
+    rate_limit: RateLimit,
+    places: Arc<Semaphore>,
+    is_ready: AtomicBool,
+    /// Made when the first URL is named.
+    outside: OnceLock<Outside>,
 }
 
 impl App {
     /// Puts the pieces together.
-    pub fn new(service: Service, auth: Auth, settings: ServerSettings) -> Self {
+    pub fn new(
+        service: Service,
+        auth: Auth,
+        store: Store,
+        timers: Timers,
+        settings: ServerSettings,
+    ) -> Self {
+        crate::metrics::recorder();
         Self(Arc::new(Inner {
+            audit: Audit::new(store.clone()),
+            rate_limit: RateLimit::new(settings.rate_limit),
+            places: Arc::new(Semaphore::new(
+                settings.max_requests.min(Semaphore::MAX_PERMITS),
+            )),
+            is_ready: AtomicBool::new(true),
+            outside: OnceLock::new(),
             service,
             auth,
+            store,
+            timers,
             settings,
         }))
     }
@@ -98,8 +138,55 @@ impl App {
         &self.0.auth
     }
 
+    /// What is remembered.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// The queue of what is due.
+    pub fn timers(&self) -> &Timers {
+        &self.0.timers
+    }
+
     /// Settings in force.
     pub fn settings(&self) -> &ServerSettings {
         &self.0.settings
+    }
+
+    /// Says in `/health` whether requests are welcome; while it starts or ends, a server says no.
+    pub fn set_ready(&self, is_ready: bool) {
+        self.0.is_ready.store(is_ready, Ordering::SeqCst);
+    }
+
+    /// Whether requests are welcome.
+    pub fn is_ready(&self) -> bool {
+        self.0.is_ready.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the audit is written; the last thing before the store is closed.
+    pub async fn flush_audit(&self) {
+        self.0.audit.flush().await;
+    }
+
+    pub(crate) fn audit(&self) -> &Audit {
+        &self.0.audit
+    }
+
+    pub(crate) fn rate_limit(&self) -> &RateLimit {
+        &self.0.rate_limit
+    }
+
+    /// The way to URLs that callers name.
+    pub(crate) fn outside(&self) -> ServiceResult<&Outside> {
+        if let Some(outside) = self.0.outside.get() {
+            return Ok(outside);
+        }
+        let made = Outside::new(&self.0.settings.url_hosts)?;
+        Ok(self.0.outside.get_or_init(|| made))
+    }
+
+    /// Places for requests at work.
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
+        &self.0.places
     }
 }

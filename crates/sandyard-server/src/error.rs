@@ -1,10 +1,11 @@
-//! Failures as the native dialect answers them: `{"detail", "code", "hint"}`.
+//! Failures as the native dialect answers them: `{"detail", "code", "hint", "field"}`.
 //!
 //! The answer carries its [`ErrorBody`] as an extension too, so that another dialect's middleware can say it in its own way.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use sandyard_auth::AuthError;
 use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
 use serde::Serialize;
@@ -12,38 +13,75 @@ use utoipa::ToSchema;
 
 /// What every error answer holds.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ErrorBody {
+pub(crate) struct ErrorBody {
     /// What went wrong.
     pub detail: String,
     /// A stable word for programs.
     pub code: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub hint: Option<String>,
     /// Which field of the request is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub field: Option<String>,
 }
 
 /// A failed request.
 #[derive(Debug)]
-pub struct ApiError(pub ServiceError);
+pub struct ApiError {
+    /// What failed. Boxed, for results are passed on far more often than failures are looked at.
+    pub error: Box<ServiceError>,
+    /// Which field is meant, where that is only known from the request itself.
+    field: Option<String>,
+}
 
 impl ApiError {
     /// A failure of `kind`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(ServiceError::new(kind, message))
+        ServiceError::new(kind, message).into()
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.error.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds which field of the request is meant.
+    #[must_use]
+    pub fn field(mut self, field: Option<String>) -> Self {
+        self.field = field;
+        self
     }
 }
 
 impl<E: Into<ServiceError>> From<E> for ApiError {
     fn from(error: E) -> Self {
-        Self(error.into())
+        Self {
+            error: Box::new(error.into()),
+            field: None,
+        }
     }
 }
 
+/// Says a failure of the authentication in the service's words.
+pub(crate) fn from_auth(error: AuthError) -> ApiError {
+    let mut service_error = ServiceError::new(error.kind(), error.to_string());
+    service_error.hint = error.hint().map(str::to_owned);
+    if let AuthError::Invalid { field, .. } = &error {
+        service_error.field = Some(field);
+    }
+    if let Some(seconds) = error.retry_after_s() {
+        service_error.retry_after_s = Some(seconds);
+    }
+    service_error.source(error).into()
+}
+
 /// The status of each kind; the one place where the contract's table of errors stands.
-pub fn status_of(kind: ErrorKind) -> StatusCode {
+pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::BadRequest => StatusCode::BAD_REQUEST,
         ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
@@ -69,7 +107,7 @@ pub fn status_of(kind: ErrorKind) -> StatusCode {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let error = self.0;
+        let error = *self.error;
         let status = status_of(error.kind);
         if status.is_server_error() {
             tracing::error!(
@@ -82,22 +120,28 @@ impl IntoResponse for ApiError {
             detail: error.message,
             code: error.kind.code().to_owned(),
             hint: error.hint,
-            field: error.field.map(str::to_owned),
+            field: self.field.or(error.field.map(str::to_owned)),
         };
-        let mut response = (status, Json(&body)).into_response();
-        if status == StatusCode::UNAUTHORIZED {
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
+        let mut response = error_response(status, body);
         if let Some(seconds) = error.retry_after_s {
             response
                 .headers_mut()
                 .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        response.extensions_mut().insert(body);
         response
     }
+}
+
+/// An answer that carries its body for other dialects too.
+pub(crate) fn error_response(status: StatusCode, body: ErrorBody) -> Response {
+    let mut response = (status, Json(&body)).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response.extensions_mut().insert(body);
+    response
 }
 
 /// Prints an error with its causes.
@@ -112,5 +156,27 @@ impl std::fmt::Display for Chain<'_> {
             next = cause.source();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_an_error_status() {
+        for kind in ErrorKind::ALL {
+            let status = status_of(kind);
+            assert!(
+                status.is_client_error() || status.is_server_error(),
+                "{kind:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn missing_credentials_say_which_are_wanted() {
+        let response = ApiError::new(ErrorKind::Unauthenticated, "no").into_response();
+        assert_eq!(response.headers()[header::WWW_AUTHENTICATE], "Bearer");
     }
 }

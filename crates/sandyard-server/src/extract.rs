@@ -1,42 +1,91 @@
-//! Bodies, queries and paths, with refusals in our own words.
+//! Bodies, queries, paths and headers, with refusals in our own words.
 
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::response::IntoResponse;
+use http_body_util::BodyExt;
 use sandyard_core::ErrorKind;
+use sandyard_service::ServiceError;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 
 use crate::error::ApiError;
+use crate::middleware::audit;
 
 /// A JSON body. Unreadable JSON is 400; a missing or wrong field is 422 and named.
 #[derive(Clone, Copy, Debug)]
-pub struct Body<T>(pub T);
+pub(crate) struct Body<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        use axum::extract::rejection::JsonRejection;
         match axum::Json::from_request(request, state).await {
             Ok(axum::Json(body)) => Ok(Self(body)),
-            Err(JsonRejection::JsonDataError(error)) => {
-                Err(ApiError::new(ErrorKind::Invalid, error.body_text()))
-            }
             Err(JsonRejection::MissingJsonContentType(_)) => Err(ApiError::new(
                 ErrorKind::Invalid,
                 "the body must be JSON: send `Content-Type: application/json`",
             )),
-            Err(JsonRejection::BytesRejection(error)) => Err(ApiError::new(
-                ErrorKind::TooLarge,
-                format!("the body cannot be taken: {}", error.body_text()),
-            )),
+            Err(JsonRejection::BytesRejection(error)) => Err(body_error(error)),
+            Err(JsonRejection::JsonDataError(error)) => Err(data_error(&error.body_text())),
             Err(error) => Err(ApiError::new(ErrorKind::BadRequest, error.body_text())),
         }
     }
 }
 
+/// A body that may be left out: then every field is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OptionalBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let limited = Request::from_parts(parts.clone(), body);
+        let bytes = bytes::Bytes::from_request(limited, state)
+            .await
+            .map_err(body_error)?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        let request = Request::from_parts(parts, axum::body::Body::from(bytes));
+        Body::from_request(request, state)
+            .await
+            .map(|Body(body)| Self(body))
+    }
+}
+
+/// A body that did not arrive, or is longer than is taken.
+fn body_error(rejection: impl IntoResponse) -> ApiError {
+    if rejection.into_response().status() == http::StatusCode::PAYLOAD_TOO_LARGE {
+        return ApiError::new(ErrorKind::TooLarge, "the body is longer than is taken")
+            .hint("send large files with upload-file, which streams");
+    }
+    ApiError::new(ErrorKind::BadRequest, "the body did not arrive whole")
+}
+
+/// Reads the field out of serde's words: `…target type: a.b: invalid type…` or ``missing field `a` ``.
+fn data_error(text: &str) -> ApiError {
+    let why = text
+        .split_once("target type: ")
+        .map_or(text, |(_, why)| why);
+    let quoted = why
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.split_once('`'));
+    let field = match (quoted, why.split_once(": ")) {
+        (Some((field, _)), _) => Some(field),
+        (None, Some((path, _))) if !path.contains(' ') => Some(path),
+        _ => None,
+    };
+    ApiError::new(ErrorKind::Invalid, why).field(field.map(str::to_owned))
+}
+
 /// A query string; a wrong value is 422.
 #[derive(Clone, Copy, Debug)]
-pub struct Query<T>(pub T);
+pub(crate) struct Query<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
@@ -45,6 +94,165 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         axum::extract::Query::from_request_parts(parts, state)
             .await
             .map(|axum::extract::Query(query)| Self(query))
-            .map_err(|error| ApiError::new(ErrorKind::Invalid, error.body_text()))
+            .map_err(|error| {
+                let text = error.body_text();
+                let why = text.split_once("string: ").map_or(&*text, |(_, why)| why);
+                data_error(why)
+            })
+    }
+}
+
+/// One word of a path that is no sandbox's name: a user, a key, a template.
+#[derive(Clone, Debug)]
+pub(crate) struct PathWord(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathWord {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match path_word(parts, state, "name").await {
+            Some(word) if is_plain(&word) => {
+                audit::note_target(&word);
+                Ok(Self(word))
+            }
+            _ => Err(ApiError::new(
+                ErrorKind::NotFound,
+                "there is nothing of that name",
+            )),
+        }
+    }
+}
+
+/// The sandbox a path names. What cannot be the name of one is not found.
+#[derive(Clone, Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SandboxName {
+    /// The sandbox: its id, its provider's id or its alias.
+    #[param(min_length = 1, max_length = 128)]
+    pub id: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for SandboxName {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let id = path_word(parts, state, "id").await.unwrap_or_default();
+        sandbox_name(&id)?;
+        Ok(Self { id })
+    }
+}
+
+async fn path_word<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Option<String> {
+    let words = RawPathParams::from_request_parts(parts, state).await.ok()?;
+    let word = words.iter().find(|(key, _)| *key == name)?.1;
+    Some(word.to_owned())
+}
+
+/// Lets through what can be the name of a sandbox, and notes it for the audit.
+pub(crate) fn sandbox_name(name: &str) -> Result<&str, ServiceError> {
+    if !is_plain(name) {
+        return Err(ServiceError::no_sandbox(name));
+    }
+    audit::note_target(name);
+    Ok(name)
+}
+
+/// Databases do not take every character, and nothing we name has strange ones.
+fn is_plain(word: &str) -> bool {
+    (1..=128).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// What makes repeating a request safe.
+#[derive(Clone, Debug, Default, IntoParams)]
+#[into_params(parameter_in = Header)]
+pub(crate) struct IdempotencyKey {
+    /// Repeating a request with the same key gives the same sandbox instead of another.
+    #[param(
+        rename = "Idempotency-Key",
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[!-~]+$"
+    )]
+    pub key: Option<String>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let Some(value) = parts.headers.get("idempotency-key") else {
+            return Ok(Self::default());
+        };
+        match value.to_str() {
+            Ok(key)
+                if (1..=255).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic()) =>
+            {
+                Ok(Self {
+                    key: Some(key.to_owned()),
+                })
+            }
+            _ => Err(ApiError::new(
+                ErrorKind::Invalid,
+                "`Idempotency-Key` has 1 to 255 visible ASCII characters",
+            )
+            .field(Some("Idempotency-Key".to_owned()))),
+        }
+    }
+}
+
+/// The media type of a body, without its parameters.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(http::header::CONTENT_TYPE);
+    let text = value.and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media = text.split(';').next().unwrap_or("");
+    media.trim().to_ascii_lowercase()
+}
+
+/// Reads a whole small body.
+pub(crate) async fn small_body(
+    body: axum::body::Body,
+    max: usize,
+) -> Result<bytes::Bytes, ApiError> {
+    http_body_util::Limited::new(body, max)
+        .collect()
+        .await
+        .map(|collected| collected.to_bytes())
+        .map_err(|_| ApiError::new(ErrorKind::TooLarge, "the body is longer than is taken"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_name_the_field() {
+        let prefix = "Failed to deserialize the JSON body into the target type: ";
+        for (text, field) in [
+            (
+                "missing field `sandbox_id` at line 1 column 2",
+                Some("sandbox_id"),
+            ),
+            (
+                "a.b: invalid type: integer `5`, expected a string at line 1",
+                Some("a.b"),
+            ),
+            ("invalid type: null, expected struct X", None),
+        ] {
+            let error = data_error(&format!("{prefix}{text}"));
+            let response = error.into_response();
+            let body = response
+                .extensions()
+                .get::<crate::error::ErrorBody>()
+                .unwrap();
+            assert_eq!(body.field.as_deref(), field, "{text}");
+        }
+    }
+
+    #[test]
+    fn strange_names_are_not_found() {
+        for name in ["", "a b", "a\0b", "é", &"a".repeat(129)] {
+            assert!(sandbox_name(name).is_err(), "{name:?}");
+        }
+        assert!(sandbox_name("29ef1923-20e4-4e41").is_ok());
     }
 }

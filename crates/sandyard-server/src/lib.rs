@@ -18,11 +18,31 @@
 //! | `listen` | sockets, TLS, graceful end |
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod app;
+mod bounds;
+mod docker;
+mod enveloped;
 mod error;
 mod extract;
+mod files;
+mod health;
+mod internal;
+mod links;
+pub mod listen;
+mod metrics;
+mod middleware;
+mod mounted;
+mod native;
 mod need;
+mod openapi;
+mod preview;
 pub mod router;
+pub mod serve;
+mod settings;
+mod stream;
+mod time;
 
 pub use app::{App, AuthMode, Listener, ServerSettings};
 pub use error::ApiError;
+pub use need::Need;

@@ -13,13 +13,15 @@ pub enum Need {
     Nothing,
     /// Credentials with this scope; on an open loopback listener nothing.
     Scope(Scope),
+    /// The same, of an admin.
+    Admin(Scope),
     /// The token of another node.
     Node,
 }
 
-/// Who is asking, for handlers. The credentials middleware puts it there after it has checked the route's [`Need`].
+/// Who is asking, for handlers. The gate puts it there after it has checked the route's [`Need`].
 #[derive(Clone, Debug)]
-pub struct Who(pub Caller);
+pub(crate) struct Who(pub Caller);
 
 impl<S: Sync> FromRequestParts<S> for Who {
     type Rejection = ApiError;

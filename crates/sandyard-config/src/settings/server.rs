@@ -31,6 +31,8 @@ pub struct ServerSettings {
     pub rate_limit: Option<u64>,
     /// Whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<Network>,
+    /// Hosts that callers may name in URLs although their addresses are not public.
+    pub url_hosts: Vec<String>,
     /// How long requests may take to finish when the server stops.
     pub shutdown_grace: Duration,
 }
@@ -73,6 +75,13 @@ impl ServerSettings {
             max_requests: values.small("server.max_requests"),
             rate_limit: values.count("server.rate_limit"),
             trusted_proxies: values.networks("server.trusted_proxies").to_vec(),
+            url_hosts: values
+                .text("server.url_hosts")
+                .into_iter()
+                .flat_map(|hosts| hosts.split(','))
+                .map(|host| host.trim().to_owned())
+                .filter(|host| !host.is_empty())
+                .collect(),
             shutdown_grace: values.duration("server.shutdown_grace"),
         }
     }

@@ -29,7 +29,7 @@ static SECTIONS: [Section; 10] = [
 ];
 
 /// Variables with our prefix that are no settings, with what they are for.
-pub const OTHER_VARIABLES: [(&str, &str); 3] = [
+pub const OTHER_VARIABLES: [(&str, &str); 4] = [
     (
         "SANDYARD_CONFIG",
         "The configuration file, like `--config`. It must be there.",
@@ -41,6 +41,10 @@ pub const OTHER_VARIABLES: [(&str, &str); 3] = [
     (
         "SANDYARD_API_KEY",
         "For the command line: the key to show there.",
+    ),
+    (
+        "SANDYARD_CA_CERT",
+        "For the command line: a file with certificates to trust beside the host's, in PEM.",
     ),
 ];
 

@@ -99,6 +99,14 @@ pub(super) const SECTION: Section = Section {
         )
         .example("10.0.0.0/8,fd00::/8"),
         Setting::new(
+            "server.url_hosts",
+            Kind::Text,
+            "",
+            "Hosts, or `host:port`, separated by commas, that callers may name in `upload-file-from-url` and \
+             `download-to-presigned-url` although their addresses are not public.",
+        )
+        .example("minio.internal:9000"),
+        Setting::new(
             "server.shutdown_grace",
             Kind::Duration(0, HOUR),
             "10s",

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use sandyard_core::Limits;
 use sandyard_engine::EngineConfig;
 
 use crate::Times;
@@ -14,6 +15,9 @@ pub struct EmbeddedConfig {
     /// The installation that makes sandboxes here: those of others on the same data directory are not listed. None: that
     /// of the data directory itself.
     pub installation: Option<String>,
+    /// What a sandbox gets when nothing is asked for, and the most that may be asked for; never beyond the engine's own.
+    /// None: the engine's.
+    pub limits: Option<(Limits, Limits)>,
     /// How long things may take.
     pub times: Times,
 }
@@ -24,6 +28,7 @@ impl EmbeddedConfig {
         Self {
             engine: EngineConfig::new(data_dir),
             installation: None,
+            limits: None,
             times: Times::default(),
         }
     }

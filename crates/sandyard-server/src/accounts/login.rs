@@ -1,0 +1,219 @@
+//! `POST /api/v1/auth/login/swagger` and its relatives: login, refresh, logout, who am I.
+
+use axum::Json;
+use axum::extract::{FromRequest, Request, State};
+use sandyard_auth::Tokens;
+use sandyard_core::ErrorKind;
+use sandyard_service::ServiceError;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::view::{RoleWord, ScopeWord, User};
+use crate::app::App;
+use crate::bounds;
+use crate::error::{ApiError, from_auth};
+use crate::extract::{Body, Query, media_type, small_body};
+use crate::middleware::audit;
+use crate::native::view::Done;
+use crate::need::Who;
+
+/// Longest body of a login.
+const MAX_LOGIN: usize = 16 << 10;
+
+/// A name and a password.
+#[derive(Default, Deserialize, IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Login {
+    #[param(min_length = 1, max_length = 255)]
+    #[schema(min_length = 1, max_length = 255)]
+    username: Option<String>,
+    #[param(min_length = 1, max_length = 1024)]
+    #[schema(min_length = 1, max_length = 1024)]
+    password: Option<String>,
+}
+
+/// What a login gives.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LoginReply {
+    /// For `Authorization: Bearer`.
+    access_token: String,
+    /// Always `bearer`.
+    token_type: &'static str,
+    /// Good once, for the next pair.
+    refresh_token: String,
+    /// Seconds the access token is good.
+    expires_in: i64,
+    user: User,
+}
+
+impl LoginReply {
+    fn new(app: &App, tokens: Tokens) -> Self {
+        let left_ms = tokens.expires_ms - app.service().clock().now_ms();
+        Self {
+            access_token: tokens.access_token,
+            token_type: "bearer",
+            refresh_token: tokens.refresh_token,
+            expires_in: (left_ms / 1000).max(0),
+            user: tokens.user.into(),
+        }
+    }
+}
+
+/// Logs in. Name and password come in the query, or in the body as a form or JSON.
+#[utoipa::path(
+    post, path = "/api/v1/auth/login/swagger", operation_id = "login", tag = "accounts",
+    params(Login),
+    request_body(content((Option<Login> = "application/json"), (Login = "application/x-www-form-urlencoded"))),
+    responses((status = 200, description = "Tokens.", body = LoginReply))
+)]
+pub(crate) async fn login(
+    State(app): State<App>,
+    Query(query): Query<Login>,
+    request: Request,
+) -> Result<Json<LoginReply>, ApiError> {
+    let body = if query.username.is_some() && query.password.is_some() {
+        Login::default()
+    } else {
+        body_of(request).await?
+    };
+    log_in(
+        &app,
+        query.username.or(body.username),
+        query.password.or(body.password),
+    )
+    .await
+}
+
+/// A name and a password, in a body.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct LoginBody {
+    #[schema(min_length = 1, max_length = 255)]
+    username: String,
+    #[schema(min_length = 1, max_length = 1024)]
+    password: String,
+}
+
+/// Logs in, with name and password in the body.
+#[utoipa::path(
+    post, path = "/api/v1/auth/login", operation_id = "login_enveloped", tag = "accounts",
+    request_body = LoginBody,
+    responses((status = 200, description = "Tokens.", body = LoginReply))
+)]
+pub(crate) async fn login_enveloped(
+    State(app): State<App>,
+    Body(body): Body<LoginBody>,
+) -> Result<Json<LoginReply>, ApiError> {
+    log_in(&app, Some(body.username), Some(body.password)).await
+}
+
+async fn log_in(
+    app: &App,
+    username: Option<String>,
+    password: Option<String>,
+) -> Result<Json<LoginReply>, ApiError> {
+    let (Some(username), Some(password)) = (username, password) else {
+        return Err(
+            ApiError::new(ErrorKind::Unauthenticated, "name or password is missing").hint(
+                "send `username` and `password` in the query, or in the body as a form or JSON",
+            ),
+        );
+    };
+    let length = |field, text: &str, most| match text.chars().count() {
+        count if (1..=most).contains(&count) => Ok(()),
+        _ => Err(ServiceError::invalid(
+            field,
+            format!("`{field}` has 1 to {most} characters"),
+        )),
+    };
+    length("username", &username, 255)?;
+    length("password", &password, 1024)?;
+    // What was sent may be anything, a password in the wrong field too; only what is somebody's name is noted.
+    if app.auth().user(&username).await.is_ok() {
+        audit::note_target(&username);
+    }
+    let tokens = app.auth().login(&username, &password).await;
+    Ok(Json(LoginReply::new(app, tokens.map_err(from_auth)?)))
+}
+
+async fn body_of(request: Request) -> Result<Login, ApiError> {
+    let (parts, body) = request.into_parts();
+    let bytes = small_body(body, MAX_LOGIN).await?;
+    if bytes.is_empty() {
+        return Ok(Login::default());
+    }
+    let media = media_type(&parts.headers);
+    let request = Request::from_parts(parts, axum::body::Body::from(bytes));
+    match media.as_str() {
+        "application/x-www-form-urlencoded" => axum::Form::from_request(request, &())
+            .await
+            .map(|axum::Form(login)| login)
+            .map_err(|error| ApiError::new(ErrorKind::Invalid, error.body_text())),
+        _ => {
+            let Body(login) = Body::<Option<Login>>::from_request(request, &()).await?;
+            Ok(login.unwrap_or_default())
+        }
+    }
+}
+
+/// A refresh token.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct Refresh {
+    #[schema(min_length = 1, max_length = 1024)]
+    refresh_token: String,
+}
+
+/// Exchanges a refresh token for new tokens. It is good once.
+#[utoipa::path(
+    post, path = "/api/v1/auth/refresh", operation_id = "refresh_login", tag = "accounts",
+    request_body = Refresh,
+    responses((status = 200, description = "Tokens.", body = LoginReply))
+)]
+pub(crate) async fn refresh_login(
+    State(app): State<App>,
+    Body(body): Body<Refresh>,
+) -> Result<Json<LoginReply>, ApiError> {
+    bounds::text("refresh_token", &body.refresh_token, 1, 1024)?;
+    let tokens = app.auth().refresh(&body.refresh_token).await;
+    Ok(Json(LoginReply::new(&app, tokens.map_err(from_auth)?)))
+}
+
+/// Ends the login whose token this is.
+#[utoipa::path(
+    post, path = "/api/v1/auth/logout", operation_id = "logout", tag = "accounts",
+    responses((status = 200, description = "It is over.", body = Done))
+)]
+pub(crate) async fn logout(
+    State(app): State<App>,
+    Who(caller): Who,
+) -> Result<Json<Done>, ApiError> {
+    app.auth().logout(&caller).await.map_err(from_auth)?;
+    Ok(Json(Done::new("Logged out")))
+}
+
+/// Whose credentials these are.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Me {
+    name: String,
+    /// The same as `name`.
+    username: String,
+    role: RoleWord,
+    /// What these credentials may be used for.
+    scopes: Vec<ScopeWord>,
+    /// Which credentials: `session:…` or `key:…`.
+    via: String,
+}
+
+/// Tells whose credentials these are.
+#[utoipa::path(
+    get, path = "/api/v1/auth/me", operation_id = "get_me", tag = "accounts",
+    responses((status = 200, description = "Whose.", body = Me))
+)]
+pub(crate) async fn get_me(Who(caller): Who) -> Json<Me> {
+    Json(Me {
+        username: caller.name.clone(),
+        name: caller.name,
+        role: caller.role.into(),
+        scopes: caller.scopes.into_iter().map(ScopeWord::from).collect(),
+        via: caller.via,
+    })
+}

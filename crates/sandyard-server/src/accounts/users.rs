@@ -1,0 +1,152 @@
+//! `/users`: for admins.
+
+use axum::Json;
+use axum::extract::State;
+use sandyard_auth::UserChange;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::view::{RoleWord, User};
+use crate::app::App;
+use crate::bounds::{self, Whole};
+use crate::error::{ApiError, from_auth};
+use crate::extract::{Body, PathWord};
+use crate::middleware::audit;
+use crate::native::view::Done;
+
+/// A user to be made.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct CreateUser {
+    /// Letters, digits, dots, dashes and underscores; `local` and `system` are taken.
+    #[schema(
+        min_length = 1,
+        max_length = 63,
+        pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+    )]
+    name: String,
+    /// Left out: it cannot log in, but can have keys.
+    #[schema(min_length = 8, max_length = 1024, pattern = r"^[^\u0000]+$")]
+    password: Option<String>,
+    /// `user` if it is left out.
+    role: Option<RoleWord>,
+    /// How many sandboxes it may have; none: the settings' number.
+    #[schema(schema_with = bounds::count_schema)]
+    max_sandboxes: Option<Whole<0, 1_000_000>>,
+}
+
+/// All users.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct UserList {
+    users: Vec<User>,
+}
+
+/// Lists users by name.
+#[utoipa::path(
+    get, path = "/users", operation_id = "list_users", tag = "accounts",
+    responses((status = 200, description = "They.", body = UserList))
+)]
+pub(crate) async fn list_users(State(app): State<App>) -> Result<Json<UserList>, ApiError> {
+    let users = app.auth().list_users().await.map_err(from_auth)?;
+    let users = users.into_iter().map(User::from).collect();
+    Ok(Json(UserList { users }))
+}
+
+/// Makes a user.
+#[utoipa::path(
+    post, path = "/users", operation_id = "create_user", tag = "accounts",
+    request_body = CreateUser,
+    responses((status = 200, description = "It is there.", body = User))
+)]
+pub(crate) async fn create_user(
+    State(app): State<App>,
+    Body(request): Body<CreateUser>,
+) -> Result<Json<User>, ApiError> {
+    bounds::text("name", &request.name, 1, 63)?;
+    bounds::optional_text("password", request.password.as_deref(), 8, 1024)?;
+    audit::note_target(&request.name);
+    let created = app.auth().create_user(
+        &request.name,
+        request.password.as_deref(),
+        request.role.unwrap_or(RoleWord::User).into(),
+        request.max_sandboxes.map(|count| count.0),
+    );
+    Ok(Json(created.await.map_err(from_auth)?.into()))
+}
+
+/// Tells about a user.
+#[utoipa::path(
+    get, path = "/users/{name}", operation_id = "get_user", tag = "accounts",
+    params(("name" = String, Path, description = "The user.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "It.", body = User))
+)]
+pub(crate) async fn get_user(
+    State(app): State<App>,
+    PathWord(name): PathWord,
+) -> Result<Json<User>, ApiError> {
+    Ok(Json(
+        app.auth().user(&name).await.map_err(from_auth)?.into(),
+    ))
+}
+
+/// What changes of a user; what is left out stays.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct ChangeUser {
+    /// Ends all its logins.
+    #[schema(min_length = 8, max_length = 1024, pattern = r"^[^\u0000]+$")]
+    password: Option<String>,
+    role: Option<RoleWord>,
+    /// Whether it may do nothing.
+    disabled: Option<bool>,
+    /// How many sandboxes it may have.
+    #[schema(schema_with = bounds::count_schema)]
+    max_sandboxes: Option<Whole<0, 1_000_000>>,
+}
+
+/// Changes a user. The last enabled admin stays one.
+#[utoipa::path(
+    patch, path = "/users/{name}", operation_id = "change_user", tag = "accounts",
+    params(("name" = String, Path, description = "The user.", min_length = 1, max_length = 128)),
+    request_body = ChangeUser,
+    responses((status = 200, description = "It is so.", body = User))
+)]
+pub(crate) async fn change_user(
+    State(app): State<App>,
+    PathWord(name): PathWord,
+    Body(request): Body<ChangeUser>,
+) -> Result<Json<User>, ApiError> {
+    bounds::optional_text("password", request.password.as_deref(), 8, 1024)?;
+    let change = UserChange {
+        role: request.role.map(Into::into),
+        is_disabled: request.disabled,
+        max_sandboxes: request.max_sandboxes.map(|count| Some(count.0)),
+    };
+    let user = app
+        .auth()
+        .update_user(&name, &change)
+        .await
+        .map_err(from_auth)?;
+    if let Some(password) = &request.password {
+        app.auth()
+            .set_password(&name, password)
+            .await
+            .map_err(from_auth)?;
+        return Ok(Json(
+            app.auth().user(&name).await.map_err(from_auth)?.into(),
+        ));
+    }
+    Ok(Json(user.into()))
+}
+
+/// Removes a user with its keys and logins. Its sandboxes stay, for admins to see.
+#[utoipa::path(
+    delete, path = "/users/{name}", operation_id = "delete_user", tag = "accounts",
+    params(("name" = String, Path, description = "The user.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "It is gone.", body = Done))
+)]
+pub(crate) async fn delete_user(
+    State(app): State<App>,
+    PathWord(name): PathWord,
+) -> Result<Json<Done>, ApiError> {
+    app.auth().delete_user(&name).await.map_err(from_auth)?;
+    Ok(Json(Done::new(format!("User {name} deleted"))))
+}

@@ -1,0 +1,384 @@
+//! What fields may hold. Each bound is declared in the OpenAPI document and enforced here, so that they cannot differ.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use sandyard_core::size::Size;
+use sandyard_service::ServiceError;
+use serde::de::{Deserializer, Error as _, Visitor};
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{
+    AdditionalProperties, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
+};
+use utoipa::openapi::{RefOr, schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Longest path, as Linux has it.
+pub(crate) const MAX_PATH: usize = 4096;
+/// Longest argument of a program, as Linux has it.
+pub(crate) const MAX_ARGUMENT: usize = 131_071;
+/// Most variables and most words of metadata.
+const MAX_PAIRS: usize = 256;
+const MAX_NAME: usize = 256;
+const MAX_VALUE: usize = 32_768;
+
+/// A whole number between two bounds. `3.0` is one too: JSON does not tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Whole<const LEAST: i64, const MOST: i64>(pub(crate) i64);
+
+impl<'de, const LEAST: i64, const MOST: i64> Deserialize<'de> for Whole<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = f64;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number")
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<f64, E> {
+                Ok(value)
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<f64, E> {
+                Ok(value as f64)
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<f64, E> {
+                Ok(value as f64)
+            }
+        }
+        let number = deserializer.deserialize_f64(Number)?;
+        if number.fract() != 0.0 || !(LEAST as f64..=MOST as f64).contains(&number) {
+            return Err(D::Error::custom(format_args!(
+                "must be a whole number from {LEAST} to {MOST}"
+            )));
+        }
+        Ok(Self(number as i64))
+    }
+}
+
+impl<const LEAST: i64, const MOST: i64> PartialSchema for Whole<LEAST, MOST> {
+    fn schema() -> RefOr<Schema> {
+        whole(LEAST, MOST).into()
+    }
+}
+
+impl<const LEAST: i64, const MOST: i64> ToSchema for Whole<LEAST, MOST> {
+    fn name() -> Cow<'static, str> {
+        Cow::Owned(format!("Whole{LEAST}To{MOST}"))
+    }
+}
+
+/// Seconds a sandbox may live without activity.
+pub(crate) type LifeSeconds = Whole<1, 86_400>;
+/// A TCP port.
+pub(crate) type PortNumber = Whole<1, 65_535>;
+
+impl PortNumber {
+    pub(crate) fn get(self) -> u16 {
+        u16::try_from(self.0).expect("the bounds are those of a port")
+    }
+}
+
+impl LifeSeconds {
+    pub(crate) fn as_duration(self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.0.unsigned_abs())
+    }
+}
+
+/// Checks how long a text is, in characters as JSON Schema counts, and that it holds no NUL.
+pub(crate) fn text(
+    field: &'static str,
+    value: &str,
+    least: usize,
+    most: usize,
+) -> Result<(), ServiceError> {
+    let length = value.chars().count();
+    if !(least..=most).contains(&length) {
+        return Err(ServiceError::invalid(
+            field,
+            format!("`{field}` has {length} characters: allowed is {least} to {most}"),
+        ));
+    }
+    if value.contains('\0') {
+        return Err(ServiceError::invalid(
+            field,
+            format!("`{field}` must not hold a NUL character"),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a text if there is one.
+pub(crate) fn optional_text(
+    field: &'static str,
+    value: Option<&str>,
+    least: usize,
+    most: usize,
+) -> Result<(), ServiceError> {
+    value.map_or(Ok(()), |value| text(field, value, least, most))
+}
+
+/// Checks a path inside a sandbox. Where it leads is the agent's business: it resolves it inside, so `..` cannot leave.
+pub(crate) fn path(field: &'static str, value: &str) -> Result<(), ServiceError> {
+    text(field, value, 1, MAX_PATH)
+}
+
+/// Checks a number.
+pub(crate) fn number(
+    field: &'static str,
+    value: f64,
+    least: f64,
+    most: f64,
+) -> Result<(), ServiceError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(ServiceError::invalid(
+        field,
+        format!("`{field}` must be a number from {least} to {most}"),
+    ))
+}
+
+/// Checks variables.
+pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> Result<(), ServiceError> {
+    pairs(field, env.len())?;
+    for (name, value) in env {
+        text(field, name, 1, MAX_NAME)?;
+        text(field, value, 0, MAX_VALUE)?;
+        if name.contains('=') {
+            return Err(ServiceError::invalid(
+                field,
+                format!("the name of a variable in `{field}` must not hold `=`"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn pairs(field: &'static str, count: usize) -> Result<(), ServiceError> {
+    if count <= MAX_PAIRS {
+        return Ok(());
+    }
+    Err(ServiceError::invalid(
+        field,
+        format!("`{field}` has {count} entries: allowed are {MAX_PAIRS}"),
+    ))
+}
+
+/// A word of metadata. Numbers and truth values are kept as text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum MetadataValue {
+    Text(String),
+    Flag(bool),
+    Number(serde_json::Number),
+}
+
+/// Checks metadata and makes texts of it.
+pub(crate) fn metadata(
+    field: &'static str,
+    words: BTreeMap<String, MetadataValue>,
+) -> Result<BTreeMap<String, String>, ServiceError> {
+    pairs(field, words.len())?;
+    words
+        .into_iter()
+        .map(|(name, value)| {
+            let value = match value {
+                MetadataValue::Text(text) => text,
+                MetadataValue::Flag(flag) => flag.to_string(),
+                MetadataValue::Number(number) => number.to_string(),
+            };
+            text(field, &name, 1, MAX_NAME)?;
+            text(field, &value, 0, MAX_VALUE)?;
+            Ok((name, value))
+        })
+        .collect()
+}
+
+/// Memory: `2g`, `512m`, or a number of MiB.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum MemoryLimit {
+    Text(String),
+    Mib(f64),
+}
+
+impl MemoryLimit {
+    pub(crate) fn bytes(&self) -> Result<u64, ServiceError> {
+        match self {
+            Self::Text(text) => text
+                .parse::<Size>()
+                .map(|size| size.0)
+                .map_err(|error| ServiceError::invalid("memory_limit", error.to_string())),
+            Self::Mib(number) => {
+                self::number("memory_limit", *number, 16.0, 65_536.0)?;
+                Ok((number * 1_048_576.0) as u64)
+            }
+        }
+    }
+}
+
+/// Reads a size of a disk.
+pub(crate) fn disk_bytes(text: &str) -> Result<u64, ServiceError> {
+    text.parse::<Size>()
+        .map(|size| size.0)
+        .map_err(|error| ServiceError::invalid("disk_limit", error.to_string()))
+}
+
+/// Processor: `"2.0"` or a number of cores.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum CpuLimit {
+    Text(String),
+    Cores(f64),
+}
+
+impl CpuLimit {
+    pub(crate) fn millis(&self) -> Result<u32, ServiceError> {
+        let cores = match self {
+            Self::Text(text) => text.trim().parse().map_err(|_| {
+                ServiceError::invalid("cpu_limit", "`cpu_limit` is a number of cores, like `2.0`")
+            })?,
+            Self::Cores(cores) => *cores,
+        };
+        number("cpu_limit", cores, 0.01, 64.0)?;
+        Ok((cores * 1000.0).round() as u32)
+    }
+}
+
+fn whole(least: i64, most: i64) -> schema::Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Integer))
+        .minimum(Some(least as f64))
+        .maximum(Some(most as f64))
+        .build()
+}
+
+pub(crate) fn life_seconds_schema() -> schema::Object {
+    whole(1, 86_400)
+}
+
+pub(crate) fn port_schema() -> schema::Object {
+    whole(1, 65_535)
+}
+
+pub(crate) fn pids_schema() -> schema::Object {
+    whole(8, 65_536)
+}
+
+/// How many sandboxes a user may have.
+pub(crate) fn count_schema() -> schema::Object {
+    whole(0, 1_000_000)
+}
+
+/// Seconds a key may live.
+pub(crate) fn key_life_schema() -> schema::Object {
+    whole(1, 3_153_600_000)
+}
+
+/// The sandbox's name in a body.
+pub(crate) fn sandbox_id_schema() -> schema::Object {
+    string(1, 128, None)
+}
+
+/// A path in a body.
+pub(crate) fn path_schema() -> schema::Object {
+    string(1, MAX_PATH, Some(r"^[^\u0000]+$"))
+}
+
+pub(crate) fn env_schema() -> schema::Object {
+    let value = string(0, MAX_VALUE, Some(r"^[^\u0000]*$"));
+    map(r"^[^=\u0000]{1,256}$", value.into())
+}
+
+pub(crate) fn metadata_schema() -> schema::Object {
+    let value = AnyOfBuilder::new()
+        .item(string(0, MAX_VALUE, Some(r"^[^\u0000]*$")))
+        .item(ObjectBuilder::new().schema_type(Type::Boolean))
+        .item(ObjectBuilder::new().schema_type(Type::Number));
+    map(r"^[^\u0000]{1,256}$", value.into())
+}
+
+pub(crate) fn memory_limit_schema() -> Schema {
+    let forms = AnyOfBuilder::new()
+        .item(string(
+            2,
+            8,
+            Some("^([1-9][0-9]{2,3}[mM]|([1-9]|[1-5][0-9])[gG])[bB]?$"),
+        ))
+        .item(
+            ObjectBuilder::new()
+                .schema_type(Type::Number)
+                .minimum(Some(16.0))
+                .maximum(Some(65_536.0)),
+        )
+        .description(Some("Memory: `2g`, `512m`, or a number of MiB"))
+        .build();
+    Schema::AnyOf(forms)
+}
+
+pub(crate) fn disk_limit_schema() -> schema::Object {
+    string(
+        2,
+        8,
+        Some("^([1-9][0-9]{2,3}[mM]|([1-9]|[1-9][0-9])[gG])[bB]?$"),
+    )
+}
+
+pub(crate) fn cpu_limit_schema() -> Schema {
+    let forms = AnyOfBuilder::new()
+        .item(string(1, 8, Some("^([1-9]|[1-5][0-9])([.][0-9]{1,3})?$")))
+        .item(
+            ObjectBuilder::new()
+                .schema_type(Type::Number)
+                .minimum(Some(0.01))
+                .maximum(Some(64.0)),
+        )
+        .description(Some("Processor cores: `2.0` as text or number"))
+        .build();
+    Schema::AnyOf(forms)
+}
+
+fn string(least: usize, most: usize, pattern: Option<&str>) -> schema::Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .min_length(Some(least))
+        .max_length(Some(most))
+        .pattern(pattern)
+        .build()
+}
+
+fn map(names: &str, value: RefOr<Schema>) -> schema::Object {
+    let names = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .pattern(Some(names))
+        .build();
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Object))
+        .property_names(Some(Schema::Object(names)))
+        .additional_properties(Some(AdditionalProperties::RefOr(value)))
+        .max_properties(Some(MAX_PAIRS))
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_may_be_written_with_a_point() {
+        let read = |text: &str| serde_json::from_str::<LifeSeconds>(text).map(|value| value.0);
+        assert_eq!(read("60.0").unwrap(), 60);
+        for text in ["0", "86401", "1.5", "\"60\"", "null", "1e300"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn limits_are_read_in_both_forms() {
+        assert_eq!(MemoryLimit::Text("2g".to_owned()).bytes().unwrap(), 2 << 30);
+        assert_eq!(MemoryLimit::Mib(512.0).bytes().unwrap(), 512 << 20);
+        assert_eq!(CpuLimit::Text("1.5".to_owned()).millis().unwrap(), 1500);
+        assert!(CpuLimit::Cores(f64::NAN).millis().is_err());
+        assert!(MemoryLimit::Text("lots".to_owned()).bytes().is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! `POST /api/sandboxes/{id}/execute`.
+
+use axum::Json;
+use axum::extract::State;
+use sandyard_core::{ErrorKind, SandboxStatus};
+use sandyard_service::{Command, RunRequest};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::view::WORKSPACE;
+use super::workspace;
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Body, SandboxName};
+use crate::native::run_command::{argv, argv_schema};
+use crate::need::Who;
+
+/// A command to be run.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct Execute {
+    /// A program and its arguments, as they are.
+    #[schema(schema_with = argv_schema)]
+    command: Vec<String>,
+    /// Where; `/workspace` if it is left out.
+    #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
+    workdir: Option<String>,
+}
+
+/// What a command wrote and how it ended.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ExecuteReply {
+    /// How it ended; 128 + n after signal n.
+    exit_code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a command to its end. A non-zero exit is no error.
+#[utoipa::path(
+    post, path = "/api/sandboxes/{id}/execute", operation_id = "execute_in_container", tag = "docker",
+    params(SandboxName), request_body = Execute,
+    responses((status = 200, description = "It ran.", body = ExecuteReply))
+)]
+pub(crate) async fn execute_in_container(
+    State(app): State<App>,
+    Who(caller): Who,
+    name: SandboxName,
+    Body(request): Body<Execute>,
+) -> Result<Json<ExecuteReply>, ApiError> {
+    let command = argv(request.command)?;
+    let workdir = request.workdir.unwrap_or_else(|| WORKSPACE.to_owned());
+    bounds::path("workdir", &workdir)?;
+    let sandbox = app.service().inspect(&caller, &name.id).await?;
+    // What was stopped stays stopped in this contract; what was idle wakes as everywhere.
+    if sandbox.status == SandboxStatus::Stopped {
+        return Err(ApiError::new(
+            ErrorKind::BadRequest,
+            format!("sandbox `{}` is stopped", sandbox.id),
+        )
+        .hint("POST /api/sandboxes/{id}/start starts it"));
+    }
+    let live = app.service().live(&caller, sandbox.id.as_str()).await?;
+    if workdir.starts_with(WORKSPACE) {
+        workspace::ensure(&app, &caller, &live).await?;
+    }
+    let wanted = RunRequest {
+        cwd: Some(workdir),
+        ..RunRequest::new(Command::Argv(command))
+    };
+    let output = app.service().run_command(&caller, &live, wanted).await?;
+    Ok(Json(ExecuteReply {
+        exit_code: output.exit_code,
+        stdout: output.stdout,
+        stderr: output.stderr,
+    }))
+}

@@ -1,0 +1,63 @@
+//! `GET /api/sandboxes/` and `GET /api/sandboxes/{id}`.
+
+use axum::Json;
+use axum::extract::State;
+use sandyard_core::SandboxStatus;
+use sandyard_service::{SandboxFilter, ServiceError};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::view::Container;
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Query, SandboxName};
+use crate::need::Who;
+
+/// Which sandboxes.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ContainerQuery {
+    /// Of which project; all if it is left out.
+    #[param(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
+    project_name: Option<String>,
+}
+
+/// Lists the caller's sandboxes, at most 1,000.
+#[utoipa::path(
+    get, path = "/api/sandboxes/", operation_id = "list_containers", tag = "docker",
+    params(ContainerQuery),
+    responses((status = 200, description = "They, newest first.", body = Vec<Container>))
+)]
+pub(crate) async fn list_containers(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(query): Query<ContainerQuery>,
+) -> Result<Json<Vec<Container>>, ApiError> {
+    bounds::optional_text("project_name", query.project_name.as_deref(), 1, 255)?;
+    let filter = SandboxFilter {
+        project: query.project_name,
+        ..SandboxFilter::default()
+    };
+    let page = app.service().list(&caller, filter).await?;
+    Ok(Json(page.items.into_iter().map(Container::from).collect()))
+}
+
+/// Tells about one sandbox.
+#[utoipa::path(
+    get, path = "/api/sandboxes/{id}", operation_id = "get_container", tag = "docker",
+    params(SandboxName),
+    responses((status = 200, description = "It.", body = Container))
+)]
+pub(crate) async fn get_container(
+    State(app): State<App>,
+    Who(caller): Who,
+    name: SandboxName,
+) -> Result<Json<Container>, ApiError> {
+    let sandbox = app.service().inspect(&caller, &name.id).await?;
+    // This contract has no word for what is gone.
+    if sandbox.status == SandboxStatus::Deleted {
+        return Err(ServiceError::no_sandbox(&name.id).into());
+    }
+    Ok(Json(sandbox.into()))
+}

@@ -1,0 +1,35 @@
+//! The folder every sandbox of this dialect has.
+
+use sandyard_agent_client::wire::Code;
+use sandyard_core::Caller;
+use sandyard_service::{Command, Live, RunRequest};
+
+use super::view::WORKSPACE;
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Makes the folder, owned by the sandbox's user, unless it is there. The agent makes it for its user; where that one
+/// may not write to `/`, root makes it.
+pub(crate) async fn ensure(app: &App, caller: &Caller, live: &Live) -> Result<(), ApiError> {
+    match live.agent.make_dir(WORKSPACE).await {
+        Ok(_) => return Ok(()),
+        Err(error) if error.code() == Some(Code::AlreadyExists) => return Ok(()),
+        Err(error) if error.code() == Some(Code::PermissionDenied) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let home = live.agent.stat(".").await?;
+    let owner = format!("{}:{}", home.owner, home.group);
+    for words in [
+        vec!["mkdir", "-p", WORKSPACE],
+        vec!["chown", &owner, WORKSPACE],
+    ] {
+        let words = words.into_iter().map(str::to_owned).collect();
+        let request = RunRequest {
+            user: Some("root".to_owned()),
+            cwd: Some("/".to_owned()),
+            ..RunRequest::new(Command::Argv(words))
+        };
+        app.service().run_command(caller, live, request).await?;
+    }
+    Ok(())
+}

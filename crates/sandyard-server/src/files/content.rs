@@ -1,0 +1,254 @@
+//! Bodies of requests as readers, files as bodies of answers.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use sandyard_agent_client::{AgentClient, ClientError, FileStream};
+use sandyard_core::ErrorKind;
+use sandyard_provider::ArchiveReader;
+use sandyard_service::{Live, ServiceError, ServiceResult};
+use tokio::io::AsyncRead;
+use tokio_util::io::StreamReader;
+
+use super::raw::Written;
+use crate::app::App;
+
+/// How long a client may send nothing before it counts as gone.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// How many bytes have gone by.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Count(Arc<AtomicU64>);
+
+impl Count {
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Adds, and returns how many there are by now.
+    fn add(&self, len: usize) -> u64 {
+        let len = len as u64;
+        self.0.fetch_add(len, Ordering::Relaxed) + len
+    }
+}
+
+/// Content on its way into a sandbox.
+pub(super) struct Upload {
+    reader: ArchiveReader,
+    count: Count,
+    limit: Option<u64>,
+}
+
+/// The body of a request, to be written. A client that breaks off is an error, never an end.
+pub(super) fn read_body(app: &App, body: Body) -> Upload {
+    let pieces = body
+        .into_data_stream()
+        .map(|piece| piece.map_err(io::Error::other));
+    Upload::new(app, pieces)
+}
+
+impl Upload {
+    /// Takes pieces, bounded in number of bytes and in silence.
+    pub(super) fn new<S>(app: &App, pieces: S) -> Self
+    where
+        S: Stream<Item = io::Result<Bytes>> + Send + 'static,
+    {
+        let limit = app.settings().upload_limit_bytes;
+        let count = Count::default();
+        let reader = Box::pin(read_pieces(pieces, count.clone(), limit));
+        Self {
+            reader,
+            count,
+            limit,
+        }
+    }
+
+    /// Refuses what announces itself as too large.
+    pub(super) fn check_size(&self, size: Option<u64>) -> ServiceResult<()> {
+        match (size, self.limit) {
+            (Some(size), Some(limit)) if size > limit => Err(too_large(limit)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn count(&self) -> Count {
+        self.count.clone()
+    }
+
+    pub(super) fn into_reader(self) -> ArchiveReader {
+        self.reader
+    }
+
+    /// Writes it all to a file; when it breaks off the file stays as it was.
+    pub(super) async fn write(self, agent: &AgentClient, path: &str) -> ServiceResult<Written> {
+        let written = agent.write_file_from(path, self.reader).await;
+        match (written, self.limit) {
+            (Ok(file), _) => Ok(Written::new(file.path, self.count.get())),
+            (Err(_), Some(limit)) if self.count.get() > limit => Err(too_large(limit)),
+            (Err(ClientError::Io { source, .. }), _) => Err(broke_off(source)),
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+}
+
+/// What a body that cannot be read to its end means.
+pub(super) fn broke_off(error: io::Error) -> ServiceError {
+    let kind = match error.kind() {
+        io::ErrorKind::FileTooLarge => ErrorKind::TooLarge,
+        _ => ErrorKind::BadRequest,
+    };
+    let message = match kind {
+        ErrorKind::TooLarge => "the content is longer than is taken",
+        _ => "the content broke off before its end",
+    };
+    ServiceError::new(kind, message).source(error)
+}
+
+fn too_large(limit: u64) -> ServiceError {
+    let text = format!("the content has more than {limit} bytes");
+    ServiceError::new(ErrorKind::TooLarge, text).hint("the operator sets `server.upload_limit`")
+}
+
+/// Pieces as a reader, with their bytes counted and bounded, and silence bounded.
+fn read_pieces<S>(pieces: S, count: Count, limit: Option<u64>) -> impl AsyncRead + Send
+where
+    S: Stream<Item = io::Result<Bytes>> + Send + 'static,
+{
+    let bounded = stream::unfold(Some(Box::pin(pieces)), move |pieces| {
+        let count = count.clone();
+        async move {
+            let mut pieces = pieces?;
+            match tokio::time::timeout(SILENCE, pieces.next()).await {
+                Ok(Some(Ok(piece))) if count.add(piece.len()) > limit.unwrap_or(u64::MAX) => {
+                    Some((Err(io::ErrorKind::FileTooLarge.into()), None))
+                }
+                Ok(Some(Ok(piece))) => Some((Ok(piece), Some(pieces))),
+                Ok(Some(Err(error))) => Some((Err(error), None)),
+                Ok(None) => None,
+                Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
+            }
+        }
+    });
+    StreamReader::new(Box::pin(bounded))
+}
+
+/// A file as a stream of pieces. The sandbox is in use until the last one, or until nobody wants more.
+pub(super) fn pieces_of(
+    live: Live,
+    file: FileStream,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    stream::unfold((live, file), |(live, mut file)| async move {
+        let piece = file.next().await?.map_err(io::Error::other);
+        Some((piece, (live, file)))
+    })
+}
+
+/// A file as an answer that a browser saves under its name.
+pub(super) fn send_file(live: Live, file: FileStream, path: &str) -> Response {
+    let size = file.size();
+    let mut response = Response::new(Body::from_stream(pieces_of(live, file)));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/octet-stream"),
+    );
+    // What a sandbox holds must never run as a page of this server.
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(header::CONTENT_DISPOSITION, disposition(path));
+    if let Some(size) = size {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
+    }
+    response
+}
+
+/// The name under which to save: in plain ASCII for old clients, and as it is (RFC 6266).
+pub(super) fn disposition(path: &str) -> HeaderValue {
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or("");
+    let name = if name.is_empty() { "file" } else { name };
+    let plain: String = name
+        .chars()
+        .map(|c| match c {
+            '"' | '\\' | '%' => '_',
+            ' '..='~' => c,
+            _ => '_',
+        })
+        .collect();
+    let mut whole = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            whole.push(char::from(byte));
+        } else {
+            whole.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    HeaderValue::try_from(format!(
+        "attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}"
+    ))
+    .expect("both names were made of printable ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+
+    #[test]
+    fn names_to_save_under_cannot_break_the_header() {
+        let header = disposition("/a/b\"\r\nSet-Cookie: x=1;ü.txt");
+        assert_eq!(
+            header.to_str().unwrap(),
+            "attachment; filename=\"b___Set-Cookie: x=1;_.txt\"; \
+             filename*=UTF-8''b%22%0D%0ASet-Cookie%3A%20x%3D1%3B%C3%BC.txt"
+        );
+        assert_eq!(
+            disposition("/").to_str().unwrap(),
+            "attachment; filename=\"file\"; filename*=UTF-8''file"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_is_an_error() {
+        let pieces = stream::iter([
+            Ok(Bytes::from_static(b"half")),
+            Err(io::ErrorKind::ConnectionReset.into()),
+        ]);
+        let count = Count::default();
+        let reader = read_pieces(pieces, count.clone(), None);
+        let mut text = Vec::new();
+        tokio::pin!(reader);
+        let error = reader.read_to_end(&mut text).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!((text, count.get()), (b"half".to_vec(), 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stays_silent_is_an_error() {
+        let reader = read_pieces(stream::pending(), Count::default(), None);
+        tokio::pin!(reader);
+        let error = reader.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_body_over_the_limit_is_an_error() {
+        let pieces = stream::iter([
+            Ok(Bytes::from_static(b"1234")),
+            Ok(Bytes::from_static(b"5")),
+        ]);
+        let reader = read_pieces(pieces, Count::default(), Some(4));
+        let mut text = Vec::new();
+        tokio::pin!(reader);
+        let error = reader.read_to_end(&mut text).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+}

@@ -1,0 +1,121 @@
+//! The native dialect's downloads.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use sandyard_agent_client::ClientError;
+use sandyard_core::ErrorKind;
+use sandyard_service::ServiceError;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::content::send_file;
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Body, sandbox_name};
+use crate::need::Who;
+
+/// In which form a file is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Format {
+    /// As text in JSON.
+    #[default]
+    Text,
+    /// As it is.
+    Bytes,
+    /// As it is, in pieces.
+    Stream,
+}
+
+/// Which file, in which form.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct DownloadRequest {
+    /// The sandbox: its id, its provider's id or its alias.
+    #[schema(schema_with = bounds::sandbox_id_schema)]
+    sandbox_id: String,
+    /// Where; relative to the user's home.
+    #[schema(schema_with = bounds::path_schema)]
+    #[serde(alias = "path")]
+    file_path: String,
+    /// `text` if not said.
+    #[serde(default)]
+    format: Format,
+}
+
+/// A file as text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TextFile {
+    success: bool,
+    content: String,
+    message: String,
+}
+
+/// Sends a file, as text in JSON or as it is.
+#[utoipa::path(post, path = "/sandboxes/download-file", operation_id = "download_file", tag = "files",
+    request_body = DownloadRequest,
+    responses(
+        (status = 200, description = "The file", content(
+            (TextFile = "application/json"), (Vec<u8> = "application/octet-stream")))))]
+pub(super) async fn download_file(
+    State(app): State<App>,
+    Who(caller): Who,
+    Body(request): Body<DownloadRequest>,
+) -> Result<Response, ApiError> {
+    if request.format != Format::Text {
+        return send(&app, &caller, &request).await;
+    }
+    bounds::path("file_path", &request.file_path)?;
+    let live = app
+        .service()
+        .live(&caller, sandbox_name(&request.sandbox_id)?)
+        .await?;
+    let max = app.settings().max_json_bytes;
+    let content = match live.agent.read_to_vec(&request.file_path, max).await {
+        Err(ClientError::TooLarge { part: "file", .. }) => {
+            let text = format!("the file has more than {max} bytes, which is too much for JSON");
+            return Err(ServiceError::new(ErrorKind::TooLarge, text)
+                .hint("ask for format `stream`")
+                .into());
+        }
+        content => content?,
+    };
+    let content = String::from_utf8(content).map_err(|_| {
+        ServiceError::new(ErrorKind::NotText, "the file is not UTF-8 text")
+            .hint("ask for format `bytes` or `stream`")
+    })?;
+    Ok(Json(TextFile {
+        success: true,
+        message: format!("{} bytes read", content.len()),
+        content,
+    })
+    .into_response())
+}
+
+/// Sends a file as it is, whatever `format` says.
+#[utoipa::path(post, path = "/sandboxes/download-file-stream", operation_id = "download_file_stream", tag = "files",
+    request_body = DownloadRequest,
+    responses(
+        (status = 200, description = "The file", content_type = "application/octet-stream")))]
+pub(super) async fn download_file_stream(
+    State(app): State<App>,
+    Who(caller): Who,
+    Body(request): Body<DownloadRequest>,
+) -> Result<Response, ApiError> {
+    send(&app, &caller, &request).await
+}
+
+async fn send(
+    app: &App,
+    caller: &sandyard_core::Caller,
+    request: &DownloadRequest,
+) -> Result<Response, ApiError> {
+    bounds::path("file_path", &request.file_path)?;
+    let live = app
+        .service()
+        .live(caller, sandbox_name(&request.sandbox_id)?)
+        .await?;
+    let file = live.agent.read_file(&request.file_path).await?;
+    Ok(send_file(live, file, &request.file_path))
+}

@@ -1,0 +1,71 @@
+//! Files that come from a URL.
+
+use std::io;
+
+use axum::Json;
+use axum::extract::State;
+use futures_util::TryStreamExt;
+use sandyard_core::ErrorKind;
+use sandyard_service::ServiceError;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::content::Upload;
+use super::outside::Fetched;
+use super::raw::Written;
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Body, sandbox_name};
+use crate::need::Who;
+
+/// What to fetch, and where it goes.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct FromUrlRequest {
+    /// The sandbox: its id, its provider's id or its alias.
+    #[schema(schema_with = bounds::sandbox_id_schema)]
+    sandbox_id: String,
+    /// Where to; relative to the user's home.
+    #[schema(schema_with = bounds::path_schema)]
+    #[serde(alias = "path")]
+    file_path: String,
+    /// From where: `http` or `https`, port 80, 443 or 1024 and above, a public address.
+    #[serde(alias = "presigned_url")]
+    url: String,
+}
+
+/// Writes a file with what a URL gives.
+///
+/// The server fetches it. Only public addresses are asked, also after redirects, of which five are followed.
+#[utoipa::path(post, path = "/sandboxes/upload-file-from-url", operation_id = "upload_file_from_url", tag = "files",
+    request_body = FromUrlRequest,
+    responses(
+        (status = 200, description = "Written", body = Written)))]
+pub(super) async fn upload_file_from_url(
+    State(app): State<App>,
+    Who(caller): Who,
+    Body(request): Body<FromUrlRequest>,
+) -> Result<Json<Written>, ApiError> {
+    bounds::path("file_path", &request.file_path)?;
+    let live = app
+        .service()
+        .live(&caller, sandbox_name(&request.sandbox_id)?)
+        .await?;
+    let Fetched { response, size } = app.outside()?.get("url", &request.url).await?;
+    let pieces = response
+        .bytes_stream()
+        .map_err(|error| io::Error::other(error.without_url()));
+    let upload = Upload::new(&app, pieces);
+    upload.check_size(size)?;
+    let written = upload.write(&live.agent, &request.file_path).await;
+    written.map(Json).map_err(|error| match error.kind {
+        // What the caller sent is whole; it is the URL's host that broke off.
+        ErrorKind::BadRequest => ServiceError::new(
+            error.kind,
+            "the URL's host broke off before the end of the file",
+        )
+        .source(error)
+        .into(),
+        _ => error.into(),
+    })
+}

@@ -1,0 +1,186 @@
+//! Which URLs are taken.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use reqwest::Url;
+use sandyard_service::ServiceError;
+
+use super::address::is_open;
+
+/// Longest URL that is taken; presigned ones have some 2,000 characters.
+const MAX_LEN: usize = 16 << 10;
+
+/// Hosts the operator vouches for, `host` or `host:port`: their addresses and ports are not checked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AllowList(Vec<String>);
+
+impl AllowList {
+    pub(super) fn new(hosts: &[String]) -> Self {
+        Self(
+            hosts
+                .iter()
+                .map(|host| host.trim().to_ascii_lowercase())
+                .collect(),
+        )
+    }
+
+    /// Says whether a host is on it, whatever the port.
+    pub(super) fn has_host(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        self.0.iter().any(|entry| {
+            *entry == name
+                || entry
+                    .rsplit_once(':')
+                    .is_some_and(|(host, port)| host == name && port.parse::<u16>().is_ok())
+        })
+    }
+
+    fn has(&self, host: &str, port: u16) -> bool {
+        let with_port = format!("{host}:{port}");
+        self.0
+            .iter()
+            .any(|entry| *entry == host || *entry == with_port)
+    }
+}
+
+/// Reads a URL and refuses what no caller may name. Names are checked again when they are resolved.
+pub(super) fn read(
+    field: &'static str,
+    text: &str,
+    allowed: &AllowList,
+) -> Result<Url, ServiceError> {
+    if text.len() > MAX_LEN {
+        return Err(ServiceError::invalid(
+            field,
+            format!("the URL is longer than {MAX_LEN} characters"),
+        ));
+    }
+    // The parser turns every way to write an IPv4 address (octal, hexadecimal, one number) into the usual one.
+    let url = Url::parse(text)
+        .map_err(|error| ServiceError::invalid(field, format!("not a URL: {error}")))?;
+    check(field, &url, allowed)?;
+    Ok(url)
+}
+
+/// Refuses what no caller, and no redirect, may name.
+pub(super) fn check(
+    field: &'static str,
+    url: &Url,
+    allowed: &AllowList,
+) -> Result<(), ServiceError> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(ServiceError::invalid(
+            field,
+            "only http:// and https:// URLs are taken",
+        ));
+    }
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+        return Err(ServiceError::invalid(field, "the URL names no host"));
+    };
+    if allowed.has(host, port) {
+        return Ok(());
+    }
+    // Below 1024 live services that could be talked into something with a request for a file: mail, shells, printers.
+    if port < 1024 && port != 80 && port != 443 {
+        return Err(ServiceError::invalid(
+            field,
+            format!("port {port} is not taken: use 80, 443, or 1024 and above"),
+        ));
+    }
+    match literal(host) {
+        Some(address) if !is_open(address) => Err(closed(field, host)),
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of a host that not everybody can reach.
+pub(super) fn closed(field: &'static str, host: &str) -> ServiceError {
+    ServiceError::invalid(
+        field,
+        format!("`{host}` is not a public address, and this server asks no other"),
+    )
+    .hint("the operator can allow a host with the setting `server.url_hosts`")
+}
+
+/// The address a host is, if it is one.
+fn literal(host: &str) -> Option<IpAddr> {
+    match host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+    {
+        Some(inner) => inner.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => host
+            .trim_end_matches('.')
+            .parse::<Ipv4Addr>()
+            .ok()
+            .map(IpAddr::V4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_taken(url: &str) -> bool {
+        read("url", url, &AllowList::default()).is_ok()
+    }
+
+    #[test]
+    fn every_way_to_write_a_closed_address_is_refused() {
+        for url in [
+            "http://127.0.0.1/",
+            "http://127.1/",
+            "http://2130706433/",
+            "http://0x7f000001/",
+            "http://0x7f.0.0.1/",
+            "http://0177.0.0.1/",
+            "http://127.0.0.1./",
+            "http://0/",
+            "http://①②⑦.⓪.⓪.①/",
+            "http://%31%32%37.0.0.1/",
+            "http://user@127.0.0.1/",
+            "http://8.8.8.8@127.0.0.1/",
+            "http://[::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[0:0:0:0:0:ffff:7f00:1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[2002:7f00:1::]/",
+            "http://[fe80::1]/",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://10.1.2.3:8080/",
+            "https://192.168.1.1/",
+            "http:\\\\127.0.0.1\\",
+            "http:127.0.0.1",
+        ] {
+            assert!(!is_taken(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn other_schemes_and_low_ports_are_refused() {
+        for url in [
+            "file:///etc/passwd",
+            "ftp://example.com/x",
+            "gopher://example.com/",
+            "data:,x",
+            "http://example.com:22/",
+            "http://example.com:25/",
+            "https://example.com:0/",
+            "http://",
+            "x",
+        ] {
+            assert!(!is_taken(url), "{url}");
+        }
+        assert!(is_taken("https://example.com/a?b=c") && is_taken("http://example.com:9000/"));
+        assert!(is_taken("http://8.8.8.8/") && is_taken("http://[2606:4700::1111]/"));
+    }
+
+    #[test]
+    fn the_operators_list_opens_a_host_or_one_port_of_it() {
+        let allowed = AllowList::new(&["127.0.0.1:81".to_owned(), "Store.internal".to_owned()]);
+        assert!(read("url", "http://127.0.0.1:81/x", &allowed).is_ok());
+        assert!(read("url", "http://127.0.0.1:8081/x", &allowed).is_err());
+        assert!(read("url", "http://store.INTERNAL:22/x", &allowed).is_ok());
+        assert!(allowed.has_host("store.internal") && !allowed.has_host("internal"));
+    }
+}

@@ -1,0 +1,132 @@
+//! `/sandboxes/{id}/files?path=`: content as it is.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use sandyard_agent_client::AgentClient;
+use sandyard_service::{Live, ServiceError};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::content::{read_body, send_file};
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Query, SandboxName};
+use crate::need::Who;
+
+/// Which file, and on whose behalf.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct FileQuery {
+    /// Where; relative to the user's home.
+    #[serde(alias = "file_path")]
+    #[param(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
+    pub(super) path: String,
+    /// User inside the sandbox; the sandbox's own if not said.
+    #[param(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
+    pub(super) user: Option<String>,
+}
+
+impl FileQuery {
+    /// The agent on behalf of the user.
+    pub(super) fn agent(&self, live: &Live) -> AgentClient {
+        agent_for(live, self.user.as_deref())
+    }
+
+    /// Refuses what cannot be a path or a user.
+    pub(super) fn check(&self) -> Result<(), ServiceError> {
+        bounds::path("path", &self.path)?;
+        bounds::optional_text("user", self.user.as_deref(), 1, 64)
+    }
+}
+
+/// The agent on behalf of a user.
+pub(super) fn agent_for(live: &Live, user: Option<&str>) -> AgentClient {
+    match user {
+        Some(user) => live.agent.as_user(user),
+        None => live.agent.clone(),
+    }
+}
+
+/// What was written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Written {
+    pub(super) success: bool,
+    /// Where, in full.
+    pub(super) path: String,
+    /// How many bytes.
+    pub(super) size: u64,
+    pub(super) message: String,
+}
+
+impl Written {
+    pub(super) fn new(path: String, size: u64) -> Self {
+        Self {
+            success: true,
+            message: format!("{size} bytes written to `{path}`"),
+            path,
+            size,
+        }
+    }
+}
+
+/// Sends a file.
+///
+/// Content of any length, as it is. `HEAD` tells its length.
+#[utoipa::path(get, path = "/sandboxes/{id}/files", operation_id = "get_file", tag = "files",
+    params(SandboxName, FileQuery),
+    responses(
+        (status = 200, description = "The file", content_type = "application/octet-stream")))]
+pub(super) async fn get_file(
+    State(app): State<App>,
+    Who(caller): Who,
+    name: SandboxName,
+    Query(query): Query<FileQuery>,
+) -> Result<Response, ApiError> {
+    query.check()?;
+    let live = app.service().live(&caller, &name.id).await?;
+    let file = query.agent(&live).read_file(&query.path).await?;
+    Ok(send_file(live, file, &query.path))
+}
+
+/// Writes a file.
+///
+/// The body is the content, of any length. Parent folders are made. A client that breaks off leaves the file as it was.
+#[utoipa::path(put, path = "/sandboxes/{id}/files", operation_id = "put_file", tag = "files",
+    params(SandboxName, FileQuery),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 200, description = "Written", body = Written)))]
+pub(super) async fn put_file(
+    State(app): State<App>,
+    Who(caller): Who,
+    name: SandboxName,
+    Query(query): Query<FileQuery>,
+    body: Body,
+) -> Result<Json<Written>, ApiError> {
+    query.check()?;
+    let live = app.service().live(&caller, &name.id).await?;
+    let agent = query.agent(&live);
+    let upload = read_body(&app, body);
+    Ok(Json(upload.write(&agent, &query.path).await?))
+}
+
+/// Writes a file.
+///
+/// The same as `PUT`, for clients that cannot.
+#[utoipa::path(post, path = "/sandboxes/{id}/files", operation_id = "post_file", tag = "files",
+    params(SandboxName, FileQuery),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 200, description = "Written", body = Written)))]
+pub(super) async fn post_file(
+    app: State<App>,
+    who: Who,
+    name: SandboxName,
+    query: Query<FileQuery>,
+    body: Body,
+) -> Result<Json<Written>, ApiError> {
+    put_file(app, who, name, query, body).await
+}

@@ -1,0 +1,182 @@
+//! The native dialect's multipart upload.
+
+use std::io;
+
+use axum::Json;
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{DefaultBodyLimit, Multipart, State};
+use axum::http::StatusCode;
+use bytes::Bytes;
+use futures_util::stream;
+use sandyard_core::{Caller, ErrorKind};
+use sandyard_service::ServiceError;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use utoipa::{IntoParams, ToSchema};
+
+use super::content::Upload;
+use super::raw::Written;
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Query, sandbox_name};
+use crate::need::Who;
+use crate::router::Mounted;
+
+/// Longest id or path in a form.
+const MAX_FIELD: usize = 8 << 10;
+/// Fields looked at before a form counts as nonsense.
+const MAX_FIELDS: usize = 32;
+
+/// Takes the limit on bodies away: this one is never held in memory.
+pub(super) fn unlimited(mut mounted: Mounted) -> Mounted {
+    mounted.methods = mounted.methods.layer(DefaultBodyLimit::disable());
+    mounted
+}
+
+/// The form of an upload.
+#[derive(Debug, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "read piece by piece; this says it to the document"
+)]
+pub(super) struct UploadForm {
+    /// The sandbox. Before `file`.
+    sandbox_id: String,
+    /// Where to; relative to the user's home. Before `file`.
+    file_path: String,
+    /// The content.
+    #[schema(format = Binary, content_media_type = "application/octet-stream")]
+    file: String,
+}
+
+/// What may also be said in the query.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct UploadQuery {
+    /// The sandbox, if the form does not say.
+    sandbox_id: Option<String>,
+    /// Where to, if the form does not say.
+    #[serde(alias = "path")]
+    file_path: Option<String>,
+}
+
+/// Writes a file from a form.
+///
+/// The fields `sandbox_id` and `file_path` come before `file`, since the file is passed on as it comes.
+#[utoipa::path(post, path = "/sandboxes/upload-file", operation_id = "upload_file", tag = "files",
+    params(UploadQuery),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "Written", body = Written)))]
+pub(super) async fn upload_file(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(mut known): Query<UploadQuery>,
+    form: Result<Multipart, axum::extract::multipart::MultipartRejection>,
+) -> Result<Json<Written>, ApiError> {
+    let mut form = form.map_err(|error| {
+        ApiError::new(
+            ErrorKind::Invalid,
+            format!(
+                "the body must be `multipart/form-data`: {}",
+                error.body_text()
+            ),
+        )
+    })?;
+    for _ in 0..MAX_FIELDS {
+        let Some(field) = form.next_field().await.map_err(broken)? else {
+            break;
+        };
+        match field.name() {
+            Some("sandbox_id") => known.sandbox_id = Some(text(field, "sandbox_id").await?),
+            Some("file_path" | "path") => known.file_path = Some(text(field, "file_path").await?),
+            Some("file") => return write(&app, &caller, known, field).await,
+            _ => {}
+        }
+    }
+    Err(ServiceError::invalid("file", "the form has no field `file`").into())
+}
+
+/// Passes the file on.
+async fn write(
+    app: &App,
+    caller: &Caller,
+    known: UploadQuery,
+    field: Field<'_>,
+) -> Result<Json<Written>, ApiError> {
+    let (Some(sandbox_id), Some(path)) = (known.sandbox_id, known.file_path) else {
+        return Err(ServiceError::invalid(
+            "file",
+            "`file` comes before `sandbox_id` and `file_path` are known",
+        )
+        .hint("send the form's fields in this order: sandbox_id, file_path, file")
+        .into());
+    };
+    bounds::path("file_path", &path)?;
+    let live = app
+        .service()
+        .live(caller, sandbox_name(&sandbox_id)?)
+        .await?;
+    // The field lives on this task's stack and the writer wants what it owns: a short queue lies between them.
+    let (queue, pieces) = mpsc::channel::<io::Result<Bytes>>(2);
+    let pieces = stream::unfold(pieces, |mut pieces| async move {
+        Some((pieces.recv().await?, pieces))
+    });
+    let upload = Upload::new(app, pieces);
+    let mut writing = std::pin::pin!(upload.write(&live.agent, &path));
+    let written = tokio::select! {
+        // A refusal comes before the file is through.
+        written = &mut writing => written,
+        result = pass_on(field, queue) => {
+            result?;
+            writing.await
+        }
+    }?;
+    Ok(Json(written))
+}
+
+/// Moves a field's content into a queue. A form that breaks off makes the reader fail, so that nothing half is kept.
+async fn pass_on(
+    mut field: Field<'_>,
+    queue: mpsc::Sender<io::Result<Bytes>>,
+) -> Result<(), ApiError> {
+    loop {
+        match field.chunk().await {
+            Ok(Some(piece)) => {
+                if queue.send(Ok(piece)).await.is_err() {
+                    // The writer has given up and says why.
+                    return Ok(());
+                }
+            }
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                let _ = queue.send(Err(io::ErrorKind::ConnectionReset.into())).await;
+                return Err(broken(error));
+            }
+        }
+    }
+}
+
+/// A short field.
+async fn text(mut field: Field<'_>, name: &'static str) -> Result<String, ApiError> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = field.chunk().await.map_err(broken)? {
+        if bytes.len() + piece.len() > MAX_FIELD {
+            return Err(ServiceError::invalid(name, "the field is too long").into());
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    String::from_utf8(bytes).map_err(|_| ServiceError::invalid(name, "not UTF-8").into())
+}
+
+fn broken(error: MultipartError) -> ApiError {
+    let kind = match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
+        _ => ErrorKind::BadRequest,
+    };
+    ApiError::new(
+        kind,
+        format!("the form cannot be read: {}", error.body_text()),
+    )
+}

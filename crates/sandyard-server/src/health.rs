@@ -1,0 +1,69 @@
+//! `GET /health`: whether this server can do its work.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::need::Need;
+use crate::router::{Mounted, mount};
+
+/// How long the store may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How the server is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `healthy`, `starting` or `unhealthy`.
+    status: &'static str,
+    version: &'static str,
+    /// Where sandboxes run.
+    provider: String,
+    /// What is remembered where: `sqlite` or `postgres`.
+    store: &'static str,
+    /// The queue of what is due: `database` or `redis`.
+    timers: &'static str,
+    /// How many sandboxes stand where.
+    sandboxes: BTreeMap<&'static str, i64>,
+}
+
+/// The route.
+pub(crate) fn routes() -> Vec<Mounted> {
+    vec![mount(Need::Nothing, routes!(get_health))]
+}
+
+/// Says whether this server can do its work.
+#[utoipa::path(
+    get, path = "/health", operation_id = "get_health", tag = "operations",
+    responses(
+        (status = 200, description = "It can.", body = Health),
+        (status = 503, description = "It cannot, yet or any more.", body = Health),
+    )
+)]
+pub(crate) async fn get_health(State(app): State<App>) -> (StatusCode, Json<Health>) {
+    let counts = tokio::time::timeout(PATIENCE, app.service().counts()).await;
+    let (status, word, sandboxes) = match counts {
+        _ if !app.is_ready() => (StatusCode::SERVICE_UNAVAILABLE, "starting", BTreeMap::new()),
+        Ok(Ok(counts)) => (StatusCode::OK, "healthy", counts),
+        _ => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unhealthy",
+            BTreeMap::new(),
+        ),
+    };
+    let health = Health {
+        status: word,
+        version: env!("CARGO_PKG_VERSION"),
+        provider: app.service().provider_info().name,
+        store: app.store().kind(),
+        timers: app.timers().kind(),
+        sandboxes,
+    };
+    (status, Json(health))
+}

@@ -1,0 +1,48 @@
+//! The asking side: another node's provider by its URL and place.
+
+use std::sync::Arc;
+
+use sandyard_auth::Auth;
+use sandyard_provider::Provider;
+use sandyard_providers::node::Token;
+use sandyard_providers::{NodeConfig, NodeProvider};
+use sandyard_service::Reach;
+
+/// How this server reaches others.
+pub(crate) fn reach(auth: Auth) -> Reach {
+    Reach(Arc::new(move |url, location| {
+        let auth = auth.clone();
+        let token = Token::new(move || auth.sign_node());
+        let config = NodeConfig::new(base(&url, &location), token);
+        Box::pin(async move {
+            let provider = NodeProvider::connect(config).await?;
+            Ok(Arc::new(provider) as Arc<dyn Provider>)
+        })
+    }))
+}
+
+/// Where a node is asked about one of its places.
+fn base(url: &str, location: &str) -> String {
+    let mut place = String::new();
+    for byte in location.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            place.push(char::from(byte));
+        } else {
+            place.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    format!("{}/at/{place}", url.trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_one_piece_of_the_path_whatever_is_in_it() {
+        assert_eq!(
+            base("http://10.0.0.2:8100/", "embedded:a/b c"),
+            "http://10.0.0.2:8100/at/embedded%3Aa%2Fb%20c"
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! URLs of a sandbox's ports, as this client can reach them.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{header, uri::Authority};
+use sandyard_core::SandboxId;
+use sandyard_preview::names::TOKEN_QUERY;
+use sandyard_preview::{Scheme, UrlForm, url_for};
+use std::convert::Infallible;
+
+use crate::app::{App, Listener};
+
+/// The domain that stands for «none was set».
+const NO_DOMAIN: &str = "localhost";
+/// How long a signed link is good.
+const LINK_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Makes URLs of ports: below the domain if there is one, below `/p/` if not.
+#[derive(Clone, Debug)]
+pub(crate) struct Links {
+    app: App,
+    scheme: Scheme,
+    /// The server's own host and port, as the client names it.
+    host: String,
+}
+
+impl FromRequestParts<App> for Links {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let listener = parts.extensions.get::<Listener>();
+        let public = app.settings().public_url.as_deref();
+        if let Some((scheme, host)) = public.and_then(|url| url.split_once("://")) {
+            return Ok(Self {
+                app: app.clone(),
+                scheme: scheme_of(scheme == "https"),
+                host: host.trim_end_matches('/').to_owned(),
+            });
+        }
+        Ok(Self {
+            app: app.clone(),
+            scheme: scheme_of(listener.is_some_and(|listener| listener.is_tls)),
+            host: host_of(parts)
+                .or_else(|| listener.map(|listener| listener.address.to_string()))
+                .unwrap_or_else(|| NO_DOMAIN.to_owned()),
+        })
+    }
+}
+
+impl Links {
+    /// The URL of a port.
+    pub(crate) fn port(&self, id: &SandboxId, port: u16) -> String {
+        let domain = &self.app.settings().domain;
+        if domain.is_empty() || domain == NO_DOMAIN {
+            return url_for(UrlForm::Path, self.scheme, &self.host, id.as_str(), port);
+        }
+        let base = match self.host.rsplit_once(':') {
+            Some((_, listener_port)) if listener_port.bytes().all(|b| b.is_ascii_digit()) => {
+                format!("{domain}:{listener_port}")
+            }
+            _ => domain.clone(),
+        };
+        url_for(UrlForm::PortFirst, self.scheme, &base, id.as_str(), port)
+    }
+
+    /// The same with a token in it, for whoever has no credentials; good for a day.
+    pub(crate) fn signed_port(&self, id: &SandboxId, port: u16) -> String {
+        let until_ms = self.app.service().clock().now_ms() + LINK_LIFE_MS;
+        let token = self.app.auth().sign_preview(id, port, until_ms);
+        let url = self.port(id, port);
+        let slash = if url.ends_with('/') { "" } else { "/" };
+        format!("{url}{slash}?{TOKEN_QUERY}={token}")
+    }
+
+    /// The URL of the tool server.
+    pub(crate) fn mcp(&self, id: &SandboxId) -> String {
+        self.port(id, self.app.settings().mcp_port)
+    }
+
+    /// The URL of VS Code.
+    pub(crate) fn vscode(&self, id: &SandboxId) -> String {
+        self.port(id, self.app.settings().vscode_port)
+    }
+}
+
+fn scheme_of(is_tls: bool) -> Scheme {
+    if is_tls { Scheme::Https } else { Scheme::Http }
+}
+
+/// What the client calls us, if that can stand in a URL.
+fn host_of(parts: &Parts) -> Option<String> {
+    let sent = match parts.uri.authority() {
+        Some(authority) => authority.as_str(),
+        None => parts.headers.get(header::HOST)?.to_str().ok()?,
+    };
+    let authority: Authority = sent.parse().ok()?;
+    // A name before `@` would be a trap in a link.
+    (!authority.as_str().contains('@')).then(|| authority.to_string())
+}

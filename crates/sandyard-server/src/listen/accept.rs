@@ -1,0 +1,154 @@
+//! Connections on their way in, so many at a time, and their end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::bind::Bound;
+use super::certificate::TlsConfig;
+use super::connection::{self, Shared};
+use super::ending::Ending;
+use crate::app::Listener;
+
+/// How connections are treated.
+#[derive(Clone, Debug)]
+pub struct ListenSettings {
+    /// Connections at a time; more wait in the kernel's queue.
+    pub max_connections: usize,
+    /// How long a client may take for a request's head, and for a TLS handshake.
+    pub header_timeout: Duration,
+    /// How long requests may go on after the server was asked to end.
+    pub grace: Duration,
+}
+
+impl Default for ListenSettings {
+    fn default() -> Self {
+        Self {
+            max_connections: 10_000,
+            header_timeout: Duration::from_secs(30),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Sockets in service.
+#[derive(Debug)]
+pub struct Listeners {
+    ending: Ending,
+    grace: Duration,
+    /// Ends connections that did not finish in time.
+    abort: CancellationToken,
+}
+
+impl Listeners {
+    /// Starts to serve `router` on all sockets.
+    pub fn start(
+        sockets: Vec<Bound>,
+        tls: Option<TlsConfig>,
+        router: Router,
+        settings: &ListenSettings,
+    ) -> Self {
+        let ending = Ending::default();
+        let abort = CancellationToken::new();
+        let places = Arc::new(Semaphore::new(settings.max_connections));
+        for socket in sockets {
+            let shared = Shared {
+                router: router.clone(),
+                tls: tls.as_ref().map(TlsConfig::server),
+                ending: ending.clone(),
+                header_timeout: settings.header_timeout,
+            };
+            let accepting = accept_all(socket, shared, Arc::clone(&places), abort.clone());
+            ending.spawn(accepting);
+        }
+        Self {
+            ending,
+            grace: settings.grace,
+            abort,
+        }
+    }
+
+    /// Ends: no new connections, streams told to end, requests finished up to the grace time, the rest cut off. Also
+    /// ends early when `now` does.
+    pub async fn end(self, now: impl Future<Output = ()>) {
+        self.ending.begin();
+        tokio::select! {
+            () = self.ending.finished() => return,
+            () = tokio::time::sleep(self.grace) => {
+                tracing::warn!(
+                    connections = self.ending.len(),
+                    "Some requests did not finish in time and are cut off"
+                );
+            }
+            () = now => {}
+        }
+        self.abort.cancel();
+    }
+}
+
+/// Accepts connections until the server ends.
+async fn accept_all(
+    bound: Bound,
+    shared: Shared,
+    places: Arc<Semaphore>,
+    abort: CancellationToken,
+) {
+    let ending = shared.ending.clone();
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, accept(&bound).await)
+        };
+        let (place, (socket, listener)) = tokio::select! {
+            next = next => next,
+            () = ending.wait() => return,
+        };
+        let shared = shared.clone();
+        let abort = abort.clone();
+        ending.spawn(async move {
+            tokio::select! {
+                () = connection::serve(shared, socket, listener) => {}
+                () = abort.cancelled() => {}
+            }
+            drop(place);
+        });
+    }
+}
+
+/// Waits for one connection, whatever happens to others.
+async fn accept(bound: &Bound) -> (TcpStream, Listener) {
+    loop {
+        match bound.socket.accept().await {
+            Ok((socket, peer)) => {
+                let listener = Listener {
+                    address: bound.address,
+                    is_tls: bound.is_tls,
+                    peer,
+                };
+                return (socket, listener);
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            // Out of descriptors or memory: others must end first.
+            Err(error) => {
+                tracing::error!(%error, "Cannot accept connections at the moment");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+}
+
+/// Says whether an error is about the connection that was to be accepted (accept(2)) and not about us.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}

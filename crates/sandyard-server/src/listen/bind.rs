@@ -1,0 +1,99 @@
+//! Sockets to listen on: all of them or none.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::{TcpListener, TcpSocket};
+
+/// Connections the kernel holds for us while we are busy.
+const BACKLOG: u32 = 1024;
+
+/// A socket that waits for connections, and what it speaks.
+#[derive(Debug)]
+pub struct Bound {
+    /// Its real address: port 0 has become a number.
+    pub address: SocketAddr,
+    /// Whether it speaks TLS.
+    pub is_tls: bool,
+    pub(super) socket: TcpListener,
+}
+
+/// An address that cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}{}", advice(.source, .address))]
+pub struct BindError {
+    /// Where.
+    pub address: SocketAddr,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// What to do about it, where that is known.
+fn advice(error: &io::Error, address: &SocketAddr) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            ": another program listens there; end it, or choose another port with `--port` or `SANDBOX_SERVER_PORT` \
+             (`ss -ltnp 'sport = :{}'` shows which one it is)",
+            address.port()
+        ),
+        io::ErrorKind::PermissionDenied => {
+            ": ports below 1024 need the capability CAP_NET_BIND_SERVICE; choose a higher one".to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            ": this host does not have that address; choose another with `--host` or `SANDBOX_SERVER_HOST`".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Listens on every address. Must be called within a runtime.
+///
+/// # Errors
+///
+/// When one of them cannot be had; then none is kept.
+pub fn bind(addresses: &[SocketAddr], is_tls: bool) -> Result<Vec<Bound>, BindError> {
+    addresses
+        .iter()
+        .map(|&address| {
+            open(address)
+                .and_then(|socket| {
+                    Ok(Bound {
+                        address: socket.local_addr()?,
+                        is_tls,
+                        socket,
+                    })
+                })
+                .map_err(|source| BindError { address, source })
+        })
+        .collect()
+}
+
+fn open(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // A restart must not wait for the connections of the server before to be forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_in_use_is_said_with_what_to_do() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let first = bind(&[any], false).unwrap();
+        let error = bind(&[any, first[0].address], false).unwrap_err();
+        assert_eq!(error.address, first[0].address);
+        let text = error.to_string();
+        assert!(
+            text.contains("another program") && text.contains("--port"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! The certificate of TLS listeners: the operator's, or one made here.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::self_signed::{self, SelfSignedError};
+
+/// Where a certificate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// The operator has one.
+    Files {
+        /// The chain, in PEM, our own certificate first.
+        certificate: PathBuf,
+        /// Its key, in PEM.
+        key: PathBuf,
+    },
+    /// One is made here and kept.
+    SelfSigned {
+        /// Where it is kept.
+        folder: PathBuf,
+        /// Its names get this domain and everything one level below.
+        domain: String,
+        /// Its addresses.
+        addresses: Vec<IpAddr>,
+    },
+}
+
+/// A certificate that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("cannot read `{path}`")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rustls::pki_types::pem::Error,
+    },
+    /// The chain has nothing in it.
+    #[error("`{path}` holds no certificate")]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Certificate and key do not go together, or are of a kind that cannot be used.
+    #[error("the certificate in `{path}` cannot be used with its key")]
+    Unusable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rustls::Error,
+    },
+    /// Making one failed.
+    #[error("cannot make a certificate")]
+    Make(#[from] SelfSignedError),
+}
+
+/// What TLS listeners need. Cheap to clone.
+#[derive(Clone)]
+pub struct TlsConfig {
+    server: Arc<ServerConfig>,
+    current: Arc<Current>,
+    source: CertificateSource,
+}
+
+impl fmt::Debug for TlsConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsConfig")
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The certificate in force; replaced by a reload while connections go on.
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(
+            &self.0.read().unwrap_or_else(PoisonError::into_inner),
+        ))
+    }
+}
+
+impl TlsConfig {
+    /// Reads or makes a certificate; `now_ms` is for the age of one made here.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, made or used.
+    pub fn open(source: CertificateSource, now_ms: i64) -> Result<Self, CertificateError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let key = read(&source, &provider, now_ms)?;
+        let current = Arc::new(Current(RwLock::new(Arc::new(key))));
+        let mut server = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has the suites of its own protocol versions")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&current) as _);
+        server.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            server: Arc::new(server),
+            current,
+            source,
+        })
+    }
+
+    /// Reads the certificate again, for connections from now on. When that fails the old one stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`TlsConfig::open`].
+    pub fn reload(&self, now_ms: i64) -> Result<(), CertificateError> {
+        let key = read(&self.source, self.server.crypto_provider(), now_ms)?;
+        *self
+            .current
+            .0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+        Ok(())
+    }
+
+    pub(super) fn server(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.server)
+    }
+}
+
+fn read(
+    source: &CertificateSource,
+    provider: &CryptoProvider,
+    now_ms: i64,
+) -> Result<CertifiedKey, CertificateError> {
+    match source {
+        CertificateSource::Files { certificate, key } => read_files(certificate, key, provider),
+        CertificateSource::SelfSigned {
+            folder,
+            domain,
+            addresses,
+        } => {
+            let names = self_signed::names(domain, addresses);
+            let (certificate, key) = self_signed::find_or_make(folder, &names, now_ms)?;
+            read_files(&certificate, &key, provider)
+        }
+    }
+}
+
+fn read_files(
+    certificate: &Path,
+    key: &Path,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, CertificateError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| CertificateError::Read { path, source }
+    };
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(failed(certificate))?;
+    if chain.is_empty() {
+        return Err(CertificateError::Empty {
+            path: certificate.to_owned(),
+        });
+    }
+    let key = PrivateKeyDer::from_pem_file(key).map_err(failed(key))?;
+    CertifiedKey::from_der(chain, key, provider).map_err(|source| CertificateError::Unusable {
+        path: certificate.to_owned(),
+        source,
+    })
+}
+
+/// Writes a file that only we may read, whole or not at all.
+pub(crate) fn write_secret(path: &Path, text: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let temporary = path.with_extension("new");
+    // One left by a crash may have any mode.
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)
+}

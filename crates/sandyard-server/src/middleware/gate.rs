@@ -1,0 +1,269 @@
+//! What stands before every route: who is asking, and may that one do this?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use sandyard_core::{Caller, ErrorKind};
+use sandyard_service::ServiceError;
+use sandyard_store::model::NewAuditEntry;
+
+use super::request_id::RequestId;
+use super::{audit, open_listener};
+use crate::app::{App, AuthMode, Listener};
+use crate::error::{ApiError, from_auth};
+use crate::mounted::Mounted;
+use crate::need::{Need, Who};
+
+/// Who asked, for the access log; an extension of answers.
+#[derive(Clone, Debug)]
+pub(crate) struct CallerName(pub(crate) String);
+
+/// What a route's gate knows.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    app: App,
+    need: Need,
+    is_strict: bool,
+    /// Operation ids by method, for the audit.
+    operations: BTreeMap<String, String>,
+}
+
+/// What a request shows of who sent it.
+enum Shown {
+    /// A token or key.
+    Credential(String),
+    /// Nothing, on a listener that asks for nothing; unless something else is wrong.
+    Open(Result<(), ApiError>),
+    /// Nothing.
+    Nothing,
+}
+
+impl Gate {
+    pub(crate) fn new(app: &App, mounted: &Mounted) -> Arc<Self> {
+        Arc::new(Self {
+            app: app.clone(),
+            need: mounted.need,
+            is_strict: mounted.is_strict,
+            operations: mounted
+                .entries()
+                .into_iter()
+                .map(|entry| (entry.method, entry.operation))
+                .collect(),
+        })
+    }
+
+    /// What a request shows of who sent it, read before anything is waited for.
+    fn look(&self, request: &Request) -> Result<Shown, ApiError> {
+        match credential(request.headers())? {
+            Some(credential) => Ok(Shown::Credential(credential)),
+            None if self.is_open(request) => Ok(Shown::Open(open_listener::check(
+                request,
+                &self.app.settings().domain,
+            ))),
+            None => Ok(Shown::Nothing),
+        }
+    }
+
+    /// Finds out who asks, and whether that one may.
+    async fn admit(&self, shown: Shown) -> Result<Option<Caller>, ApiError> {
+        let auth = self.app.auth();
+        let needed = match self.need {
+            Need::Nothing => return Ok(None),
+            Need::Node => {
+                let Shown::Credential(token) = shown else {
+                    return Err(missing());
+                };
+                auth.check_node(&token).map_err(from_auth)?;
+                return Ok(Some(Caller::system()));
+            }
+            Need::Scope(scope) | Need::Admin(scope) => scope,
+        };
+        let caller = match shown {
+            Shown::Credential(credential) => {
+                auth.authenticate(&credential).await.map_err(from_auth)?
+            }
+            Shown::Open(check) => check.map(|()| Caller::local())?,
+            Shown::Nothing => return Err(missing()),
+        };
+        if !caller.has(needed) {
+            return Err(ApiError::new(
+                ErrorKind::Forbidden,
+                format!("these credentials lack the scope `{needed}`"),
+            )
+            .hint("use credentials that have it"));
+        }
+        if matches!(self.need, Need::Admin(_)) && !caller.is_admin() {
+            return Err(ApiError::new(ErrorKind::Forbidden, "this is for admins"));
+        }
+        Ok(Some(caller))
+    }
+
+    fn is_open(&self, request: &Request) -> bool {
+        let listener = request.extensions().get::<Listener>();
+        !self.is_strict
+            && self.app.settings().auth_mode == AuthMode::Auto
+            && listener.is_some_and(Listener::is_loopback)
+    }
+
+    /// Keeps one caller from using up the server.
+    fn check_rate(&self, caller: Option<&Caller>, peer: &str) -> Result<(), ApiError> {
+        let name = match caller {
+            // Other nodes and this host's own programs act for many.
+            Some(caller) if caller.via == "system" => return Ok(()),
+            Some(caller) => format!("user {}", caller.name),
+            None => format!("address {peer}"),
+        };
+        self.app
+            .rate_limit()
+            .take(&name, Instant::now())
+            .map_err(|seconds| {
+                let mut error = ServiceError::new(ErrorKind::RateLimited, "too many requests")
+                    .hint("wait as long as `Retry-After` says");
+                error.retry_after_s = Some(seconds);
+                error.into()
+            })
+    }
+}
+
+/// Lets a request through to its route, or answers why not.
+pub(crate) async fn guard(
+    State(gate): State<Arc<Gate>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let peer = request
+        .extensions()
+        .get::<Listener>()
+        .map(|listener| listener.peer.ip().to_string());
+    let shown = match gate.need {
+        Need::Nothing => Ok(Shown::Nothing),
+        _ => gate.look(&request),
+    };
+    let admitted = match shown {
+        Ok(shown) => gate.admit(shown).await,
+        Err(error) => Err(error),
+    };
+    let admitted = admitted.and_then(|caller| {
+        gate.check_rate(caller.as_ref(), peer.as_deref().unwrap_or("-"))?;
+        Ok(caller)
+    });
+    let caller = match admitted {
+        Ok(caller) => caller,
+        Err(error) => return error.into_response(),
+    };
+    let _place = match gate.need {
+        // Health must answer when nothing else does.
+        Need::Nothing => None,
+        _ => match gate.app.places().clone().try_acquire_owned() {
+            Ok(place) => Some(place),
+            Err(_) => return busy().into_response(),
+        },
+    };
+    if let Some(caller) = &caller {
+        request.extensions_mut().insert(Who(caller.clone()));
+    }
+    let mut note = Note::begin(&gate, &request, caller.as_ref(), peer);
+    let (mut response, target) = audit::with_target(next.run(request)).await;
+    if let Some(note) = &mut note {
+        note.finish(response.status().as_u16(), target);
+    }
+    if let Some(caller) = caller {
+        response.extensions_mut().insert(CallerName(caller.name));
+    }
+    response
+}
+
+/// An audit entry in the making. One that is dropped before its end says so: the client hung up.
+struct Note {
+    app: App,
+    entry: Option<NewAuditEntry>,
+}
+
+impl Note {
+    fn begin(
+        gate: &Gate,
+        request: &Request,
+        caller: Option<&Caller>,
+        address: Option<String>,
+    ) -> Option<Self> {
+        if matches!(*request.method(), Method::GET | Method::HEAD) || gate.need == Need::Node {
+            return None;
+        }
+        let method = request.method().as_str();
+        let operation = gate.operations.get(method).or(gate.operations.get("ANY"));
+        let id = request.extensions().get::<RequestId>();
+        Some(Self {
+            entry: Some(NewAuditEntry {
+                at_ms: gate.app.service().clock().now_ms(),
+                actor: caller.map_or("-", |caller| &caller.name).to_owned(),
+                via: caller.map_or("-", |caller| &caller.via).to_owned(),
+                action: operation.cloned().unwrap_or_default(),
+                target: None,
+                // nginx's word for a client that hung up.
+                status: 499,
+                request_id: id.map_or_else(String::new, |id| id.0.clone()),
+                address,
+            }),
+            app: gate.app.clone(),
+        })
+    }
+
+    fn finish(&mut self, status: u16, target: Option<String>) {
+        if let Some(entry) = &mut self.entry {
+            entry.status = status.into();
+            entry.target = target;
+        }
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.app.audit().add(entry);
+        }
+    }
+}
+
+/// The token or key of a request.
+fn credential(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let text = value.to_str().unwrap_or_default();
+        return match text.split_once(' ') {
+            // Nodes show theirs under a scheme of its own.
+            Some((scheme, rest))
+                if ["bearer", "node"].contains(&scheme.to_ascii_lowercase().as_str()) =>
+            {
+                Ok(Some(rest.trim().to_owned()))
+            }
+            _ => Err(ApiError::new(
+                ErrorKind::Unauthenticated,
+                "`Authorization` must be `Bearer` and a token or key",
+            )),
+        };
+    }
+    match headers.get("x-api-key") {
+        Some(value) => match value.to_str() {
+            Ok(key) => Ok(Some(key.to_owned())),
+            Err(_) => Err(ApiError::new(
+                ErrorKind::Unauthenticated,
+                "`X-API-Key` holds characters that no key has",
+            )),
+        },
+        None => Ok(None),
+    }
+}
+
+fn missing() -> ApiError {
+    ApiError::new(ErrorKind::Unauthenticated, "credentials are missing")
+        .hint("send `Authorization: Bearer <token>` or `X-API-Key: <key>`")
+}
+
+fn busy() -> ApiError {
+    ApiError::new(ErrorKind::Unavailable, "too many requests are under way")
+        .hint("wait as long as `Retry-After` says")
+}

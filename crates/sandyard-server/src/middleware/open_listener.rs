@@ -1,0 +1,172 @@
+//! Who may use a listener that asks for no credentials: this host's own programs, and no web page.
+//!
+//! A page in this host's browser can send requests to loopback too, and with a name of its own that resolves to 127.0.0.1
+//! (DNS rebinding) even read the answers. So the `Host` must be a name of this host, and whatever a browser marks as
+//! coming from elsewhere is refused.
+
+use std::net::IpAddr;
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use sandyard_core::ErrorKind;
+
+use crate::error::ApiError;
+
+/// Says why a request may not go without credentials, if so.
+pub(crate) fn check(request: &Request, domain: &str) -> Result<(), ApiError> {
+    let headers = request.headers();
+    if ["x-forwarded-for", "forwarded", "x-real-ip"]
+        .iter()
+        .any(|name| headers.contains_key(*name))
+    {
+        return Err(ApiError::new(
+            ErrorKind::Unauthenticated,
+            "credentials are missing: the request came through a proxy",
+        )
+        .hint("send `Authorization: Bearer <token>` or `X-API-Key: <key>`"));
+    }
+    let host = host_of(request).unwrap_or_default();
+    if !is_ours(strip_port(&host), domain) {
+        return Err(refused(&format!(
+            "`Host: {}` is no name of this host, and this listener is open only for programs on it",
+            host.chars()
+                .filter(|c| !c.is_control())
+                .take(100)
+                .collect::<String>()
+        )));
+    }
+    check_browser(headers, &host)
+}
+
+/// The host a request names, in its address or its header.
+pub(crate) fn host_of(request: &Request) -> Option<String> {
+    let authority = request.uri().authority().map(|it| it.as_str().to_owned());
+    authority.or_else(|| text(request.headers(), header::HOST.as_str()).map(str::to_owned))
+}
+
+fn check_browser(headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
+    if headers.contains_key(header::ORIGIN) {
+        let origin = text(headers, "origin").unwrap_or("null");
+        let is_same = origin
+            .split_once("://")
+            .is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host));
+        if !is_same {
+            return Err(refused(
+                "`Origin` is another one: web pages need credentials",
+            ));
+        }
+    }
+    match text(headers, "sec-fetch-site") {
+        Some("cross-site" | "same-site") => Err(refused(
+            "`Sec-Fetch-Site` says that another web page asks: web pages need credentials",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn strip_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn is_ours(host: &str, domain: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    let host = host.strip_suffix('.').unwrap_or(&host);
+    let literal = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(host);
+    if let Ok(address) = literal.parse::<IpAddr>() {
+        return address.is_loopback();
+    }
+    let is_below = |name: &str| {
+        !name.is_empty()
+            && (host == name
+                || host
+                    .strip_suffix(name)
+                    .is_some_and(|rest| rest.ends_with('.')))
+    };
+    is_below("localhost") || is_below(&domain.to_ascii_lowercase())
+}
+
+fn refused(why: &str) -> ApiError {
+    ApiError::new(ErrorKind::Forbidden, why)
+        .hint("use the address 127.0.0.1 or the name localhost, or send a token or key")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn request(headers: &[(&str, &str)]) -> Request {
+        let mut builder = Request::builder().uri("/sandboxes");
+        for (name, value) in headers {
+            builder = builder.header(*name, *value);
+        }
+        builder.body(Body::empty()).unwrap()
+    }
+
+    #[test]
+    fn names_of_this_host_are_let_in() {
+        for host in [
+            "localhost",
+            "localhost:8100",
+            "127.0.0.1:8100",
+            "127.9.9.9",
+            "[::1]:8100",
+            "3000-abc.localhost:8100",
+            "yard.example",
+            "api.yard.example",
+            "LOCALHOST.",
+        ] {
+            assert!(
+                check(&request(&[("host", host)]), "yard.example").is_ok(),
+                "{host}"
+            );
+        }
+    }
+
+    #[test]
+    fn rebound_names_are_refused() {
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "notlocalhost",
+            "10.0.0.1",
+            "",
+            "[::2]",
+        ] {
+            assert!(check(&request(&[("host", host)]), "").is_err(), "{host}");
+        }
+        assert!(check(&request(&[]), "").is_err());
+    }
+
+    #[test]
+    fn web_pages_of_others_are_refused() {
+        let host = ("host", "localhost:8100");
+        for header in [
+            ("origin", "null"),
+            ("origin", "http://evil.example"),
+            ("origin", "http://localhost:3000"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+            ("x-forwarded-for", "1.2.3.4"),
+        ] {
+            assert!(check(&request(&[host, header]), "").is_err(), "{header:?}");
+        }
+        for header in [
+            ("origin", "http://localhost:8100"),
+            ("sec-fetch-site", "same-origin"),
+        ] {
+            assert!(check(&request(&[host, header]), "").is_ok(), "{header:?}");
+        }
+    }
+}

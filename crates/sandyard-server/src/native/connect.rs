@@ -1,0 +1,39 @@
+//! `POST /sandboxes/connect`.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::view::SandboxReply;
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Body, sandbox_name};
+use crate::links::Links;
+use crate::need::Who;
+
+/// Names a sandbox.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct NamedSandbox {
+    /// The sandbox: its id, its provider's id or its alias.
+    #[schema(schema_with = bounds::sandbox_id_schema)]
+    pub(crate) sandbox_id: String,
+}
+
+/// Makes a sandbox run if it does not, and restarts its time.
+#[utoipa::path(
+    post, path = "/sandboxes/connect", operation_id = "connect_sandbox", tag = "sandboxes",
+    request_body = NamedSandbox,
+    responses((status = 200, description = "It runs.", body = SandboxReply))
+)]
+pub(crate) async fn connect_sandbox(
+    State(app): State<App>,
+    Who(caller): Who,
+    links: Links,
+    Body(request): Body<NamedSandbox>,
+) -> Result<Json<SandboxReply>, ApiError> {
+    let name = sandbox_name(&request.sandbox_id)?;
+    let sandbox = app.service().connect(&caller, name).await?;
+    Ok(Json(SandboxReply::new(&sandbox, &links, "Connected")))
+}

@@ -1,0 +1,180 @@
+//! `POST /sandboxes/create`.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use sandyard_service::{CreateRequest, LimitsRequest, ServiceError};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::view::{SandboxReply, TimeoutActionWord};
+use crate::app::App;
+use crate::bounds::{self, CpuLimit, LifeSeconds, MemoryLimit, MetadataValue, Whole};
+use crate::error::ApiError;
+use crate::extract::{Body, IdempotencyKey};
+use crate::links::Links;
+use crate::need::Who;
+
+/// Most bytes of a network policy.
+const MAX_NETWORK: usize = 64 << 10;
+
+/// A sandbox to be made. All of it may be left out.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct CreateSandbox {
+    /// For whom; only an admin may name somebody else, an ordinary user's word is not looked at.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\u0000-\u001f\u007f]+$"
+    )]
+    user_id: Option<String>,
+    /// What it starts from. The default template if it is left out.
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[!-~]+$")]
+    template_id: Option<String>,
+    /// The same as `template_id`.
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[!-~]+$")]
+    sandbox_template_id: Option<String>,
+    /// The same as `template_id`.
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[!-~]+$")]
+    template: Option<String>,
+    /// Seconds it lives without activity.
+    #[schema(schema_with = bounds::life_seconds_schema)]
+    timeout: Option<LifeSeconds>,
+    /// What happens then; `pause` if it is left out.
+    timeout_action: Option<TimeoutActionWord>,
+    /// Words of its maker's own.
+    #[schema(schema_with = bounds::metadata_schema)]
+    metadata: Option<BTreeMap<String, MetadataValue>>,
+    /// Variables every command gets.
+    #[schema(schema_with = bounds::env_schema)]
+    env: Option<BTreeMap<String, String>>,
+    #[schema(schema_with = bounds::memory_limit_schema)]
+    memory_limit: Option<MemoryLimit>,
+    #[schema(schema_with = bounds::cpu_limit_schema)]
+    cpu_limit: Option<CpuLimit>,
+    /// Network policy.
+    #[schema(value_type = Option<Object>)]
+    network: Option<Map<String, Value>>,
+    /// Bytes it may write, like `4g`.
+    #[schema(schema_with = bounds::disk_limit_schema)]
+    disk_limit: Option<String>,
+    /// Processes and threads at once.
+    #[schema(schema_with = bounds::pids_schema)]
+    pids_limit: Option<Whole<8, 65_536>>,
+    /// Another name for it, unique among its owner's.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    alias: Option<String>,
+    /// The same as `alias`.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
+    name: Option<String>,
+    /// Whether a request may wake it when it is paused; yes if it is left out.
+    auto_resume: Option<bool>,
+}
+
+impl CreateSandbox {
+    fn into_request(self, key: IdempotencyKey) -> Result<CreateRequest, ServiceError> {
+        let template = self
+            .template_id
+            .or(self.sandbox_template_id)
+            .or(self.template);
+        bounds::optional_text("template_id", template.as_deref(), 1, 128)?;
+        owner(self.user_id.as_deref())?;
+        let alias = self.alias.or(self.name);
+        check_alias(alias.as_deref())?;
+        let env = self.env.unwrap_or_default();
+        bounds::env("env", &env)?;
+        if template
+            .as_deref()
+            .is_some_and(|it| !it.bytes().all(|b| b.is_ascii_graphic()))
+        {
+            return Err(ServiceError::invalid(
+                "template_id",
+                "`template_id` is no template's name",
+            ));
+        }
+        Ok(CreateRequest {
+            owner: self.user_id,
+            template,
+            alias,
+            timeout: self.timeout.map(LifeSeconds::as_duration),
+            timeout_action: self.timeout_action.map(Into::into),
+            metadata: bounds::metadata("metadata", self.metadata.unwrap_or_default())?,
+            env,
+            limits: LimitsRequest {
+                memory_bytes: self.memory_limit.map(|it| it.bytes()).transpose()?,
+                cpu_millis: self.cpu_limit.map(|it| it.millis()).transpose()?,
+                disk_bytes: self
+                    .disk_limit
+                    .map(|it| bounds::disk_bytes(&it))
+                    .transpose()?,
+                pids: self.pids_limit.map(|it| it.0 as u32),
+            },
+            network: self.network.map(network).transpose()?,
+            is_auto_resumed: self.auto_resume,
+            idempotency_key: key.key,
+            ..CreateRequest::default()
+        })
+    }
+}
+
+/// Checks the name of a user a sandbox shall belong to. That user need not exist.
+fn owner(name: Option<&str>) -> Result<(), ServiceError> {
+    bounds::optional_text("user_id", name, 1, 255)?;
+    if name.is_some_and(|name| name.chars().any(|c| c.is_ascii_control())) {
+        return Err(ServiceError::invalid(
+            "user_id",
+            "`user_id` must not hold control characters",
+        ));
+    }
+    Ok(())
+}
+
+fn check_alias(name: Option<&str>) -> Result<(), ServiceError> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_good = |name: &str| {
+        (1..=63).contains(&name.len())
+            && is_plain(name.as_bytes()[0])
+            && name.bytes().all(|byte| is_plain(byte) || byte == b'-')
+    };
+    match name {
+        Some(name) if !is_good(name) => Err(ServiceError::invalid(
+            "alias",
+            "`alias` has 1 to 63 lower-case letters, digits and dashes, and begins with none",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn network(policy: Map<String, Value>) -> Result<Value, ServiceError> {
+    let policy = Value::Object(policy);
+    let text = policy.to_string();
+    // Databases take no NUL, which JSON writes like this.
+    if text.len() > MAX_NETWORK || text.contains("\\u0000") {
+        return Err(ServiceError::invalid(
+            "network",
+            "`network` is too large or holds a NUL character",
+        ));
+    }
+    Ok(policy)
+}
+
+/// Makes a sandbox.
+#[utoipa::path(
+    post, path = "/sandboxes/create", operation_id = "create_sandbox", tag = "sandboxes",
+    params(IdempotencyKey), request_body = CreateSandbox,
+    responses((status = 200, description = "It runs.", body = SandboxReply))
+)]
+pub(crate) async fn create_sandbox(
+    State(app): State<App>,
+    Who(caller): Who,
+    links: Links,
+    key: IdempotencyKey,
+    Body(request): Body<CreateSandbox>,
+) -> Result<Json<SandboxReply>, ApiError> {
+    let request = request.into_request(key)?;
+    let sandbox = app.service().create(&caller, request).await?;
+    crate::middleware::audit::note_target(sandbox.id.as_str());
+    Ok(Json(SandboxReply::new(&sandbox, &links, "Sandbox created")))
+}

@@ -1,0 +1,45 @@
+//! `DELETE /sandboxes/{id}` = `POST /sandboxes/delete`.
+
+use axum::Json;
+use axum::extract::State;
+use sandyard_core::Caller;
+
+use super::connect::NamedSandbox;
+use super::view::Done;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{Body, SandboxName, sandbox_name};
+use crate::need::Who;
+
+/// Removes a sandbox and all it holds. Removing it again succeeds.
+#[utoipa::path(
+    delete, path = "/sandboxes/{id}", operation_id = "delete_sandbox", tag = "sandboxes",
+    params(SandboxName),
+    responses((status = 200, description = "It is gone.", body = Done))
+)]
+pub(crate) async fn delete_sandbox(
+    State(app): State<App>,
+    Who(caller): Who,
+    name: SandboxName,
+) -> Result<Json<Done>, ApiError> {
+    delete(&app, &caller, &name.id).await
+}
+
+/// Removes a sandbox and all it holds. Removing it again succeeds.
+#[utoipa::path(
+    post, path = "/sandboxes/delete", operation_id = "delete_named_sandbox", tag = "sandboxes",
+    request_body = NamedSandbox,
+    responses((status = 200, description = "It is gone.", body = Done))
+)]
+pub(crate) async fn delete_named_sandbox(
+    State(app): State<App>,
+    Who(caller): Who,
+    Body(request): Body<NamedSandbox>,
+) -> Result<Json<Done>, ApiError> {
+    delete(&app, &caller, sandbox_name(&request.sandbox_id)?).await
+}
+
+async fn delete(app: &App, caller: &Caller, name: &str) -> Result<Json<Done>, ApiError> {
+    let sandbox = app.service().delete(caller, name).await?;
+    Ok(Json(Done::new(format!("Sandbox {} deleted", sandbox.id))))
+}

@@ -1,0 +1,66 @@
+//! `POST /sandboxes/expose-port`.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::bounds::{self, PortNumber};
+use crate::error::ApiError;
+use crate::extract::{Body, sandbox_name};
+use crate::links::Links;
+use crate::need::Who;
+
+/// A port to be reached from outside.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct ExposePort {
+    /// The sandbox: its id, its provider's id or its alias.
+    #[schema(schema_with = bounds::sandbox_id_schema)]
+    sandbox_id: String,
+    /// Where a program of the sandbox's listens, or will.
+    #[schema(schema_with = bounds::port_schema)]
+    port: PortNumber,
+}
+
+/// Where a port is reached.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PortReply {
+    /// Always true; failures are HTTP errors.
+    pub(crate) success: bool,
+    /// Its URL. Unless the port is public, credentials are asked for there as here.
+    pub(crate) url: String,
+    /// The same with a token in it, good for a day for whoever has it.
+    pub(crate) signed_url: String,
+    pub(crate) port: u16,
+    /// Whether anybody may open it.
+    pub(crate) public: bool,
+    /// What happened, for people.
+    pub(crate) message: String,
+}
+
+/// Gives the URL of a port. Every port has one; nothing needs to listen there yet.
+#[utoipa::path(
+    post, path = "/sandboxes/expose-port", operation_id = "expose_port", tag = "ports",
+    request_body = ExposePort,
+    responses((status = 200, description = "Its URL.", body = PortReply))
+)]
+pub(crate) async fn expose_port(
+    State(app): State<App>,
+    Who(caller): Who,
+    links: Links,
+    Body(request): Body<ExposePort>,
+) -> Result<Json<PortReply>, ApiError> {
+    let name = sandbox_name(&request.sandbox_id)?;
+    let live = app.service().live(&caller, name).await?;
+    let port = request.port.get();
+    let id = &live.sandbox.id;
+    Ok(Json(PortReply {
+        success: true,
+        url: links.port(id, port),
+        signed_url: links.signed_port(id, port),
+        port,
+        public: live.sandbox.public_ports.contains(&port),
+        message: format!("Port {port} is reached at this URL"),
+    }))
+}

@@ -1,0 +1,85 @@
+//! The native dialect: `/sandboxes/*`, and what an operator and the CLI need beside it. One verb a file.
+//!
+//! No envelope; errors are `{"detail", "code", "hint", "field"}`. The enveloped dialect is made of the same handlers.
+
+mod connect;
+mod copies;
+mod create;
+mod create_directory;
+mod delete;
+mod expose_port;
+mod file_path;
+pub(crate) mod history;
+mod info;
+mod list;
+mod operations;
+mod pause;
+mod port_access;
+mod read_file;
+pub(crate) mod run_command;
+mod set_timeout;
+mod setup_mcp;
+mod status;
+mod templates;
+mod tool_server;
+pub(crate) mod view;
+mod write_file;
+
+use sandyard_core::Scope;
+use utoipa_axum::routes;
+
+use crate::need::Need;
+use crate::router::{Mounted, mount};
+
+/// Fields of which one must be there, by schema: two names for one thing.
+pub(crate) const ONE_OF: [(&str, &[&str]); 3] = [
+    ("ReadFile", &["path", "file_path"]),
+    ("WriteFile", &["path", "file_path"]),
+    ("SetTimeout", &["timeout_seconds", "timeout"]),
+];
+
+/// The routes of this dialect.
+pub(crate) fn routes() -> Vec<Mounted> {
+    let read = Need::Scope(Scope::Read);
+    let used = Need::Scope(Scope::Use);
+    let manage = Need::Scope(Scope::Manage);
+    vec![
+        mount(manage, routes!(create::create_sandbox)),
+        mount(used, routes!(connect::connect_sandbox)),
+        mount(used, routes!(run_command::run_command)).also("/sandboxes/run-cmd"),
+        mount(used, routes!(write_file::write_file)),
+        mount(used, routes!(read_file::read_file)),
+        mount(used, routes!(create_directory::create_directory)),
+        mount(used, routes!(expose_port::expose_port)),
+        mount(read, routes!(port_access::get_port)),
+        mount(manage, routes!(port_access::set_port_access)),
+        mount(manage, routes!(set_timeout::schedule_timeout)).also("/sandboxes/timeout"),
+        mount(used, routes!(setup_mcp::setup_mcp)),
+        mount(read, routes!(status::get_status)),
+        mount(read, routes!(status::get_sandbox_status)),
+        mount(read, routes!(info::get_sandbox)),
+        mount(read, routes!(info::get_sandbox_urls)),
+        mount(read, routes!(list::list_sandboxes)),
+        mount(read, routes!(history::list_events)),
+        mount(read, routes!(history::get_sandbox_metrics)),
+        mount(manage, routes!(pause::pause_sandbox)),
+        mount(manage, routes!(pause::resume_sandbox)),
+        mount(manage, routes!(pause::stop_sandbox)),
+        mount(manage, routes!(delete::delete_sandbox)),
+        mount(manage, routes!(delete::delete_named_sandbox)),
+        mount(manage, routes!(copies::snapshot_sandbox)),
+        mount(manage, routes!(copies::fork_sandbox)),
+        mount(read, routes!(copies::diff_sandbox)),
+        mount(read, routes!(templates::list_templates)),
+        mount(
+            Need::Scope(Scope::Admin),
+            routes!(templates::delete_template),
+        ),
+        mount(Need::Scope(Scope::Admin), routes!(operations::list_nodes)),
+        mount(
+            Need::Scope(Scope::Admin),
+            routes!(operations::list_dead_timers),
+        ),
+        mount(Need::Scope(Scope::Admin), routes!(operations::revive_timer)),
+    ]
+}

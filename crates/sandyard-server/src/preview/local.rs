@@ -1,0 +1,194 @@
+//! What may be asked without credentials on an open listener.
+//!
+//! The API's own rule, no web page but ours, is too strict for previews: people follow links to them, and in the path
+//! form a page's own requests look like a stranger's. What is let through beyond that rule shows a stranger nothing: it
+//! cannot read the answer, and it would have to know a sandbox's random id.
+
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use sandyard_preview::{Place, PreviewForm};
+
+use crate::app::{App, AuthMode, Listener};
+use crate::middleware::open_listener;
+
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Says whether a request for a private preview needs no credentials.
+pub(super) fn may_open(app: &App, parts: &Parts, place: Place<'_>) -> bool {
+    let is_open = app.settings().auth_mode == AuthMode::Auto
+        && parts
+            .extensions
+            .get::<Listener>()
+            .is_some_and(Listener::is_loopback);
+    if !is_open {
+        return false;
+    }
+    let mut request = Request::new(axum::body::Body::empty());
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = parts.uri.clone();
+    *request.headers_mut() = parts.headers.clone();
+    forgive(request.headers_mut(), &parts.method, place);
+    open_listener::check(&request, &app.settings().domain).is_ok()
+}
+
+/// Takes away what the API would refuse and a preview need not.
+fn forgive(headers: &mut HeaderMap, method: &Method, place: Place<'_>) {
+    let in_path = place.address.form == PreviewForm::Path;
+    if headers.contains_key(header::UPGRADE) && in_path {
+        // Over a WebSocket a stranger would read the answer.
+        return;
+    }
+    let origin = headers
+        .get(header::ORIGIN)
+        .and_then(|origin| origin.to_str().ok());
+    match origin {
+        None => {
+            let is_reading = matches!(*method, Method::GET | Method::HEAD);
+            let navigates = headers
+                .get("sec-fetch-mode")
+                .is_some_and(|mode| mode == "navigate");
+            if is_reading && (navigates || in_path) {
+                headers.remove(SEC_FETCH_SITE);
+            }
+        }
+        Some(origin) => {
+            let is_own = match origin.split_once("://") {
+                // Another port of the same sandbox.
+                Some((_, host)) => place
+                    .domains
+                    .parse(host)
+                    .is_some_and(|other| other.sandbox == place.address.sandbox),
+                // An opaque origin, as pages in the path form have.
+                None => in_path && origin == "null",
+            };
+            if is_own {
+                headers.remove(header::ORIGIN);
+                headers.remove(SEC_FETCH_SITE);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandyard_preview::{Domains, PreviewAddress, Scheme};
+
+    use super::*;
+
+    fn is_let_in(host: &str, path: &str, method: Method, headers: &[(&str, &str)]) -> bool {
+        let domains = Domains::new(["localhost"]);
+        let address = domains
+            .parse(host)
+            .or_else(|| PreviewAddress::from_path(path))
+            .unwrap();
+        let place = Place {
+            address: &address,
+            host,
+            scheme: Scheme::Http,
+            domains: &domains,
+        };
+        let mut builder = Request::builder()
+            .method(&method)
+            .uri(path)
+            .header("host", host);
+        for (name, value) in headers {
+            builder = builder.header(*name, *value);
+        }
+        let mut request = builder.body(axum::body::Body::empty()).unwrap();
+        forgive(request.headers_mut(), &method, place);
+        open_listener::check(&request, "localhost").is_ok()
+    }
+
+    #[test]
+    fn links_from_elsewhere_open_a_preview() {
+        let link = [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+        ];
+        assert!(is_let_in(
+            "3000-abc.localhost:8100",
+            "/",
+            Method::GET,
+            &link
+        ));
+        assert!(is_let_in(
+            "localhost:8100",
+            "/p/abc/3000/",
+            Method::GET,
+            &link
+        ));
+        assert!(!is_let_in(
+            "3000-abc.localhost:8100",
+            "/",
+            Method::POST,
+            &link
+        ));
+    }
+
+    #[test]
+    fn pages_of_others_cannot_talk_to_a_preview() {
+        let evil = [
+            ("origin", "http://evil.example"),
+            ("sec-fetch-site", "cross-site"),
+        ];
+        let neighbour = [
+            ("origin", "http://3000-xyz.localhost:8100"),
+            ("sec-fetch-site", "same-site"),
+        ];
+        let image = [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "no-cors"),
+        ];
+        for headers in [&evil, &neighbour] {
+            for method in [Method::GET, Method::POST] {
+                assert!(!is_let_in("3000-abc.localhost:8100", "/", method, headers));
+            }
+        }
+        assert!(!is_let_in(
+            "3000-abc.localhost:8100",
+            "/",
+            Method::GET,
+            &image
+        ));
+        assert!(!is_let_in("evil.example", "/p/abc/3000/", Method::GET, &[]));
+        let socket = [("origin", "null"), ("upgrade", "websocket")];
+        assert!(!is_let_in(
+            "localhost:8100",
+            "/p/abc/3000/",
+            Method::GET,
+            &socket
+        ));
+    }
+
+    #[test]
+    fn pages_of_the_sandbox_itself_can() {
+        let other_port = [
+            ("origin", "http://5173-abc.localhost:8100"),
+            ("sec-fetch-site", "same-site"),
+        ];
+        assert!(is_let_in(
+            "3000-abc.localhost:8100",
+            "/api",
+            Method::POST,
+            &other_port
+        ));
+        let opaque = [("origin", "null"), ("sec-fetch-site", "cross-site")];
+        assert!(is_let_in(
+            "localhost:8100",
+            "/p/abc/3000/form",
+            Method::POST,
+            &opaque
+        ));
+        let script = [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "no-cors"),
+        ];
+        assert!(is_let_in(
+            "localhost:8100",
+            "/p/abc/3000/a.js",
+            Method::GET,
+            &script
+        ));
+    }
+}

@@ -1,0 +1,226 @@
+//! The server from its settings to its end.
+//!
+//! ```text
+//! sockets ─▶ store ─▶ provider ─▶ authentication, first key ─▶ timers, node, service ─▶ requests
+//!                                                                                        │ signal
+//!            store closed ◀── activity and audit written ◀── streams ended, requests done ◀┘
+//! ```
+//!
+//! Sandboxes are started by no server and end with none.
+
+mod logging;
+mod signals;
+mod started;
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sandyard_auth::{Auth, AuthError};
+use sandyard_config::settings::Provider as ProviderName;
+use sandyard_config::{Settings, check_binding};
+use sandyard_core::Clock;
+use sandyard_provider::{Provider, ProviderError};
+use sandyard_providers::{Embedded, EmbeddedConfig};
+use sandyard_service::{NodeSetup, Service, ServiceError};
+use sandyard_store::{Store, StoreError, Timers};
+use tokio_util::sync::CancellationToken;
+
+pub use logging::{LogError, init_logging};
+pub use signals::Signals;
+pub use started::{Address, Started};
+
+use crate::app::App;
+use crate::listen::{self, BindError, Bound, CertificateError, Listeners, TlsConfig};
+use crate::{internal, router, settings as convert};
+
+/// Where the first admin's key is kept, below the data directory.
+pub const ADMIN_KEY_FILE: &str = "admin.key";
+
+/// A server that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Anybody could use it.
+    #[error("{0}")]
+    Binding(Box<sandyard_config::Problem>),
+    /// The data directory cannot be made or written to.
+    #[error("cannot use `{path}`")]
+    DataDir {
+        /// Which file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// There is no good certificate.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// The database cannot be used.
+    #[error("cannot open the database")]
+    Store(#[source] StoreError),
+    /// The queue of timers cannot be used.
+    #[error("cannot open the queue of timers")]
+    Timers(#[source] StoreError),
+    /// Where sandboxes run cannot be reached.
+    #[error("cannot reach the provider of sandboxes{}", hint(.0))]
+    Provider(#[source] ProviderError),
+    /// The settings name a provider that is not in this program.
+    #[error("provider `{0}` is not built in: set `sandbox.provider` to `embedded`")]
+    NoSuchProvider(&'static str),
+    /// The authentication cannot be opened.
+    #[error("cannot open the authentication")]
+    Auth(#[from] AuthError),
+    /// The service cannot be opened.
+    #[error("cannot open the service")]
+    Service(#[from] ServiceError),
+    /// Signals cannot be listened for.
+    #[error("cannot listen for signals")]
+    Signals(#[source] std::io::Error),
+}
+
+fn hint(error: &ProviderError) -> String {
+    let hint = error.hint.as_deref();
+    hint.map_or_else(String::new, |hint| format!(" (hint: {hint})"))
+}
+
+/// Runs a server until SIGTERM or SIGINT; a second one ends it at once. `ready` is called when requests are taken.
+///
+/// # Errors
+///
+/// When it cannot start. Once it runs it does not fail.
+pub async fn serve(settings: Settings, ready: impl FnOnce(&Started)) -> Result<(), ServeError> {
+    let signals = Signals::listen().map_err(ServeError::Signals)?;
+    let provider = connect(settings.clone());
+    serve_with(settings, provider, ready, signals).await
+}
+
+/// Runs a server over a provider of the caller's until `signals` say so.
+///
+/// # Errors
+///
+/// When it cannot start.
+pub async fn serve_with(
+    settings: Settings,
+    provider: impl Future<Output = Result<Arc<dyn Provider>, ServeError>>,
+    ready: impl FnOnce(&Started),
+    mut signals: Signals,
+) -> Result<(), ServeError> {
+    check_binding(&settings).map_err(ServeError::Binding)?;
+    make_data_dir(&settings.data_dir)?;
+    let clock = Clock::System;
+    let tls = convert::certificate(&settings)
+        .map(|source| TlsConfig::open(source, clock.now_ms()))
+        .transpose()?;
+    let sockets = listen::bind(&settings.server.listeners(), tls.is_some())?;
+    let provider = provider.await?;
+    let (app, admin_key) = open(&settings, provider, clock.clone()).await?;
+
+    let started = Started::new(&settings, &app, &sockets, admin_key);
+    let listeners = start(&settings, &app, sockets, tls.clone());
+    // Timers go on until the last request is done.
+    let stop = CancellationToken::new();
+    let background = tokio::spawn({
+        let (service, stop) = (app.service().clone(), stop.clone());
+        async move { service.run(stop.cancelled()).await }
+    });
+    ready(&started);
+    started.log();
+
+    while signals.next().await == signals::Wish::Reload {
+        if let Some(tls) = &tls {
+            match tls.reload(clock.now_ms()) {
+                Ok(()) => tracing::info!("Certificate read again"),
+                Err(error) => tracing::error!(%error, "Certificate stays as it was"),
+            }
+        }
+    }
+    tracing::info!("Server ends; sandboxes go on");
+    app.set_ready(false);
+    listeners.end(signals.next_end()).await;
+    stop.cancel();
+    let _ = background.await;
+    app.flush_audit().await;
+    app.store().close().await;
+    Ok(())
+}
+
+/// Opens everything behind the sockets; also returns the first admin's key, if it was made just now.
+async fn open(
+    settings: &Settings,
+    provider: Arc<dyn Provider>,
+    clock: Clock,
+) -> Result<(App, Option<String>), ServeError> {
+    let store = Store::open(settings.database_url.expose())
+        .await
+        .map_err(ServeError::Store)?;
+    let auth = Auth::open(store.clone(), clock.clone(), convert::auth(settings)).await?;
+    let admin_key = first_key(&auth, &settings.data_dir).await?;
+    let redis_url = settings.redis_url.as_ref().map(|url| url.expose());
+    let timers = Timers::open(store.clone(), redis_url, clock.clone())
+        .await
+        .map_err(ServeError::Timers)?;
+    let node = NodeSetup::in_slot(
+        &settings.data_dir,
+        &provider.info().location,
+        settings.node_url.clone(),
+        Some(internal::reach(auth.clone())),
+    )?;
+    let service = Service::open_as(
+        node,
+        store.clone(),
+        timers.clone(),
+        vec![provider],
+        convert::service(settings),
+        clock,
+    )
+    .await?;
+    let app = App::new(service, auth, store, timers, convert::server(settings));
+    Ok((app, admin_key))
+}
+
+fn start(settings: &Settings, app: &App, sockets: Vec<Bound>, tls: Option<TlsConfig>) -> Listeners {
+    let router = router::router(app.clone());
+    Listeners::start(sockets, tls, router, &convert::listen(settings))
+}
+
+/// Reaches the provider that the settings name.
+async fn connect(settings: Settings) -> Result<Arc<dyn Provider>, ServeError> {
+    match settings.sandbox.provider {
+        ProviderName::Embedded => {
+            let config = EmbeddedConfig {
+                limits: Some((settings.limits.default, settings.limits.most)),
+                ..EmbeddedConfig::new(&settings.data_dir)
+            };
+            let provider = Embedded::connect(config).await;
+            Ok(Arc::new(provider.map_err(ServeError::Provider)?))
+        }
+        other => Err(ServeError::NoSuchProvider(other.as_str())),
+    }
+}
+
+/// Makes the first admin's key if there is none yet, and keeps it where the command line finds it.
+async fn first_key(auth: &Auth, data_dir: &Path) -> Result<Option<String>, ServeError> {
+    let Some(new) = auth.ensure_admin().await? else {
+        return Ok(None);
+    };
+    let path = data_dir.join(ADMIN_KEY_FILE);
+    let text = format!("{}\n", new.secret);
+    listen::write_secret(&path, text.as_bytes())
+        .map_err(|source| ServeError::DataDir { path, source })?;
+    Ok(Some(new.secret))
+}
+
+fn make_data_dir(path: &Path) -> Result<(), ServeError> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| ServeError::DataDir {
+            path: path.to_owned(),
+            source,
+        })
+}

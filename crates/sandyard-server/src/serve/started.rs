@@ -1,0 +1,140 @@
+//! What can be told of a server once it runs.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use sandyard_config::{Settings, is_open};
+
+use super::ADMIN_KEY_FILE;
+use crate::app::App;
+use crate::listen::Bound;
+
+/// One address that is listened on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Where.
+    pub address: SocketAddr,
+    /// Whether TLS is spoken.
+    pub is_tls: bool,
+    /// Whether this host's own programs need no credentials.
+    pub is_open: bool,
+}
+
+impl Address {
+    /// Its URL, as a program on this host reaches it.
+    pub fn url(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            let loopback: std::net::IpAddr = match address {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+            };
+            address.set_ip(loopback);
+        }
+        format!("{scheme}://{address}")
+    }
+}
+
+/// A server that runs.
+#[derive(Clone)]
+pub struct Started {
+    /// Where it listens; the first one is the one to show people.
+    pub addresses: Vec<Address>,
+    /// The first admin's key, the one time it was made.
+    pub admin_key: Option<String>,
+    /// Where that key is kept.
+    pub admin_key_file: PathBuf,
+    /// `sqlite` or `postgres`.
+    pub store: &'static str,
+    /// Which provider runs sandboxes.
+    pub provider: String,
+    /// What that provider cannot give, in words.
+    pub lacks: Vec<String>,
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+}
+
+impl fmt::Debug for Started {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Started")
+            .field("addresses", &self.addresses)
+            .field("is_first_start", &self.admin_key.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Started {
+    pub(super) fn new(
+        settings: &Settings,
+        app: &App,
+        sockets: &[Bound],
+        admin_key: Option<String>,
+    ) -> Self {
+        let address = |socket: &Bound| Address {
+            address: socket.address,
+            is_tls: socket.is_tls,
+            is_open: is_open(settings, socket.address.ip()),
+        };
+        let provider = app.service().provider_info();
+        Self {
+            addresses: sockets.iter().map(address).collect(),
+            admin_key,
+            admin_key_file: settings.data_dir.join(ADMIN_KEY_FILE),
+            store: app.store().kind(),
+            provider: provider.name,
+            lacks: provider.lacks,
+            data_dir: settings.data_dir.clone(),
+        }
+    }
+
+    /// What everybody should know who looks at the terminal; none when nothing is open.
+    pub fn warning(&self) -> Option<String> {
+        let open: Vec<String> = self
+            .addresses
+            .iter()
+            .filter(|address| address.is_open)
+            .map(Address::url)
+            .collect();
+        (!open.is_empty()).then(|| {
+            format!(
+                "OPEN: every program and user of this host can use {} without a key; \
+                 set SANDYARD_AUTH_MODE=required to ask for one",
+                open.join(", ")
+            )
+        })
+    }
+
+    pub(super) fn log(&self) {
+        for address in &self.addresses {
+            tracing::info!(address = %address.address, tls = address.is_tls, "Listening on {}", address.url());
+        }
+        if let Some(warning) = self.warning() {
+            tracing::warn!("{warning}");
+        }
+        for lack in &self.lacks {
+            tracing::warn!("Sandboxes lack something: {lack}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_all_interfaces_is_shown_as_one_that_works() {
+        let address = |text: &str, is_tls| Address {
+            address: text.parse().unwrap(),
+            is_tls,
+            is_open: false,
+        };
+        assert_eq!(
+            address("0.0.0.0:8100", false).url(),
+            "http://127.0.0.1:8100"
+        );
+        assert_eq!(address("[::]:443", true).url(), "https://[::1]:443");
+        assert_eq!(address("192.0.2.1:80", false).url(), "http://192.0.2.1:80");
+    }
+}

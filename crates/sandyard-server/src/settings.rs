@@ -1,0 +1,120 @@
+//! From what an operator decided to what each part needs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sandyard_auth::AuthConfig;
+use sandyard_config::settings::Tls;
+use sandyard_config::{Settings, is_open};
+use sandyard_service::ServiceSettings;
+
+use crate::app::{AuthMode, ServerSettings};
+use crate::listen::{CertificateSource, ListenSettings};
+
+/// For the HTTP side.
+pub(crate) fn server(settings: &Settings) -> ServerSettings {
+    let listeners = settings.server.listeners();
+    let is_any_open = listeners.iter().any(|at| is_open(settings, at.ip()));
+    ServerSettings {
+        public_url: settings.server.public_url.clone(),
+        domain: settings.server.domain.clone(),
+        mcp_port: settings.sandbox.mcp_port,
+        vscode_port: settings.sandbox.code_server_port,
+        // An open server has loopback listeners only, so one answer is good for all of them.
+        auth_mode: if is_any_open {
+            AuthMode::Auto
+        } else {
+            AuthMode::Required
+        },
+        max_json_bytes: at_most(settings.server.body_limit_bytes),
+        rate_limit: settings.server.rate_limit.map_or(0, at_most),
+        max_requests: settings.server.max_requests,
+        upload_limit_bytes: settings.server.upload_limit_bytes,
+        url_hosts: settings.server.url_hosts.clone(),
+    }
+}
+
+/// For the life of sandboxes.
+pub(crate) fn service(settings: &Settings) -> ServiceSettings {
+    let lifecycle = &settings.lifecycle;
+    ServiceSettings {
+        default_template: settings.sandbox.template.clone(),
+        default_timeout: lifecycle.default_timeout,
+        max_timeout: lifecycle.max_timeout,
+        retention: lifecycle.retention.unwrap_or(Duration::ZERO),
+        max_sandboxes_per_user: settings.limits.sandboxes_per_user.map_or(0, at_most),
+        max_sandboxes: settings.limits.sandboxes.map_or(0, at_most),
+        command_timeout: lifecycle
+            .command_timeout
+            .unwrap_or(lifecycle.max_command_timeout),
+        max_command_timeout: lifecycle.max_command_timeout,
+        default_limits: Some(settings.limits.default.clone()),
+        max_limits: Some(settings.limits.most.clone()),
+        stranger_grace: lifecycle.stranger_grace,
+        history: lifecycle.history_retention,
+        ready: settings.sandbox.ready,
+        ..ServiceSettings::default()
+    }
+}
+
+/// For the authentication.
+pub(crate) fn auth(settings: &Settings) -> AuthConfig {
+    let auth = &settings.auth;
+    AuthConfig {
+        token_ttl: auth.token_ttl,
+        refresh_ttl: auth.refresh_ttl,
+        max_failures: auth.lockout_failures.map_or(u32::MAX, at_most),
+        lock_for: auth.lockout_period,
+        jwt_secret: auth
+            .jwt_secret
+            .as_ref()
+            .map(|secret| secret.expose().to_owned()),
+        ..AuthConfig::default()
+    }
+}
+
+/// For the sockets.
+pub(crate) fn listen(settings: &Settings) -> ListenSettings {
+    ListenSettings {
+        grace: settings.server.shutdown_grace,
+        ..ListenSettings::default()
+    }
+}
+
+/// Where the certificate comes from; none without TLS.
+pub(crate) fn certificate(settings: &Settings) -> Option<CertificateSource> {
+    match &settings.server.tls {
+        Tls::Off => None,
+        Tls::Files { cert, key } => Some(CertificateSource::Files {
+            certificate: cert.clone(),
+            key: key.clone(),
+        }),
+        Tls::SelfSigned => Some(CertificateSource::SelfSigned {
+            folder: tls_folder(&settings.data_dir),
+            domain: settings.server.domain.clone(),
+            addresses: settings.server.hosts.clone(),
+        }),
+    }
+}
+
+fn tls_folder(data_dir: &Path) -> std::path::PathBuf {
+    data_dir.join("tls")
+}
+
+/// A number that fits, the largest one for those that do not.
+fn at_most<T: TryFrom<u64> + Bounded>(number: u64) -> T {
+    T::try_from(number).unwrap_or(T::MOST)
+}
+
+/// Numbers with an end.
+trait Bounded {
+    const MOST: Self;
+}
+
+impl Bounded for u32 {
+    const MOST: Self = Self::MAX;
+}
+
+impl Bounded for usize {
+    const MOST: Self = Self::MAX;
+}

@@ -1,0 +1,233 @@
+//! Messages of commands and terminals over WebSocket, beside their bytes.
+
+use std::collections::BTreeMap;
+
+use sandyard_agent_client::wire::process::{PtySize, Signal};
+use sandyard_service::{RunRequest, ServiceError};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::command::{check, seconds};
+use crate::native::run_command::CommandWords;
+
+/// Largest terminal that is made.
+const MAX_SIDE: u16 = 4096;
+
+/// Columns and rows of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Size {
+    pub(super) cols: u16,
+    pub(super) rows: u16,
+}
+
+impl Size {
+    /// Refuses what no terminal is.
+    pub(super) fn checked(self) -> Result<Self, ServiceError> {
+        let range = 1..=MAX_SIDE;
+        if range.contains(&self.cols) && range.contains(&self.rows) {
+            return Ok(self);
+        }
+        let text = format!("columns and rows are 1 to {MAX_SIDE}");
+        Err(ServiceError::invalid("tty", text))
+    }
+
+    pub(super) fn to_wire(self) -> PtySize {
+        PtySize {
+            cols: self.cols.into(),
+            rows: self.rows.into(),
+        }
+    }
+}
+
+/// The first message of `exec`: what to run.
+#[derive(Deserialize)]
+pub(super) struct ExecRequest {
+    command: Option<CommandWords>,
+    argv: Option<Vec<String>>,
+    tty: Option<Size>,
+    cwd: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    user: Option<String>,
+    timeout: Option<f64>,
+}
+
+impl ExecRequest {
+    pub(super) fn into_request(self) -> Result<RunRequest, ServiceError> {
+        let command = match (self.command, self.argv) {
+            (Some(command), None) => command,
+            (None, Some(argv)) => CommandWords::Argv(argv),
+            _ => {
+                return Err(ServiceError::invalid(
+                    "command",
+                    "say either `command` or `argv`",
+                ));
+            }
+        };
+        let mut request = RunRequest::new(command.into_command()?);
+        request.cwd = self.cwd;
+        request.env = self.env;
+        request.user = self.user;
+        request.timeout = self.timeout.map(seconds).transpose()?;
+        request.has_stdin = true;
+        check(&request)?;
+        if let Some(size) = self.tty {
+            let size = size.checked()?;
+            request.terminal = Some((size.cols, size.rows));
+            name_terminal(&mut request);
+        }
+        Ok(request)
+    }
+}
+
+/// Tells programs what the terminal understands, unless the caller did.
+pub(super) fn name_terminal(request: &mut RunRequest) {
+    request
+        .env
+        .entry("TERM".to_owned())
+        .or_insert_with(|| "xterm-256color".to_owned());
+}
+
+/// Any later message in text.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Control {
+    /// The terminal has another size.
+    Resize {
+        #[serde(flatten)]
+        size: Size,
+    },
+    /// A signal for the command.
+    Signal { signal: SignalName },
+    /// There is no more input.
+    Eof,
+}
+
+/// A signal by name or number.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum SignalName {
+    Number(i32),
+    Name(String),
+}
+
+/// Signals by name, those people send, with their numbers on Linux (signal(7)).
+const SIGNALS: [(&str, i32); 12] = [
+    ("HUP", 1),
+    ("INT", 2),
+    ("QUIT", 3),
+    ("ABRT", 6),
+    ("KILL", 9),
+    ("USR1", 10),
+    ("USR2", 12),
+    ("ALRM", 14),
+    ("TERM", 15),
+    ("CONT", 18),
+    ("STOP", 19),
+    ("WINCH", 28),
+];
+
+impl SignalName {
+    /// Reads `SIGINT`, `int` or `2`.
+    pub(super) fn to_wire(&self) -> Result<Signal, ServiceError> {
+        let unknown = || {
+            ServiceError::invalid(
+                "signal",
+                "no such signal; say for example SIGINT, SIGTERM or 9",
+            )
+        };
+        match self {
+            Self::Number(number @ 1..=64) => Ok(Signal(*number)),
+            Self::Number(_) => Err(unknown()),
+            Self::Name(name) => {
+                if let Ok(number) = name.parse() {
+                    return Self::Number(number).to_wire();
+                }
+                let upper = name.to_ascii_uppercase();
+                let short = upper.strip_prefix("SIG").unwrap_or(&upper);
+                SIGNALS
+                    .iter()
+                    .find(|(known, _)| *known == short)
+                    .map(|&(_, number)| Signal(number))
+                    .ok_or_else(unknown)
+            }
+        }
+    }
+}
+
+/// What we say in text.
+pub(super) mod say {
+    use super::{ServiceError, json};
+
+    /// The command runs.
+    pub(in crate::stream) fn start(pid: u32) -> String {
+        json!({"type": "start", "pid": pid}).to_string()
+    }
+
+    /// The command has ended.
+    pub(in crate::stream) fn exit(exit_code: i32) -> String {
+        json!({"type": "exit", "exit_code": exit_code}).to_string()
+    }
+
+    /// Something failed.
+    pub(in crate::stream) fn error(error: &ServiceError) -> String {
+        json!({"type": "error", "code": error.kind.code(), "detail": error.message, "hint": error.hint})
+            .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_messages_are_read() {
+        let read = |text| serde_json::from_str::<Control>(text).unwrap();
+        assert_eq!(
+            read(r#"{"type":"resize","cols":80,"rows":24}"#),
+            Control::Resize {
+                size: Size { cols: 80, rows: 24 }
+            }
+        );
+        assert_eq!(read(r#"{"type":"eof"}"#), Control::Eof);
+        for (text, number) in [
+            (r#""SIGINT""#, 2),
+            (r#""term""#, 15),
+            ("9", 9),
+            (r#""10""#, 10),
+        ] {
+            let name: SignalName = serde_json::from_str(text).unwrap();
+            assert_eq!(name.to_wire().unwrap(), Signal(number), "{text}");
+        }
+        for text in [r#""SIGNOPE""#, "0", "65", "-1"] {
+            let name: SignalName = serde_json::from_str(text).unwrap();
+            assert!(name.to_wire().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_first_message_says_either_command_or_argv() {
+        let read = |text| {
+            serde_json::from_str::<ExecRequest>(text)
+                .unwrap()
+                .into_request()
+        };
+        assert!(read(r#"{"command":"ls"}"#).is_ok());
+        assert!(read(r#"{"argv":["ls","-l"],"tty":{"cols":80,"rows":24}}"#).is_ok());
+        assert!(
+            read(r#"{"argv":["ls"],"tty":null}"#)
+                .unwrap()
+                .terminal
+                .is_none()
+        );
+        for text in [
+            "{}",
+            r#"{"command":"a","argv":["b"]}"#,
+            r#"{"argv":[]}"#,
+            r#"{"command":"a","tty":{"cols":0,"rows":24}}"#,
+            r#"{"command":"a","timeout":0}"#,
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Events for clients that follow.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::Stream;
+use sandyard_core::ErrorKind;
+use sandyard_service::ServiceError;
+use serde::Serialize;
+use serde_json::json;
+
+/// Silence after which a comment is sent: it keeps proxies patient and finds clients that are gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// An answer of events.
+pub(super) fn respond<S>(events: S) -> Response
+where
+    S: Stream<Item = Result<Event, Infallible>> + Send + 'static,
+{
+    let mut response = Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+        .into_response();
+    // Proxies that collect answers would hold events back.
+    response
+        .headers_mut()
+        .insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// An event with its data in JSON.
+pub(super) fn event(name: &str, data: &impl Serialize) -> Event {
+    let data = serde_json::to_string(data).expect("maps with texts for keys and plain values");
+    Event::default().event(name).data(data)
+}
+
+/// A failure as the last event.
+pub(super) fn failure(error: &ServiceError) -> Event {
+    event(
+        "error",
+        &json!({"code": error.kind.code(), "detail": error.message, "hint": error.hint}),
+    )
+}
+
+/// That the server ends.
+pub(super) fn server_ends(message: impl Into<String>) -> ServiceError {
+    ServiceError::new(ErrorKind::Unavailable, message)
+}
+
+/// Whether a client asks for events.
+pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(axum::http::header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.to_ascii_lowercase().contains("text/event-stream"))
+}
+
+/// The last event a client saw before it came back.
+pub(super) fn last_event_id<T: std::str::FromStr>(headers: &HeaderMap) -> Option<T> {
+    headers
+        .get("last-event-id")?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}

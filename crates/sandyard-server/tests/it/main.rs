@@ -1,0 +1,21 @@
+//! The whole router over an in-memory store and a provider in memory.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that meets what cannot be has failed"
+)]
+
+mod accounts;
+mod app;
+mod contract;
+mod docker;
+mod edges;
+mod enveloped;
+mod files;
+mod listen;
+mod live;
+mod matrix;
+mod native;
+mod nodes;
+mod openapi;
+mod preview;
+mod streams;

@@ -1,0 +1,105 @@
+//! The document, and that it says what is true.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use sandyard_server::router::table;
+use serde_json::Value;
+
+use crate::app::{Actor, TestApp};
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+
+#[tokio::test]
+async fn the_document_is_the_one_in_docs() {
+    let document = TestApp::new()
+        .await
+        .get(Actor::Nobody, "/openapi.json")
+        .await
+        .ok();
+    let text = format!("{}\n", serde_json::to_string_pretty(&document).unwrap());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::create_dir_all(Path::new(FILE).parent().unwrap()).unwrap();
+        std::fs::write(FILE, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(FILE).unwrap_or_default();
+    assert!(
+        kept == text,
+        "docs/openapi.json is not up to date: run the tests with UPDATE_DOCS=1"
+    );
+}
+
+#[tokio::test]
+async fn every_reference_leads_somewhere_and_every_operation_is_complete() {
+    let document = TestApp::new()
+        .await
+        .get(Actor::Nobody, "/openapi.json")
+        .await
+        .ok();
+    let mut references = BTreeSet::new();
+    collect(&document, &mut references);
+    assert!(!references.is_empty());
+    for reference in references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let responses = operation["responses"].as_object().unwrap();
+            let has_success = responses.keys().any(|status| status < &"400".to_owned());
+            assert!(
+                has_success && responses.contains_key("422"),
+                "{method} {path}"
+            );
+            assert!(operation["operationId"].is_string(), "{method} {path}");
+            assert!(
+                operation["description"].is_string() || operation["summary"].is_string(),
+                "{method} {path}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_route_that_is_no_page_is_in_the_document() {
+    let document = TestApp::new()
+        .await
+        .get(Actor::Nobody, "/openapi.json")
+        .await
+        .ok();
+    for entry in table().iter().filter(|entry| entry.method != "ANY") {
+        let operation = &document["paths"][&entry.path][entry.method.to_lowercase()];
+        assert_eq!(
+            operation["operationId"],
+            entry.operation.as_str(),
+            "{entry:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_page_needs_nothing_from_elsewhere() {
+    let page = TestApp::new().await.get(Actor::Nobody, "/docs").await;
+    assert_eq!(page.status, 200);
+    assert!(
+        page.headers["content-type"]
+            .to_str()
+            .unwrap()
+            .starts_with("text/html")
+    );
+    assert!(!page.text.contains("http://") && !page.text.contains("https://"));
+    assert!(page.headers.contains_key("content-security-policy"));
+}
+
+fn collect(value: &Value, references: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::String(reference)) = fields.get("$ref") {
+                references.insert(reference.clone());
+            }
+            fields.values().for_each(|field| collect(field, references));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, references)),
+        _ => {}
+    }
+}
