@@ -1,18 +1,32 @@
 //! The command line: what can be typed, and which file does it.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand};
-use sandyard_engine::{DataDir, Engine, EngineConfig};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{demo, doctor, ls, probe, rm, run, selftest, template};
+use crate::commands::lifecycle::{ManyArgs, Verb};
+use crate::commands::{
+    completions, config, copies, cp, create, demo, doctor, exec, files, info, key, lifecycle, logs,
+    ls, operations, ports, probe, rm, run, selftest, serve, template, timeout, user,
+};
+use crate::global::Global;
 use crate::output;
+
+/// Exit code when we failed, not the command that was run.
+const OUR_FAILURE: u8 = 125;
 
 /// Isolated Linux sandboxes for AI agents, in milliseconds.
 #[derive(Debug, Parser)]
-#[command(name = "sandyard", version, arg_required_else_help = true)]
+#[command(
+    name = "sandyard",
+    version,
+    arg_required_else_help = true,
+    after_help = "Commands talk to the server at SANDYARD_URL with the key in SANDYARD_API_KEY, but `run`, `doctor`, `selftest` and
+`demo`, which need none. On the server's own host the key is found in the data directory.
+
+Exit code: 125 when Sandyard failed, 2 when the options are wrong; `exec` and `run` pass on the command's."
+)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -20,51 +34,87 @@ struct Cli {
     command: Command,
 }
 
-/// What every command takes.
-#[derive(Debug, Args)]
-pub(crate) struct Global {
-    /// Where Sandyard keeps its sandboxes and templates [default: /var/lib/sandyard for root, else ~/.local/share/sandyard]
-    #[arg(long, global = true, env = "SANDYARD_DATA_DIR", value_name = "DIR")]
-    data_dir: Option<PathBuf>,
-}
-
-impl Global {
-    /// The data directory in force.
-    pub(crate) fn data_dir(&self) -> PathBuf {
-        self.data_dir.clone().unwrap_or_else(|| {
-            let is_root = rustix::process::geteuid().is_root();
-            let path = |name| std::env::var_os(name).map(PathBuf::from);
-            DataDir::default_for_user(is_root, path("XDG_DATA_HOME"), path("HOME"))
-        })
-    }
-
-    /// Reaches the engine, starting its launcher if need be.
-    pub(crate) async fn engine(&self) -> anyhow::Result<Engine> {
-        let data_dir =
-            std::path::absolute(self.data_dir()).context("finding the data directory")?;
-        Ok(Engine::connect(EngineConfig::new(data_dir)).await?)
-    }
-}
-
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a sandbox, run a command in it, and remove it
-    Run(run::RunArgs),
+    /// Start the server
+    Serve(serve::ServeArgs),
+    /// Make a sandbox
+    Create(create::CreateArgs),
     /// List sandboxes
     Ls(ls::LsArgs),
+    /// Show all that is known of a sandbox
+    Info(info::OneArgs),
+    /// Run a command in a sandbox
+    Exec(exec::ExecArgs),
+    /// Copy files and folders in and out of a sandbox
+    Cp(cp::CpArgs),
+    /// Look at and change files of a sandbox
+    Files(files::FilesArgs),
+    /// Reach ports of a sandbox from outside
+    #[command(subcommand)]
+    Ports(ports::PortsCommand),
+    /// Show what commands in a sandbox wrote
+    Logs(logs::LogsArgs),
+    /// Show what happened to a sandbox
+    Events(logs::WhichArgs),
+    /// Show what a sandbox uses
+    Metrics(info::OneArgs),
+    /// Freeze sandboxes with their memory kept; the next use wakes them
+    Pause(ManyArgs),
+    /// Make paused or stopped sandboxes run again
+    Resume(ManyArgs),
+    /// End all processes of sandboxes and keep their files
+    Stop(ManyArgs),
+    /// Set how long a sandbox lives without activity
+    Timeout(timeout::TimeoutArgs),
     /// Remove sandboxes
     Rm(rm::RmArgs),
+    /// Keep a sandbox's files as a template
+    Snapshot(copies::SnapshotArgs),
+    /// Make another sandbox from the files of one
+    Fork(copies::ForkArgs),
+    /// List what changed in a sandbox since its template
+    Diff(copies::DiffArgs),
     /// Manage what sandboxes start from
+    Template(template::TemplateArgs),
+    /// Manage users
     #[command(subcommand)]
-    Template(template::TemplateCommand),
+    User(user::UserCommand),
+    /// Manage keys
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Show who did what
+    Audit(operations::AuditArgs),
+    /// Show how the server is
+    Health(operations::HealthArgs),
+    /// Show the servers that share the store
+    #[command(subcommand)]
+    Node(operations::NodeCommand),
+    /// Look after timers that were given up
+    #[command(subcommand)]
+    Timer(operations::TimerCommand),
+    /// Check and show the server's settings
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Make a sandbox without a server, run a command in it, and remove it
+    Run(run::RunArgs),
     /// Say which kernel features this host has, what each gives, and how to get the missing ones
     Doctor(doctor::DoctorArgs),
     /// Try to break out of a sandbox on this very host, and report
     Selftest(selftest::SelftestArgs),
     /// Show the doctor's report and a sandbox at work
     Demo,
-    /// Do the kernel work for this data directory; started by itself when needed
-    #[command(override_usage = "sandyard launcher --data-dir DIR [--idle-exit SECONDS] [--detach]")]
+    /// Print a script that completes these commands in a shell
+    Completions(completions::CompletionsArgs),
+    /// Do the kernel work for a data directory; started by itself when needed
+    #[command(
+        override_usage = "sandyard launcher --data-dir DIR [--idle-exit SECONDS] [--detach]",
+        after_help = "Started by the server and by `sandyard run` when none runs for their data directory.
+
+  --data-dir DIR       the data directory it works for
+  --idle-exit SECONDS  end after so long without a sandbox or a request
+  --detach             go on in the background"
+    )]
     Launcher,
     /// Serve the in-sandbox protocol in a container or machine of your own; `agent --help` says more
     #[command(override_usage = "sandyard agent [OPTION]...")]
@@ -76,39 +126,104 @@ enum Command {
 
 /// Reads the command line and does it.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let result = match cli.command {
-        // Without a runtime: it forks.
-        Command::Doctor(args) => doctor::doctor(&cli.global, &args),
+    let Cli { global, command } = Cli::parse();
+    let result = match command {
+        // Without a runtime: these fork.
+        Command::Doctor(args) => doctor::doctor(&global, &args),
         Command::Probe(args) => probe::probe(args),
-        command => async_main(&cli.global, command),
+        // And these wait for nobody.
+        Command::Config(command) => config::config(&global, &command),
+        Command::Completions(args) => Ok(completions::completions(&args, Cli::command())),
+        command => async_main(&global, command),
     };
+    let result = result.and_then(|code| output::finish().map(|()| code));
     result.unwrap_or_else(|error| {
         output::error(&error);
-        ExitCode::from(125)
+        ExitCode::from(OUR_FAILURE)
     })
 }
 
+/// Prints the help of a command that does not come this way otherwise.
+pub(crate) fn help_of(name: &str) -> ExitCode {
+    let mut command = Cli::command();
+    let help = command
+        .find_subcommand_mut(name)
+        .map(|command| command.render_long_help().to_string());
+    output::line(help.unwrap_or_default().trim_end());
+    ExitCode::SUCCESS
+}
+
 fn async_main(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    // A client has little to do at once; the server takes all cores.
+    if !matches!(command, Command::Serve(_)) {
+        builder.worker_threads(2);
+    }
+    let runtime = builder
         .enable_all()
         .build()
         .context("starting the runtime")?;
-    let code = runtime.block_on(async {
-        match command {
-            Command::Run(args) => run::run(global, args).await,
-            Command::Ls(args) => ls::ls(global, &args).await,
-            Command::Rm(args) => rm::rm(global, &args).await,
-            Command::Template(command) => template::template(global, command).await,
-            Command::Selftest(args) => selftest::selftest(global, args).await,
-            Command::Demo => demo::demo(global).await,
-            Command::Doctor(_) | Command::Probe(_) | Command::Launcher | Command::Agent => {
-                anyhow::bail!("`launcher` and `agent` come first: write their options after them")
-            }
-        }
-    });
+    let code = runtime.block_on(Box::pin(dispatch(global, command)));
     // A thread blocked on reading the terminal must not keep us.
     runtime.shutdown_background();
     code
+}
+
+async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(args) => serve::serve(global, &args).await,
+        Command::Create(args) => create::create(global, args).await,
+        Command::Ls(args) => ls::ls(global, &args).await,
+        Command::Info(args) => info::info(global, &args).await,
+        Command::Exec(args) => exec::exec(global, args).await,
+        Command::Cp(args) => cp::cp(global, args).await,
+        Command::Files(args) => files::files(global, args).await,
+        Command::Ports(command) => ports::ports(global, command).await,
+        Command::Logs(args) => logs::logs(global, &args).await,
+        Command::Events(args) => logs::events(global, &args).await,
+        Command::Metrics(args) => info::metrics(global, &args).await,
+        Command::Pause(args) => lifecycle::each(global, Verb::Pause, &args).await,
+        Command::Resume(args) => lifecycle::each(global, Verb::Resume, &args).await,
+        Command::Stop(args) => lifecycle::each(global, Verb::Stop, &args).await,
+        Command::Timeout(args) => timeout::timeout(global, &args).await,
+        Command::Rm(args) => rm::rm(global, &args).await,
+        Command::Snapshot(args) => copies::snapshot(global, &args).await,
+        Command::Fork(args) => copies::fork(global, args).await,
+        Command::Diff(args) => copies::diff(global, &args).await,
+        Command::Template(args) => template::template(global, args).await,
+        Command::User(command) => user::user(global, command).await,
+        Command::Key(command) => key::key(global, command).await,
+        Command::Audit(args) => operations::audit(global, &args).await,
+        Command::Health(args) => operations::health(global, &args).await,
+        Command::Node(command) => operations::node(global, command).await,
+        Command::Timer(command) => operations::timer(global, command).await,
+        Command::Run(args) => run::run(global, args).await,
+        Command::Selftest(args) => selftest::selftest(global, args).await,
+        Command::Demo => demo::demo(global).await,
+        Command::Doctor(_) | Command::Probe(_) | Command::Config(_) | Command::Completions(_) => {
+            unreachable!("done without a runtime")
+        }
+        Command::Launcher | Command::Agent => {
+            anyhow::bail!("`launcher` and `agent` come first: write their options after them")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_keeps_its_own_options() {
+        let words = ["sandyard", "exec", "-it", "abc", "--", "ls", "--json", "-i"];
+        let Command::Exec(args) = Cli::parse_from(words).command else {
+            panic!("it is exec")
+        };
+        assert_eq!(args.words(), ["ls", "--json", "-i"]);
+    }
 }

@@ -6,6 +6,7 @@
 
 mod cli;
 mod commands;
+mod global;
 mod output;
 mod role;
 mod selftest;

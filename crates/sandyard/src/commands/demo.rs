@@ -1,4 +1,4 @@
-//! `sandyard demo`: what `./run` shows before there is a server.
+//! `sandyard demo`: what this host can do, in a few lines and without a server.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use sandyard_agent_client::RunOptions;
 use sandyard_engine::SandboxSpec;
 use sandyard_wire::process::ProcessConfig;
 
-use crate::cli::Global;
+use crate::global::Global;
 use crate::output;
 
 const SCRIPT: &str = r#"

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sandyard_doctor::{Style, Verdict};
 
-use crate::cli::Global;
+use crate::global::Global;
 use crate::output;
 
 #[derive(Debug, Args)]

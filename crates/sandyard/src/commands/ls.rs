@@ -3,40 +3,68 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use sandyard_core::size::Size;
-use sandyard_engine::SandboxInfo;
+use sandyard_client::{ListFilter, SandboxInfo};
 
-use crate::cli::Global;
-use crate::output;
+use super::local;
+use crate::global::Global;
+use crate::output::{self, Cell, Format};
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Print JSON
+    /// Only those in this status; `deleted` ones are listed only so
+    #[arg(long, value_name = "STATUS", conflicts_with = "local")]
+    status: Option<String>,
+    /// Only those of this user; for admins
+    #[arg(long, value_name = "NAME", conflicts_with = "local")]
+    user: Option<String>,
+    /// Print ids and nothing else
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+    /// Ask the engine of this data directory instead of a server: also shows what `sandyard run` uses
     #[arg(long)]
-    json: bool,
+    local: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
-/// Lists sandboxes, oldest first.
+/// Lists sandboxes.
 pub(crate) async fn ls(global: &Global, args: &LsArgs) -> anyhow::Result<ExitCode> {
-    let infos = global.engine().await?.list().await?;
-    if args.json {
-        output::json(&infos)?;
+    if args.local {
+        return local::ls(global, args.format, args.quiet).await;
+    }
+    let filter = ListFilter {
+        owner: args.user.clone(),
+        status: args.status.clone(),
+        ..ListFilter::default()
+    };
+    let sandboxes = global.client()?.list_all(&filter).await?;
+    if args.format.json {
+        output::json(&sandboxes)?;
+    } else if args.quiet {
+        for sandbox in &sandboxes {
+            output::line(&sandbox.sandbox_id);
+        }
     } else {
+        let rows: Vec<Vec<Cell>> = sandboxes.iter().map(row).collect();
         output::table(
-            &["ID", "STATE", "TEMPLATE", "MEMORY", "CPU", "DISK"],
-            &infos.iter().map(row).collect::<Vec<_>>(),
+            &[
+                "ID", "NAME", "STATUS", "TEMPLATE", "USER", "CREATED", "EXPIRES",
+            ],
+            &rows,
         );
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(info: &SandboxInfo) -> Vec<String> {
+fn row(sandbox: &SandboxInfo) -> Vec<Cell> {
+    let text = |text: &Option<String>| Cell::from(text.as_deref().unwrap_or_default());
     vec![
-        info.id.to_string(),
-        format!("{:?}", info.state).to_lowercase(),
-        info.template.clone(),
-        Size(info.limits.memory_bytes).to_string(),
-        format!("{}", f64::from(info.limits.cpu_millis) / 1000.0),
-        Size(info.limits.disk_bytes).to_string(),
+        Cell::from(&sandbox.sandbox_id),
+        text(&sandbox.alias),
+        Cell::status(&sandbox.status),
+        Cell::from(&sandbox.template_id),
+        Cell::from(&sandbox.user_id),
+        text(&sandbox.created_at),
+        text(&sandbox.expires_at),
     ]
 }

@@ -1,11 +1,32 @@
 //! One command a file.
 
+mod archive;
+mod args;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod copies;
+pub(crate) mod cp;
+pub(crate) mod create;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod exec;
+pub(crate) mod files;
+pub(crate) mod info;
+pub(crate) mod key;
+pub(crate) mod lifecycle;
+mod local;
+pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod operations;
+pub(crate) mod ports;
 pub(crate) mod probe;
 pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod selftest;
+pub(crate) mod serve;
+mod settings;
+mod show;
 pub(crate) mod template;
 mod terminal;
+pub(crate) mod timeout;
+pub(crate) mod user;

@@ -4,50 +4,80 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use sandyard_core::SandboxId;
+use sandyard_client::ListFilter;
 
-use crate::cli::Global;
-use crate::output;
+use super::local;
+use crate::global::Global;
+use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
-    /// Ids of sandboxes, as `sandyard ls` prints them
+    /// Ids or names of sandboxes, as `sandyard ls` prints them
     #[arg(required_unless_present = "all", value_name = "ID")]
-    ids: Vec<SandboxId>,
-    /// Remove every sandbox of this data directory
+    ids: Vec<String>,
+    /// Remove every sandbox that `sandyard ls` lists
     #[arg(long, conflicts_with = "ids")]
     all: bool,
+    /// Ask the engine of this data directory instead of a server: for what `sandyard run` left
+    #[arg(long)]
+    local: bool,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// Removes each sandbox and prints its id; goes on after one that fails.
 pub(crate) async fn rm(global: &Global, args: &RmArgs) -> anyhow::Result<ExitCode> {
-    let engine = global.engine().await?;
-    let ids = match args.all {
-        true => engine
-            .list()
-            .await?
-            .into_iter()
-            .map(|info| info.id)
-            .collect(),
-        false => args.ids.clone(),
+    let ids = (!args.all).then_some(args.ids.as_slice());
+    let removed = match args.local {
+        true => local::rm(global, ids).await?,
+        false => remove(global, ids).await?,
     };
-    let mut failed = 0;
-    for id in ids {
-        match async {
-            engine.inspect(&id).await?;
-            engine.delete(&id).await
+    if args.format.json {
+        output::json(&removed.ids)?;
+    } else {
+        for id in &removed.ids {
+            output::line(id);
         }
-        .await
-        {
-            Ok(()) => output::line(id.as_str()),
+    }
+    match removed.failed {
+        0 => Ok(ExitCode::SUCCESS),
+        failed => bail!("{failed} not removed"),
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(super) struct Removed {
+    pub(super) ids: Vec<String>,
+    pub(super) failed: usize,
+}
+
+impl Removed {
+    /// Counts one in; a failure is told at once.
+    pub(super) fn count(&mut self, id: &str, outcome: anyhow::Result<()>) {
+        match outcome {
+            Ok(()) => self.ids.push(id.to_owned()),
             Err(error) => {
-                failed += 1;
-                output::error(&error.into());
+                self.failed += 1;
+                output::error(&error);
             }
         }
     }
-    if failed > 0 {
-        bail!("{failed} not removed");
+}
+
+async fn remove(global: &Global, ids: Option<&[String]>) -> anyhow::Result<Removed> {
+    let client = global.client()?;
+    let ids = match ids {
+        Some(ids) => ids.to_vec(),
+        None => {
+            let all = client.list_all(&ListFilter::default()).await?;
+            all.into_iter().map(|sandbox| sandbox.sandbox_id).collect()
+        }
+    };
+    let mut removed = Removed::default();
+    for id in ids {
+        let outcome = client.delete(&id).await;
+        removed.count(&id, outcome.map_err(Into::into));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(removed)
 }

@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::terminal::{RawTerminal, terminal_size};
-use crate::cli::Global;
+use crate::global::Global;
 use crate::output;
 
 /// Exit code when the command ran longer than allowed, as `timeout(1)` has it.

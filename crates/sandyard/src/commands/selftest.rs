@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sandyard_probe::{Paint, render};
 
-use crate::cli::Global;
+use crate::global::Global;
 use crate::output;
 use crate::selftest;
 

@@ -1,24 +1,37 @@
 //! `sandyard template`: what sandboxes start from.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
-use clap::Subcommand;
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sandyard_client::{Client, Template};
 use sandyard_core::size::Size;
-use sandyard_template::Template;
+use tokio::io::AsyncRead;
 
-use crate::cli::Global;
-use crate::output;
+use super::archive::pack_root;
+use super::local;
+use super::show::text_of;
+use crate::global::Global;
+use crate::output::{self, Cell, Format};
+
+#[derive(Debug, Args)]
+pub(crate) struct TemplateArgs {
+    /// Ask the engine of this data directory instead of a server
+    #[arg(long, global = true)]
+    local: bool,
+    #[command(subcommand)]
+    command: TemplateCommand,
+}
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum TemplateCommand {
+pub(super) enum TemplateCommand {
     /// List templates
     Ls {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// Make a template from a root tree: a folder or a tar archive (plain, gzip, xz or zstd)
     Import {
@@ -26,135 +39,107 @@ pub(crate) enum TemplateCommand {
         name: String,
         /// The folder or archive; - reads an archive from standard input
         source: PathBuf,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        format: Format,
     },
     /// Remove a template; sandboxes made from it stay whole
     Rm {
         /// Its name
         name: String,
+        #[command(flatten)]
+        format: Format,
     },
 }
 
 /// Does what was asked for.
-pub(crate) async fn template(
-    global: &Global,
-    command: TemplateCommand,
-) -> anyhow::Result<ExitCode> {
-    let engine = global.engine().await?;
-    match command {
-        TemplateCommand::Ls { json: true } => output::json(&engine.templates().await?)?,
-        TemplateCommand::Ls { json: false } => list(&engine.templates().await?),
-        TemplateCommand::Rm { name } => {
-            engine.remove_template(&name).await?;
-            output::line(name);
+pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Result<ExitCode> {
+    if args.local {
+        return local::template::template(global, args.command).await;
+    }
+    let client = global.client()?;
+    match args.command {
+        TemplateCommand::Ls { format } => list(&client.templates().await?, format)?,
+        TemplateCommand::Rm { name, format } => {
+            client.remove_template(&name).await?;
+            print_name(&name, format)?;
         }
-        TemplateCommand::Import { name, source, json } => {
-            let template = import(&engine, &name, &source).await;
-            clear_progress();
-            let template = template?;
-            if json {
-                output::json(&template)?;
-            } else {
-                output::line(&template.name);
+        TemplateCommand::Import {
+            name,
+            source,
+            format,
+        } => {
+            let template = import(&client, &name, &source).await?;
+            match format.json {
+                true => output::json(&template)?,
+                false => output::line(&template.name),
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(templates: &[Template]) {
-    let rows: Vec<Vec<String>> = templates
-        .iter()
-        .map(|template| {
-            let layers = template
-                .parts
-                .iter()
-                .map(|part| part.layers.len())
-                .max()
-                .unwrap_or(0);
-            vec![
-                template.name.clone(),
-                template.parts.len().to_string(),
-                layers.to_string(),
-            ]
-        })
-        .collect();
-    output::table(&["NAME", "PARTS", "LAYERS"], &rows);
+pub(super) fn print_name(name: &str, format: Format) -> anyhow::Result<()> {
+    match format.json {
+        true => output::json(&serde_json::json!({ "name": name }))?,
+        false => output::line(name),
+    }
+    Ok(())
 }
 
-async fn import(
-    engine: &sandyard_engine::Engine,
-    name: &str,
-    source: &PathBuf,
-) -> anyhow::Result<Template> {
-    let progress = |sent: u64| {
-        if std::io::stderr().is_terminal() {
-            eprint_progress(sent);
-        }
+fn list(templates: &[Template], format: Format) -> anyhow::Result<()> {
+    if format.json {
+        return output::json(&templates);
+    }
+    let row = |template: &Template| {
+        let size = template.size_bytes.map(|bytes| Size(bytes).to_string());
+        vec![
+            Cell::from(&template.name),
+            Cell::from(size.unwrap_or_default()),
+            Cell::from(text_of(&template.other, "note")),
+        ]
     };
+    let rows: Vec<Vec<Cell>> = templates.iter().map(row).collect();
+    output::table(&["NAME", "SIZE", "NOTE"], &rows);
+    Ok(())
+}
+
+async fn import(client: &Client, name: &str, source: &Path) -> anyhow::Result<Template> {
+    if source.is_dir() {
+        let (archive, packed) = pack_root(source)?;
+        let template = client.import_template(name, shown(archive, None)).await;
+        let packed = packed.finish(source);
+        let template = template?;
+        if let Err(error) = packed {
+            client.remove_template(name).await?;
+            return Err(error);
+        }
+        return Ok(template);
+    }
     if source.as_os_str() == "-" {
-        return Ok(engine
-            .import_template(name, tokio::io::stdin(), progress)
+        return Ok(client
+            .import_template(name, shown(tokio::io::stdin(), None))
             .await?);
     }
-    if source.is_dir() {
-        return import_folder(engine, name, source, progress).await;
-    }
-    let file = tokio::fs::File::open(source)
-        .await
-        .with_context(|| format!("opening `{}`", source.display()))?;
-    Ok(engine.import_template(name, file, progress).await?)
+    let opening = || format!("opening `{}`", source.display());
+    let file = tokio::fs::File::open(source).await.with_context(opening)?;
+    let size = file.metadata().await.with_context(opening)?.len();
+    Ok(client
+        .import_template(name, shown(file, Some(size)))
+        .await?)
 }
 
-/// A folder travels as an archive, so that the launcher reads nothing that the caller could not.
-async fn import_folder(
-    engine: &sandyard_engine::Engine,
-    name: &str,
-    folder: &PathBuf,
-    progress: impl FnMut(u64),
-) -> anyhow::Result<Template> {
-    let mut child = std::process::Command::new("tar")
-        .args([
-            "--create",
-            "--numeric-owner",
-            "--xattrs",
-            "--one-file-system",
-            "--file=-",
-            "--directory",
-        ])
-        .arg(folder)
-        .arg(".")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting tar")?;
-    let pipe = child.stdout.take().context("reading from tar")?;
-    let pipe = tokio::fs::File::from_std(std::os::fd::OwnedFd::from(pipe).into());
-    let template = engine.import_template(name, pipe, progress).await;
-    let status = child.wait().context("waiting for tar")?;
-    let template = template?;
-    if !status.success() {
-        engine.remove_template(name).await?;
-        bail!("tar could not read all of `{}`", folder.display());
+/// Shows on terminals how much has been read.
+fn shown(
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    size_bytes: Option<u64>,
+) -> impl AsyncRead + Send + 'static {
+    let target = match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(size_bytes, target);
+    if let Ok(style) = ProgressStyle::with_template("{bytes} sent {binary_bytes_per_sec}") {
+        bar.set_style(style);
     }
-    Ok(template)
-}
-
-/// Makes room for what comes after the last progress line: the result, or an error.
-fn clear_progress() {
-    use std::io::Write;
-    if std::io::stderr().is_terminal() {
-        let _ = write!(std::io::stderr(), "\r\x1b[K");
-    }
-}
-
-fn eprint_progress(sent: u64) {
-    use std::io::Write;
-    let _ = write!(
-        std::io::stderr(),
-        "\r{:>8} sent",
-        Size(sent >> 20 << 20).to_string()
-    );
+    bar.wrap_async_read(reader)
 }

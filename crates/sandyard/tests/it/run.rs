@@ -145,7 +145,7 @@ fn a_killed_run_leaves_no_sandbox() {
         .expect("a pipe")
         .read_exact(&mut up)
         .expect("it is up");
-    assert_ne!(yard.out(&["ls", "--json"]), "[]");
+    assert_ne!(yard.out(&["ls", "--local", "--json"]), "[]");
     child.kill().expect("kill");
     child.wait().expect("reap");
     yard.wait_until_empty();
@@ -171,7 +171,7 @@ fn limits_come_from_the_settings_and_cannot_pass_their_maxima() {
             let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
             let mut shown = String::from("[]");
             while shown == "[]" && std::time::Instant::now() < give_up {
-                shown = yard.out(&["ls", "--json"]);
+                shown = yard.out(&["ls", "--local", "--json"]);
             }
             child.kill()?;
             child.wait()?;

@@ -21,7 +21,13 @@ fn a_folder_becomes_a_template_that_runs() {
     let yard = Yard::new();
     let root = small_root(&yard);
     assert_eq!(
-        yard.out(&["template", "import", "small", root.to_str().expect("UTF-8")]),
+        yard.out(&[
+            "template",
+            "--local",
+            "import",
+            "small",
+            root.to_str().expect("UTF-8")
+        ]),
         "small"
     );
     let version = format!("sandyard {}", env!("CARGO_PKG_VERSION"));
@@ -36,11 +42,13 @@ fn a_folder_becomes_a_template_that_runs() {
         ]),
         version
     );
-    assert!(yard.out(&["template", "ls"]).contains("small"));
-    assert_eq!(yard.out(&["template", "rm", "small"]), "small");
-    assert!(!yard.out(&["template", "ls"]).contains("small"));
+    assert!(yard.out(&["template", "--local", "ls"]).contains("small"));
+    assert_eq!(yard.out(&["template", "--local", "rm", "small"]), "small");
+    assert!(!yard.out(&["template", "--local", "ls"]).contains("small"));
     assert_eq!(
-        yard.sandyard(&["template", "rm", "host"]).status.code(),
+        yard.sandyard(&["template", "--local", "rm", "host"])
+            .status
+            .code(),
         Some(125)
     );
 }
@@ -61,11 +69,12 @@ fn an_archive_becomes_a_template_from_a_file_and_from_standard_input() {
     assert!(packed.success());
     yard.out(&[
         "template",
+        "--local",
         "import",
         "file",
         archive.to_str().expect("UTF-8"),
     ]);
-    let mut command = yard.command(&["template", "import", "piped", "-"]);
+    let mut command = yard.command(&["template", "--local", "import", "piped", "-"]);
     let output = command
         .stdin(fs::File::open(&archive).expect("open"))
         .output()
@@ -89,8 +98,14 @@ fn what_is_no_archive_or_no_name_is_refused_and_leaves_nothing() {
     let junk = yard.path().join("junk");
     fs::write(&junk, vec![7; 100_000]).expect("write");
     for name in ["junk", "../up", "a/b", ""] {
-        let output = yard.sandyard(&["template", "import", name, junk.to_str().expect("UTF-8")]);
+        let output = yard.sandyard(&[
+            "template",
+            "--local",
+            "import",
+            name,
+            junk.to_str().expect("UTF-8"),
+        ]);
         assert_eq!(output.status.code(), Some(125), "{name}");
     }
-    assert!(!yard.out(&["template", "ls"]).contains("junk"));
+    assert!(!yard.out(&["template", "--local", "ls"]).contains("junk"));
 }

@@ -20,7 +20,7 @@ impl Yard {
         self.folder.path()
     }
 
-    fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
@@ -56,11 +56,11 @@ impl Yard {
     /// Waits until no sandbox is left.
     pub(crate) fn wait_until_empty(&self) {
         let give_up = Instant::now() + Duration::from_secs(30);
-        while self.out(&["ls", "--json"]) != "[]" {
+        while self.out(&["ls", "--local", "--json"]) != "[]" {
             assert!(
                 Instant::now() < give_up,
                 "sandboxes are left: {}",
-                self.out(&["ls"])
+                self.out(&["ls", "--local"])
             );
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -69,7 +69,7 @@ impl Yard {
 
 impl Drop for Yard {
     fn drop(&mut self) {
-        let _ = self.sandyard(&["rm", "--all"]);
+        let _ = self.sandyard(&["rm", "--local", "--all"]);
         let data = self.data().display().to_string();
         for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
             let Some(pid) = entry

@@ -1,0 +1,149 @@
+//! The connection under a WebSocket: our own names, our own trust, and refusals read like any other answer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{io, sync::Arc};
+
+use reqwest::header::AUTHORIZATION;
+use reqwest::{StatusCode, Url};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{self, protocol::WebSocketConfig};
+
+use super::{Socket, broken};
+use crate::Result;
+use crate::client::Client;
+use crate::error::{ApiError, ClientError};
+use crate::resolve::Resolver;
+
+/// How long the whole way to an open WebSocket may take; a paused sandbox is woken on it.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Largest message taken; the server sends output in far smaller ones.
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
+
+/// A plain or a TLS connection.
+#[derive(Debug)]
+pub(super) enum Connection {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Opens a WebSocket to an `http` or `https` address.
+pub(super) async fn connect(client: &Client, url: Url) -> Result<Socket> {
+    tokio::time::timeout(PATIENCE, open(client, url))
+        .await
+        .unwrap_or_else(|_| {
+            let slow = io::Error::from(io::ErrorKind::TimedOut);
+            Err(unreachable(client, slow))
+        })
+}
+
+async fn open(client: &Client, mut url: Url) -> Result<Socket> {
+    let connection = dial(client, &url)
+        .await
+        .map_err(|error| unreachable(client, error))?;
+    let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
+    url.set_scheme(scheme)
+        .expect("http and https may become ws and wss");
+    let mut request = url.as_str().into_client_request().map_err(broken)?;
+    if let Some(authorization) = client.authorization() {
+        request
+            .headers_mut()
+            .insert(AUTHORIZATION, authorization.clone());
+    }
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES));
+    match tokio_tungstenite::client_async_with_config(request, connection, Some(config)).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::Error::Http(response)) => {
+            let status = StatusCode::from_u16(response.status().as_u16())
+                .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let body = response.body().as_deref().unwrap_or_default();
+            let refusal = ApiError::from_body(status, None, body);
+            Err(ClientError::Api(Box::new(refusal)))
+        }
+        Err(error) => Err(broken(error)),
+    }
+}
+
+async fn dial(client: &Client, url: &Url) -> io::Result<Connection> {
+    let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
+    let host = url.host_str().ok_or_else(wrong)?;
+    let port = url.port_or_known_default().ok_or_else(wrong)?;
+    let stream = dial_any(Resolver.lookup(host, port).await?).await?;
+    stream.set_nodelay(true)?;
+    if url.scheme() != "https" {
+        return Ok(Connection::Plain(stream));
+    }
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let name = ServerName::try_from(bare.to_owned()).map_err(io::Error::other)?;
+    // HTTP/1.1 is what a WebSocket begins with; reqwest is held to it by its features.
+    let connector = TlsConnector::from(Arc::clone(&client.tls()));
+    Ok(Connection::Tls(Box::new(
+        connector.connect(name, stream).await?,
+    )))
+}
+
+async fn dial_any(addresses: Vec<std::net::SocketAddr>) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn unreachable(client: &Client, error: io::Error) -> ClientError {
+    ClientError::Unreachable {
+        url: client.url().to_owned(),
+        source: Box::new(error),
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

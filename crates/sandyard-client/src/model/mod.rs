@@ -1,0 +1,22 @@
+//! What is sent and what comes back.
+//!
+//! Answers keep fields that this version does not know in `other`, so that a program which passes them on drops nothing.
+
+mod account;
+mod command;
+mod file;
+mod history;
+mod operation;
+mod sandbox;
+
+pub use account::{ApiKey, KeyRequest, NewKey, User, UserChange, UserRequest};
+pub use command::{Command, CommandResult, RunCommand, StartedCommand};
+pub use file::{Change, FileEntry};
+pub use history::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry};
+pub use operation::{DeadTimer, Health, Node, Template};
+pub use sandbox::{
+    CreateSandbox, ForkSandbox, ListFilter, Metrics, Page, Port, Sandbox, SandboxInfo, SetTimeout,
+};
+
+/// Fields of an answer that have no place in its type.
+pub type Other = serde_json::Map<String, serde_json::Value>;

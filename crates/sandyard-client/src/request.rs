@@ -1,0 +1,132 @@
+//! Sending one request and reading its answer.
+
+use std::time::Duration;
+
+use reqwest::header::RETRY_AFTER;
+use reqwest::{Method, RequestBuilder, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Result;
+use crate::client::Client;
+use crate::error::{ApiError, ClientError};
+
+/// How long an answer may take that has nothing long to do.
+const SHORT: Duration = Duration::from_secs(120);
+/// The largest error body that is read.
+const MAX_ERROR_BYTES: usize = 1 << 20;
+
+/// How long to wait for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// The server has nothing long to do.
+    Short,
+    /// As long as it takes.
+    Endless,
+}
+
+impl Client {
+    /// A request to a route.
+    pub(crate) fn request<'a>(
+        &self,
+        method: Method,
+        segments: impl IntoIterator<Item = &'a str>,
+    ) -> RequestBuilder {
+        self.http().request(method, self.route(segments))
+    }
+
+    /// Sends a request; an answer that is no success becomes an error with all that was said.
+    pub(crate) async fn send(
+        &self,
+        operation: &'static str,
+        patience: Patience,
+        request: RequestBuilder,
+    ) -> Result<Response> {
+        let request = match patience {
+            Patience::Short => request.timeout(SHORT),
+            Patience::Endless => request,
+        };
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.failed(operation, error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(self.refusal(operation, response).await)
+    }
+
+    /// Sends a request whose answer is JSON.
+    pub(crate) async fn fetch<T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        patience: Patience,
+        request: RequestBuilder,
+    ) -> Result<T> {
+        let response = self.send(operation, patience, request).await?;
+        let body = response
+            .bytes()
+            .await
+            .map_err(|error| self.failed(operation, error))?;
+        serde_json::from_slice(&body).map_err(|error| ClientError::Protocol {
+            operation,
+            problem: error.to_string(),
+        })
+    }
+
+    /// Gets JSON from a route.
+    pub(crate) async fn get<'a, T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        segments: impl IntoIterator<Item = &'a str>,
+    ) -> Result<T> {
+        let request = self.request(Method::GET, segments);
+        self.fetch(operation, Patience::Short, request).await
+    }
+
+    /// Posts JSON to a route and reads JSON back.
+    pub(crate) async fn post<'a, T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        segments: impl IntoIterator<Item = &'a str>,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        let request = self.request(Method::POST, segments).json(body);
+        self.fetch(operation, Patience::Short, request).await
+    }
+
+    /// Says what a failed exchange means.
+    pub(crate) fn failed(&self, operation: &'static str, error: reqwest::Error) -> ClientError {
+        // The address is said once, by us.
+        let is_connect = error.is_connect();
+        let source = Box::new(error.without_url());
+        if is_connect {
+            ClientError::Unreachable {
+                url: self.url().to_owned(),
+                source,
+            }
+        } else {
+            ClientError::Connection { operation, source }
+        }
+    }
+
+    async fn refusal(&self, operation: &'static str, mut response: Response) -> ClientError {
+        let status = response.status();
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .map(Duration::from_secs);
+        let mut body = Vec::new();
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() < MAX_ERROR_BYTES => body.extend_from_slice(&chunk),
+                Ok(_) => break,
+                // Half an explanation is better than none.
+                Err(_) if !body.is_empty() => break,
+                Err(error) => return self.failed(operation, error),
+            }
+        }
+        ClientError::Api(Box::new(ApiError::from_body(status, retry_after, &body)))
+    }
+}

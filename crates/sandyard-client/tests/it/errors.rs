@@ -1,0 +1,67 @@
+//! Refusals arrive whole.
+
+use sandyard_client::{Client, ClientError};
+
+use crate::script::{Act, Script};
+
+#[tokio::test]
+async fn everything_the_server_said_is_kept() {
+    let answer = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\nconnection: close\r\ncontent-length: 76\r\n\r\n\
+        {\"detail\":\"too many\",\"code\":\"rate_limited\",\"hint\":\"wait\",\"field\":\"x\",\"y\":1}";
+    let server = Script::play(vec![Act::Answer(answer.to_owned())]).await;
+    let error = server.client.inspect("abc").await.unwrap_err();
+    let refusal = error.api().unwrap();
+    assert_eq!(error.to_string(), "too many");
+    assert_eq!((error.status(), error.hint()), (Some(429), Some("wait")));
+    assert_eq!(refusal.field.as_deref(), Some("x"));
+    assert_eq!(refusal.retry_after.unwrap().as_secs(), 7);
+    assert!(refusal.body.contains("\"y\":1"));
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_with_the_key() {
+    let away = "HTTP/1.1 302 Found\r\nlocation: http://example.com/\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    let server = Script::play(vec![Act::Answer(away.to_owned())]).await;
+    let error = server.client.inspect("abc").await.unwrap_err();
+    assert_eq!(error.status(), Some(302));
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_apart_from_a_broken_connection() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    let error = Client::new(&url, None).unwrap().health().await.unwrap_err();
+    assert!(error.is_unreachable(), "{error:?}");
+    let server = Script::play(vec![Act::Cut]).await;
+    let error = server.client.health().await.unwrap_err();
+    assert!(matches!(error, ClientError::Connection { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_well_can_still_tell() {
+    let ill = Act::json(
+        "503 Service Unavailable",
+        r#"{"status":"starting","version":"1"}"#,
+    );
+    let server = Script::play(vec![ill]).await;
+    assert_eq!(server.client.health().await.unwrap().status, "starting");
+}
+
+#[tokio::test]
+async fn nonsense_is_called_so() {
+    let server = Script::play(vec![Act::json("200 OK", "<html>")]).await;
+    let error = server.client.inspect("abc").await.unwrap_err();
+    assert!(matches!(error, ClientError::Protocol { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn names_cannot_lead_to_other_routes() {
+    let server = Script::play(vec![Act::Cut]).await;
+    let _ = server.client.inspect("../users?x=#").await;
+    let request = server.requests().remove(0);
+    assert!(
+        request.starts_with("GET /sandboxes/..%2Fusers%3Fx=%23/info HTTP/1.1"),
+        "{request}"
+    );
+}

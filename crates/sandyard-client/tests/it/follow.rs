@@ -1,0 +1,92 @@
+//! Streams go on where they were.
+
+use crate::script::{Act, Script};
+
+fn line(id: u64) -> String {
+    format!(
+        "id: {id}\nevent: log\ndata: {{\"seq\":{id},\"source\":\"stdout\",\"text\":\"line {id}\"}}\n\n"
+    )
+}
+
+const RETRY_AT_ONCE: &str = "retry: 1\n\n";
+
+#[tokio::test]
+async fn a_cut_stream_is_resumed_after_the_last_event() {
+    let first = format!("{RETRY_AT_ONCE}{}{}", line(1), line(2));
+    let acts = vec![
+        Act::cut_events(&first),
+        Act::Cut,
+        Act::cut_events(&line(3)),
+        Act::json(
+            "404 Not Found",
+            r#"{"detail":"gone","code":"sandbox_not_found"}"#,
+        ),
+    ];
+    let server = Script::play(acts).await;
+    let mut follow = server.client.follow_logs("abc", 10).await.unwrap();
+    let mut texts = Vec::new();
+    while let Some(entry) = follow.next().await.unwrap() {
+        texts.push(entry.text);
+    }
+    assert_eq!(texts, ["line 1", "line 2", "line 3"]);
+    let ids = server.header("last-event-id");
+    let expected = [None, Some("2"), Some("2"), Some("3")];
+    assert_eq!(ids, expected.map(|id| id.map(str::to_owned)));
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_is_waited_for() {
+    let leaving = format!(
+        "{RETRY_AT_ONCE}{}event: error\ndata: {{\"code\":\"unavailable\",\"detail\":\"the server ends\"}}\n\n",
+        line(1)
+    );
+    let starting = Act::json(
+        "503 Service Unavailable",
+        r#"{"detail":"starting","code":"unavailable"}"#,
+    );
+    let gone = Act::json("404 Not Found", "{}");
+    let acts = vec![Act::events(&leaving), starting, Act::events(&line(2)), gone];
+    let server = Script::play(acts).await;
+    let mut follow = server.client.follow_logs("abc", 10).await.unwrap();
+    assert_eq!(follow.next().await.unwrap().unwrap().seq, 1);
+    assert_eq!(follow.next().await.unwrap().unwrap().seq, 2);
+    assert!(follow.next().await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_twice_with_nothing_new_has_ended() {
+    let acts = vec![
+        Act::events(&format!("{RETRY_AT_ONCE}{}", line(1))),
+        Act::events(": hi\n\n"),
+    ];
+    let server = Script::play(acts).await;
+    let mut follow = server.client.follow_logs("abc", 10).await.unwrap();
+    assert_eq!(follow.next().await.unwrap().unwrap().text, "line 1");
+    assert!(follow.next().await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn what_happened_may_be_an_error_and_a_refusal_is_one() {
+    let happened =
+        "id: 4\nevent: error\ndata: {\"seq\":4,\"sandbox_id\":\"abc\",\"kind\":\"error\"}\n\n";
+    let refused = "event: error\ndata: {\"code\":\"internal\",\"detail\":\"broken\"}\n\n";
+    let server = Script::play(vec![Act::events(&format!("{happened}{refused}"))]).await;
+    let mut follow = server.client.follow_events("abc", 10).await.unwrap();
+    assert_eq!(follow.next().await.unwrap().unwrap().kind, "error");
+    let error = follow.next().await.unwrap_err();
+    assert_eq!(error.code(), Some("internal"));
+}
+
+#[tokio::test]
+async fn a_refusal_at_the_beginning_is_known_at_once() {
+    let server = Script::play(vec![Act::json("404 Not Found", r#"{"detail":"no"}"#)]).await;
+    assert_eq!(
+        server
+            .client
+            .follow_logs("abc", 1)
+            .await
+            .unwrap_err()
+            .status(),
+        Some(404)
+    );
+}

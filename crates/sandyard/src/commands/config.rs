@@ -1,0 +1,80 @@
+//! `sandyard config`: whether the settings are right, and what is in force.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use sandyard_config::{Problem, Problems};
+use serde_json::json;
+
+use super::settings::SettingFlags;
+use crate::global::Global;
+use crate::output::{self, Format};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Read flags, environment, `.env` and file as `serve` would, and tell every mistake at once
+    Check {
+        #[command(flatten)]
+        settings: SettingFlags,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Show every setting in force and where it was said; secrets are hidden
+    Show {
+        #[command(flatten)]
+        settings: SettingFlags,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Print an example of the configuration file, with every setting
+    Example,
+}
+
+/// Does what was asked for. Wrong settings exit with 1.
+pub(crate) fn config(global: &Global, command: &ConfigCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ConfigCommand::Check { settings, format } => check(global, settings, *format),
+        ConfigCommand::Show { settings, format } => {
+            let loaded = settings.load(global)?;
+            match format.json {
+                true => output::json(&loaded.values.to_json())?,
+                false => output::line(loaded.values.to_table().trim_end()),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        ConfigCommand::Example => {
+            output::line(sandyard_config::example_toml().trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn check(global: &Global, settings: &SettingFlags, format: Format) -> anyhow::Result<ExitCode> {
+    let (errors, warnings) = match settings.load(global) {
+        Ok(loaded) => (Vec::new(), loaded.warnings),
+        Err(error) => match error.downcast::<Problems>() {
+            Ok(problems) => (problems.errors, problems.warnings),
+            Err(error) => return Err(error),
+        },
+    };
+    if format.json {
+        let texts = |problems: &[Problem]| -> Vec<String> {
+            problems.iter().map(ToString::to_string).collect()
+        };
+        output::json(&json!({ "errors": texts(&errors), "warnings": texts(&warnings) }))?;
+    } else {
+        for warning in &warnings {
+            output::note(format!("warning: {warning}"));
+        }
+        for error in &errors {
+            output::note(format!("error: {error}"));
+        }
+        if errors.is_empty() {
+            output::line("the settings are right");
+        }
+    }
+    Ok(match errors.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}

@@ -1,0 +1,38 @@
+//! `sandyard info` and `sandyard metrics`: all that is known of a sandbox, and what it uses.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::show;
+use crate::global::Global;
+use crate::output::{self, Format};
+
+#[derive(Debug, Args)]
+pub(crate) struct OneArgs {
+    /// Id or name of a sandbox
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Prints what is known of a sandbox.
+pub(crate) async fn info(global: &Global, args: &OneArgs) -> anyhow::Result<ExitCode> {
+    let info = global.client()?.inspect(&args.id).await?;
+    print(&info, args.format)
+}
+
+/// Prints what a sandbox uses. Does not wake it.
+pub(crate) async fn metrics(global: &Global, args: &OneArgs) -> anyhow::Result<ExitCode> {
+    let metrics = global.client()?.metrics(&args.id).await?;
+    print(&metrics, args.format)
+}
+
+fn print(answer: &impl serde::Serialize, format: Format) -> anyhow::Result<ExitCode> {
+    match format.json {
+        true => output::json(answer)?,
+        false => show::whole(answer)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

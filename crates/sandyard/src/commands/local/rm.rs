@@ -1,0 +1,33 @@
+//! Removes sandboxes of this data directory's engine.
+
+use sandyard_core::SandboxId;
+use sandyard_engine::Engine;
+
+use super::super::rm::Removed;
+use crate::global::Global;
+
+/// Removes these sandboxes, or all.
+pub(in crate::commands) async fn rm(
+    global: &Global,
+    ids: Option<&[String]>,
+) -> anyhow::Result<Removed> {
+    let engine = global.engine().await?;
+    let ids = match ids {
+        Some(ids) => ids.to_vec(),
+        None => {
+            let all = engine.list().await?;
+            all.into_iter().map(|info| info.id.to_string()).collect()
+        }
+    };
+    let mut removed = Removed::default();
+    for id in ids {
+        removed.count(&id, remove(&engine, &id).await);
+    }
+    Ok(removed)
+}
+
+async fn remove(engine: &Engine, id: &str) -> anyhow::Result<()> {
+    let id: SandboxId = id.parse()?;
+    engine.inspect(&id).await?;
+    Ok(engine.delete(&id).await?)
+}

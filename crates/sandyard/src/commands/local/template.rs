@@ -1,0 +1,101 @@
+//! Templates of this data directory's engine.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use sandyard_core::size::Size;
+use sandyard_engine::Engine;
+use sandyard_template::Template;
+
+use super::super::archive::pack_root;
+use super::super::template::{TemplateCommand, print_name};
+use crate::global::Global;
+use crate::output::{self, Cell};
+
+/// Does what was asked for.
+pub(in crate::commands) async fn template(
+    global: &Global,
+    command: TemplateCommand,
+) -> anyhow::Result<ExitCode> {
+    let engine = global.engine().await?;
+    match command {
+        TemplateCommand::Ls { format } => {
+            let templates = engine.templates().await?;
+            match format.json {
+                true => output::json(&templates)?,
+                false => list(&templates),
+            }
+        }
+        TemplateCommand::Rm { name, format } => {
+            engine.remove_template(&name).await?;
+            print_name(&name, format)?;
+        }
+        TemplateCommand::Import {
+            name,
+            source,
+            format,
+        } => {
+            let template = import(&engine, &name, &source).await;
+            clear_progress();
+            let template = template?;
+            match format.json {
+                true => output::json(&template)?,
+                false => output::line(&template.name),
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(templates: &[Template]) {
+    let row = |template: &Template| {
+        let layers = template.parts.iter().map(|part| part.layers.len()).max();
+        vec![
+            Cell::from(&template.name),
+            Cell::from(template.parts.len().to_string()),
+            Cell::from(layers.unwrap_or(0).to_string()),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = templates.iter().map(row).collect();
+    output::table(&["NAME", "PARTS", "LAYERS"], &rows);
+}
+
+async fn import(engine: &Engine, name: &str, source: &Path) -> anyhow::Result<Template> {
+    if source.as_os_str() == "-" {
+        return Ok(engine
+            .import_template(name, tokio::io::stdin(), show_progress)
+            .await?);
+    }
+    if source.is_dir() {
+        // A folder travels as an archive, so that the launcher reads nothing that the caller could not.
+        let (archive, packed) = pack_root(source)?;
+        let template = engine.import_template(name, archive, show_progress).await;
+        let packed = packed.finish(source);
+        let template = template?;
+        if let Err(error) = packed {
+            engine.remove_template(name).await?;
+            return Err(error);
+        }
+        return Ok(template);
+    }
+    let file = tokio::fs::File::open(source)
+        .await
+        .with_context(|| format!("opening `{}`", source.display()))?;
+    Ok(engine.import_template(name, file, show_progress).await?)
+}
+
+fn show_progress(sent: u64) {
+    if std::io::stderr().is_terminal() {
+        let shown = Size(sent >> 20 << 20).to_string();
+        let _ = write!(std::io::stderr(), "\r{shown:>8} sent");
+    }
+}
+
+/// Makes room for what comes after the last progress line: the result, or an error.
+fn clear_progress() {
+    if std::io::stderr().is_terminal() {
+        let _ = write!(std::io::stderr(), "\r\x1b[K");
+    }
+}

@@ -1,0 +1,91 @@
+//! `sandyard serve`: the server.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use sandyard_server::serve::{Address, Started, init_logging, serve as run_server};
+use serde_json::json;
+
+use super::settings::SettingFlags;
+use crate::global::Global;
+use crate::output::{self, Format};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing needs to be configured. Settings come from flags, the environment, `.env` in the working directory and a
+configuration file; `sandyard config show` tells what is in force, `sandyard config example` prints such a file.
+SIGTERM and Ctrl-C end the server; sandboxes go on, and the next server takes them over.
+The first line on standard output is the server's address."
+)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    settings: SettingFlags,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Runs the server until it is told to end.
+pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let loaded = args.settings.load(global)?;
+    init_logging(&loaded.settings.log)?;
+    for warning in &loaded.warnings {
+        output::note(format!("warning: {warning}"));
+    }
+    let format = args.format;
+    run_server(loaded.settings, |started| announce(started, format))
+        .await
+        .context("cannot serve")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tells people where the server is, and programs too: the first line on standard output is its address.
+fn announce(started: &Started, format: Format) {
+    if format.json {
+        let urls: Vec<String> = started.addresses.iter().map(Address::url).collect();
+        let about = json!({
+            "url": urls.first(),
+            "urls": urls,
+            "admin_key": started.admin_key,
+            "admin_key_file": started.admin_key_file,
+            "data_dir": started.data_dir,
+        });
+        output::line(about.to_string());
+        return;
+    }
+    for line in block(started) {
+        output::line(line);
+    }
+}
+
+fn block(started: &Started) -> Vec<String> {
+    let urls: Vec<String> = started.addresses.iter().map(Address::url).collect();
+    let url = urls.first().map_or("-", String::as_str);
+    let mut lines = vec![format!("sandyard {} at {url}", env!("CARGO_PKG_VERSION"))];
+    for more in urls.iter().skip(1) {
+        lines.push(format!("  also at    {more}"));
+    }
+    lines.push(format!("  docs       {url}/docs"));
+    lines.push(format!("  data       {}", started.data_dir.display()));
+    lines.push(format!("  store      {}", started.store));
+    lines.push(format!("  sandboxes  {}", started.provider));
+    match &started.admin_key {
+        Some(key) => {
+            lines.push(format!("  admin key  {key}"));
+            lines.push(format!(
+                "             shown this once; kept in {}",
+                started.admin_key_file.display()
+            ));
+        }
+        None => lines.push(format!(
+            "  admin key  in {}",
+            started.admin_key_file.display()
+        )),
+    }
+    lines.push("  try        sandyard create   (in a checkout: ./run create)".to_owned());
+    if let Some(warning) = started.warning() {
+        lines.push(String::new());
+        lines.push(format!("  {warning}"));
+    }
+    lines
+}

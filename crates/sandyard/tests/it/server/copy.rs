@@ -1,0 +1,135 @@
+//! `sandyard cp`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use super::{Server, said};
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Bytes that no buffer holds at once and no text reader takes.
+fn content() -> Vec<u8> {
+    (0..(5_u32 << 20))
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect()
+}
+
+#[test]
+fn a_file_goes_in_and_comes_back_as_it_was() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    let here = server.yard().path();
+    let source = here.join("source.bin");
+    fs::write(&source, content()).expect("write");
+    server.out(&["cp", text(&source), &format!("{id}:dir/copy.bin")]);
+    let told = server.json(&["cp", "--json", &format!("{id}:dir/copy.bin"), text(here)]);
+    assert_eq!(told["bytes"], 5 << 20);
+    assert_eq!(fs::read(here.join("copy.bin")).expect("read"), content());
+    server.out(&["cp", text(&source), &format!("{id}:dir")]);
+    server.out(&["files", "stat", &id, "dir/source.bin"]);
+    fs::write(here.join("empty"), "").expect("write");
+    server.out(&["cp", text(&here.join("empty")), &format!("{id}:")]);
+    assert_eq!(
+        server.json(&["files", "stat", &id, "empty", "--json"])["size"],
+        0
+    );
+}
+
+#[test]
+fn a_folder_goes_in_and_comes_back_as_it_was() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    let here = server.yard().path();
+    let source = here.join("tree");
+    fs::create_dir_all(source.join("a/b")).expect("make");
+    fs::write(source.join("a/b/c"), content()).expect("write");
+    std::os::unix::fs::symlink("a/b/c", source.join("link")).expect("link");
+    server.out(&["cp", text(&source), &format!("{id}:there")]);
+    // It is there now, so the next one goes into it.
+    server.out(&["cp", text(&source), &format!("{id}:there")]);
+    let found = server.out(&["exec", &id, "--", "sh", "-c", "find there | sort"]);
+    assert_eq!(
+        found.lines().collect::<Vec<_>>(),
+        [
+            "there",
+            "there/a",
+            "there/a/b",
+            "there/a/b/c",
+            "there/link",
+            "there/tree",
+            "there/tree/a",
+            "there/tree/a/b",
+            "there/tree/a/b/c",
+            "there/tree/link",
+        ]
+    );
+    let back = here.join("back");
+    server.out(&["cp", &format!("{id}:there/tree"), text(&back)]);
+    assert_eq!(fs::read(back.join("a/b/c")).expect("read"), content());
+    assert_eq!(
+        fs::read_link(back.join("link")).expect("a link"),
+        Path::new("a/b/c")
+    );
+    server.out(&["cp", &format!("{id}:there/tree"), text(&back)]);
+    assert!(back.join("tree/a/b/c").exists());
+    let left: Vec<_> = fs::read_dir(here)
+        .expect("list")
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with('.'))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn standard_input_and_output_are_files_too() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    let source = server.yard().path().join("source");
+    fs::write(&source, content()).expect("write");
+    let mut command = server.command(&["cp", "-", &format!("{id}:piped")]);
+    let input = fs::File::open(&source).expect("open");
+    assert!(command.stdin(input).status().expect("run").success());
+    let output = server
+        .command(&["cp", &format!("{id}:piped"), "-"])
+        .stdout(Stdio::piped())
+        .output()
+        .expect("run");
+    assert_eq!(output.stdout, content());
+}
+
+#[test]
+fn what_cannot_be_copied_is_told_and_leaves_nothing() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    let here = server.yard().path();
+    let missing = server.sandyard(&["cp", &format!("{id}:nothing"), text(here)]);
+    assert_eq!(missing.status.code(), Some(125));
+    assert!(said(&missing).contains("nothing"), "{}", said(&missing));
+    let nowhere = server.sandyard(&["cp", "/no/such/file", &format!("{id}:x")]);
+    assert_eq!(nowhere.status.code(), Some(125));
+    let folder = server.sandyard(&["cp", &format!("{id}:/etc"), "-"]);
+    assert!(said(&folder).contains("is a folder"), "{}", said(&folder));
+}
+
+#[test]
+fn a_copy_belongs_to_the_user_it_is_made_for() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    let owner = |path: &str| {
+        let entry = server.json(&["files", "stat", &id, path, "--json"]);
+        entry["owner"].as_str().expect("a name").to_owned()
+    };
+    server.out(&["cp", "/etc/hostname", &format!("{id}:mine")]);
+    assert_eq!(owner("/home/user/mine"), "user");
+    server.out(&[
+        "cp",
+        "--user",
+        "root",
+        "/etc/hostname",
+        &format!("{id}:its"),
+    ]);
+    assert_eq!(owner("/root/its"), "root");
+}

@@ -1,0 +1,72 @@
+//! `sandyard serve`: how it starts, ends, and starts again.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use super::{Server, clean};
+use crate::yard::Yard;
+
+/// Starts a server, reads what it prints until `last`, and ends it.
+fn block(yard: &Yard, flags: &[&str], last: &str) -> Vec<String> {
+    let mut child = clean(yard)
+        .args(["serve", "--port", "0", "--data-dir"])
+        .arg(yard.data())
+        .args(flags)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("start");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut block = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        let is_last = line.contains(last);
+        block.push(line);
+        if is_last {
+            break;
+        }
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signal");
+    assert!(child.wait().expect("wait").success());
+    block
+}
+
+#[test]
+fn the_first_start_shows_the_key_once_and_says_that_it_is_open() {
+    let yard = Yard::new();
+    let first = block(&yard, &[], "OPEN").join("\n");
+    let key = std::fs::read_to_string(yard.data().join("admin.key")).expect("a key");
+    assert!(
+        first.contains(key.trim()) && first.contains("/docs"),
+        "{first}"
+    );
+    let mode = std::fs::metadata(yard.data().join("admin.key"))
+        .expect("a key")
+        .permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    let second = block(&yard, &[], "OPEN").join("\n");
+    assert!(!second.contains(key.trim()), "{second}");
+}
+
+#[test]
+fn a_program_learns_the_address_from_one_line() {
+    let yard = Yard::new();
+    let line = block(&yard, &["--json"], "url").remove(0);
+    let told: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let url = told["url"].as_str().expect("a URL");
+    assert!(
+        url.starts_with("http://127.0.0.1:") && !url.ends_with(":0"),
+        "{url}"
+    );
+}
+
+#[test]
+fn sandboxes_and_what_runs_in_them_outlive_the_server() {
+    let mut server = Server::start();
+    let id = server.out(&["create"]);
+    let pid = server.out(&["exec", "--detach", &id, "--", "sleep", "1000"]);
+    server.restart();
+    server.out(&["exec", &id, "--", "kill", "-0", &pid]);
+    assert!(server.out(&["ls"]).contains(&id));
+}

@@ -1,0 +1,168 @@
+//! A session from create to rm, as a person and as a program has it.
+
+use super::{Server, eventually, said};
+
+#[test]
+fn a_sandbox_lives_from_create_to_rm() {
+    let server = Server::start();
+    let id = server.out(&[
+        "create",
+        "--name",
+        "box",
+        "--metadata",
+        "ticket=42",
+        "--env",
+        "GREETING=hello",
+    ]);
+    assert_eq!(id.len(), 20);
+    let listed = server.out(&["ls"]);
+    let mut lines = listed.lines();
+    assert!(lines.next().expect("headings").starts_with("ID"));
+    let row = lines.next().expect("a row");
+    assert!(
+        row.starts_with(&id) && row.contains("box") && row.contains("running"),
+        "{row}"
+    );
+    let info = server.json(&["info", "box", "--json"]);
+    assert_eq!(info["metadata"]["ticket"], "42");
+    assert_eq!(
+        server.out(&["exec", "box", "--", "sh", "-c", "echo $GREETING"]),
+        "hello"
+    );
+    assert_eq!(server.out(&["pause", "box"]), id);
+    assert_eq!(server.json(&["info", &id, "--json"])["status"], "paused");
+    assert_eq!(server.out(&["exec", "box", "--", "echo", "awake"]), "awake");
+    assert_eq!(server.json(&["info", &id, "--json"])["status"], "running");
+    server.out(&["stop", "box"]);
+    assert_eq!(server.out(&["resume", "box"]), id);
+    assert!(server.out(&["timeout", "box", "30m"]).ends_with('Z'));
+    assert_eq!(server.json(&["info", &id, "--json"])["timeout"], 1800);
+    assert_eq!(server.out(&["rm", "box"]), "box");
+    assert_eq!(server.out(&["ls", "--json"]), "[]");
+    assert!(server.out(&["events", &id]).contains("deleted"));
+}
+
+#[test]
+fn limits_asked_for_are_limits_given() {
+    let server = Server::start();
+    let made = server.json(&[
+        "create", "--memory", "256m", "--cpu", "0.5", "--disk", "64m", "--pids", "100", "--json",
+    ]);
+    let id = made["sandbox_id"].as_str().expect("an id");
+    let limits = &server.json(&["info", id, "--json"])["limits"];
+    assert_eq!(limits["memory_bytes"], 256 << 20);
+    assert_eq!(limits["cpu"], 0.5);
+    assert_eq!(limits["disk_bytes"], 64 << 20);
+    assert_eq!(limits["pids"], 100);
+}
+
+#[test]
+fn one_that_fails_does_not_keep_the_others() {
+    let server = Server::start();
+    let (one, two) = (server.out(&["create"]), server.out(&["create"]));
+    let output = server.sandyard(&["rm", &one, "nosuch", &two]);
+    assert_eq!(output.status.code(), Some(125));
+    let removed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(removed, format!("{one}\n{two}\n"));
+    let told = said(&output);
+    assert!(told.contains("error: no sandbox `nosuch`"), "{told}");
+    assert!(told.contains("hint: `sandyard ls` lists yours"), "{told}");
+}
+
+#[test]
+fn a_sandboxs_files_are_kept_doubled_and_compared() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    server.out(&["exec", &id, "--", "sh", "-c", "echo kept > note"]);
+    assert!(server.out(&["diff", &id]).contains("A /home/user/note"));
+    assert_eq!(server.out(&["snapshot", &id, "noted"]), "noted");
+    assert!(server.out(&["template", "ls"]).contains("noted"));
+    let again = server.out(&["create", "--template", "noted"]);
+    assert_eq!(server.out(&["files", "cat", &again, "note"]), "kept");
+    let fork = server.out(&["fork", &id]);
+    assert_eq!(server.out(&["files", "cat", &fork, "note"]), "kept");
+    server.out(&["rm", &again]);
+    assert_eq!(server.out(&["template", "rm", "noted"]), "noted");
+}
+
+#[test]
+fn files_are_looked_at_and_changed_one_by_one() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    let mut write = server.command(&["files", "write", &id, "a b/c"]);
+    let input = server.yard().path().join("input");
+    std::fs::write(&input, "text").expect("write");
+    let written = write
+        .stdin(std::fs::File::open(&input).expect("open"))
+        .status();
+    assert!(written.expect("run the program").success());
+    assert_eq!(
+        server.json(&["files", "stat", &id, "a b/c", "--json"])["size"],
+        4
+    );
+    server.out(&["files", "mv", &id, "a b/c", "d"]);
+    server.out(&["files", "mkdir", &id, "e/f"]);
+    let names: Vec<String> = server
+        .json(&["files", "ls", &id, "--json"])
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|entry| entry["name"].as_str().expect("a name").to_owned())
+        .collect();
+    assert!(
+        names.contains(&"d".to_owned()) && names.contains(&"e".to_owned()),
+        "{names:?}"
+    );
+    assert_eq!(server.out(&["files", "cat", &id, "d"]), "text");
+    server.out(&["files", "rm", &id, "d"]);
+    let missing = server.sandyard(&["files", "cat", &id, "d"]);
+    assert_eq!(missing.status.code(), Some(125));
+}
+
+#[test]
+fn a_port_is_listed_and_its_link_opens() {
+    let server = Server::start();
+    let id = server.out(&["create"]);
+    server.out(&[
+        "exec",
+        "--detach",
+        &id,
+        "--",
+        "python3",
+        "-m",
+        "http.server",
+        "8000",
+    ]);
+    eventually("the port is open", || {
+        server.out(&["ports", "ls", &id]).contains("8000")
+    });
+    let ports = server.json(&["ports", "ls", &id, "--json"]);
+    assert_eq!(ports[0]["port"], 8000);
+    assert_eq!(ports[0]["public"], false);
+    assert!(
+        server
+            .out(&["ports", "open", &id, "8000"])
+            .contains("token=")
+    );
+    let shared = server.out(&["ports", "share", &id, "8000"]);
+    assert!(!shared.contains("token="), "{shared}");
+}
+
+#[test]
+fn every_list_is_json_for_programs() {
+    let server = Server::start();
+    server.out(&["create"]);
+    for words in [
+        &["ls"][..],
+        &["template", "ls"],
+        &["user", "ls"],
+        &["key", "ls"],
+        &["audit"],
+        &["node", "ls"],
+        &["timer", "ls"],
+    ] {
+        let listed = server.json(&[words, &["--json"]].concat());
+        assert!(listed.is_array(), "{words:?}: {listed}");
+    }
+    assert_eq!(server.json(&["health", "--json"])["status"], "healthy");
+}
