@@ -6,10 +6,12 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use sandyard_core::Limits;
 
+use crate::report::Section;
 use crate::subject::Subject;
 use crate::subject::bwrap::Bubblewrap;
 use crate::subject::docker::{DockerApi, DockerCli, DockerConfig, Network};
 use crate::subject::engine::OwnEngine;
+use crate::subject::server::{Pool, Server};
 
 /// Prints the performance table. Who is named is measured: see `bench/run`, which names everybody.
 #[derive(Debug, Parser)]
@@ -19,7 +21,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Measure only these groups of rows, comma-separated: start, pool, output, exec, freeze, burst, crowd, files.
+    /// Measure only this, comma-separated: a section (engine, http), a group of rows (start, pool, output, exec, freeze,
+    /// burst, crowd, files), one row by its id in the JSON, or one of those in one section (http.exec, http.exec_p50).
     #[arg(long, value_delimiter = ',', value_name = "ROWS")]
     pub(crate) only: Vec<String>,
 
@@ -31,17 +34,25 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 
-    /// Data directory for our own engine, which is then measured.
+    /// Folder for the data directories of our own engine and servers, which are then measured.
     #[arg(long, value_name = "DIR", requires = "sandyard")]
     data_dir: Option<PathBuf>,
 
-    /// The `sandyard` program, to start a launcher from.
+    /// The `sandyard` program, to start a launcher and servers from.
     #[arg(long, value_name = "PROGRAM")]
     sandyard: Option<PathBuf>,
 
-    /// Create and delete this many sandboxes and measure nothing else, for `bench/profile`. 0 only clears up.
+    /// Take away what an earlier run on the same folder has left running, and measure nothing.
+    #[arg(long, requires = "data_dir")]
+    pub(crate) clear_up: bool,
+
+    /// Create this many sandboxes, run `true` in each and delete it, and measure nothing else, for `bench/profile`.
     #[arg(long, value_name = "COUNT", requires = "data_dir")]
     pub(crate) churn: Option<usize>,
+
+    /// With `--churn`: through a server that keeps no ready sandboxes, in place of the engine.
+    #[arg(long, requires = "churn")]
+    pub(crate) http: bool,
 
     /// With `--churn`: say where in the kernel our processes had to wait.
     #[arg(long, requires = "churn")]
@@ -78,8 +89,33 @@ pub(crate) struct Field {
 }
 
 impl Args {
-    /// Makes everybody who is named.
-    pub(crate) fn field(&self) -> Result<Field> {
+    /// Makes everybody of `section` who is named.
+    pub(crate) fn field(&self, section: Section) -> Result<Field> {
+        match section {
+            Section::Engine => self.engine_field(),
+            Section::Http => self.http_field(),
+        }
+    }
+
+    fn http_field(&self) -> Result<Field> {
+        let Field {
+            mut subjects,
+            mut rivals,
+        } = Field::default();
+        for pool in [Pool::Default, Pool::Empty] {
+            if let Some(server) = self.server(pool)? {
+                subjects.push(Box::new(server));
+            }
+        }
+        if let Some(config) = self.docker() {
+            let docker = DockerApi::connect(config).context("failed to reach Docker")?;
+            rivals.push(docker.version()?);
+            subjects.push(Box::new(docker));
+        }
+        Ok(Field { subjects, rivals })
+    }
+
+    fn engine_field(&self) -> Result<Field> {
         let Field {
             mut subjects,
             mut rivals,
@@ -106,12 +142,34 @@ impl Args {
 
     /// Starts our own engine, if it is named.
     pub(crate) fn engine(&self) -> Result<Option<OwnEngine>> {
-        let (Some(program), Some(data_dir)) = (self.sandyard.clone(), self.data_dir.clone()) else {
+        let Some((program, folder)) = self.own() else {
             return Ok(None);
         };
-        OwnEngine::start(program, data_dir)
+        OwnEngine::start(program, folder.join("engine"))
             .map(Some)
             .context("failed to start the engine")
+    }
+
+    /// Starts a server of our own, if it is named.
+    pub(crate) fn server(&self, pool: Pool) -> Result<Option<Server>> {
+        let Some((program, folder)) = self.own() else {
+            return Ok(None);
+        };
+        Server::start(program, &folder, pool)
+            .map(Some)
+            .context("failed to start the server")
+    }
+
+    /// Takes away what an earlier run has left.
+    pub(crate) fn clear_up(&self) -> Result<()> {
+        let (program, folder) = self.own().context("`--clear-up` needs `--sandyard`")?;
+        Server::clear_up(&program, &folder)?;
+        // Takes everything away when it goes.
+        self.engine().map(drop)
+    }
+
+    fn own(&self) -> Option<(PathBuf, PathBuf)> {
+        self.sandyard.clone().zip(self.data_dir.clone())
     }
 
     fn docker(&self) -> Option<DockerConfig> {

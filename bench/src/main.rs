@@ -1,9 +1,10 @@
-//! Prints the performance table: our engine beside Docker and bubblewrap, measured in one run.
+//! Prints the performance table: our engine and server beside Docker and bubblewrap, measured in one run.
 //!
 //! `bench/run` prepares the rivals, calls this program and clears up; see `bench/README.md`.
 #![forbid(unsafe_code)]
 
 mod args;
+mod choice;
 mod host;
 mod memory;
 mod plan;
@@ -14,6 +15,7 @@ mod subject;
 mod table;
 mod waits;
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::time::Instant;
 
@@ -21,22 +23,37 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 
 use crate::args::{Args, Field};
+use crate::choice::Choice;
 use crate::plan::Plan;
-use crate::report::{Report, Row};
-use crate::rows::Subjects;
+use crate::report::{Report, Row, Section};
+use crate::rows::group::GROUPS;
 use crate::stats::Samples;
-use crate::subject::Live as _;
-use crate::subject::engine::OwnEngine;
+use crate::subject::server::Pool;
+use crate::subject::{Live, Subject};
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    if let Some(count) = args.churn {
-        let engine = args.engine()?.context("`--churn` needs `--sandyard`")?;
-        return churn(&engine, count, args.waits);
+    if args.clear_up {
+        return args.clear_up();
     }
-    let plan = Plan::new(args.quick, &args.only)?;
-    let Field { subjects, rivals } = args.field()?;
-    let (rows, noise) = measure(&plan, &subjects)?;
+    if let Some(count) = args.churn {
+        return profile(&args, count);
+    }
+    let plan = Plan::new(args.quick, Choice::parse(&args.only)?);
+    let mut found = Found::default();
+    let measured = measure(&args, &plan, &mut found);
+    // What was measured before a failure took its time and is worth a look.
+    print(&args, &plan, found)?;
+    measured
+}
+
+/// Prints the report, and keeps it where that is asked for.
+fn print(args: &Args, plan: &Plan, found: Found) -> Result<()> {
+    let Found {
+        rows,
+        noise,
+        rivals,
+    } = found;
     let report = Report {
         host: host::describe(rivals)?,
         quick: plan.quick,
@@ -60,11 +77,35 @@ fn main() -> Result<()> {
         .context("failed to print the table")
 }
 
-/// Creates and deletes, and says what one round took and where it waited: something for a profiler to look at.
-fn churn(engine: &OwnEngine, count: usize, show_waits: bool) -> Result<()> {
-    let round = || engine.create().and_then(|id| engine.delete(&id));
+/// Gives a profiler something to look at.
+fn profile(args: &Args, count: usize) -> Result<()> {
+    const MISSING: &str = "`--churn` needs `--sandyard`";
+    if args.http {
+        let server = args.server(Pool::Empty)?.context(MISSING)?;
+        churn(&server, count, args.waits)
+    } else {
+        let engine = args.engine()?.context(MISSING)?;
+        churn(&engine, count, args.waits)
+    }
+}
+
+/// Creates, runs `true` and deletes, and says what each took and where it waited.
+fn churn(subject: &dyn Live, count: usize, show_waits: bool) -> Result<()> {
+    let steps: [RefCell<Vec<f64>>; 3] = Default::default();
+    let round = || {
+        let (id, create) = rows::timed(|| subject.create())?;
+        let ((), exec) = rows::timed(|| subject.exec(&id))?;
+        let ((), delete) = rows::timed(|| subject.delete(&id))?;
+        for (step, millis) in steps.iter().zip([create, exec, delete]) {
+            step.borrow_mut().push(millis);
+        }
+        anyhow::Ok(())
+    };
     // The first ones make what all later ones share.
     (0..count.min(5)).try_for_each(|_| round())?;
+    for step in &steps {
+        step.borrow_mut().clear();
+    }
     let start = Instant::now();
     let work = || (0..count).try_for_each(|_| round());
     let (result, waits) = if show_waits {
@@ -74,7 +115,13 @@ fn churn(engine: &OwnEngine, count: usize, show_waits: bool) -> Result<()> {
     };
     result?;
     let each = start.elapsed().as_secs_f64() * 1e3 / count.max(1) as f64;
-    let mut text = format!("{count} × create and delete: {each:.2} ms each\n");
+    let [create, exec, delete] = steps.map(|step| {
+        let millis = step.into_inner();
+        stats::percentile(millis, 50.0).unwrap_or(0.0)
+    });
+    let mut text = format!(
+        "{count} × {each:.2} ms; medians: create {create:.2} ms, run `true` {exec:.2} ms, delete {delete:.2} ms\n"
+    );
     for (stack, times) in waits.iter().take(15) {
         text.push_str(&format!("{times:6}  {stack}\n"));
     }
@@ -83,31 +130,53 @@ fn churn(engine: &OwnEngine, count: usize, show_waits: bool) -> Result<()> {
         .context("failed to print")
 }
 
-/// Runs the groups one after another, with a look at the host's own noise before each and after the last.
-fn measure(plan: &Plan, subjects: &Subjects) -> Result<(Vec<Row>, Samples)> {
-    type Group = fn(&Plan, &Subjects) -> Result<Vec<Row>>;
-    let groups: [(&str, Group); plan::GROUPS.len()] = [
-        ("start", rows::start::measure),
-        ("pool", rows::pool::measure),
-        ("output", rows::output::measure),
-        ("exec", rows::exec::measure),
-        ("freeze", rows::freeze::measure),
-        ("burst", rows::burst::measure),
-        ("crowd", rows::crowd::measure),
-        ("files", rows::files::measure),
-    ];
-    let (mut rows, mut noise) = (Vec::new(), Samples::default());
-    for (name, group) in groups.into_iter().filter(|(name, _)| plan.has(name)) {
-        noise.push_round(host::spawn_round(plan.samples)?);
-        let start = Instant::now();
-        rows.extend(group(plan, subjects).with_context(|| format!("failed to measure `{name}`"))?);
-        writeln!(
-            std::io::stderr(),
-            "measured {name} in {:.1} s",
-            start.elapsed().as_secs_f64()
-        )
-        .ok();
+/// What the sections found together.
+#[derive(Default)]
+struct Found {
+    rows: Vec<Row>,
+    noise: Samples,
+    rivals: Vec<String>,
+}
+
+/// Runs the sections one after another, so that nobody waits in the memory of another's rows.
+fn measure(args: &Args, plan: &Plan, found: &mut Found) -> Result<()> {
+    for section in Section::ALL {
+        if plan.choice.has_section(section) {
+            let field = args.field(section)?;
+            let are_new = |rival: &&String| !found.rivals.contains(rival);
+            let rivals: Vec<String> = field.rivals.iter().filter(are_new).cloned().collect();
+            found.rivals.extend(rivals);
+            measure_section(plan, section, &field, found)?;
+        }
     }
-    noise.push_round(host::spawn_round(plan.samples)?);
-    Ok((rows, noise))
+    found.noise.push_round(host::spawn_round(plan.samples)?);
+    Ok(())
+}
+
+/// Runs the groups one after another, with a look at the host's own noise before each.
+fn measure_section(plan: &Plan, section: Section, field: &Field, found: &mut Found) -> Result<()> {
+    for group in GROUPS {
+        if !plan.choice.has_group(section, &group) {
+            continue;
+        }
+        found.noise.push_round(host::spawn_round(plan.samples)?);
+        let (name, start) = (format!("{}.{}", section.name(), group.name), Instant::now());
+        let subjects: Vec<&dyn Subject> = field
+            .subjects
+            .iter()
+            .map(Box::as_ref)
+            .filter(|subject| subject.is_in(group.name))
+            .collect();
+        let rows = (group.measure)(plan, &subjects)
+            .with_context(|| format!("failed to measure `{name}`"))?;
+        let is_wanted = |row: &Row| plan.choice.has_row(section, row.id);
+        found.rows.extend(
+            rows.into_iter()
+                .filter(is_wanted)
+                .map(|row| Row { section, ..row }),
+        );
+        let seconds = start.elapsed().as_secs_f64();
+        writeln!(std::io::stderr(), "measured {name} in {seconds:.1} s").ok();
+    }
+    Ok(())
 }

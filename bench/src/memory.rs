@@ -18,6 +18,42 @@ pub(crate) fn pss_of_trees(roots: &[u32]) -> Result<u64> {
         .sum())
 }
 
+/// Adds up the resident memory, in bytes, of these processes alone.
+pub(crate) fn rss(pids: &[u32]) -> Result<u64> {
+    pids.iter()
+        .map(|pid| {
+            let text = fs::read_to_string(format!("/proc/{pid}/status"))
+                .with_context(|| format!("failed to read what {pid} uses"))?;
+            Ok(field(&text, "VmRSS:"))
+        })
+        .sum()
+}
+
+/// Gives the children of `pid` whose program has this name.
+pub(crate) fn children_called(pid: u32, name: &str) -> Result<Vec<u32>> {
+    let is_called = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim() == name)
+    };
+    Ok(processes()?
+        .into_iter()
+        .filter(|child| parent_of(*child).is_ok_and(|parent| parent == pid))
+        .filter(is_called)
+        .collect())
+}
+
+/// Gives the processes whose command line has both words, by their id.
+pub(crate) fn started_as(first: &str, second: &str) -> Result<Vec<u32>> {
+    let has_both = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let has = |word: &str| {
+            line.split(|byte| *byte == 0)
+                .any(|one| one == word.as_bytes())
+        };
+        has(first) && has(second)
+    };
+    Ok(processes()?.into_iter().filter(has_both).collect())
+}
+
 /// Gives the parent of `pid`.
 pub(crate) fn parent_of(pid: u32) -> Result<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))
@@ -41,16 +77,17 @@ pub(crate) fn total_bytes() -> Result<u64> {
     ))
 }
 
+fn processes() -> Result<Vec<u32>> {
+    Ok(fs::read_dir("/proc")
+        .context("failed to list /proc")?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect())
+}
+
 fn trees(roots: &[u32]) -> Result<BTreeSet<u32>> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for entry in fs::read_dir("/proc").context("failed to list /proc")? {
-        let Some(pid) = entry?
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<u32>().ok())
-        else {
-            continue;
-        };
+    for pid in processes()? {
         if let Ok(parent) = parent_of(pid) {
             children.entry(parent).or_default().push(pid);
         }
@@ -95,6 +132,23 @@ mod tests {
     #[test]
     fn own_tree_uses_memory() {
         assert!(pss_of_trees(&[std::process::id()]).unwrap() > 4096);
+    }
+
+    #[test]
+    fn own_process_is_resident() {
+        assert!(rss(&[std::process::id()]).unwrap() > 4096);
+    }
+
+    #[test]
+    fn processes_are_found_by_their_whole_words() {
+        let own = std::fs::read("/proc/self/cmdline").unwrap();
+        let word = String::from_utf8_lossy(own.split(|byte| *byte == 0).next().unwrap());
+        let found = started_as(&word, &word).unwrap();
+        assert!(found.contains(&std::process::id()));
+        assert_eq!(
+            started_as(&word, "no such word").unwrap(),
+            Vec::<u32>::new()
+        );
     }
 
     #[test]

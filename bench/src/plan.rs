@@ -1,11 +1,6 @@
 //! How much to measure.
 
-use anyhow::{Result, bail};
-
-/// Names the groups of rows, in the order they run.
-pub(crate) const GROUPS: [&str; 8] = [
-    "start", "pool", "output", "exec", "freeze", "burst", "crowd", "files",
-];
+use crate::choice::Choice;
 
 /// Says how much to measure and which groups of rows.
 #[derive(Clone, Debug)]
@@ -22,24 +17,14 @@ pub(crate) struct Plan {
     pub(crate) crowd: usize,
     /// Bytes of the file that travels.
     pub(crate) file_bytes: usize,
-    groups: Vec<String>,
+    /// Which part of the table is asked for.
+    pub(crate) choice: Choice,
 }
 
 impl Plan {
-    /// Makes the full or the quick plan, for all groups or those named in `only`.
-    pub(crate) fn new(quick: bool, only: &[String]) -> Result<Self> {
-        if let Some(stranger) = only.iter().find(|name| !GROUPS.contains(&name.as_str())) {
-            bail!(
-                "no rows are called `{stranger}`\nhint: there are {}",
-                GROUPS.join(", ")
-            );
-        }
-        let groups = if only.is_empty() {
-            GROUPS.map(str::to_owned).to_vec()
-        } else {
-            only.to_vec()
-        };
-        Ok(match quick {
+    /// Makes the full or the quick plan.
+    pub(crate) fn new(quick: bool, choice: Choice) -> Self {
+        match quick {
             true => Self {
                 quick,
                 rounds: 2,
@@ -47,7 +32,7 @@ impl Plan {
                 burst: 20,
                 crowd: 50,
                 file_bytes: 16 << 20,
-                groups,
+                choice,
             },
             false => Self {
                 quick,
@@ -56,35 +41,8 @@ impl Plan {
                 burst: 100,
                 crowd: 1000,
                 file_bytes: 100 << 20,
-                groups,
+                choice,
             },
-        })
-    }
-
-    /// Says whether the group of this name is asked for.
-    pub(crate) fn has(&self, group: &str) -> bool {
-        self.groups.iter().any(|name| name == group)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_rows_are_refused_with_the_known_ones() {
-        let error = Plan::new(false, &["strat".to_owned()])
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("`strat`") && error.contains("start"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn only_limits_the_groups() {
-        let plan = Plan::new(true, &["exec".to_owned()]).unwrap();
-        assert!(plan.has("exec") && !plan.has("start"));
+        }
     }
 }

@@ -4,12 +4,45 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+/// Names the two ways to ask: each is a table of its own with its own columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Section {
+    /// Our engine through its client library, and everybody else.
+    Engine,
+    /// Our server through HTTP, and whoever else has an HTTP API.
+    Http,
+}
+
+impl Section {
+    /// Names both, in the order in which they are measured.
+    pub(crate) const ALL: [Self; 2] = [Self::Engine, Self::Http];
+
+    /// Gives the name by which it is asked for.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Http => "http",
+        }
+    }
+
+    /// Gives the heading of its table.
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Self::Engine => "Engine, through its client library",
+            Self::Http => "HTTP, through `sandyard serve`",
+        }
+    }
+}
+
 /// Names who was measured. The order is the order of the table's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Column {
-    /// Our engine, through its client library.
+    /// Ours: the engine through its client library, or the server as it comes.
     Sandyard,
+    /// Our server when it keeps no ready sandboxes.
+    SandyardNoPool,
     /// Docker through its HTTP API, containers without network: the closest match to what we do.
     DockerApi,
     /// Docker through its command line, containers without network.
@@ -25,6 +58,7 @@ impl Column {
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Sandyard => "sandyard",
+            Self::SandyardNoPool => "sandyard, no pool",
             Self::DockerApi => "docker (API)",
             Self::DockerCli => "docker (CLI)",
             Self::DockerBridge => "docker (CLI, bridge)",
@@ -80,7 +114,9 @@ pub(crate) struct Cell {
 /// Holds one line of the table.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// Stable name for scripts that compare runs.
+    /// The table it stands in.
+    pub(crate) section: Section,
+    /// Stable name within its section, for scripts that compare runs.
     pub(crate) id: &'static str,
     /// What a person reads.
     pub(crate) label: String,
@@ -93,7 +129,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Starts a row without cells.
+    /// Starts a row without cells; whoever runs the group says in which section.
     pub(crate) fn new(
         id: &'static str,
         label: impl Into<String>,
@@ -101,6 +137,7 @@ impl Row {
         goal: Option<f64>,
     ) -> Self {
         Self {
+            section: Section::Engine,
             id,
             label: label.into(),
             unit,

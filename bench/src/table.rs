@@ -3,12 +3,26 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::report::{Cell, Column, Report, Row, Unit};
+use crate::report::{Cell, Column, Report, Row, Section, Unit};
 
-/// Renders `report` as Markdown for people.
+/// Renders `report` as Markdown for people: a table for each section that was measured.
 pub(crate) fn markdown(report: &Report) -> String {
-    let columns: BTreeSet<Column> = report
-        .rows
+    let mut text = String::new();
+    for section in Section::ALL {
+        let rows: Vec<&Row> = report
+            .rows
+            .iter()
+            .filter(|row| row.section == section && !row.cells.is_empty())
+            .collect();
+        if !rows.is_empty() {
+            let _ = writeln!(text, "### {}\n\n{}\n", section.heading(), lines(&rows));
+        }
+    }
+    text + &notes(report)
+}
+
+fn lines(rows: &[&Row]) -> String {
+    let columns: BTreeSet<Column> = rows
         .iter()
         .flat_map(|row| row.cells.keys().copied())
         .collect();
@@ -22,7 +36,7 @@ pub(crate) fn markdown(report: &Report) -> String {
             .into_iter()
             .chain(columns.iter().map(|_| "---:")),
     ));
-    for row in &report.rows {
+    for row in rows {
         let cells = columns.iter().map(|column| cell(row, *column));
         lines.push(line(
             [row.label.clone(), goal(row), mark(row).to_owned()]
@@ -30,7 +44,7 @@ pub(crate) fn markdown(report: &Report) -> String {
                 .chain(cells),
         ));
     }
-    format!("{}\n{}\n", lines.join("\n"), notes(report))
+    lines.join("\n")
 }
 
 fn line<T: AsRef<str>>(cells: impl Iterator<Item = T>) -> String {
@@ -100,7 +114,8 @@ fn notes(report: &Report) -> String {
         .filter_map(|row| {
             let cell = row.cells.get(&Column::Sandyard)?;
             Some(format!(
-                "{} ±{:.0} % (n={})",
+                "{}.{} ±{:.0} % (n={})",
+                row.section.name(),
                 row.id,
                 cell.spread? * 50.0,
                 cell.samples
@@ -108,7 +123,7 @@ fn notes(report: &Report) -> String {
         })
         .collect();
     let mut text = format!(
-        "\nHost: Linux {}, {}, {} MiB. Against: {}.\n\
+        "Host: Linux {}, {}, {} MiB. Against: {}.\n\
          (N×) is how many times better sandyard is than that column, per sandbox.\n\
          Noise: starting a plain `true` takes {:.2} ms, and its median moves by ±{:.0} % from round to round.\n",
         host.kernel,
@@ -175,6 +190,6 @@ mod tests {
             text.contains("| Burst | ≤ 5 ms | ✓ | 4.00 ms for 100 | 160 ms for 20 (200×) |"),
             "{text}"
         );
-        assert!(text.contains("burst ±5 % (n=200)"), "{text}");
+        assert!(text.contains("engine.burst ±5 % (n=200)"), "{text}");
     }
 }

@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 
-use super::{Subjects, everybody};
+use super::Subjects;
 use crate::plan::Plan;
 use crate::report::{Cell, Row, Unit};
 use crate::stats::Samples;
 
 /// Measures the wall time until all of a burst have run a command; the median of as many bursts as there are rounds.
-pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
-    let subjects = everybody(subjects);
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let mut walls: BTreeMap<_, (usize, Samples)> = BTreeMap::new();
     for round in 0..=plan.rounds {
-        for subject in &subjects {
+        for subject in subjects {
             let count = subject.burst_size(plan.burst);
             let wall = subject
                 .burst(count)

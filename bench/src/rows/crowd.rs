@@ -1,16 +1,18 @@
 //! Many live, what they cost, and a restart of what manages them.
 
-use anyhow::{Context as _, Result, ensure};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
 
 use super::{Subjects, lasting, timed};
 use crate::memory;
 use crate::plan::Plan;
 use crate::report::{Cell, Row, Unit};
 use crate::stats::Samples;
-use crate::subject::Live;
+use crate::subject::{Live, Restart};
 
 /// Measures a crowd of each subject that can have one, one crowd after another.
-pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let mut rows = empty_rows(plan.crowd);
     for subject in lasting(subjects) {
         let Some(count) = subject.crowd_size(plan.crowd) else {
@@ -53,6 +55,12 @@ fn empty_rows(count: usize) -> Vec<Row> {
             None,
         ),
         row(
+            "crowd_manager",
+            "memory of what manages them, RSS",
+            Unit::Mebibytes,
+            None,
+        ),
+        row(
             "crowd_exec_p50",
             "run `true` in any, p50",
             Unit::Millis,
@@ -65,8 +73,32 @@ fn empty_rows(count: usize) -> Vec<Row> {
             Some(50.0),
         ),
         row(
+            "crowd_status_p50",
+            "ask where one stands, p50",
+            Unit::Millis,
+            None,
+        ),
+        row(
+            "crowd_status_p99",
+            "ask where one stands, p99",
+            Unit::Millis,
+            Some(50.0),
+        ),
+        row(
+            "crowd_back",
+            "manager killed → a new one answers",
+            Unit::Millis,
+            None,
+        ),
+        row(
+            "crowd_some",
+            "manager killed → all listed, `true` ran in 20 of them",
+            Unit::Millis,
+            Some(2000.0),
+        ),
+        row(
             "crowd_adopt",
-            "manager killed → all listed and answering",
+            "manager killed → `true` ran in all",
             Unit::Millis,
             Some(2000.0),
         ),
@@ -78,7 +110,13 @@ fn cell(id: &str, value: f64, count: usize) -> Cell {
     // Wall times and head counts are for the whole crowd, all else is for one sandbox already.
     let is_whole = matches!(
         id,
-        "crowd_create" | "crowd_answer" | "crowd_adopt" | "crowd_delete"
+        "crowd_create"
+            | "crowd_answer"
+            | "crowd_manager"
+            | "crowd_back"
+            | "crowd_some"
+            | "crowd_adopt"
+            | "crowd_delete"
     );
     Cell {
         value,
@@ -124,31 +162,44 @@ fn living(
         .iter()
         .map(|id| subject.processes(id))
         .collect::<Result<_>>()?;
-    let pss = memory::pss_of_trees(&roots.concat())?;
-    let execs = exec_here_and_there(plan, subject, ids)?;
-    let adopted = subject.restart(ids)?;
-    if adopted.is_some() {
-        ensure!(
-            subject.exec_all(ids)? == ids.len(),
-            "some did not answer after the restart"
-        );
-    }
+    let roots = roots.concat();
+    let pss = memory::pss_of_trees(&roots)?;
+    let execs = here_and_there(plan, subject, ids, |subject, id| subject.exec(id))?;
+    let statuses = here_and_there(plan, subject, ids, |subject, id| subject.status(id))?;
+    // After the work, so that what the work made it keep is counted.
+    let manager = memory::rss(&subject.managers()?)?;
+    let restart = subject.restart(ids)?;
+    let since_kill = |part: fn(&Restart) -> Duration| {
+        restart
+            .as_ref()
+            .map(|restart| part(restart).as_secs_f64() * 1e3)
+    };
     let mebibytes = |bytes: u64| Some(bytes as f64 / count / 1_048_576.0);
     Ok(vec![
         Some(create),
         Some(answered as f64),
-        mebibytes(pss),
+        mebibytes(pss).filter(|_| !roots.is_empty()),
         taken.and_then(mebibytes),
+        (manager > 0).then_some(manager as f64 / 1_048_576.0),
         execs.percentile(50.0),
         execs.percentile(99.0),
-        adopted.map(|elapsed| elapsed.as_secs_f64() * 1e3),
+        statuses.percentile(50.0),
+        statuses.percentile(99.0),
+        since_kill(|restart| restart.back),
+        since_kill(|restart| restart.some_ran),
+        since_kill(|restart| restart.all_ran),
     ])
 }
 
-/// Visits the crowd in strides, so that no two commands in a row meet the same sandbox.
-fn exec_here_and_there(plan: &Plan, subject: &dyn Live, ids: &[String]) -> Result<Samples> {
+/// Visits the crowd in strides, so that no two requests in a row meet the same sandbox.
+fn here_and_there(
+    plan: &Plan,
+    subject: &dyn Live,
+    ids: &[String],
+    ask: fn(&dyn Live, &str) -> Result<()>,
+) -> Result<Samples> {
     let samples: Vec<f64> = (0..subject.samples(plan.samples))
-        .map(|index| Ok(timed(|| subject.exec(&ids[index * 7 % ids.len()]))?.1))
+        .map(|index| Ok(timed(|| ask(subject, &ids[index * 7 % ids.len()]))?.1))
         .collect::<Result<_>>()?;
     let mut all = Samples::default();
     all.push_round(samples);

@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::report::Row;
 
 /// Measures `true` from request to exit code.
-pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let subjects = lasting(subjects);
     let [exec] = with_live(&subjects, |ids| {
         in_turns(plan, &subjects, |index, subject| {

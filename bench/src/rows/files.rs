@@ -8,7 +8,7 @@ use crate::report::{Cell, Row, Unit};
 use crate::stats::Samples;
 
 /// Measures writing a file into a live sandbox and reading it back; the figure counts both ways.
-pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let label = format!(
         "file of {} MiB written and read back",
         plan.file_bytes >> 20

@@ -6,21 +6,22 @@ use super::{Subjects, in_turns, lasting, median_row, timed, with_live};
 use crate::plan::Plan;
 use crate::report::Row;
 
-/// Measures freezing and thawing of one sandbox, and that it answers a command afterwards.
-pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
+/// Measures freezing and thawing of one sandbox, and how long a command takes that finds it frozen.
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let subjects = lasting(subjects);
-    let [pause, resume, answer] = with_live(&subjects, |ids| {
+    let [pause, resume, wake] = with_live(&subjects, |ids| {
         in_turns(plan, &subjects, |index, subject| {
             let id = &ids[index];
             let ((), pause) = timed(|| subject.pause(id))?;
             let ((), resume) = timed(|| subject.resume(id))?;
-            let ((), exec) = timed(|| subject.exec(id))?;
-            Ok([pause, resume, resume + exec])
+            subject.pause(id)?;
+            let ((), wake) = timed(|| subject.wake(id))?;
+            Ok([pause, resume, wake])
         })
     })?;
     Ok(vec![
         median_row("pause_p50", "pause", Some(3.0), &pause),
         median_row("resume_p50", "resume", Some(3.0), &resume),
-        median_row("wake_p50", "resume → `true` ran", None, &answer),
+        median_row("wake_p50", "paused → `true` ran", None, &wake),
     ])
 }

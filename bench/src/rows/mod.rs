@@ -9,16 +9,17 @@
 //! - [`crowd`]: many live, what they cost, and a restart of what manages them
 //! - [`files`]: a large file in and out
 //!
-//! Rows measured over HTTP will be a file of their own here.
+//! The same rows are measured in both sections; only who is asked differs. [`group`] names them.
 
-pub(crate) mod burst;
-pub(crate) mod crowd;
-pub(crate) mod exec;
-pub(crate) mod files;
-pub(crate) mod freeze;
-pub(crate) mod output;
-pub(crate) mod pool;
-pub(crate) mod start;
+mod burst;
+mod crowd;
+mod exec;
+mod files;
+mod freeze;
+pub(crate) mod group;
+mod output;
+mod pool;
+mod start;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -31,7 +32,7 @@ use crate::stats::Samples;
 use crate::subject::{Live, Subject};
 
 /// Everybody who is measured.
-pub(crate) type Subjects = [Box<dyn Subject>];
+pub(crate) type Subjects<'a> = [&'a dyn Subject];
 
 /// Keeps the samples of one figure for each subject.
 type Figures = BTreeMap<Column, Samples>;
@@ -110,19 +111,14 @@ fn tail_row(id: &'static str, label: &str, goal: Option<f64>, figures: &Figures)
 }
 
 /// Runs `work` and gives its result with the milliseconds it took.
-fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let start = Instant::now();
     let result = work()?;
     Ok((result, start.elapsed().as_secs_f64() * 1e3))
 }
 
-/// Gives every subject as it is.
-fn everybody(subjects: &Subjects) -> Vec<&dyn Subject> {
-    subjects.iter().map(Box::as_ref).collect()
-}
-
 /// Gives the subjects that have sandboxes that stay.
-fn lasting(subjects: &Subjects) -> Vec<&dyn Live> {
+fn lasting<'a>(subjects: &Subjects<'a>) -> Vec<&'a dyn Live> {
     subjects
         .iter()
         .filter_map(|subject| subject.live())

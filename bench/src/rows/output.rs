@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 
-use super::{Subjects, everybody, in_turns, median_row, tail_row};
+use super::{Subjects, in_turns, median_row, tail_row};
 use crate::plan::Plan;
 use crate::report::Row;
 
 /// Measures how long a person waits who has no sandbox yet.
-pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
-    let [first] = in_turns(plan, &everybody(subjects), |_, subject| {
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
+    let [first] = in_turns(plan, subjects, |_, subject| {
         Ok([subject.first_output()?.as_secs_f64() * 1e3])
     })?;
     Ok(vec![

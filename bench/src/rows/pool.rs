@@ -8,11 +8,14 @@ use crate::report::Row;
 use crate::stats::Samples;
 use crate::subject::Live;
 
-/// Sandboxes kept ready; a round takes all of them and lets the pool fill up again before the next.
+/// Sandboxes kept ready where we may choose; a round takes all of them and lets the pool fill up again before the next.
 const READY: usize = 20;
 
+/// Most rounds: a small pool needs many, and each waits for it to fill up.
+const MAX_ROUNDS: usize = 20;
+
 /// Measures creates that find a ready sandbox, for whoever can keep such.
-pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let mut figures = Figures::new();
     for subject in lasting(subjects) {
         let samples = rounds(plan, subject);
@@ -39,12 +42,16 @@ pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
 
 fn rounds(plan: &Plan, subject: &dyn Live) -> Result<Option<Samples>> {
     let mut samples = Samples::default();
-    for round in 0..=plan.samples.div_ceil(READY) {
-        if !subject.keep_ready(READY)? {
+    for round in 0..=MAX_ROUNDS {
+        let ready = subject.keep_ready(READY)?;
+        if ready == 0 {
             return Ok(None);
         }
+        if round > plan.samples.div_ceil(ready) {
+            break;
+        }
         let (mut ids, mut millis) = (Vec::new(), Vec::new());
-        for _ in 0..READY {
+        for _ in 0..ready {
             let (id, elapsed) = timed(|| subject.create())?;
             ids.push(id);
             millis.push(elapsed);

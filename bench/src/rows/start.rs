@@ -2,18 +2,18 @@
 
 use anyhow::Result;
 
-use super::{Subjects, everybody, in_turns, lasting, median_row, tail_row, timed};
+use super::{Subjects, in_turns, lasting, median_row, tail_row, timed};
 use crate::plan::Plan;
 use crate::report::Row;
 
 /// Measures one sandbox after another.
-pub(crate) fn measure(plan: &Plan, subjects: &Subjects) -> Result<Vec<Row>> {
+pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let [create, delete] = in_turns(plan, &lasting(subjects), |_, subject| {
         let (id, create) = timed(|| subject.create())?;
         let ((), delete) = timed(|| subject.delete(&id))?;
         Ok([create, delete])
     })?;
-    let [whole] = in_turns(plan, &everybody(subjects), |_, subject| {
+    let [whole] = in_turns(plan, subjects, |_, subject| {
         Ok([timed(|| subject.one_shot())?.1])
     })?;
     Ok(vec![

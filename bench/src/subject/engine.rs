@@ -11,11 +11,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use sandyard_agent_client::wire::event::ProcessEvent;
 use sandyard_agent_client::wire::process::{ProcessConfig, StartRequest};
 use sandyard_agent_client::{RunOptions, StartOptions};
-use sandyard_core::SandboxId;
+use sandyard_core::{SandboxId, SandboxState};
 use sandyard_engine::{Engine, EngineConfig, PoolSpec, SandboxSpec};
 use tokio::runtime::Runtime;
 
-use super::{Live, Subject};
+use super::{Live, Restart, Subject};
 use crate::report::Column;
 
 /// Requests under way together where a whole crowd is visited: enough to keep a few processors busy.
@@ -95,9 +95,12 @@ impl OwnEngine {
 
     /// Kills the launcher without a word, as a crash would.
     fn kill_launcher(&self, signal: Signal) -> Result<()> {
-        let hello = self.runtime.block_on(self.engine().hello())?;
-        let pid = Pid::from_raw(hello.launcher_pid).context("the launcher has no process id")?;
+        let pid = Pid::from_raw(self.launcher_pid()?).context("the launcher has no process id")?;
         kill_process(pid, signal).context("failed to kill the launcher")
+    }
+
+    fn launcher_pid(&self) -> Result<i32> {
+        Ok(self.runtime.block_on(self.engine().hello())?.launcher_pid)
     }
 
     /// Connects as a client that has just started: connections of the old one are served by workers that outlive their
@@ -206,7 +209,17 @@ impl Live for OwnEngine {
         self.runtime.block_on(self.delete_async(&id.parse()?))
     }
 
-    fn keep_ready(&self, count: usize) -> Result<bool> {
+    fn status(&self, id: &str) -> Result<()> {
+        let info = self.runtime.block_on(self.engine().inspect(&id.parse()?))?;
+        ensure!(
+            info.state == SandboxState::Running,
+            "`{id}` is {:?}",
+            info.state
+        );
+        Ok(())
+    }
+
+    fn keep_ready(&self, count: usize) -> Result<usize> {
         let kind = PoolSpec {
             template: self.spec.template.clone(),
             limits: self.spec.limits.clone(),
@@ -214,7 +227,7 @@ impl Live for OwnEngine {
         };
         let pool = if count > 0 { vec![kind] } else { Vec::new() };
         self.runtime.block_on(self.engine().set_pool(pool))?;
-        Ok(true)
+        Ok(count)
     }
 
     fn crowd_size(&self, full: usize) -> Option<usize> {
@@ -257,10 +270,15 @@ impl Live for OwnEngine {
         Ok(vec![u32::try_from(init.pid)?])
     }
 
-    fn restart(&self, ids: &[String]) -> Result<Option<Duration>> {
+    fn managers(&self) -> Result<Vec<u32>> {
+        Ok(vec![u32::try_from(self.launcher_pid()?)?])
+    }
+
+    fn restart(&self, ids: &[String]) -> Result<Option<Restart>> {
         let start = Instant::now();
         self.kill_launcher(Signal::KILL)?;
         self.engine.replace(self.connect_anew()?);
+        let back = start.elapsed();
         let listed = self.runtime.block_on(self.engine().list())?;
         ensure!(
             listed.len() >= ids.len(),
@@ -268,13 +286,14 @@ impl Live for OwnEngine {
             listed.len(),
             ids.len()
         );
-        let answered = self.exec_all(ids)?;
-        ensure!(
-            answered == ids.len(),
-            "{answered} of {} sandboxes answer after a restart",
-            ids.len()
-        );
-        Ok(Some(start.elapsed()))
+        super::all_answer(self, &super::some_of(ids))?;
+        let some_ran = start.elapsed();
+        super::all_answer(self, ids)?;
+        Ok(Some(Restart {
+            back,
+            some_ran,
+            all_ran: start.elapsed(),
+        }))
     }
 
     fn file_round_trip(&self, id: &str, bytes: usize) -> Result<Option<Duration>> {

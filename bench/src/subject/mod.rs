@@ -1,6 +1,7 @@
 //! Who is measured, and what can be asked of them.
 //!
 //! - `engine`: our own engine through its client library
+//! - `server`: our own server through HTTP
 //! - `docker`: Docker through its HTTP API and through its command line
 //! - `bwrap`: bubblewrap
 //!
@@ -10,11 +11,14 @@
 pub(crate) mod bwrap;
 pub(crate) mod docker;
 pub(crate) mod engine;
+mod http;
+mod parallel;
+pub(crate) mod server;
 mod spawn;
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::report::Column;
 
@@ -22,6 +26,11 @@ use crate::report::Column;
 pub(crate) trait Subject {
     /// Says which column its figures go to.
     fn column(&self) -> Column;
+
+    /// Says whether it takes part in the group of this name: most take part in all.
+    fn is_in(&self, _group: &str) -> bool {
+        true
+    }
 
     /// Says how many samples to take of it when a fast subject gets `full`.
     fn samples(&self, full: usize) -> usize;
@@ -56,11 +65,21 @@ pub(crate) trait Live: Subject {
     /// Thaws.
     fn resume(&self, id: &str) -> Result<()>;
 
+    /// Runs `true` in a frozen one, by the shortest way there is.
+    fn wake(&self, id: &str) -> Result<()> {
+        self.resume(id)?;
+        self.exec(id)
+    }
+
+    /// Asks where it stands; anything but running is an error.
+    fn status(&self, id: &str) -> Result<()>;
+
     /// Takes away with everything it holds.
     fn delete(&self, id: &str) -> Result<()>;
 
-    /// Has `count` sandboxes kept ready from now on and waits until they are; says whether it can do that at all.
-    fn keep_ready(&self, count: usize) -> Result<bool>;
+    /// Has `count` sandboxes kept ready from now on, or as many as it is set up for, and waits until they are; says how
+    /// many, or 0 where there is no such thing.
+    fn keep_ready(&self, count: usize) -> Result<usize>;
 
     /// Says how many to keep live when a fast subject gets `full`; none where nobody would learn from it.
     fn crowd_size(&self, full: usize) -> Option<usize>;
@@ -77,12 +96,47 @@ pub(crate) trait Live: Subject {
     /// Gives the roots of the process trees that exist because of this sandbox.
     fn processes(&self, id: &str) -> Result<Vec<u32>>;
 
-    /// Kills what manages the sandboxes, starts it anew, and says how long until all `ids` were listed and answered;
-    /// none where a restart ends the sandboxes.
-    fn restart(&self, ids: &[String]) -> Result<Option<Duration>>;
+    /// Gives the processes that manage all sandboxes.
+    fn managers(&self) -> Result<Vec<u32>>;
+
+    /// Kills what manages the sandboxes, starts it anew, and says how long until all `ids` are as before; none where a
+    /// restart ends the sandboxes or is not ours to do.
+    fn restart(&self, ids: &[String]) -> Result<Option<Restart>>;
 
     /// Writes `bytes` of data to a file inside and reads it back; none where that is not measured.
     fn file_round_trip(&self, id: &str, bytes: usize) -> Result<Option<Duration>>;
+}
+
+/// Says how long after a kill of what manages sandboxes something was the case again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Restart {
+    /// The new one answered.
+    pub(crate) back: Duration,
+    /// All were listed as running, and `true` ran in some of them.
+    pub(crate) some_ran: Duration,
+    /// `true` ran in every one.
+    pub(crate) all_ran: Duration,
+}
+
+/// Some of `ids` from all over the list: those that are asked first after a restart.
+pub(crate) fn some_of(ids: &[String]) -> Vec<String> {
+    const SOME: usize = 20;
+    // A prime larger than any crowd visits each only once.
+    const STRIDE: usize = 7919;
+    (1..=SOME.min(ids.len()))
+        .map(|index| ids[index * STRIDE % ids.len()].clone())
+        .collect()
+}
+
+/// Runs `true` in all of `ids` and complains when one does not answer.
+pub(crate) fn all_answer(subject: &dyn Live, ids: &[String]) -> Result<()> {
+    let answered = subject.exec_all(ids)?;
+    ensure!(
+        answered == ids.len(),
+        "{answered} of {} sandboxes answer after a restart",
+        ids.len()
+    );
+    Ok(())
 }
 
 /// The burst of a subject that keeps what it makes: all of them made, then, outside the time, deleted.

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::http::Connection;
-use super::{CONTAINERS, DockerConfig, fewer_samples};
+use super::{CONTAINERS, DockerConfig, fewer_samples, tar};
 use crate::memory;
 use crate::report::Column;
-use crate::subject::{Live, Subject};
+use crate::subject::http::Connection;
+use crate::subject::{Live, Restart, Subject, parallel};
 
 /// Talks to a daemon over one connection; work at once uses one connection each.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct DockerApi {
 impl DockerApi {
     /// Connects to the daemon of `config`.
     pub(crate) fn connect(config: DockerConfig) -> Result<Self> {
-        let connection = RefCell::new(Connection::open(&config.socket)?);
+        let connection = RefCell::new(Connection::open_unix(&config.socket)?);
         Ok(Self { config, connection })
     }
 
@@ -37,6 +37,22 @@ impl DockerApi {
 
     fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         self.connection.borrow_mut().request(method, path, body)
+    }
+
+    /// Posts, and again as long as there is a conflict: on a busy host Docker learns only some time after it has answered
+    /// an unpause that the container is not paused any more.
+    fn request_in_time(&self, path: &str, body: Option<&Value>) -> Result<Value> {
+        let give_up = Instant::now() + Duration::from_secs(10);
+        loop {
+            match self.request("POST", path, body) {
+                Err(error)
+                    if Instant::now() < give_up && error.to_string().contains(" gave 409") =>
+                {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                answer => return answer,
+            }
+        }
     }
 
     fn create_with(&self, command: &[&str]) -> Result<String> {
@@ -64,27 +80,14 @@ impl DockerApi {
             .map(drop)
     }
 
-    /// Runs `work` in `count` threads, each with a connection of its own made before the clock of the caller matters.
+    /// Runs `work` in `count` threads, each with a connection of its own.
     fn at_once<T: Send>(
         &self,
         count: usize,
         work: impl Fn(&Self, usize) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let config = &self.config;
-        std::thread::scope(|scope| {
-            let work = &work;
-            let threads: Vec<_> = (0..count)
-                .map(|index| scope.spawn(move || work(&Self::connect(config.clone())?, index)))
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| {
-                    thread
-                        .join()
-                        .expect("a thread that returns errors does not panic")
-                })
-                .collect()
-        })
+        parallel::each(count, count, || Self::connect(config.clone()), work)
     }
 }
 
@@ -109,7 +112,7 @@ impl Subject for DockerApi {
         let begin = Instant::now();
         let id = self.create_with(&["echo", "ok"])?;
         let attach = format!("/containers/{id}/attach?stream=1&stdout=1");
-        let mut output = Connection::open(&self.config.socket)?.upgrade(&attach, None)?;
+        let mut output = Connection::open_unix(&self.config.socket)?.upgrade(&attach, None)?;
         self.start(&id)?;
         output.read_first()?;
         let elapsed = begin.elapsed();
@@ -139,10 +142,10 @@ impl Live for DockerApi {
 
     fn exec(&self, id: &str) -> Result<()> {
         let body = json!({ "AttachStdout": true, "Cmd": ["true"] });
-        let exec = self.request("POST", &format!("/containers/{id}/exec"), Some(&body))?;
+        let exec = self.request_in_time(&format!("/containers/{id}/exec"), Some(&body))?;
         let exec = exec["Id"].as_str().context("Docker named no exec")?;
         let start = json!({ "Detach": false, "Tty": false });
-        Connection::open(&self.config.socket)?
+        Connection::open_unix(&self.config.socket)?
             .upgrade(&format!("/exec/{exec}/start"), Some(&start))?
             .read_to_end()?;
         let state = self.request("GET", &format!("/exec/{exec}/json"), None)?;
@@ -155,7 +158,7 @@ impl Live for DockerApi {
     }
 
     fn pause(&self, id: &str) -> Result<()> {
-        self.request("POST", &format!("/containers/{id}/pause"), None)
+        self.request_in_time(&format!("/containers/{id}/pause"), None)
             .map(drop)
     }
 
@@ -169,8 +172,14 @@ impl Live for DockerApi {
             .map(drop)
     }
 
-    fn keep_ready(&self, _count: usize) -> Result<bool> {
-        Ok(false)
+    fn status(&self, id: &str) -> Result<()> {
+        let state = self.request("GET", &format!("/containers/{id}/json"), None)?;
+        ensure!(state["State"]["Running"] == true, "`{id}` does not run");
+        Ok(())
+    }
+
+    fn keep_ready(&self, _count: usize) -> Result<usize> {
+        Ok(0)
     }
 
     fn crowd_size(&self, full: usize) -> Option<usize> {
@@ -206,11 +215,25 @@ impl Live for DockerApi {
         Ok(vec![memory::parent_of(u32::try_from(pid)?)?])
     }
 
-    fn restart(&self, _ids: &[String]) -> Result<Option<Duration>> {
+    fn managers(&self) -> Result<Vec<u32>> {
+        let daemon = self.connection.borrow().other_side()?;
+        let mut pids = memory::children_called(daemon, "containerd")?;
+        pids.push(daemon);
+        Ok(pids)
+    }
+
+    fn restart(&self, _ids: &[String]) -> Result<Option<Restart>> {
         Ok(None)
     }
 
-    fn file_round_trip(&self, _id: &str, _bytes: usize) -> Result<Option<Duration>> {
-        Ok(None)
+    fn file_round_trip(&self, id: &str, bytes: usize) -> Result<Option<Duration>> {
+        let (head, content) = (tar::head("data", bytes), vec![7; bytes]);
+        let path = format!("/containers/{id}/archive?path=/");
+        let mut connection = self.connection.borrow_mut();
+        let start = Instant::now();
+        connection.put(&path, &[&head, &content, &tar::padding(bytes)])?;
+        let read = connection.get_length(&format!("{path}data"))?;
+        ensure!(read >= bytes, "{read} of {bytes} bytes came back");
+        Ok(Some(start.elapsed()))
     }
 }

@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::{CONTAINERS, DockerConfig, fewer_samples};
 use crate::report::Column;
-use crate::subject::{Live, Subject, spawn};
+use crate::subject::{Live, Restart, Subject, spawn};
 
 /// Says what network a container gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +106,14 @@ impl Live for DockerCli {
         self.verb("rm", &["--force", id]).map(drop)
     }
 
-    fn keep_ready(&self, _count: usize) -> Result<bool> {
-        Ok(false)
+    fn status(&self, id: &str) -> Result<()> {
+        let running = self.verb("inspect", &["--format={{.State.Running}}", id])?;
+        ensure!(running == "true", "`{id}` does not run");
+        Ok(())
+    }
+
+    fn keep_ready(&self, _count: usize) -> Result<usize> {
+        Ok(0)
     }
 
     fn crowd_size(&self, _full: usize) -> Option<usize> {
@@ -131,7 +137,11 @@ impl Live for DockerCli {
         Ok(Vec::new())
     }
 
-    fn restart(&self, _ids: &[String]) -> Result<Option<Duration>> {
+    fn managers(&self) -> Result<Vec<u32>> {
+        Ok(Vec::new())
+    }
+
+    fn restart(&self, _ids: &[String]) -> Result<Option<Restart>> {
         Ok(None)
     }
 

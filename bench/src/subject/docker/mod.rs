@@ -4,7 +4,7 @@
 
 mod api;
 mod cli;
-mod http;
+mod tar;
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,0 +1,284 @@
+//! Our own server: a real `sandyard serve` with nothing configured, asked over HTTP/1.1 with kept connections.
+
+mod api;
+mod process;
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use self::api::Api;
+use self::process::Process;
+use super::{Live, Restart, Subject, parallel};
+use crate::report::Column;
+
+/// Connections where a whole crowd is visited: enough to keep a few processors busy.
+const WIDTH: usize = 32;
+
+/// A connection that was quiet for longer may have been closed by the server while others were measured.
+const STALE: Duration = Duration::from_secs(5);
+
+/// How long a pool may take to fill up.
+const POOL_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Says whether the server keeps sandboxes ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pool {
+    /// As many as it does when nobody says otherwise.
+    Default,
+    /// None.
+    Empty,
+}
+
+impl Pool {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Default => "server",
+            Self::Empty => "bare",
+        }
+    }
+
+    fn options(self) -> Vec<String> {
+        match self {
+            Self::Default => Vec::new(),
+            Self::Empty => vec!["--ready".to_owned(), "0".to_owned()],
+        }
+    }
+}
+
+/// A server of its own data directory.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pool: Pool,
+    data_dir: PathBuf,
+    process: RefCell<Process>,
+    kept: RefCell<(Api, Instant)>,
+    made: Cell<usize>,
+}
+
+impl Server {
+    /// Starts `program` with its data below `folder`.
+    pub(crate) fn start(program: PathBuf, folder: &Path, pool: Pool) -> Result<Self> {
+        let data_dir = folder.join(pool.folder());
+        let process = Process::start(program, data_dir.clone(), pool.options())?;
+        let kept = (Api::open(process.address)?, Instant::now());
+        Ok(Self {
+            pool,
+            data_dir,
+            process: RefCell::new(process),
+            kept: RefCell::new(kept),
+            made: Cell::new(0),
+        })
+    }
+
+    /// Takes away what servers with their data below `folder` have left, whoever started them.
+    pub(crate) fn clear_up(program: &Path, folder: &Path) -> Result<()> {
+        [Pool::Default, Pool::Empty]
+            .into_iter()
+            .try_for_each(|pool| process::clear_up(program, &folder.join(pool.folder())))
+    }
+
+    /// Asks over the kept connection.
+    fn ask<T>(&self, question: impl FnOnce(&Api) -> Result<T>) -> Result<T> {
+        let mut kept = self.kept.borrow_mut();
+        if kept.1.elapsed() > STALE {
+            kept.0 = self.open()?;
+        }
+        let answer = question(&kept.0);
+        kept.1 = Instant::now();
+        answer
+    }
+
+    fn open(&self) -> Result<Api> {
+        Api::open(self.process.borrow().address)
+    }
+
+    /// Asks for each of `0..count` in `width` threads with a connection each.
+    fn at_once<T: Send>(
+        &self,
+        count: usize,
+        width: usize,
+        question: impl Fn(&Api, usize) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let address = self.process.borrow().address;
+        parallel::each(count, width, || Api::open(address), question)
+    }
+
+    fn next_number(&self) -> usize {
+        self.made.set(self.made.get() + 1);
+        self.made.get()
+    }
+
+    /// Counts the sandboxes of the pool that are made and not only begun.
+    fn ready_count(&self) -> usize {
+        let marks = std::fs::read_dir(self.data_dir.join("spares"));
+        marks
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|mark| std::fs::read_to_string(mark.path()).ok())
+            .filter(|key| !key.is_empty() && key != "unfinished")
+            .count()
+    }
+}
+
+impl Subject for Server {
+    fn column(&self) -> Column {
+        match self.pool {
+            Pool::Default => Column::Sandyard,
+            Pool::Empty => Column::SandyardNoPool,
+        }
+    }
+
+    /// Without a pool only making sandboxes is another thing.
+    fn is_in(&self, group: &str) -> bool {
+        self.pool == Pool::Default || matches!(group, "start" | "output" | "burst")
+    }
+
+    fn samples(&self, full: usize) -> usize {
+        full
+    }
+
+    fn one_shot(&self) -> Result<()> {
+        let id = self.create()?;
+        self.exec(&id)?;
+        self.delete(&id)
+    }
+
+    fn first_output(&self) -> Result<Duration> {
+        let number = self.next_number();
+        let (id, elapsed) = self.ask(|api| {
+            let start = Instant::now();
+            let id = api.create(number)?;
+            let output = api.run(&id, &["echo", "ok"])?;
+            let elapsed = start.elapsed();
+            ensure!(output == "ok\n", "`echo ok` wrote {output:?}");
+            Ok((id, elapsed))
+        })?;
+        self.delete(&id)?;
+        Ok(elapsed)
+    }
+
+    fn burst_size(&self, full: usize) -> usize {
+        full
+    }
+
+    fn burst(&self, count: usize) -> Result<Duration> {
+        super::burst_of(self, count)
+    }
+
+    fn live(&self) -> Option<&dyn Live> {
+        Some(self)
+    }
+}
+
+impl Live for Server {
+    fn create(&self) -> Result<String> {
+        let number = self.next_number();
+        self.ask(|api| api.create(number))
+    }
+
+    fn exec(&self, id: &str) -> Result<()> {
+        self.ask(|api| api.run(id, &["true"])).map(drop)
+    }
+
+    fn pause(&self, id: &str) -> Result<()> {
+        self.ask(|api| api.pause(id))
+    }
+
+    fn resume(&self, id: &str) -> Result<()> {
+        self.ask(|api| api.resume(id))
+    }
+
+    /// Any request to a paused sandbox wakes it.
+    fn wake(&self, id: &str) -> Result<()> {
+        self.exec(id)
+    }
+
+    fn status(&self, id: &str) -> Result<()> {
+        let status = self.ask(|api| api.status(id))?;
+        ensure!(status == "running", "`{id}` is {status}");
+        Ok(())
+    }
+
+    fn delete(&self, id: &str) -> Result<()> {
+        self.ask(|api| api.delete(id))
+    }
+
+    fn keep_ready(&self, count: usize) -> Result<usize> {
+        // What nothing configured means; see `sandbox.ready`.
+        const READY: usize = 8;
+        if self.pool == Pool::Empty || count == 0 {
+            return Ok(0);
+        }
+        let give_up = Instant::now() + POOL_PATIENCE;
+        while self.ready_count() < READY {
+            ensure!(Instant::now() < give_up, "the pool does not fill up");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(READY)
+    }
+
+    fn crowd_size(&self, full: usize) -> Option<usize> {
+        Some(full)
+    }
+
+    fn create_many(&self, count: usize) -> Result<Vec<String>> {
+        self.at_once(count, count, |api, index| {
+            let id = api.create(index)?;
+            api.run(&id, &["true"])?;
+            Ok(id)
+        })
+    }
+
+    fn exec_all(&self, ids: &[String]) -> Result<usize> {
+        let answers = self.at_once(ids.len(), WIDTH, |api, index| {
+            Ok(api.run(&ids[index], &["true"]).is_ok())
+        })?;
+        Ok(answers.into_iter().filter(|answered| *answered).count())
+    }
+
+    fn delete_many(&self, ids: &[String]) -> Result<()> {
+        self.at_once(ids.len(), WIDTH, |api, index| api.delete(&ids[index]))
+            .map(drop)
+    }
+
+    /// What a sandbox costs is the engine's figure; the server adds what [`Live::managers`] use.
+    fn processes(&self, _id: &str) -> Result<Vec<u32>> {
+        Ok(Vec::new())
+    }
+
+    fn managers(&self) -> Result<Vec<u32>> {
+        Ok(vec![self.process.borrow().pid()])
+    }
+
+    fn restart(&self, ids: &[String]) -> Result<Option<Restart>> {
+        let start = Instant::now();
+        self.process.borrow_mut().crash_and_restart()?;
+        let back = start.elapsed();
+        self.kept.replace((self.open()?, Instant::now()));
+        let listed = self.ask(Api::count_running)?;
+        ensure!(
+            listed >= ids.len(),
+            "{listed} of {} sandboxes are listed as running after a restart",
+            ids.len()
+        );
+        super::all_answer(self, &super::some_of(ids))?;
+        let some_ran = start.elapsed();
+        super::all_answer(self, ids)?;
+        Ok(Some(Restart {
+            back,
+            some_ran,
+            all_ran: start.elapsed(),
+        }))
+    }
+
+    fn file_round_trip(&self, id: &str, bytes: usize) -> Result<Option<Duration>> {
+        let content = vec![7; bytes];
+        let start = Instant::now();
+        self.ask(|api| api.file_round_trip(id, &content))?;
+        Ok(Some(start.elapsed()))
+    }
+}
