@@ -94,21 +94,25 @@ fn hint(error: &ProviderError) -> String {
 /// When it cannot start. Once it runs it does not fail.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Started)) -> Result<(), ServeError> {
     let signals = Signals::listen().map_err(ServeError::Signals)?;
-    let provider = connect(settings.clone());
-    serve_with(settings, provider, ready, signals).await
+    let provider = |installation| connect(settings.clone(), installation);
+    serve_with(settings.clone(), provider, ready, signals).await
 }
 
-/// Runs a server over a provider of the caller's until `signals` say so.
+/// Runs a server over a provider of the caller's until `signals` say so. `connect` is told the name of the installation,
+/// which is the store's: whoever opens another store must not take this one's sandboxes for strangers.
 ///
 /// # Errors
 ///
 /// When it cannot start.
-pub async fn serve_with(
+pub async fn serve_with<F>(
     settings: Settings,
-    provider: impl Future<Output = Result<Arc<dyn Provider>, ServeError>>,
+    connect: impl FnOnce(String) -> F,
     ready: impl FnOnce(&Started),
     mut signals: Signals,
-) -> Result<(), ServeError> {
+) -> Result<(), ServeError>
+where
+    F: Future<Output = Result<Arc<dyn Provider>, ServeError>>,
+{
     check_binding(&settings).map_err(ServeError::Binding)?;
     make_data_dir(&settings.data_dir)?;
     let clock = Clock::System;
@@ -116,8 +120,11 @@ pub async fn serve_with(
         .map(|source| TlsConfig::open(source, clock.now_ms()))
         .transpose()?;
     let sockets = listen::bind(&settings.server.listeners(), tls.is_some())?;
-    let provider = provider.await?;
-    let (app, admin_key) = open(&settings, provider, clock.clone()).await?;
+    let store = Store::open(settings.database_url.expose())
+        .await
+        .map_err(ServeError::Store)?;
+    let provider = connect(installation(&store).await?).await?;
+    let (app, admin_key) = open(&settings, store, provider, clock.clone()).await?;
 
     let started = Started::new(&settings, &app, &sockets, admin_key);
     let listeners = start(&settings, &app, sockets, tls.clone());
@@ -142,21 +149,26 @@ pub async fn serve_with(
     app.set_ready(false);
     listeners.end(signals.next_end()).await;
     stop.cancel();
-    let _ = background.await;
-    app.flush_audit().await;
-    app.store().close().await;
+    let rest = async {
+        let _ = background.await;
+        app.flush_audit().await;
+        app.store().close().await;
+    };
+    // Whoever asks a second time means it; what is left undone the next server finds.
+    tokio::select! {
+        () = rest => {}
+        () = signals.next_end() => tracing::warn!("Ended at once"),
+    }
     Ok(())
 }
 
 /// Opens everything behind the sockets; also returns the first admin's key, if it was made just now.
 async fn open(
     settings: &Settings,
+    store: Store,
     provider: Arc<dyn Provider>,
     clock: Clock,
 ) -> Result<(App, Option<String>), ServeError> {
-    let store = Store::open(settings.database_url.expose())
-        .await
-        .map_err(ServeError::Store)?;
     let auth = Auth::open(store.clone(), clock.clone(), convert::auth(settings)).await?;
     let admin_key = first_key(&auth, &settings.data_dir).await?;
     let redis_url = settings.redis_url.as_ref().map(|url| url.expose());
@@ -187,11 +199,24 @@ fn start(settings: &Settings, app: &App, sockets: Vec<Bound>, tls: Option<TlsCon
     Listeners::start(sockets, tls, router, &convert::listen(settings))
 }
 
+/// The name of the installation: made once, and kept in the store.
+async fn installation(store: &Store) -> Result<String, ServeError> {
+    let name = sandyard_service::new_installation_name()?;
+    store
+        .meta_or_insert("installation", &name)
+        .await
+        .map_err(ServeError::Store)
+}
+
 /// Reaches the provider that the settings name.
-async fn connect(settings: Settings) -> Result<Arc<dyn Provider>, ServeError> {
+async fn connect(
+    settings: Settings,
+    installation: String,
+) -> Result<Arc<dyn Provider>, ServeError> {
     match settings.sandbox.provider {
         ProviderName::Embedded => {
             let config = EmbeddedConfig {
+                installation: Some(installation),
                 limits: Some((settings.limits.default, settings.limits.most)),
                 ..EmbeddedConfig::new(&settings.data_dir)
             };

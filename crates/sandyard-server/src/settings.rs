@@ -48,8 +48,6 @@ pub(crate) fn service(settings: &Settings) -> ServiceSettings {
             .command_timeout
             .unwrap_or(lifecycle.max_command_timeout),
         max_command_timeout: lifecycle.max_command_timeout,
-        default_limits: Some(settings.limits.default.clone()),
-        max_limits: Some(settings.limits.most.clone()),
         stranger_grace: lifecycle.stranger_grace,
         history: lifecycle.history_retention,
         ready: settings.sandbox.ready,

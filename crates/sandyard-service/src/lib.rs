@@ -42,6 +42,7 @@ mod verbs;
 pub use error::{ServiceError, ServiceResult};
 pub use node::NodeSetup;
 pub use places::{Reach, ReachFn, Reaching};
+pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, CreateRequest, ForkRequest, LimitsRequest, LogEntry, LogSource,
     RunRequest, TimeoutRequest,

@@ -10,6 +10,11 @@ pub(crate) fn id() -> ServiceResult<SandboxId> {
     Ok(SandboxId::from_random(bytes()?))
 }
 
+/// A new name for an installation.
+pub fn new_installation_name() -> ServiceResult<String> {
+    Ok(id()?.as_str().to_owned())
+}
+
 /// A new secret of 160 bits, in hex.
 pub(crate) fn secret() -> ServiceResult<String> {
     let bytes: [u8; 20] = bytes()?;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use sandyard_core::Limits;
-
 /// Settings of the service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceSettings {
@@ -23,10 +21,6 @@ pub struct ServiceSettings {
     pub command_timeout: Duration,
     /// The longest a caller may give a command in the foreground.
     pub max_command_timeout: Duration,
-    /// What a sandbox gets when its maker asks for nothing; none: the provider's choice.
-    pub default_limits: Option<Limits>,
-    /// The most a caller may ask for, where the provider allows that much.
-    pub max_limits: Option<Limits>,
     /// Bytes kept of a command's output and of its errors, each.
     pub max_output_bytes: usize,
     /// For how long an instance without a row is left alone.
@@ -51,8 +45,6 @@ impl Default for ServiceSettings {
             max_sandboxes: 0,
             command_timeout: HOUR,
             max_command_timeout: HOUR * 24,
-            default_limits: None,
-            max_limits: None,
             max_output_bytes: 8 << 20,
             stranger_grace: Duration::from_secs(300),
             history: HOUR * 24 * 30,

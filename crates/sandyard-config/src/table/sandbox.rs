@@ -28,8 +28,8 @@ pub(super) const SECTION: Section = Section {
         Setting::new(
             "sandbox.ready",
             Kind::Whole(0, 1000),
-            "2",
-            "Sandboxes of the default template kept ready, so that a create only hands one over. Each costs one or two MiB.",
+            "8",
+            "Sandboxes of the default template kept ready, so that a create only hands one over. Each costs about a quarter of a MiB.",
         )
         .env(&["SANDYARD_READY"])
         .flag("--ready"),

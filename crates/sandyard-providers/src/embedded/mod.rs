@@ -11,7 +11,7 @@ mod error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sandyard_core::{Clock, Limits};
+use sandyard_core::Clock;
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, Hello, SandboxInfo};
 use sandyard_provider::{
     Capabilities, Instance, ProviderError, ProviderErrorKind, ProviderInfo, Result, Verb,
@@ -61,8 +61,8 @@ impl Embedded {
             .unwrap_or_else(|| hello.installation_id.clone());
         let mut info = info(hello);
         if let Some((default, most)) = config.limits {
-            info.max_limits = lower(most, &info.max_limits);
-            info.default_limits = lower(default, &info.max_limits);
+            info.max_limits = most.least_of(&info.max_limits);
+            info.default_limits = default.least_of(&info.max_limits);
         }
         Ok(Self {
             engine,
@@ -129,16 +129,6 @@ async fn within<T>(
     match tokio::time::timeout(most, work).await {
         Ok(done) => done.map_err(|error| error::provider_error(verb, error)),
         Err(_) => Err(error::timed_out(verb, most)),
-    }
-}
-
-/// Brings limits down to what is allowed.
-fn lower(limits: Limits, most: &Limits) -> Limits {
-    Limits {
-        memory_bytes: limits.memory_bytes.min(most.memory_bytes),
-        cpu_millis: limits.cpu_millis.min(most.cpu_millis),
-        pids: limits.pids.min(most.pids),
-        disk_bytes: limits.disk_bytes.min(most.disk_bytes),
     }
 }
 

@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 
 /// Entries waiting to be written; beyond that, entries are lost and counted.
 const MAX_WAITING: usize = 20_000;
+/// How long entries are gathered before they are written.
+const GATHER: Duration = Duration::from_millis(100);
 /// Tries for one batch.
 const TRIES: u32 = 5;
 
@@ -93,6 +95,8 @@ impl Audit {
     /// Writes until nothing waits: what comes during a write is the next batch.
     async fn write(&self) {
         loop {
+            // Others' requests are on their way; one transaction serves them all, and none waits behind it.
+            tokio::time::sleep(GATHER).await;
             let batch = {
                 let mut queue = self.queue();
                 if queue.waiting.is_empty() {

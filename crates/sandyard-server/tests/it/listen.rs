@@ -61,7 +61,7 @@ async fn a_port_in_use_is_said_before_anything_is_opened() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(&folder.path().join("data"), &[]);
     settings.server.ports = vec![socket.local_addr().unwrap().port()];
-    let provider = async { panic!("the provider must not be reached") };
+    let provider = |_installation| async { panic!("the provider must not be reached") };
     let served = serve_with(
         settings,
         provider,
@@ -83,7 +83,7 @@ async fn an_open_server_on_all_addresses_does_not_start() {
     let mut settings = settings(&folder.path().join("data"), &[]);
     settings.server.hosts = vec!["0.0.0.0".parse().unwrap()];
     settings.auth.mode = AuthMode::Open;
-    let provider = async { panic!("the provider must not be reached") };
+    let provider = |_installation| async { panic!("the provider must not be reached") };
     let served = serve_with(
         settings,
         provider,

@@ -62,7 +62,7 @@ impl Server {
             engine: engine.clone(),
             ..EmbeddedConfig::new(&data)
         };
-        let provider = async move {
+        let provider = |_installation| async move {
             let provider = Embedded::connect(config).await;
             Ok(Arc::new(provider.map_err(ServeError::Provider)?) as Arc<dyn Provider>)
         };

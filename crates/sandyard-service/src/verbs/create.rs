@@ -347,7 +347,7 @@ impl Service {
             template,
             status: SandboxStatus::Creating,
             reason: None,
-            limits: self.limits(&request.limits, info)?,
+            limits: Self::limits(&request.limits, info)?,
             metadata: request.metadata.clone(),
             env: request.env.clone(),
             network: request.network.clone(),
@@ -370,18 +370,9 @@ impl Service {
         })
     }
 
-    /// What a sandbox gets: what was asked for, the settings' default, the provider's; never more than both allow.
-    fn limits(&self, asked: &LimitsRequest, info: &ProviderInfo) -> ServiceResult<Limits> {
-        let settings = self.settings();
-        let most = match &settings.max_limits {
-            Some(most) => most.least_of(&info.max_limits),
-            None => info.max_limits.clone(),
-        };
-        let default = settings
-            .default_limits
-            .as_ref()
-            .unwrap_or(&info.default_limits)
-            .least_of(&most);
+    /// What a sandbox gets: what was asked for, else the provider's default; never more than it allows.
+    fn limits(asked: &LimitsRequest, info: &ProviderInfo) -> ServiceResult<Limits> {
+        let (default, most) = (&info.default_limits, &info.max_limits);
         let limits = Limits {
             memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),
             cpu_millis: asked.cpu_millis.unwrap_or(default.cpu_millis),
@@ -389,7 +380,7 @@ impl Service {
             disk_bytes: asked.disk_bytes.unwrap_or(default.disk_bytes),
         };
         limits
-            .check(&most)
+            .check(most)
             .map_err(|error| ServiceError::invalid("limits", error.to_string()))?;
         Ok(limits)
     }
