@@ -1,6 +1,7 @@
 //! A command that belongs to a request and ends with it.
 
 use std::fmt;
+use std::time::Instant;
 
 use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::wire::process::{ProcessSelector, Signal};
@@ -16,6 +17,8 @@ pub(crate) struct Child {
     /// None once it has ended.
     process: Option<ProcessStream>,
     pid: u32,
+    caller: Caller,
+    began: Instant,
     is_left: bool,
     is_logged: bool,
 }
@@ -35,6 +38,8 @@ impl Child {
             live,
             pid: process.pid(),
             process: Some(process),
+            caller: caller.clone(),
+            began: Instant::now(),
             is_left: false,
             is_logged,
         })
@@ -68,7 +73,13 @@ impl Child {
             Some(Ok(ProcessEvent::Data(output))) if self.is_logged => {
                 self.service.log(&self.live.sandbox.id, self.pid, output);
             }
-            Some(Ok(ProcessEvent::End(_))) | None => self.process = None,
+            Some(Ok(ProcessEvent::End(end))) => {
+                let code = end.shell_code();
+                self.service
+                    .note_exit(&self.caller, &self.live, self.pid, code, self.began);
+                self.process = None;
+            }
+            None => self.process = None,
             _ => {}
         }
         event

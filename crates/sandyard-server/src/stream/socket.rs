@@ -191,7 +191,13 @@ impl Input {
                 Message::Close(_) => return,
                 Message::Ping(_) | Message::Pong(_) => Ok(()),
             };
-            if let Err(error) = done {
+            // Input for a command that has just ended is no mistake; its end is on its way to the client.
+            let is_ended = |error: &ServiceError| {
+                matches!(error.kind, ErrorKind::FileNotFound | ErrorKind::Conflict)
+            };
+            if let Err(error) = done
+                && !is_ended(&error)
+            {
                 // Nobody to tell: the other half has ended.
                 let _ = self.notices.send(say::error(&error)).await;
             }

@@ -183,6 +183,24 @@ impl Service {
             .add(id, self.clock().now_ms(), source, Some(pid), &text);
     }
 
+    /// Writes down how a streamed command ended; that it began is written already.
+    pub fn note_exit(
+        &self,
+        caller: &Caller,
+        live: &Live,
+        pid: u32,
+        exit_code: i32,
+        began: Instant,
+    ) {
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.history().add(self.event(
+            &live.sandbox,
+            "command_ended",
+            caller,
+            json!({"pid": pid, "exit_code": exit_code, "duration_ms": duration_ms}),
+        ));
+    }
+
     fn note_command(
         &self,
         caller: &Caller,

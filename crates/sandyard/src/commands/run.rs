@@ -242,39 +242,10 @@ fn has_timed_out(error: &anyhow::Error) -> bool {
 }
 
 fn exit_code(end: &EndEvent) -> ExitCode {
-    if end.exited {
-        return ExitCode::from(end.exit_code as u8);
+    if !end.exited {
+        output::note(format!("error: the command was ended: {}", end.status));
     }
-    output::note(format!("error: the command was ended: {}", end.status));
-    ExitCode::from(128 + signal_number(&end.status))
-}
-
-/// The number of the signal that the end of a command names: shells add 128 to it.
-fn signal_number(status: &str) -> u8 {
-    const WORDS: [(&str, u8); 15] = [
-        ("hangup", 1),
-        ("interrupt", 2),
-        ("quit", 3),
-        ("illegal instruction", 4),
-        ("trace/breakpoint trap", 5),
-        ("aborted", 6),
-        ("bus error", 7),
-        ("floating point exception", 8),
-        ("killed", 9),
-        ("user defined signal 1", 10),
-        ("segmentation fault", 11),
-        ("user defined signal 2", 12),
-        ("broken pipe", 13),
-        ("alarm clock", 14),
-        ("terminated", 15),
-    ];
-    let words = status.trim_start_matches("signal: ");
-    let named = WORDS.iter().find(|(name, _)| words.starts_with(name));
-    let numbered = || words.trim_start_matches("signal ").parse().ok();
-    named
-        .map(|(_, number)| *number)
-        .or_else(numbered)
-        .unwrap_or(9)
+    ExitCode::from(end.shell_code() as u8)
 }
 
 async fn forward_input(
