@@ -27,6 +27,9 @@ prepare() {
     local program
     for program in g++ gdb strace; do command -v $program >/dev/null || packages+=($program); done
     command -v node >/dev/null || packages+=(nodejs)
+    command -v curl >/dev/null || packages+=(curl)
+    command -v redis-server >/dev/null || packages+=(redis-server)
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)
     if [ ${#packages[@]} -gt 0 ]; then
         install_packages "${packages[@]}" || missing+=("packages ${packages[*]} (sudo apt-get install ${packages[*]})")
     fi
@@ -86,6 +89,37 @@ sdk() {
     cargo build --quiet --package sandyard-agent --bin sandyard-agent || return
     SANDYARD_AGENT=$(ls "$CARGO_TARGET_DIR"/*/debug/sandyard-agent) \
         "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/sdk
+}
+
+# Tests against a running server: server_tests DIRECTORY [PYTEST OPTION…]. All of them share a virtual environment.
+server_tests() {
+    must_be_root "tests in tests/$1" || return
+    local directory=$1 venv=$CARGO_TARGET_DIR/venvs/server
+    shift
+    python_venv "$venv" tests/harness/requirements.txt 'import httpx, pytest, pytest_timeout, websockets' || return
+    with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 "$@" "tests/$directory"
+}
+
+# Generated requests against the published OpenAPI document.
+api_fuzz() {
+    must_be_root "fuzzing the API" || return
+    local venv=$CARGO_TARGET_DIR/venvs/api-fuzz
+    python_venv "$venv" tests/fuzz_api/requirements.txt 'import httpx, pytest, pytest_timeout, schemathesis' || return
+    "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null | grep '^schemathesis '
+    with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider tests/fuzz_api
+}
+
+# Makes a virtual environment, kept from run to run: python_venv PLACE REQUIREMENTS IMPORTS. Without a network what is there
+# still counts.
+python_venv() {
+    [ -x "$1/bin/pip" ] || python3 -m venv --clear "$1" || return
+    "$1/bin/pip" install --quiet --upgrade --disable-pip-version-check --requirement "$2" || "$1/bin/python" -c "$3"
+}
+
+# Runs a command with $SANDYARD naming the program just built.
+with_program() {
+    cargo build --quiet --package sandyard || return
+    SANDYARD=$(ls "$CARGO_TARGET_DIR"/*/debug/sandyard) "$@"
 }
 
 # What the README promises: a fresh clone, one command, 42; as root and as an ordinary user.

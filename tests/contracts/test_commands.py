@@ -1,0 +1,109 @@
+"""Commands: what the originals got wrong, and what the contract says about the rest."""
+
+import time
+
+import pytest
+
+from api import stopwatch, told
+from waiting import wait_for
+
+pytestmark = pytest.mark.quick
+
+
+def test_a_background_command_answers_at_once_with_its_process_id(api, shared):
+    elapsed = stopwatch()
+    started = api.run(shared, "sleep 300", background=True)
+    assert elapsed() < 60
+    assert started["success"] is True and started["process_id"] > 0
+    assert api.run(shared, f"kill -0 {started['process_id']} && echo alive")["output"] == "alive\n"
+
+
+def test_a_background_command_goes_on_after_its_answer(api, shared):
+    api.run(shared, "for i in 1 2 3; do echo $i >> /tmp/counted; done; touch /tmp/counted.done", background=True)
+    wait_for(lambda: api.run(shared, "test -e /tmp/counted.done")["exit_code"] == 0, "the command ends")
+    assert api.read(shared, "/tmp/counted") == "1\n2\n3\n"
+
+
+def test_standard_error_is_kept_and_comes_after_standard_output(api, shared):
+    ran = api.run(shared, "echo wrong >&2; echo right")
+    assert (ran["stdout"], ran["stderr"], ran["output"]) == ("right\n", "wrong\n", "right\nwrong\n")
+
+
+def test_a_non_zero_exit_is_an_answer_not_an_error(api, shared):
+    ran = api.run(shared, "echo partly; exit 3")
+    assert (ran["exit_code"], ran["output"]) == (3, "partly\n")
+
+
+def test_a_command_killed_by_a_signal_says_so_in_its_exit_code(api, shared):
+    assert api.run(shared, "kill -9 $$")["exit_code"] == 137
+
+
+def test_a_text_runs_in_a_login_shell_and_a_list_as_it_is(api, shared):
+    assert api.run(shared, "echo $((6*7)) | tr 2 3")["stdout"] == "43\n"
+    assert api.run(shared, ["echo", "$((6*7))", "a b"])["stdout"] == "$((6*7)) a b\n"
+
+
+def test_directory_environment_and_user_are_as_asked(api, shared):
+    ran = api.run(shared, "echo $PWD $GIVEN $(id -un)", cwd="/tmp", env={"GIVEN": "value"}, user="root")
+    assert ran["stdout"] == "/tmp value root\n"
+    assert api.run(shared, "echo $PWD $(id -un)")["stdout"] == "/home/user user\n"
+
+
+def test_a_time_out_is_408_and_ends_the_whole_tree(api, sandbox):
+    reply = api.post(
+        "/sandboxes/run-command", {"sandbox_id": sandbox, "command": "sleep 4242 & sleep 4242; true", "timeout": 1}
+    )
+    assert reply.status_code == 408, told(reply)
+    assert reply.json()["code"] and reply.json()["detail"]
+    wait_for(
+        lambda: api.run(sandbox, "pgrep -f '^sleep 4242' || echo none")["stdout"] == "none\n", "its processes are gone"
+    )
+
+
+def test_output_that_is_no_text_is_still_answered(api, shared):
+    ran = api.run(shared, r"printf 'a\377b'")
+    assert (ran["exit_code"], ran["stdout"]) == (0, "a�b")
+
+
+def test_a_program_that_does_not_exist_is_no_server_error(api, shared):
+    reply = api.post("/sandboxes/run-command", {"sandbox_id": shared, "command": ["/no/such/program"]})
+    assert reply.status_code < 500, told(reply)
+    assert api.run(shared, "no-such-program")["exit_code"] == 127
+
+
+def test_very_long_output_is_bounded_and_says_so(api, shared):
+    ran = api.run(shared, "head -c 20000000 /dev/zero | tr '\\0' x")
+    assert ran["exit_code"] == 0 and ran["truncated"] is True
+    assert 1_000_000 < len(ran["stdout"]) < 20_000_000
+
+
+@pytest.mark.parametrize(
+    "body, field",
+    [
+        ({"command": "true"}, "sandbox_id"),
+        ({"sandbox_id": "SANDBOX"}, "command"),
+        ({"sandbox_id": "SANDBOX", "command": []}, "command"),
+        ({"sandbox_id": "SANDBOX", "command": "true", "timeout": 0}, "timeout"),
+        ({"sandbox_id": "SANDBOX", "command": "true", "timeout": "soon"}, "timeout"),
+    ],
+)
+def test_an_invalid_request_is_422_and_names_the_field(api, shared, body, field):
+    body = {key: shared if value == "SANDBOX" else value for key, value in body.items()}
+    reply = api.post("/sandboxes/run-command", body)
+    assert reply.status_code == 422, told(reply)
+    told_field = reply.json().get("field") or ""
+    assert field in told_field or field in reply.json()["detail"]
+
+
+def test_environment_of_the_sandbox_reaches_every_command(api, make):
+    sandbox = make(env={"SECRET": "of the sandbox"})
+    assert api.run(sandbox, "echo $SECRET")["stdout"] == "of the sandbox\n"
+    assert "of the sandbox" not in str(api.info(sandbox))
+
+
+def test_commands_of_one_sandbox_run_side_by_side(api, sandbox):
+    api.run(sandbox, "until test -e /tmp/go; do sleep 0.05; done; touch /tmp/went", background=True)
+    api.run(sandbox, "touch /tmp/go")
+    deadline = time.monotonic() + 20
+    while api.run(sandbox, "test -e /tmp/went")["exit_code"] != 0:
+        assert time.monotonic() < deadline

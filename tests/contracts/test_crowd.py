@@ -1,0 +1,63 @@
+"""Many sandboxes side by side, and one among them that is stuck."""
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from api import stopwatch
+
+
+@pytest.mark.timeout(300)
+def test_a_hundred_and_fifty_sandboxes_each_have_every_port(api):
+    small = {"memory_limit": "64m"}
+    made = []
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(lambda n: api.create(user_id=f"crowd-{n}", **small), range(150)))
+            urls = list(pool.map(lambda one: expose(api, one), made))
+            assert len(set(urls)) == 150
+            outputs = list(pool.map(lambda one: api.run(one, "echo $HOSTNAME-ok")["exit_code"], made[::10]))
+            assert set(outputs) == {0}
+    finally:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(api.remove, made))
+
+
+def expose(api, sandbox):
+    return api.ok("POST", "/sandboxes/expose-port", {"sandbox_id": sandbox, "port": 3000})["url"]
+
+
+def test_one_stuck_sandbox_blocks_no_other(server, api, make):
+    stuck, others = make(), [make() for _ in range(3)]
+    instance = api.info(stuck)["provider_sandbox_id"]
+    first = next(one["init"]["pid"] for one in server.data.instances() if one["id"] == instance)
+    os.kill(first, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            waiting = [
+                pool.submit(api.post, "/sandboxes/run-command", {"sandbox_id": stuck, "command": "true", "timeout": 2})
+                for _ in range(4)
+            ]
+            elapsed = stopwatch()
+            for other in others:
+                assert api.run(other, "echo free")["output"] == "free\n"
+                assert api.pause(other)["status"] == "paused"
+                assert api.read(other, "/etc/hostname")
+            assert api.status(make()) == "running"
+            assert api.get("/health").status_code == 200
+            print(f"beside a stuck sandbox: {elapsed():.2f} s")
+            os.kill(first, signal.SIGCONT)
+            assert all(future.result().status_code in (200, 408, 502) for future in waiting)
+    finally:
+        os.kill(first, signal.SIGCONT)
+    assert api.run(stuck, "echo again")["output"] == "again\n"
+
+
+def test_a_stuck_sandbox_can_be_deleted(server, api, make):
+    stuck = make()
+    instance = api.info(stuck)["provider_sandbox_id"]
+    os.kill(next(one["init"]["pid"] for one in server.data.instances() if one["id"] == instance), signal.SIGSTOP)
+    assert api.ok("DELETE", f"/sandboxes/{stuck}")["success"] is True
+    assert instance not in [one["id"] for one in server.data.instances()]

@@ -1,0 +1,64 @@
+"""Errors: an unknown id is 404 wherever it is named, and every refusal says what to do."""
+
+import pytest
+
+from api import told
+
+UNKNOWN = "nosuchsandbox0000000"
+
+
+@pytest.mark.parametrize(
+    "method, path, body",
+    [
+        ("POST", "/sandboxes/connect", {}),
+        ("POST", "/sandboxes/run-command", {"command": "true"}),
+        ("POST", "/sandboxes/run-cmd", {"command": "true", "background": True}),
+        ("POST", "/sandboxes/run-command-stream", {"command": "true"}),
+        ("POST", "/sandboxes/write-file", {"path": "/tmp/x", "content": "x"}),
+        ("POST", "/sandboxes/read-file", {"path": "/tmp/x"}),
+        ("POST", "/sandboxes/download-file", {"file_path": "/tmp/x"}),
+        ("POST", "/sandboxes/download-file-stream", {"file_path": "/tmp/x"}),
+        ("POST", "/sandboxes/upload-file-from-url", {"file_path": "/tmp/x", "url": "http://example.com/"}),
+        ("POST", "/sandboxes/download-to-presigned-url", {"file_path": "/tmp/x", "presigned_url": "http://example.com/"}),
+        ("POST", "/sandboxes/create-directory", {"directory_path": "/tmp/x"}),
+        ("POST", "/sandboxes/expose-port", {"port": 80}),
+        ("POST", "/sandboxes/schedule-timeout", {"timeout": 60}),
+        ("POST", "/sandboxes/setup-mcp", {}),
+        ("POST", "/sandboxes/delete", {}),
+        ("GET", "/sandboxes/{id}/status", None),
+        ("GET", "/sandboxes/{id}/info", None),
+        ("GET", "/sandboxes/{id}/urls", None),
+        ("GET", "/sandboxes/{id}/metrics", None),
+        ("GET", "/sandboxes/{id}/logs", None),
+        ("GET", "/sandboxes/{id}/events", None),
+        ("POST", "/sandboxes/{id}/pause", None),
+        ("POST", "/sandboxes/{id}/resume", None),
+        ("DELETE", "/sandboxes/{id}", None),
+        ("GET", "/api/sandboxes/{id}", None),
+        ("POST", "/api/sandboxes/{id}/execute", {"command": ["true"]}),
+        ("POST", "/api/sandboxes/{id}/start", None),
+        ("POST", "/api/sandboxes/{id}/stop", None),
+        ("DELETE", "/api/sandboxes/{id}", None),
+    ],
+)
+@pytest.mark.parametrize("unknown", [UNKNOWN, "29ef1923-20e4-4e41-9d76-1fffafbaaaeb", "..", "ü"])
+def test_an_unknown_id_is_404_everywhere(api, method, path, body, unknown):
+    if "{id}" in path and unknown in ("..",):
+        unknown = "%2e%2e"
+    if body is not None and "{id}" not in path:
+        body = {"sandbox_id": unknown, **body}
+    reply = api.request(method, path.replace("{id}", unknown), json=body)
+    assert reply.status_code == 404, told(reply)
+    assert reply.json()["detail"] and reply.json()["code"]
+
+
+def test_every_error_says_what_to_do(api, shared):
+    for reply in (
+        api.post("/sandboxes/read-file", {"sandbox_id": shared, "path": "/nothing"}),
+        api.post("/sandboxes/run-command", {"sandbox_id": UNKNOWN, "command": "true"}),
+        api.post("/sandboxes/create", {"user_id": "tester", "memory_limit": "999999g"}),
+        api.http.post("/sandboxes/create", content=b"{", headers={"Content-Type": "application/json"}),
+        api.get("/no/such/route"),
+    ):
+        assert 400 <= reply.status_code < 500, told(reply)
+        assert reply.json()["detail"] and reply.json()["code"], told(reply)

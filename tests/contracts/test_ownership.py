@@ -1,0 +1,73 @@
+"""Whose sandboxes are whose, in every dialect; quotas, and who did what."""
+
+from api import told
+
+ENVELOPED = "/agent/sandboxes/sandboxes"
+
+
+def test_a_user_sees_only_its_own_sandboxes_in_every_dialect(new_user):
+    mine, other = new_user(), new_user()
+    sandbox = mine.api.create(user_id=other.name)
+    assert mine.api.info(sandbox)["user_id"] == mine.name, "whatever the body says"
+    assert [one["sandbox_id"] for one in mine.api.all()] == [sandbox]
+    api = other.api
+    assert api.all() == [] and api.all(owner=mine.name) == []
+    assert api.ok("GET", "/sandboxes/status")["sandboxes"] == [] and api.ok("GET", "/api/sandboxes/") == []
+    replies = [
+        api.get(f"/sandboxes/{sandbox}/info"),
+        api.post("/sandboxes/run-command", {"sandbox_id": sandbox, "command": "true"}),
+        api.post("/sandboxes/connect", {"sandbox_id": sandbox}),
+        api.get(f"/sandboxes/{sandbox}/events"),
+        api.get(f"/sandboxes/{sandbox}/logs"),
+        api.delete(f"/sandboxes/{sandbox}"),
+        api.get(f"{ENVELOPED}/{sandbox}/info"),
+        api.post(f"{ENVELOPED}/read-file", {"sandbox_id": sandbox, "file_path": "/etc/hostname"}),
+        api.delete(f"{ENVELOPED}/{sandbox}"),
+        api.get(f"/api/sandboxes/{sandbox}"),
+        api.post(f"/api/sandboxes/{sandbox}/execute", {"command": ["true"]}),
+        api.delete(f"/api/sandboxes/{sandbox}"),
+    ]
+    assert [reply.status_code for reply in replies] == [404] * len(replies), [told(reply) for reply in replies]
+    unknown = api.get("/sandboxes/nosuchsandbox0000000/info").json()
+    shown = replies[0].json()
+    assert shown["detail"].replace(sandbox, "X") == unknown["detail"].replace("nosuchsandbox0000000", "X"), (
+        "no hint that it exists"
+    )
+    assert mine.api.status(sandbox) == "running"
+
+
+def test_an_admin_acts_for_a_user(admin, user):
+    sandbox = admin.create(user_id=user.name)
+    assert user.api.status(sandbox) == "running"
+    assert admin.run(sandbox, "echo admin")["output"] == "admin\n"
+    assert [one["sandbox_id"] for one in admin.all(owner=user.name)] == [sandbox]
+
+
+def test_users_manage_nothing_of_others(user, admin):
+    for method, path, body in (
+        ("GET", "/users", None),
+        ("POST", "/users", {"name": "x", "password": "Long-enough-1!"}),
+        ("PATCH", f"/users/{user.name}", {"role": "admin"}),
+        ("GET", "/audit", None),
+        ("GET", "/nodes", None),
+        ("GET", "/timers/dead", None),
+    ):
+        assert user.api.request(method, path, json=body).status_code == 403, path
+
+
+def test_a_quota_is_429_with_retry_after_and_a_deleted_sandbox_gives_its_place_back(new_user):
+    user = new_user(max_sandboxes=2)
+    first, _ = user.api.create(), user.api.create()
+    full = user.api.post("/sandboxes/create", {})
+    assert full.status_code == 429, told(full)
+    assert int(full.headers["retry-after"]) > 0 and full.json()["code"]
+    user.api.remove(first)
+    assert user.api.create()
+
+
+def test_who_did_what_is_written_down(admin, user):
+    sandbox = user.api.create()
+    user.api.remove(sandbox)
+    entries = admin.ok("GET", "/audit", params={"actor": user.name})["entries"]
+    actions = {(entry["action"], entry["target"], entry["status"]) for entry in entries}
+    assert ("create_sandbox", sandbox, 200) in actions and ("delete_sandbox", sandbox, 200) in actions

@@ -1,0 +1,149 @@
+"""The real server: started on a free port with a data directory of its own, and taken away without a trace."""
+
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from api import Api, is_healthy, stopwatch
+from data_dir import DataDir
+from ports import free_port
+from program import environment, find_program
+from waiting import wait_for
+
+# A debug build on two busy cores may take its time; nothing is measured by this.
+_PATIENCE = 60.0
+
+
+class Server:
+    """`sandyard serve`. Settings are environment variables without their prefix: `AUTH_MODE="required"`."""
+
+    def __init__(self, *flags, data=None, **settings):
+        self.data = data or DataDir()
+        self._owns_data = data is None
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.flags = [str(flag) for flag in flags]
+        self.settings = {f"SANDYARD_{name}": str(value) for name, value in settings.items()}
+        self.log = self.data.path / f"server-{self.port}.log"
+        self._process = None
+
+    # --- life
+
+    def command(self):
+        return [str(find_program()), "serve", "--data-dir", str(self.data.path), "--port", str(self.port), *self.flags]
+
+    def start(self):
+        """Starts it and waits until it answers; returns the seconds that took."""
+        elapsed = stopwatch()
+        self.launch()
+        self.wait_healthy()
+        return elapsed()
+
+    def launch(self):
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(),
+                env=environment(**self.settings),
+                cwd=self.data.path,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def wait_healthy(self, deadline=_PATIENCE):
+        wait_for(self._answers, lambda: f"the server answers; the end of its log:\n{self.tail()}", deadline)
+
+    def _answers(self):
+        code = self._process.poll()
+        assert code is None, f"the server ended with {code}; the end of its log:\n{self.tail()}"
+        return is_healthy(self.url)
+
+    def kill(self):
+        """Ends it as a power failure would."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self):
+        """Ends it as an operator would."""
+        if self._process.poll() is None:
+            self._process.terminate()
+        return self._process.wait(timeout=_PATIENCE)
+
+    def close(self):
+        """Takes the server and all its sandboxes away."""
+        with ExitStack() as stack:
+            if self._owns_data:
+                stack.callback(self.data.remove)
+            if self.is_running():
+                stack.callback(self._end)
+                self._delete_all()
+
+    def _end(self):
+        try:
+            assert self.stop() == 0, self.tail()
+        finally:
+            if self.is_running():
+                self.kill()
+
+    def _delete_all(self):
+        # One of several servers on a database may have no key of its own; then it is an open one.
+        api = self.admin() if (self.data.path / "admin.key").exists() else self.api()
+        delete_all(api)
+        api.close()
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            if self.is_running():
+                self.kill()
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # --- looking at it
+
+    def is_running(self):
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def tail(self, lines=40):
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    @property
+    def admin_key(self):
+        return (self.data.path / "admin.key").read_text().strip()
+
+    def api(self, key=None, **options):
+        return Api(self.url, key, **options)
+
+    def admin(self):
+        return self.api(self.admin_key)
+
+
+def delete_all(api, at_once=8):
+    """Deletes every sandbox the caller may see."""
+    ids = [sandbox["sandbox_id"] for sandbox in api.all()]
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(api.remove, ids))
+
+
+def server_that_refuses(*flags, **settings):
+    """Starts a server that must end by itself; returns its exit code and what it said."""
+    server = Server(*flags, **settings)
+    try:
+        server.launch()
+        code = server._process.wait(timeout=_PATIENCE)
+        return code, server.tail()
+    finally:
+        if server.is_running():
+            server.kill()
+        server.data.remove()
