@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use sandyard_auth::Auth;
+use sandyard_config::Network;
 use sandyard_service::{Service, ServiceResult};
 use sandyard_store::{Store, Timers};
 use tokio::sync::Semaphore;
@@ -45,6 +46,8 @@ pub struct ServerSettings {
     pub upload_limit_bytes: Option<u64>,
     /// Hosts (`host` or `host:port`) that callers may name in URLs although their addresses are not public.
     pub url_hosts: Vec<String>,
+    /// Proxies whose word on who is asking is believed.
+    pub trusted_proxies: Vec<Network>,
 }
 
 impl Default for ServerSettings {
@@ -61,6 +64,7 @@ impl Default for ServerSettings {
             max_requests: 8192,
             upload_limit_bytes: None,
             url_hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
         }
     }
 }

@@ -10,12 +10,15 @@ use sandyard_core::ErrorKind;
 use crate::app::App;
 use crate::error::{ErrorBody, error_response};
 use crate::middleware::gate::{self, Gate};
-use crate::middleware::{access_log, panics, request_id};
+use crate::middleware::{access_log, forwarded, panics, request_id};
 pub(crate) use crate::mounted::{Mounted, mount, mount_plain};
 use crate::need::Need;
 use crate::{
     accounts, docker, enveloped, files, health, internal, metrics, native, openapi, preview, stream,
 };
+
+/// The route that takes a whole file as JSON.
+const WRITE_FILE: &str = "/sandboxes/write-file";
 
 /// One route, as the tenant matrix sees it.
 #[derive(Clone, Debug)]
@@ -34,7 +37,7 @@ pub struct RouteEntry {
 
 /// Every route there is.
 pub(crate) fn all() -> Vec<Mounted> {
-    let mut routes = native::routes();
+    let mut routes: Vec<_> = native::routes().into_iter().map(with_room).collect();
     routes.extend(files::routes());
     routes.extend(stream::routes());
     routes.extend(enveloped::routes(&routes));
@@ -47,6 +50,16 @@ pub(crate) fn all() -> Vec<Mounted> {
     routes
 }
 
+/// Gives the one route that takes a whole file as JSON the room the operator set.
+fn with_room(mounted: Mounted) -> Mounted {
+    let is_file = mounted.paths.iter().any(|(path, _)| path == WRITE_FILE);
+    if is_file {
+        mounted.with_max_body(None)
+    } else {
+        mounted
+    }
+}
+
 /// Every route as a table.
 pub fn table() -> Vec<RouteEntry> {
     all().iter().flat_map(Mounted::entries).collect()
@@ -57,9 +70,12 @@ pub fn router(app: App) -> Router {
     let mut router = Router::<App>::new();
     for mounted in all() {
         let gate = Gate::new(&app, &mounted);
+        let most = app.settings().max_json_bytes;
+        let max_body = mounted.max_body.map_or(most, |max| max.min(most));
         let methods = mounted
             .methods
             .clone()
+            .route_layer(DefaultBodyLimit::max(max_body))
             .route_layer(from_fn_with_state(gate, gate::guard));
         for (path, _) in &mounted.paths {
             router = router.route(path, methods.clone());
@@ -78,6 +94,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), preview::intercept))
         .layer(from_fn(access_log::log))
         .layer(from_fn(request_id::name))
+        .layer(from_fn_with_state(app.clone(), forwarded::believe))
         .with_state(app)
 }
 
@@ -127,6 +144,21 @@ mod tests {
         let mut seen = BTreeSet::new();
         for entry in table() {
             assert!(seen.insert(entry.operation.clone()), "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn only_files_may_be_as_long_as_the_operator_says() {
+        let long: Vec<_> = all()
+            .iter()
+            .filter(|mounted| mounted.max_body.is_none())
+            .flat_map(Mounted::entries)
+            .map(|entry| entry.path)
+            .collect();
+        assert!(long.iter().any(|path| path == WRITE_FILE));
+        assert!(long.iter().all(|path| path.ends_with("/write-file")));
+        for mounted in all().iter().filter(|mounted| mounted.need == Need::Nothing) {
+            assert!(mounted.max_body.is_some(), "{mounted:?}");
         }
     }
 

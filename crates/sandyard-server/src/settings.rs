@@ -27,6 +27,7 @@ pub(crate) fn server(settings: &Settings) -> ServerSettings {
             AuthMode::Required
         },
         max_json_bytes: at_most(settings.server.body_limit_bytes),
+        trusted_proxies: settings.server.trusted_proxies.clone(),
         rate_limit: settings.server.rate_limit.map_or(0, at_most),
         max_requests: settings.server.max_requests,
         upload_limit_bytes: settings.server.upload_limit_bytes,
@@ -75,6 +76,7 @@ pub(crate) fn auth(settings: &Settings) -> AuthConfig {
 pub(crate) fn listen(settings: &Settings) -> ListenSettings {
     ListenSettings {
         grace: settings.server.shutdown_grace,
+        proxies: settings.server.trusted_proxies.clone(),
         ..ListenSettings::default()
     }
 }

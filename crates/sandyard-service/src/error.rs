@@ -137,6 +137,8 @@ impl From<ClientError> for ServiceError {
                 ErrorKind::TimedOut
             }
             (ClientError::Connect { .. }, _) => ErrorKind::Unavailable,
+            // An agent does not hang up in the middle; it ends, because its sandbox does.
+            (ClientError::Closed { .. }, _) => ErrorKind::Conflict,
             (ClientError::Request { .. }, _) | (_, Some(Code::InvalidArgument)) => {
                 ErrorKind::Invalid
             }
@@ -155,6 +157,9 @@ impl From<ClientError> for ServiceError {
         let message = match &error {
             ClientError::Remote { message, .. } => message.clone(),
             ClientError::Connect { .. } => "the sandbox does not answer".to_owned(),
+            ClientError::Closed { .. } => {
+                "the sandbox ended while it was asked: it was stopped or deleted, or ran out of memory".to_owned()
+            }
             other => other.to_string(),
         };
         Self::new(kind, message).source(error)

@@ -145,7 +145,7 @@ impl Service {
     }
 
     /// Makes the instance what the row says where that keeps everything, else the row what the instance is.
-    async fn mend(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
+    pub(crate) async fn mend(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
         let claim = self.claim(id, Operation::Reconcile).await?;
         let provider = self.places().provider(&claim.row.location).await?;
         let provider_id = claim.row.provider_id.clone().unwrap_or_default();

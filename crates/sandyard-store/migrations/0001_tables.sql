@@ -157,3 +157,13 @@ CREATE TABLE timers (
     PRIMARY KEY (topic, subject)
 );
 CREATE INDEX timers_ready ON timers (location, ready_ms) WHERE is_dead = 0;
+
+-- Templates that users made of their sandboxes: whose they are. Templates without a row are for everybody.
+CREATE TABLE snapshots (
+    location TEXT NOT NULL,
+    name TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    created_ms BIGINT NOT NULL,
+    PRIMARY KEY (location, name)
+);
+CREATE INDEX snapshots_owner ON snapshots (owner);

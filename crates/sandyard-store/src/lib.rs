@@ -27,6 +27,7 @@ pub mod model;
 mod nodes;
 mod sandboxes;
 mod sessions;
+mod snapshots;
 mod sql;
 mod store;
 mod timer_rows;

@@ -15,6 +15,7 @@ const USAGE: &str =
 ///
 /// To be called before any thread is started.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> i32 {
+    end_on_panic();
     let (config, detach) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(problem) => {
@@ -100,6 +101,16 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(LauncherConfi
 }
 
 /// To standard error, which the one who started us keeps.
+/// Makes a panic the end of the process. The launcher and all that is forked from it share memory images: an undo that runs
+/// while a child unwinds would be its parent's.
+fn end_on_panic() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        say(panic);
+        std::process::abort();
+    }));
+}
+
 fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

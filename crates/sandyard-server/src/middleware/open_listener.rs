@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use axum::extract::Request;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use sandyard_core::ErrorKind;
 
@@ -25,23 +26,41 @@ pub(crate) fn check(request: &Request, domain: &str) -> Result<(), ApiError> {
         )
         .hint("send `Authorization: Bearer <token>` or `X-API-Key: <key>`"));
     }
-    let host = host_of(request).unwrap_or_default();
-    if !is_ours(strip_port(&host), domain) {
+    let Some(host) = host_of(request) else {
+        return Err(refused(
+            "`Host` must be there once, and be a name or address",
+        ));
+    };
+    if !is_ours(host.host(), domain) {
         return Err(refused(&format!(
             "`Host: {}` is no name of this host, and this listener is open only for programs on it",
-            host.chars()
-                .filter(|c| !c.is_control())
-                .take(100)
-                .collect::<String>()
+            host.as_str().chars().take(100).collect::<String>()
         )));
     }
-    check_browser(headers, &host)
+    check_browser(headers, host.as_str())
 }
 
 /// The host a request names, in its address or its header.
-pub(crate) fn host_of(request: &Request) -> Option<String> {
-    let authority = request.uri().authority().map(|it| it.as_str().to_owned());
-    authority.or_else(|| text(request.headers(), header::HOST.as_str()).map(str::to_owned))
+///
+/// Exactly one: of two, others might read the one that we do not. And nothing that is not a host and a port: what follows
+/// the host would be taken for a part of its name.
+fn host_of(request: &Request) -> Option<Authority> {
+    let mut headers = request.headers().get_all(header::HOST).iter();
+    let named = match headers.next() {
+        Some(value) => Some(value.to_str().ok()?.parse::<Authority>().ok()?),
+        None => None,
+    };
+    if headers.next().is_some() {
+        return None;
+    }
+    let host = match (request.uri().authority(), named) {
+        (Some(authority), Some(named)) if *authority != named => return None,
+        (Some(authority), _) => authority.clone(),
+        (None, named) => named?,
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    let has_good_port = host.as_str() == host.host() || host.port_u16().is_some();
+    (host.as_str().bytes().all(is_plain) && has_good_port).then_some(host)
 }
 
 fn check_browser(headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
@@ -66,13 +85,6 @@ fn check_browser(headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
-}
-
-fn strip_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    }
 }
 
 fn is_ours(host: &str, domain: &str) -> bool {
@@ -143,10 +155,40 @@ mod tests {
             "10.0.0.1",
             "",
             "[::2]",
+            "evil.example/.localhost",
+            "x?.localhost",
+            "x#.localhost",
+            "evil.example@localhost",
+            "evil.example:80.localhost",
+            "localhost:x",
+            "localhost:99999",
+            "a b.localhost",
         ] {
             assert!(check(&request(&[("host", host)]), "").is_err(), "{host}");
         }
         assert!(check(&request(&[]), "").is_err());
+    }
+
+    #[test]
+    fn there_is_one_host_and_no_more() {
+        let twice = [("host", "localhost"), ("host", "localhost")];
+        assert!(check(&request(&twice), "").is_err());
+        let other = [("host", "localhost"), ("host", "evil.example")];
+        assert!(check(&request(&other), "").is_err());
+        for (uri, host, is_good) in [
+            ("http://localhost/x", None, true),
+            ("http://localhost/x", Some("LOCALHOST"), true),
+            ("http://localhost/x", Some("evil.example"), false),
+            ("http://evil.example/x", Some("localhost"), false),
+        ] {
+            let mut request = request(&[]);
+            *request.uri_mut() = uri.parse().unwrap();
+            if let Some(host) = host {
+                let host = host.parse().unwrap();
+                request.headers_mut().insert(header::HOST, host);
+            }
+            assert_eq!(check(&request, "").is_ok(), is_good, "{uri} {host:?}");
+        }
     }
 
     #[test]

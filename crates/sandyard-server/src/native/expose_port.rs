@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use sandyard_core::{Caller, SandboxId, Scope};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -30,8 +31,9 @@ pub(crate) struct PortReply {
     pub(crate) success: bool,
     /// Its URL. Unless the port is public, credentials are asked for there as here.
     pub(crate) url: String,
-    /// The same with a token in it, good for a day for whoever has it.
-    pub(crate) signed_url: String,
+    /// The same with a token in it, good for a day for whoever has it. Only for credentials with the scope `use`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signed_url: Option<String>,
     pub(crate) port: u16,
     /// Whether anybody may open it.
     pub(crate) public: bool,
@@ -58,9 +60,19 @@ pub(crate) async fn expose_port(
     Ok(Json(PortReply {
         success: true,
         url: links.port(id, port),
-        signed_url: links.signed_port(id, port),
+        signed_url: signed_url(&caller, &links, id, port),
         port,
         public: live.sandbox.public_ports.contains(&port),
         message: format!("Port {port} is reached at this URL"),
     }))
+}
+
+/// A link that opens a port, for those who may open it themselves: to look at a sandbox is not to use it.
+pub(super) fn signed_url(
+    caller: &Caller,
+    links: &Links,
+    id: &SandboxId,
+    port: u16,
+) -> Option<String> {
+    caller.has(Scope::Use).then(|| links.signed_port(id, port))
 }

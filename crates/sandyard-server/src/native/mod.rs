@@ -71,10 +71,7 @@ pub(crate) fn routes() -> Vec<Mounted> {
         mount(manage, routes!(copies::fork_sandbox)),
         mount(read, routes!(copies::diff_sandbox)),
         mount(read, routes!(templates::list_templates)),
-        mount(
-            Need::Scope(Scope::Admin),
-            routes!(templates::delete_template),
-        ),
+        mount(manage, routes!(templates::delete_template)),
         mount(Need::Scope(Scope::Admin), routes!(operations::list_nodes)),
         mount(
             Need::Scope(Scope::Admin),

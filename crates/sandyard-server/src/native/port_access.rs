@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::request::Parts;
+use sandyard_core::Caller;
 use sandyard_service::{Sandbox, ServiceError};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::expose_port::PortReply;
+use super::expose_port::{PortReply, signed_url};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
@@ -71,7 +72,7 @@ pub(crate) async fn set_port_access(
     let sandbox = service
         .set_port_public(&caller, &name.id, name.port, access.public)
         .await?;
-    Ok(Json(reply(&links, &sandbox, name.port)))
+    Ok(Json(reply(&caller, &links, &sandbox, name.port)))
 }
 
 /// Tells where a port is reached and by whom. Wakes nothing.
@@ -87,16 +88,16 @@ pub(crate) async fn get_port(
     name: PortName,
 ) -> Result<Json<PortReply>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
-    Ok(Json(reply(&links, &sandbox, name.port)))
+    Ok(Json(reply(&caller, &links, &sandbox, name.port)))
 }
 
-fn reply(links: &Links, sandbox: &Sandbox, port: u16) -> PortReply {
+fn reply(caller: &Caller, links: &Links, sandbox: &Sandbox, port: u16) -> PortReply {
     let public = sandbox.public_ports.contains(&port);
     let whom = if public { "anybody" } else { "its owner" };
     PortReply {
         success: true,
         url: links.port(&sandbox.id, port),
-        signed_url: links.signed_port(&sandbox.id, port),
+        signed_url: signed_url(caller, links, &sandbox.id, port),
         port,
         public,
         message: format!("Port {port} may be opened by {whom}"),

@@ -78,7 +78,10 @@ pub(crate) async fn setup_mcp(
     let port = app.settings().mcp_port;
     let until = Instant::now() + PATIENCE;
     wait_for_port(&live, port, until).await?;
-    write_settings(&live, &request).await?;
+    // The sandbox may be paused by somebody else in the middle.
+    timeout_at(until + PATIENCE, write_settings(&live, &request))
+        .await
+        .map_err(|_| ApiError::new(ErrorKind::TimedOut, "the sandbox takes no files"))??;
     let tools = timeout_at(until + PATIENCE, tool_server::list_tools(&live.agent, port))
         .await
         .map_err(|_| ApiError::new(ErrorKind::TimedOut, "the tool server gives no answer"))??;

@@ -13,7 +13,7 @@ use super::control::name_terminal;
 use super::exec::not_a_socket;
 use super::socket::{self, Framing, Terminal};
 use crate::app::App;
-use crate::bounds::{self, MAX_ARGUMENT, Whole};
+use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Ending;
@@ -21,6 +21,11 @@ use crate::need::Who;
 
 /// A login shell: the better one, if there is one.
 const SHELL: &str = "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
+
+/// Longest command in a query: its whole request line must fit a header. Longer ones go through `exec`.
+const MAX_COMMAND: usize = 2048;
+/// Longest folder there, for the same reason.
+const MAX_CWD: usize = 1024;
 
 /// What terminal.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -33,10 +38,10 @@ pub(super) struct PtyQuery {
     #[param(inline)]
     rows: Option<Whole<1, 4096>>,
     /// What to run in it, by `bash -lc`; a login shell if not said.
-    #[param(min_length = 1, max_length = 131071, pattern = r"^[^\u0000]+$")]
+    #[param(min_length = 1, max_length = 2048, pattern = r"^[^\u0000]+$")]
     command: Option<String>,
     /// Where; the user's home if not said.
-    #[param(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
+    #[param(min_length = 1, max_length = 1024, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
     /// As whom; the sandbox's user if not said.
     #[param(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
@@ -89,7 +94,8 @@ impl PtyQuery {
             given.map_or(usual, |side| u16::try_from(side.0).unwrap_or(usual))
         };
         let (cols, rows) = (side(self.cols, 80), side(self.rows, 24));
-        bounds::optional_text("command", self.command.as_deref(), 1, MAX_ARGUMENT)?;
+        bounds::optional_text("command", self.command.as_deref(), 1, MAX_COMMAND)?;
+        bounds::optional_text("cwd", self.cwd.as_deref(), 1, MAX_CWD)?;
         let command = self.command.map_or_else(
             || Command::Argv(["sh", "-c", SHELL].map(str::to_owned).to_vec()),
             Command::Shell,

@@ -43,6 +43,8 @@ impl Service {
         check_words(&request)?;
         let provider = self.places().default().clone();
         let row = self.new_row(caller, &request, provider.as_ref())?;
+        self.check_template(caller, &row.location, &row.template)
+            .await?;
         let idempotency = request.idempotency_key.as_ref().map(|key| Idempotency {
             key: key.clone(),
             fingerprint: fingerprint(&row, &request),
@@ -296,7 +298,7 @@ impl Service {
             ErrorKind::NoCapacity,
             format!("there are {total} sandboxes, as many as allowed"),
         )
-        .hint("delete some, or raise `limits.max_sandboxes`"))
+        .hint("delete some, or raise `limits.sandboxes`"))
     }
 
     /// How many sandboxes an owner may have; none: any number. A number given to a user holds for whoever asks; the
@@ -311,8 +313,8 @@ impl Service {
             true => 0,
             false => i64::from(self.settings().max_sandboxes_per_user),
         };
-        let quota = own.unwrap_or(default);
-        Ok((quota > 0).then_some(quota))
+        // A user's own number is meant as it stands: 0 is none.
+        Ok(own.or((default > 0).then_some(default)))
     }
 
     fn new_row(

@@ -1,6 +1,6 @@
 //! Finds a sandbox.
 
-use sandyard_core::{Caller, SandboxStatus};
+use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
 use sandyard_store::model::Sandbox;
 
 use crate::error::{ServiceError, ServiceResult};
@@ -16,11 +16,16 @@ impl Service {
         if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
             return Err(ServiceError::no_sandbox(name));
         }
-        self.store()
+        let sandbox = self
+            .store()
             .find_sandbox(name, owner)
             .await?
             .filter(|sandbox| caller.owns(&sandbox.owner))
-            .ok_or_else(|| ServiceError::no_sandbox(name))
+            .ok_or_else(|| ServiceError::no_sandbox(name))?;
+        if owner.is_none() {
+            self.check_alias(name, &sandbox).await?;
+        }
+        Ok(sandbox)
     }
 
     /// The same, but not one that is deleted or on its way out.
@@ -33,8 +38,27 @@ impl Service {
         }
     }
 
-    /// Finds a sandbox for a preview, whoever asks.
-    pub async fn find_for_preview(&self, name: &str) -> ServiceResult<Sandbox> {
-        self.existing(&Caller::system(), name).await
+    /// Finds a sandbox for a preview, whoever asks; deleted ones too. By its id only: an alias is anybody's to choose, and
+    /// would take over the host of another's preview.
+    pub async fn find_for_preview(&self, id: &str) -> ServiceResult<Option<Sandbox>> {
+        match id.parse::<SandboxId>() {
+            Ok(id) => Ok(self.store().sandbox(&id).await?),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Refuses an alias that several owners have, to those who see all of them.
+    async fn check_alias(&self, name: &str, sandbox: &Sandbox) -> ServiceResult<()> {
+        let is_by_alias = sandbox.alias.as_deref() == Some(name)
+            && sandbox.id.as_str() != name
+            && sandbox.provider_id.as_deref() != Some(name);
+        if is_by_alias && self.store().count_alias(name).await? > 1 {
+            return Err(ServiceError::new(
+                ErrorKind::Conflict,
+                format!("several owners have a sandbox `{name}`"),
+            )
+            .hint("name it by its id"));
+        }
+        Ok(())
     }
 }

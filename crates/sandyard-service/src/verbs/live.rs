@@ -4,7 +4,9 @@
 //! use. The mark is set before the row is believed, and a pause for idleness looks at the marks after it has claimed the row:
 //! so either the pause sees the mark and leaves, or the call sees the claim and waits.
 
-use sandyard_agent_client::AgentClient;
+use std::time::Duration;
+
+use sandyard_agent_client::{AgentClient, ClientError};
 use sandyard_core::{Caller, ErrorKind, SandboxStatus};
 use sandyard_provider::AgentAddress;
 use sandyard_store::model::{Operation, Sandbox};
@@ -15,6 +17,9 @@ use crate::service::Service;
 
 /// A row this near its end may be paused by another server at any moment, so the use is written down at once.
 const NEAR_END_MS: i64 = 5_000;
+
+/// A sandbox used this lately is not asked whether it is there.
+const FRESH_MS: i64 = 2_000;
 
 /// A sandbox that runs, its agent, and the mark that it is in use: while this lives, the sandbox is not idle.
 #[derive(Debug)]
@@ -40,6 +45,7 @@ impl Service {
 
     async fn make_live(&self, caller: &Caller, mut sandbox: Sandbox) -> ServiceResult<Live> {
         let expires_ms = self.expires_ms(&sandbox);
+        let used_ms = self.activity().last_ms(&sandbox.id);
         let guard = self.activity().begin(&sandbox.id);
         let now_ms = self.clock().now_ms();
         if expires_ms.is_some_and(|end_ms| end_ms < now_ms + NEAR_END_MS) {
@@ -62,7 +68,15 @@ impl Service {
             }
             sandbox = self.wake(caller, &sandbox.id).await?;
         }
-        let agent = self.agent(&sandbox).await?;
+        let mut agent = self.agent(&sandbox).await?;
+        let is_fresh = used_ms.is_some_and(|used_ms| used_ms + FRESH_MS > now_ms);
+        if !is_fresh && !answers(&agent).await {
+            // Its processes ended and nobody has noticed yet: this request does, and starts it again.
+            self.agents().remove(&sandbox.id);
+            self.mend(&Caller::system(), &sandbox.id).await?;
+            sandbox = self.wake(caller, &sandbox.id).await?;
+            agent = self.agent(&sandbox).await?;
+        }
         Ok(Live {
             sandbox,
             agent,
@@ -97,6 +111,12 @@ impl Service {
         }
         Ok(agent)
     }
+}
+
+/// Says whether there is somebody at the agent's door. Slow is an answer too.
+async fn answers(agent: &AgentClient) -> bool {
+    let health = tokio::time::timeout(Duration::from_secs(1), agent.health()).await;
+    !matches!(health, Ok(Err(ClientError::Connect { .. })))
 }
 
 /// Says whether a row can be believed to run for the next moments.

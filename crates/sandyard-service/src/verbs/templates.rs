@@ -7,9 +7,36 @@ use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
 impl Service {
-    /// Lists templates.
-    pub async fn templates(&self, _caller: &Caller) -> ServiceResult<Vec<TemplateInfo>> {
-        Ok(self.places().default().templates().await?)
+    /// Lists templates: those for everybody, and the caller's own snapshots.
+    pub async fn templates(&self, caller: &Caller) -> ServiceResult<Vec<TemplateInfo>> {
+        let provider = self.places().default();
+        let mut templates = provider.templates().await?;
+        if !caller.is_admin() {
+            let snapshots = self.store().snapshots(&provider.info().location).await?;
+            let is_others = |name: &str| {
+                snapshots
+                    .iter()
+                    .any(|(snapshot, owner)| snapshot == name && !caller.owns(owner))
+            };
+            templates.retain(|template| !is_others(&template.name));
+        }
+        Ok(templates)
+    }
+
+    /// Refuses a template that is somebody else's snapshot, as if there were none.
+    pub(crate) async fn check_template(
+        &self,
+        caller: &Caller,
+        location: &str,
+        name: &str,
+    ) -> ServiceResult<()> {
+        if caller.is_admin() {
+            return Ok(());
+        }
+        match self.store().snapshot_owner(location, name).await? {
+            Some(owner) if !caller.owns(&owner) => Err(no_template(name)),
+            _ => Ok(()),
+        }
     }
 
     /// Makes a template from a tar archive; for admins, since everybody may then start from it.
@@ -27,11 +54,28 @@ impl Service {
             .await?)
     }
 
-    /// Removes a template; for admins. Sandboxes made from it live on.
+    /// Removes a template: an admin any, a user its own snapshots. Sandboxes made from it live on.
     pub async fn remove_template(&self, caller: &Caller, name: &str) -> ServiceResult<()> {
-        must_be_admin(caller)?;
-        Ok(self.places().default().remove_template(name).await?)
+        let provider = self.places().default();
+        let location = &provider.info().location;
+        let owner = self.store().snapshot_owner(location, name).await?;
+        match &owner {
+            Some(owner) if caller.owns(owner) => {}
+            Some(_) => return Err(no_template(name)),
+            None => must_be_admin(caller)?,
+        }
+        provider.remove_template(name).await?;
+        if owner.is_some() {
+            self.store().delete_snapshot(location, name).await?;
+        }
+        Ok(())
     }
+}
+
+fn no_template(name: &str) -> ServiceError {
+    ServiceError::new(ErrorKind::NotFound, format!("no template `{name}`"))
+        .field("template")
+        .hint("GET /templates lists them")
 }
 
 fn must_be_admin(caller: &Caller) -> ServiceResult<()> {

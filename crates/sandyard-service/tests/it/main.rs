@@ -6,4 +6,5 @@ mod harness;
 mod idle;
 mod reconcile;
 mod replicas;
+mod snapshots;
 mod wake;

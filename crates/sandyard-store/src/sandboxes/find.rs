@@ -54,6 +54,16 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
+    /// Counts those that have an alias, whoever owns them; not the deleted.
+    pub async fn count_alias(&self, alias: &str) -> StoreResult<i64> {
+        let query = sql(
+            "SELECT COUNT(*) AS places FROM sandboxes WHERE status <> 'deleted' AND alias = $1",
+        );
+        let row = self.db.read_one(DOING, query.text(alias)).await?;
+        row.as_ref()
+            .map_or(Ok(0), |row| Record::new(TABLE, row).int("places"))
+    }
+
     /// Counts sandboxes by status: all, or those in one place.
     pub async fn count_sandboxes(
         &self,

@@ -144,6 +144,8 @@ async fn a_sandbox_is_found_by_its_three_names(home: Home) {
         Some("bobs"),
         "the newest"
     );
+    assert_eq!(store.count_alias("web").await.unwrap(), 2);
+    assert_eq!(store.count_alias("nobody's").await.unwrap(), 0);
     assert_eq!(find("one", Some("bob")).await, None, "not bob's");
     assert_eq!(find("x' OR '1'='1", None).await, None);
     assert_eq!(find("nul\0", None).await, None);

@@ -1,0 +1,64 @@
+//! Snapshots belong to whoever owned the sandbox.
+
+use sandyard_core::{Caller, ErrorKind};
+use sandyard_provider::{ProviderErrorKind, Verb};
+use sandyard_service::CreateRequest;
+
+use crate::harness::{Yard, alice, user};
+
+fn from(template: &str) -> CreateRequest {
+    CreateRequest {
+        template: Some(template.to_owned()),
+        ..CreateRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_is_its_owners_and_nobody_elses() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    yard.service.snapshot(&alice(), name, "mine").await.unwrap();
+    let names = async |caller: &Caller| -> Vec<String> {
+        let templates = yard.service.templates(caller).await.unwrap();
+        templates
+            .into_iter()
+            .map(|template| template.name)
+            .collect()
+    };
+    assert!(names(&alice()).await.contains(&"mine".to_owned()));
+    assert!(names(&Caller::local()).await.contains(&"mine".to_owned()));
+    assert!(!names(&user("bob")).await.contains(&"mine".to_owned()));
+    let bob = user("bob");
+    let error = yard.service.create(&bob, from("mine")).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    let error = yard
+        .service
+        .remove_template(&bob, "mine")
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    yard.service.create(&alice(), from("mine")).await.unwrap();
+    yard.service
+        .remove_template(&alice(), "mine")
+        .await
+        .unwrap();
+    assert!(!names(&alice()).await.contains(&"mine".to_owned()));
+}
+
+#[tokio::test]
+async fn a_name_is_free_again_after_a_failed_snapshot_and_taken_after_a_good_one() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    yard.provider
+        .fail_next(Verb::Snapshot, ProviderErrorKind::Failed);
+    assert!(yard.service.snapshot(&alice(), name, "mine").await.is_err());
+    yard.service.snapshot(&alice(), name, "mine").await.unwrap();
+    let again = yard
+        .service
+        .snapshot(&alice(), name, "mine")
+        .await
+        .unwrap_err();
+    assert_eq!(again.kind, ErrorKind::Conflict);
+}
