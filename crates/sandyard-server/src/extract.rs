@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
+use crate::listen::is_late;
 use crate::middleware::audit;
 
 /// A JSON body. Unreadable JSON is 400; a missing or wrong field is 422 and named.
@@ -59,7 +60,10 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalB
 }
 
 /// A body that did not arrive, or is longer than is taken.
-fn body_error(rejection: impl IntoResponse) -> ApiError {
+fn body_error(rejection: impl IntoResponse + std::error::Error + 'static) -> ApiError {
+    if is_late(&rejection) {
+        return ApiError::new(ErrorKind::TimedOut, "the body stopped coming");
+    }
     if rejection.into_response().status() == http::StatusCode::PAYLOAD_TOO_LARGE {
         return ApiError::new(ErrorKind::TooLarge, "the body is longer than is taken")
             .hint("send large files with upload-file, which streams");

@@ -11,6 +11,9 @@ use crate::app::App;
 use crate::need::Need;
 use crate::router::RouteEntry;
 
+/// The longest body of most routes. What is longer comes in a stream, or in a route that says so.
+const MAX_BODY: usize = 1 << 20;
+
 /// A route with what its caller needs. Made by [`mount`] from `routes!(handler)`, which knows path, method and schemas.
 #[derive(Clone)]
 pub(crate) struct Mounted {
@@ -21,6 +24,8 @@ pub(crate) struct Mounted {
     /// Every path it is reached at, with what is written about it there.
     pub(crate) paths: Vec<(String, PathItem)>,
     pub(crate) methods: MethodRouter<App>,
+    /// The longest body it holds in memory; none for what the operator set.
+    pub(crate) max_body: Option<usize>,
     /// Whether it is in the OpenAPI document.
     pub(crate) is_documented: bool,
 }
@@ -35,6 +40,7 @@ pub(crate) fn mount(need: Need, operation: UtoipaMethodRouter<App>) -> Mounted {
         schemas,
         paths: paths.into_iter().collect(),
         methods,
+        max_body: Some(MAX_BODY),
         is_documented: true,
     }
 }
@@ -47,6 +53,7 @@ pub(crate) fn mount_plain(need: Need, path: &str, methods: MethodRouter<App>) ->
         schemas: Vec::new(),
         paths: vec![(path.to_owned(), PathItem::default())],
         methods,
+        max_body: Some(MAX_BODY),
         is_documented: false,
     }
 }
@@ -55,6 +62,12 @@ impl Mounted {
     /// Asks for credentials even on an open listener.
     pub(crate) fn strict(mut self) -> Self {
         self.is_strict = true;
+        self
+    }
+
+    /// Sets the longest body it holds in memory; none for what the operator set.
+    pub(crate) fn with_max_body(mut self, max: Option<usize>) -> Self {
+        self.max_body = max;
         self
     }
 

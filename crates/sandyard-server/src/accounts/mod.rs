@@ -12,6 +12,9 @@ use utoipa_axum::routes;
 use crate::need::Need;
 use crate::router::{Mounted, mount};
 
+/// The longest body: nobody has to say who they are before it is read.
+const MAX_BODY: usize = 16 << 10;
+
 /// The routes of accounts.
 pub(crate) fn routes() -> Vec<Mounted> {
     let read = Need::Scope(Scope::Read);
@@ -33,5 +36,7 @@ pub(crate) fn routes() -> Vec<Mounted> {
         mount(admin, routes!(users::delete_user)),
         mount(admin, routes!(audit::list_audit)),
     ];
-    own.into_iter().map(Mounted::strict).collect()
+    own.into_iter()
+        .map(|mounted| mounted.strict().with_max_body(Some(MAX_BODY)))
+        .collect()
 }

@@ -3,6 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use sandyard_auth::UserChange;
+use sandyard_core::ErrorKind;
+use sandyard_store::model::SandboxFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -13,6 +15,7 @@ use crate::error::{ApiError, from_auth};
 use crate::extract::{Body, PathWord};
 use crate::middleware::audit;
 use crate::native::view::Done;
+use crate::need::Who;
 
 /// A user to be made.
 #[derive(Deserialize, ToSchema)]
@@ -137,7 +140,7 @@ pub(crate) async fn change_user(
     Ok(Json(user.into()))
 }
 
-/// Removes a user with its keys and logins. Its sandboxes stay, for admins to see.
+/// Removes a user with its keys and logins. Refused while it has sandboxes: a later user of its name would get them.
 #[utoipa::path(
     delete, path = "/users/{name}", operation_id = "delete_user", tag = "accounts",
     params(("name" = String, Path, description = "The user.", min_length = 1, max_length = 128)),
@@ -145,8 +148,22 @@ pub(crate) async fn change_user(
 )]
 pub(crate) async fn delete_user(
     State(app): State<App>,
+    Who(caller): Who,
     PathWord(name): PathWord,
 ) -> Result<Json<Done>, ApiError> {
+    let user = app.auth().user(&name).await.map_err(from_auth)?;
+    let theirs = SandboxFilter {
+        owner: Some(user.name),
+        limit: 1,
+        ..SandboxFilter::default()
+    };
+    if !app.service().list(&caller, theirs).await?.items.is_empty() {
+        return Err(ApiError::new(
+            ErrorKind::Conflict,
+            format!("user `{name}` still has sandboxes"),
+        )
+        .hint("delete them first, or disable the user"));
+    }
     app.auth().delete_user(&name).await.map_err(from_auth)?;
     Ok(Json(Done::new(format!("User {name} deleted"))))
 }

@@ -19,6 +19,7 @@ use tokio_util::io::StreamReader;
 
 use super::raw::Written;
 use crate::app::App;
+use crate::listen::is_late;
 
 /// How long a client may send nothing before it counts as gone.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -102,10 +103,13 @@ impl Upload {
 pub(super) fn broke_off(error: io::Error) -> ServiceError {
     let kind = match error.kind() {
         io::ErrorKind::FileTooLarge => ErrorKind::TooLarge,
+        io::ErrorKind::TimedOut => ErrorKind::TimedOut,
+        _ if is_late(&error) => ErrorKind::TimedOut,
         _ => ErrorKind::BadRequest,
     };
     let message = match kind {
         ErrorKind::TooLarge => "the content is longer than is taken",
+        ErrorKind::TimedOut => "the content stopped coming before its end",
         _ => "the content broke off before its end",
     };
     ServiceError::new(kind, message).source(error)

@@ -9,6 +9,7 @@
 //! | `raw` | `/sandboxes/{id}/files?path=`: content as it is |
 //! | `entries` | names and attributes: list, stat, rename, remove, make a folder |
 //! | `upload`, `download` | the native dialect's own forms |
+//! | `paced` | a form's bytes, as long as they lead somewhere |
 //! | `from_url`, `to_url` | files that come from, or go to, a URL |
 //! | `outside/` | which URLs that may be |
 //! | `archive` | the Docker dialect's tar streams |
@@ -20,6 +21,7 @@ mod download;
 mod entries;
 mod from_url;
 mod outside;
+mod paced;
 mod raw;
 mod template;
 mod to_url;

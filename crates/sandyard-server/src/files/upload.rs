@@ -3,8 +3,9 @@
 use std::io;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
-use axum::extract::{DefaultBodyLimit, Multipart, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
@@ -15,11 +16,13 @@ use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 
 use super::content::Upload;
+use super::paced::{MAX_IDLE, Paced, Progress};
 use super::raw::Written;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, sandbox_name};
+use crate::listen::is_late;
 use crate::need::Who;
 use crate::router::Mounted;
 
@@ -73,8 +76,12 @@ pub(super) async fn upload_file(
     State(app): State<App>,
     Who(caller): Who,
     Query(mut known): Query<UploadQuery>,
-    form: Result<Multipart, axum::extract::multipart::MultipartRejection>,
+    request: Request,
 ) -> Result<Json<Written>, ApiError> {
+    let progress = Progress::default();
+    let request = request
+        .map(|body| Body::from_stream(Paced::new(body.into_data_stream(), progress.clone())));
+    let form = Multipart::from_request(request, &app).await;
     let mut form = form.map_err(|error| {
         ApiError::new(
             ErrorKind::Invalid,
@@ -85,17 +92,39 @@ pub(super) async fn upload_file(
         )
     })?;
     for _ in 0..MAX_FIELDS {
-        let Some(field) = form.next_field().await.map_err(broken)? else {
+        let next = form.next_field().await;
+        let Some(field) = next.map_err(|error| broken(&error, &progress))? else {
             break;
         };
-        match field.name() {
-            Some("sandbox_id") => known.sandbox_id = Some(text(field, "sandbox_id").await?),
-            Some("file_path" | "path") => known.file_path = Some(text(field, "file_path").await?),
-            Some("file") => return write(&app, &caller, known, field).await,
-            _ => {}
+        progress.note();
+        let name = field.name().map(str::to_owned);
+        let mut pieces = Pieces {
+            field,
+            progress: progress.clone(),
+        };
+        match name.as_deref() {
+            Some("sandbox_id") => known.sandbox_id = Some(text(pieces, "sandbox_id").await?),
+            Some("file_path" | "path") => known.file_path = Some(text(pieces, "file_path").await?),
+            Some("file") => return write(&app, &caller, known, pieces).await,
+            _ => while pieces.next().await?.is_some() {},
         }
     }
     Err(ServiceError::invalid("file", "the form has no field `file`").into())
+}
+
+/// A field's content.
+struct Pieces<'a> {
+    field: Field<'a>,
+    progress: Progress,
+}
+
+impl Pieces<'_> {
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let piece = self.field.chunk().await;
+        let piece = piece.map_err(|error| broken(&error, &self.progress))?;
+        self.progress.note();
+        Ok(piece)
+    }
 }
 
 /// Passes the file on.
@@ -103,7 +132,7 @@ async fn write(
     app: &App,
     caller: &Caller,
     known: UploadQuery,
-    field: Field<'_>,
+    file: Pieces<'_>,
 ) -> Result<Json<Written>, ApiError> {
     let (Some(sandbox_id), Some(path)) = (known.sandbox_id, known.file_path) else {
         return Err(ServiceError::invalid(
@@ -128,7 +157,7 @@ async fn write(
     let written = tokio::select! {
         // A refusal comes before the file is through.
         written = &mut writing => written,
-        result = pass_on(field, queue) => {
+        result = pass_on(file, queue) => {
             result?;
             writing.await
         }
@@ -138,11 +167,11 @@ async fn write(
 
 /// Moves a field's content into a queue. A form that breaks off makes the reader fail, so that nothing half is kept.
 async fn pass_on(
-    mut field: Field<'_>,
+    mut file: Pieces<'_>,
     queue: mpsc::Sender<io::Result<Bytes>>,
 ) -> Result<(), ApiError> {
     loop {
-        match field.chunk().await {
+        match file.next().await {
             Ok(Some(piece)) => {
                 if queue.send(Ok(piece)).await.is_err() {
                     // The writer has given up and says why.
@@ -152,16 +181,16 @@ async fn pass_on(
             Ok(None) => return Ok(()),
             Err(error) => {
                 let _ = queue.send(Err(io::ErrorKind::ConnectionReset.into())).await;
-                return Err(broken(error));
+                return Err(error);
             }
         }
     }
 }
 
 /// A short field.
-async fn text(mut field: Field<'_>, name: &'static str) -> Result<String, ApiError> {
+async fn text(mut field: Pieces<'_>, name: &'static str) -> Result<String, ApiError> {
     let mut bytes = Vec::new();
-    while let Some(piece) = field.chunk().await.map_err(broken)? {
+    while let Some(piece) = field.next().await? {
         if bytes.len() + piece.len() > MAX_FIELD {
             return Err(ServiceError::invalid(name, "the field is too long").into());
         }
@@ -170,7 +199,14 @@ async fn text(mut field: Field<'_>, name: &'static str) -> Result<String, ApiErr
     String::from_utf8(bytes).map_err(|_| ServiceError::invalid(name, "not UTF-8").into())
 }
 
-fn broken(error: MultipartError) -> ApiError {
+fn broken(error: &MultipartError, progress: &Progress) -> ApiError {
+    if progress.is_stuck() {
+        let text = format!("the form has {MAX_IDLE} bytes and more before or between its fields");
+        return ApiError::new(ErrorKind::TooLarge, text);
+    }
+    if is_late(error) {
+        return ApiError::new(ErrorKind::TimedOut, "the form stopped coming");
+    }
     let kind = match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
         _ => ErrorKind::BadRequest,

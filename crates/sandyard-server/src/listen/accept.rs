@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use sandyard_config::Network;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use super::bind::Bound;
 use super::certificate::TlsConfig;
 use super::connection::{self, Shared};
 use super::ending::Ending;
+use super::places::Places;
 use crate::app::Listener;
 
 /// How connections are treated.
@@ -20,8 +22,12 @@ use crate::app::Listener;
 pub struct ListenSettings {
     /// Connections at a time; more wait in the kernel's queue.
     pub max_connections: usize,
+    /// Addresses many clients come from: they may have most of the connections, others a quarter.
+    pub proxies: Vec<Network>,
     /// How long a client may take for a request's head, and for a TLS handshake.
     pub header_timeout: Duration,
+    /// How long a client may send nothing of a request's body that is waited for.
+    pub body_timeout: Duration,
     /// How long requests may go on after the server was asked to end.
     pub grace: Duration,
 }
@@ -30,7 +36,9 @@ impl Default for ListenSettings {
     fn default() -> Self {
         Self {
             max_connections: 10_000,
+            proxies: Vec::new(),
             header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
             grace: Duration::from_secs(10),
         }
     }
@@ -55,15 +63,20 @@ impl Listeners {
     ) -> Self {
         let ending = Ending::default();
         let abort = CancellationToken::new();
-        let places = Arc::new(Semaphore::new(settings.max_connections));
+        let doors = Doors {
+            places: Arc::new(Semaphore::new(settings.max_connections)),
+            shares: Places::new(settings.max_connections),
+            proxies: settings.proxies.clone().into(),
+        };
         for socket in sockets {
             let shared = Shared {
                 router: router.clone(),
                 tls: tls.as_ref().map(TlsConfig::server),
                 ending: ending.clone(),
                 header_timeout: settings.header_timeout,
+                body_timeout: settings.body_timeout,
             };
-            let accepting = accept_all(socket, shared, Arc::clone(&places), abort.clone());
+            let accepting = accept_all(socket, shared, doors.clone(), abort.clone());
             ending.spawn(accepting);
         }
         Self {
@@ -91,22 +104,31 @@ impl Listeners {
     }
 }
 
-/// Accepts connections until the server ends.
-async fn accept_all(
-    bound: Bound,
-    shared: Shared,
+/// Who may come in, over all sockets.
+#[derive(Clone, Debug)]
+struct Doors {
     places: Arc<Semaphore>,
-    abort: CancellationToken,
-) {
+    shares: Places,
+    proxies: Arc<[Network]>,
+}
+
+/// Accepts connections until the server ends.
+async fn accept_all(bound: Bound, shared: Shared, doors: Doors, abort: CancellationToken) {
     let ending = shared.ending.clone();
     loop {
         let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
+            let place = Arc::clone(&doors.places).acquire_owned().await;
             (place, accept(&bound).await)
         };
         let (place, (socket, listener)) = tokio::select! {
             next = next => next,
             () = ending.wait() => return,
+        };
+        let peer = listener.peer.ip();
+        let is_proxy = doors.proxies.iter().any(|network| network.contains(peer));
+        let Some(share) = doors.shares.take(peer, is_proxy) else {
+            tracing::debug!(%peer, "Too many connections from one address");
+            continue;
         };
         let shared = shared.clone();
         let abort = abort.clone();
@@ -115,7 +137,7 @@ async fn accept_all(
                 () = connection::serve(shared, socket, listener) => {}
                 () = abort.cancelled() => {}
             }
-            drop(place);
+            drop((place, share));
         });
     }
 }

@@ -16,8 +16,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use super::body::TimedBody;
 use super::ending::Ending;
+use super::stall::Stalling;
 use crate::app::Listener;
+
+/// How long a client may take nothing of what is sent to it.
+const STALL: Duration = Duration::from_secs(300);
 
 /// What all connections of a server have in common.
 #[derive(Clone, Debug)]
@@ -26,12 +31,15 @@ pub(super) struct Shared {
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
     pub(super) ending: Ending,
     pub(super) header_timeout: Duration,
+    pub(super) body_timeout: Duration,
 }
 
 /// Serves a connection until its client or the server ends.
 pub(super) async fn serve(shared: Shared, socket: tokio::net::TcpStream, listener: Listener) {
     // Answers are written whole; waiting to fill a packet only costs time.
     let _ = socket.set_nodelay(true);
+    // Below TLS, where every byte that is taken shows.
+    let socket = Stalling::new(socket, STALL);
     match (listener.is_tls, shared.tls.clone()) {
         (true, Some(config)) => {
             let handshake = TlsAcceptor::from(config).accept(socket);
@@ -55,11 +63,15 @@ where
         router,
         ending,
         header_timeout,
+        body_timeout,
         ..
     } = shared;
     let word = ending.clone();
-    let service =
-        service_fn(move |request| answer(router.clone(), word.clone(), listener, request));
+    let service = service_fn(move |request: Request<Incoming>| {
+        // A client that announces a body and sends none would hold a place for ever.
+        let request = request.map(|body| Body::new(TimedBody::new(body, body_timeout)));
+        answer(router.clone(), word.clone(), listener, request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // A client that sends its head a byte a minute would hold a place for ever.
@@ -84,9 +96,8 @@ async fn answer(
     router: Router,
     ending: Ending,
     listener: Listener,
-    request: Request<Incoming>,
+    mut request: Request,
 ) -> Result<Response, Infallible> {
-    let mut request = request.map(Body::new);
     request.extensions_mut().insert(listener);
     request.extensions_mut().insert(ending);
     router.oneshot(request).await

@@ -1,9 +1,12 @@
 //! Who may open a port: everybody if its owner says so, else the owner, whoever has a link, and this host's own people.
+//!
+//! A sandbox that does not exist is as private as one of somebody else's: who may open neither cannot tell them apart.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
-use sandyard_core::Scope;
+use sandyard_auth::Auth;
+use sandyard_core::{SandboxId, Scope};
 use sandyard_preview::access::open;
 use sandyard_preview::{Access, AuthorizationHeader, Denial, Place, PreviewBody, Problem};
 use sandyard_service::Sandbox;
@@ -25,49 +28,115 @@ pub(super) async fn check(
     app: &App,
     parts: &Parts,
     place: Place<'_>,
-    sandbox: &Sandbox,
+    sandbox: Option<&Sandbox>,
 ) -> Verdict {
     let port = place.address.port;
-    if sandbox.public_ports.contains(&port) {
-        return Verdict::Open(AuthorizationHeader::Forward);
-    }
-    if let Some(authorization) = owner(app, &parts.headers, sandbox).await {
+    let authorization = authorization(app.auth(), &parts.headers);
+    if sandbox.is_some_and(|sandbox| sandbox.public_ports.contains(&port))
+        || is_owner(app, &parts.headers, sandbox).await
+    {
         return Verdict::Open(authorization);
     }
-    let is_good = |token: &str| app.auth().check_preview(token, &sandbox.id, port).is_ok();
+    let id: Option<SandboxId> = place.address.sandbox.parse().ok();
+    let is_good = |token: &str| {
+        id.as_ref()
+            .is_some_and(|id| app.auth().check_preview(token, id, port).is_ok())
+    };
     match open(parts, place, is_good) {
-        Access::Granted(_) => Verdict::Open(AuthorizationHeader::Forward),
+        Access::Granted(_) => Verdict::Open(authorization),
         Access::Redirect(redirect) => Verdict::Answer(redirect.into_response()),
-        Access::Denied(_) if local::may_open(app, parts, place) => {
-            Verdict::Open(AuthorizationHeader::Forward)
-        }
+        Access::Denied(_) if local::may_open(app, parts, place) => Verdict::Open(authorization),
         // A page of another site is told no more than that the preview is private.
         Access::Denied(Denial::Foreign) => Verdict::Closed(Problem::Refused),
         Access::Denied(denial) => Verdict::Closed(denial.into()),
     }
 }
 
+/// Says for whom `Authorization` is. A credential of ours stays here however the port was opened and whether or not it
+/// is good: what runs in the sandbox could use it against its owner.
+fn authorization(auth: &Auth, headers: &HeaderMap) -> AuthorizationHeader {
+    let is_ours = headers.get_all(header::AUTHORIZATION).iter().any(|value| {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        let is_node = |word: &str| word.eq_ignore_ascii_case("node");
+        text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c))
+            .enumerate()
+            .any(|(place, word)| auth.is_own(word) || (place == 0 && is_node(word)))
+    });
+    if is_ours {
+        AuthorizationHeader::Withhold
+    } else {
+        AuthorizationHeader::Forward
+    }
+}
+
 /// Lets the owner's own credentials in. Those that are not good may be meant for what runs in the sandbox.
-async fn owner(app: &App, headers: &HeaderMap, sandbox: &Sandbox) -> Option<AuthorizationHeader> {
+async fn is_owner(app: &App, headers: &HeaderMap, sandbox: Option<&Sandbox>) -> bool {
     let text = |name| headers.get(name)?.to_str().ok();
     let bearer = text(header::AUTHORIZATION)
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, token)| token.trim());
     let key = text(header::HeaderName::from_static("x-api-key"));
-    for (credential, authorization) in [
-        (key, AuthorizationHeader::Forward),
-        (bearer, AuthorizationHeader::Withhold),
-    ] {
-        let Some(credential) = credential else {
-            continue;
-        };
+    for credential in [key, bearer].into_iter().flatten() {
         if let Ok(caller) = app.auth().authenticate(credential).await
-            && caller.owns(&sandbox.owner)
+            && sandbox.map_or(caller.is_admin(), |sandbox| caller.owns(&sandbox.owner))
             && caller.has(Scope::Use)
         {
-            return Some(authorization);
+            return true;
         }
     }
-    None
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use sandyard_auth::AuthConfig;
+    use sandyard_core::{Clock, Role};
+    use sandyard_store::Store;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn credentials_of_ours_are_withheld_and_those_of_others_are_not() {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let clock = Clock::manual(1_000_000);
+        let config = AuthConfig {
+            password_memory_kib: 64,
+            ..AuthConfig::default()
+        };
+        let auth = Auth::open(store, clock, config).await.unwrap();
+        auth.create_user("alice", Some("TestPass123!"), Role::User, None)
+            .await
+            .unwrap();
+        let session = auth.login("alice", "TestPass123!").await.unwrap();
+        let key = format!("e2b_{}", "a".repeat(40));
+        let foreign = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.AAAA";
+        let of = |values: &[String]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::AUTHORIZATION, value.parse().unwrap());
+            }
+            authorization(&auth, &headers)
+        };
+        for value in [
+            format!("Bearer {key}"),
+            format!("bearer   {key} "),
+            key.clone(),
+            format!("Bearer {}", session.access_token),
+            "Node 1.x".to_owned(),
+        ] {
+            assert_eq!(
+                of(std::slice::from_ref(&value)),
+                AuthorizationHeader::Withhold
+            );
+            assert_eq!(
+                of(&["Basic YTpi".to_owned(), value]),
+                AuthorizationHeader::Withhold
+            );
+        }
+        for value in ["Basic YTpi", "Bearer sk-app", &format!("Bearer {foreign}")] {
+            assert_eq!(of(&[value.to_owned()]), AuthorizationHeader::Forward);
+        }
+        assert_eq!(of(&[]), AuthorizationHeader::Forward);
+    }
 }

@@ -21,7 +21,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use sandyard_agent_client::wire::Code;
 use sandyard_agent_client::{AgentClient, ClientError, DialStream};
-use sandyard_core::ErrorKind;
+use sandyard_core::{ErrorKind, SandboxStatus};
 use sandyard_preview::address::{host_of, slash_redirect};
 use sandyard_preview::{
     DialError, Domains, ForwardError, Page, Place, PreviewAddress, PreviewBody, Problem, Scheme,
@@ -86,10 +86,14 @@ async fn show(
         scheme,
         domains,
     };
-    let authorization = match access::check(app, &parts, place, &sandbox).await {
+    let authorization = match access::check(app, &parts, place, sandbox.as_ref()).await {
         Verdict::Open(authorization) => authorization,
         Verdict::Answer(response) => return response,
         Verdict::Closed(problem) => return page(problem),
+    };
+    // Only now: whether there is such a sandbox is for those to know who may open it.
+    let Some(sandbox) = sandbox.filter(is_there) else {
+        return page(Problem::Gone);
     };
     let live = match app.service().live_for_preview(&sandbox).await {
         Ok(live) => live,
@@ -108,6 +112,13 @@ async fn show(
         Ok(response) => response,
         Err(error) => failed(app, &sandbox, address, &error, &headers),
     }
+}
+
+fn is_there(sandbox: &Sandbox) -> bool {
+    !matches!(
+        sandbox.status,
+        SandboxStatus::Deleting | SandboxStatus::Deleted
+    )
 }
 
 /// How the visitor reached us; a proxy in front may speak TLS for us.

@@ -150,6 +150,14 @@ async fn users_are_made_changed_and_removed() {
     );
     app.ask(Admin, "DELETE", "/users/carol", None).await.ok();
     app.get(Admin, "/users/carol").await.refused(404);
+    // Whoever got the name later would get the sandboxes.
+    let id = app.sandbox(Bob).await;
+    let refused = app.ask(Admin, "DELETE", "/users/Bob", None).await;
+    assert!(refused.refused(409)["hint"].is_string());
+    app.ask(Bob, "DELETE", &format!("/sandboxes/{id}"), None)
+        .await
+        .ok();
+    app.ask(Admin, "DELETE", "/users/Bob", None).await.ok();
     // The last one who can administer stays.
     app.ask(Admin, "DELETE", "/users/root", None)
         .await
@@ -159,10 +167,24 @@ async fn users_are_made_changed_and_removed() {
 #[tokio::test]
 async fn keys_never_give_more_than_their_maker_has() {
     let app = TestApp::new().await;
-    let made = app
-        .post(Alice, "/keys", json!({"name": "mine", "scopes": ["read"]}))
+    let login = app
+        .app
+        .auth()
+        .login("alice", PASSWORD)
         .await
-        .ok();
+        .unwrap()
+        .access_token;
+    let make = async |body: Value| {
+        let mut request = app.request(Nobody, "POST", "/keys", Some(body));
+        let bearer = format!("Bearer {login}").parse().unwrap();
+        request.headers_mut().insert("authorization", bearer);
+        app.send(At::Network, request).await
+    };
+    let mine = json!({"name": "mine", "scopes": ["read"]});
+    let made = make(mine.clone()).await.ok();
+    // A key that ends would live on in those it makes.
+    let refused = app.post(Alice, "/keys", mine).await.refused(403);
+    assert!(refused["hint"].as_str().unwrap().starts_with("log in"));
     let key = made["key"].as_str().unwrap();
     assert_eq!(
         (&made["owner"], &made["scopes"]),
@@ -173,7 +195,7 @@ async fn keys_never_give_more_than_their_maker_has() {
         json!({"name": "k", "scopes": ["admin"]}),
         json!({"name": "k", "user": "bob"}),
     ] {
-        app.post(Alice, "/keys", body).await.refused(403);
+        make(body).await.refused(403);
     }
     let list = app.get(Alice, "/keys").await.ok();
     let owners: Vec<_> = list["keys"]

@@ -109,6 +109,21 @@ async fn bodies_are_judged_by_form_and_size() {
 }
 
 #[tokio::test]
+async fn only_files_are_long_in_json() {
+    let app = TestApp::new().await;
+    let id = app.sandbox(Alice).await;
+    let long = |len: usize| json!({"sandbox_id": id, "path": "/tmp/x", "content": "x".repeat(len)});
+    let login = "/api/v1/auth/login";
+    app.post(Nobody, login, long(17 << 10)).await.refused(413);
+    let folder = "/sandboxes/create-directory";
+    app.post(Alice, folder, long(2 << 20)).await.refused(413);
+    for path in ["/sandboxes/write-file", "/sandboxes/write-file/"] {
+        let answer = app.post(Alice, path, long(2 << 20)).await;
+        assert_ne!(answer.status, 413, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn too_many_requests_are_told_when_to_come_back() {
     let settings = ServerSettings {
         rate_limit: 1,

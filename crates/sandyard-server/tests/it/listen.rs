@@ -150,3 +150,26 @@ async fn a_client_that_dawdles_with_its_head_is_cut_off() {
     read.expect("cut off").ok();
     listeners.end(std::future::pending()).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_dawdles_with_its_body_is_told_and_cut_off() {
+    use sandyard_server::listen::{ListenSettings, Listeners, bind};
+    let app = crate::app::TestApp::new().await;
+    let sockets = bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
+    let address = sockets[0].address;
+    let settings = ListenSettings {
+        body_timeout: Duration::from_millis(50),
+        ..ListenSettings::default()
+    };
+    let listeners = Listeners::start(sockets, None, app.router.clone(), &settings);
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    let head = "POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, slow.read_to_end(&mut answer)).await;
+    read.expect("cut off").ok();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    listeners.end(std::future::pending()).await;
+}

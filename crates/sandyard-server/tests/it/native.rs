@@ -1,10 +1,11 @@
 //! The native dialect over a provider in memory.
 
+use sandyard_core::Scope;
 use serde_json::{Value, json};
 
-use crate::app::{Actor, TestApp};
+use crate::app::{Actor, At, TestApp};
 
-use Actor::{Admin, Alice, Bob};
+use Actor::{Admin, Alice, Bob, Nobody};
 
 #[tokio::test]
 async fn a_sandbox_is_made_and_seen_and_deleted() {
@@ -415,6 +416,16 @@ async fn ports_are_opened_to_everybody_on_request() {
     );
     let info = app.get(Alice, &format!("/sandboxes/{id}/info")).await.ok();
     assert_eq!(info["public_ports"], json!([3000]));
+    // To look is not to open.
+    for (scopes, method) in [(&[Scope::Read], "GET"), (&[Scope::Manage], "POST")] {
+        let key = app.app.auth().create_key("alice", "k", scopes, None).await;
+        let body = (method == "POST").then(|| json!({"public": false}));
+        let mut request = app.request(Nobody, method, &path, body);
+        let key = key.unwrap().secret.parse().unwrap();
+        request.headers_mut().insert("x-api-key", key);
+        let port = app.send(At::Network, request).await.ok();
+        assert!(port["url"].is_string() && port.get("signed_url").is_none());
+    }
     for port in ["0", "65536", "x"] {
         app.get(Alice, &format!("/sandboxes/{id}/ports/{port}"))
             .await
@@ -447,4 +458,51 @@ async fn a_domain_gives_every_port_a_host_of_its_own() {
         )),
         "{signed}"
     );
+}
+
+#[tokio::test]
+async fn a_preview_tells_nobody_whether_a_sandbox_exists() {
+    let app = TestApp::new().await;
+    let body = json!({"alias": "web"});
+    let made = app.post(Alice, "/sandboxes/create", body).await.ok();
+    let id = made["sandbox_id"].as_str().unwrap();
+    let unknown = "0".repeat(20);
+    let look = async |actor, name: &str, query: &str| {
+        let answer = app.get(actor, &format!("/p/{name}/3000/{query}")).await;
+        (answer.status.as_u16(), answer.text.replace(name, "-"))
+    };
+    for query in ["", "?sandyard_token=1.x"] {
+        for actor in [Nobody, Bob] {
+            let private = look(actor, id, query).await;
+            assert!([401, 403].contains(&private.0), "{private:?}");
+            // An alias is no address: it is anybody's to choose.
+            for name in [unknown.as_str(), "web"] {
+                assert_eq!(look(actor, name, query).await, private, "{name}");
+            }
+        }
+    }
+    assert_eq!(look(Admin, &unknown, "").await.0, 404);
+    assert_eq!(look(Admin, "web", "").await.0, 404);
+    app.ask(Alice, "DELETE", &format!("/sandboxes/{id}"), None)
+        .await
+        .ok();
+    assert_eq!(look(Alice, id, "").await.0, 404);
+    assert_eq!(look(Bob, id, "").await.0, 401);
+}
+
+#[tokio::test]
+async fn an_alias_of_several_owners_is_ambiguous_to_admins_only() {
+    let app = TestApp::new().await;
+    let body = json!({"alias": "web"});
+    let made = app
+        .post(Alice, "/sandboxes/create", body.clone())
+        .await
+        .ok();
+    let id = made["sandbox_id"].as_str().unwrap();
+    app.get(Admin, "/sandboxes/web/info").await.ok();
+    app.post(Bob, "/sandboxes/create", body).await.ok();
+    let refused = app.get(Admin, "/sandboxes/web/info").await.refused(409);
+    assert_eq!(refused["code"], "conflict");
+    app.get(Admin, &format!("/sandboxes/{id}/info")).await.ok();
+    app.get(Alice, "/sandboxes/web/info").await.ok();
 }

@@ -10,7 +10,8 @@ use super::address::is_open;
 /// Longest URL that is taken; presigned ones have some 2,000 characters.
 const MAX_LEN: usize = 16 << 10;
 
-/// Hosts the operator vouches for, `host` or `host:port`: their addresses and ports are not checked.
+/// Hosts the operator vouches for: `host` with its usual ports, or `host:port` with exactly that one. Their addresses are
+/// not checked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllowList(Vec<String>);
 
@@ -39,7 +40,7 @@ impl AllowList {
         let with_port = format!("{host}:{port}");
         self.0
             .iter()
-            .any(|entry| *entry == host || *entry == with_port)
+            .any(|entry| *entry == with_port || (*entry == host && is_usual(port)))
     }
 }
 
@@ -80,8 +81,7 @@ pub(super) fn check(
     if allowed.has(host, port) {
         return Ok(());
     }
-    // Below 1024 live services that could be talked into something with a request for a file: mail, shells, printers.
-    if port < 1024 && port != 80 && port != 443 {
+    if !is_usual(port) {
         return Err(ServiceError::invalid(
             field,
             format!("port {port} is not taken: use 80, 443, or 1024 and above"),
@@ -89,8 +89,19 @@ pub(super) fn check(
     }
     match literal(host) {
         Some(address) if !is_open(address) => Err(closed(field, host)),
+        // Addresses of a name on the list are not checked, so its other ports must not get that far.
+        None if allowed.has_host(host) => Err(ServiceError::invalid(
+            field,
+            format!("port {port} of `{host}` is not taken"),
+        )
+        .hint("the operator can allow `host:port` with the setting `server.url_hosts`")),
         _ => Ok(()),
     }
+}
+
+/// Below 1024 live services that could be talked into something with a request for a file: mail, shells, printers.
+fn is_usual(port: u16) -> bool {
+    port >= 1024 || port == 80 || port == 443
 }
 
 /// The refusal of a host that not everybody can reach.
@@ -177,10 +188,17 @@ mod tests {
 
     #[test]
     fn the_operators_list_opens_a_host_or_one_port_of_it() {
-        let allowed = AllowList::new(&["127.0.0.1:81".to_owned(), "Store.internal".to_owned()]);
+        let allowed = AllowList::new(
+            &["127.0.0.1:81", "Store.internal", "db.internal:8123"].map(str::to_owned),
+        );
         assert!(read("url", "http://127.0.0.1:81/x", &allowed).is_ok());
         assert!(read("url", "http://127.0.0.1:8081/x", &allowed).is_err());
-        assert!(read("url", "http://store.INTERNAL:22/x", &allowed).is_ok());
+        assert!(read("url", "http://store.INTERNAL:9000/x", &allowed).is_ok());
+        assert!(read("url", "http://store.INTERNAL:22/x", &allowed).is_err());
+        assert!(read("url", "http://db.internal:8123/x", &allowed).is_ok());
+        for other in ["http://db.internal/x", "https://DB.internal:5432/x"] {
+            assert!(read("url", other, &allowed).is_err(), "{other}");
+        }
         assert!(allowed.has_host("store.internal") && !allowed.has_host("internal"));
     }
 }
