@@ -108,3 +108,8 @@ class User:
 
     def __init__(self, name, password, key, api):
         self.name, self.password, self.key, self.api = name, password, key, api
+
+    def log_in(self, server):
+        """The same user by a login: a key makes no keys."""
+        credentials = {"username": self.name, "password": self.password}
+        return server.api(self.api.ok("POST", "/api/v1/auth/login/swagger", credentials)["access_token"])

@@ -15,8 +15,9 @@ def status(guarded, key):
 
 
 def test_keys_do_what_their_scopes_say(guarded, user):
+    login = user.log_in(guarded)
     keys = {
-        scope: user.api.ok("POST", "/keys", {"name": scope, "scopes": scopes})["key"]
+        scope: login.ok("POST", "/keys", {"name": scope, "scopes": scopes})["key"]
         for scope, scopes in {"read": ["read"], "use": ["read", "use"], "manage": ["read", "use", "manage"]}.items()
     }
     sandbox = user.api.create()
@@ -37,19 +38,28 @@ def test_keys_do_what_their_scopes_say(guarded, user):
 
 
 def test_a_key_gives_no_more_than_its_maker_has(guarded, user):
-    reader = guarded.api(user.api.ok("POST", "/keys", {"name": "reader", "scopes": ["read"]})["key"])
-    assert reader.post("/keys", {"name": "more", "scopes": ["manage"]}).status_code == 403
-    assert user.api.post("/keys", {"name": "admin", "scopes": ["admin"]}).status_code == 403
-    assert user.api.post("/keys", {"name": "theirs", "user": "admin"}).status_code in (403, 404)
-    reader.close()
+    login = user.log_in(guarded)
+    assert login.post("/keys", {"name": "admin", "scopes": ["admin"]}).status_code == 403
+    assert login.post("/keys", {"name": "theirs", "user": "admin"}).status_code in (403, 404)
+    login.close()
+
+
+def test_a_key_makes_no_keys_that_could_outlive_it(guarded, user):
+    login = user.log_in(guarded)
+    short = guarded.api(login.ok("POST", "/keys", {"name": "short", "expires_in": 60})["key"])
+    assert short.post("/keys", {"name": "eternal"}).status_code == 403
+    assert user.api.post("/keys", {"name": "another"}).status_code == 403
+    short.close()
+    login.close()
 
 
 def test_keys_are_shown_once_expire_and_are_revoked(guarded, user):
-    made = user.api.ok("POST", "/keys", {"name": "short", "expires_in": 1})
+    login = user.log_in(guarded)
+    made = login.ok("POST", "/keys", {"name": "short", "expires_in": 1})
     assert made["key"].startswith("e2b_") and len(made["key"]) == 44
     listed = user.api.ok("GET", "/keys")
     assert made["key"] not in str(listed) and made["id"] in str(listed)
-    lasting = user.api.ok("POST", "/keys", {"name": "lasting"})
+    lasting = login.ok("POST", "/keys", {"name": "lasting"})
     assert status(guarded, lasting["key"]) == 200
     user.api.ok("DELETE", f"/keys/{lasting['id']}")
     assert status(guarded, lasting["key"]) == 401

@@ -31,6 +31,11 @@ impl Auth {
         }
     }
 
+    /// Says whether a text is a credential of ours, good or not any more: not for others to see.
+    pub fn is_own(&self, text: &str) -> bool {
+        key_text::is_like(text) || jwt::is_signed(&self.inner.keys.token, text)
+    }
+
     async fn caller_of_token(&self, token: &str) -> Result<Caller, AuthError> {
         let claims = jwt::read(&self.inner.keys.token, token, self.now_ms())?;
         let (session, user) = self.live_session(&claims.sid).await?;

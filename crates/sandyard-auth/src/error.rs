@@ -69,6 +69,9 @@ pub enum AuthError {
         /// For whom.
         owner: String,
     },
+    /// A key that is no admin's makes no keys.
+    #[error("a key cannot make keys, unless it has the scope `admin`")]
+    KeyMakesKey,
     /// Only an admin's key can have the scope `admin`.
     #[error("`{owner}` is not an admin, so its keys cannot have the scope `admin`")]
     AdminScope {
@@ -137,9 +140,10 @@ impl AuthError {
         match self {
             Self::Unauthenticated { .. } | Self::WrongPassword => ErrorKind::Unauthenticated,
             Self::Locked { .. } | Self::TooManyLogins => ErrorKind::RateLimited,
-            Self::ScopeBeyondCaller(_) | Self::ForeignKey { .. } | Self::AdminScope { .. } => {
-                ErrorKind::Forbidden
-            }
+            Self::ScopeBeyondCaller(_)
+            | Self::ForeignKey { .. }
+            | Self::KeyMakesKey
+            | Self::AdminScope { .. } => ErrorKind::Forbidden,
             Self::NoSession | Self::Invalid { .. } => ErrorKind::Invalid,
             Self::UserNotFound(_) | Self::KeyNotFound(_) => ErrorKind::NotFound,
             Self::UserExists(_) | Self::LastAdmin(_) | Self::TooManyKeys { .. } => {
@@ -168,6 +172,7 @@ impl AuthError {
             Self::ScopeBeyondCaller(_) | Self::ForeignKey { .. } => {
                 "log in, or use a key with more scopes"
             }
+            Self::KeyMakesKey => "log in with name and password, and make it with that token",
             Self::AdminScope { .. } => "leave `admin` out of the scopes",
             Self::NoSession => "a key is ended by revoking it",
             Self::LastAdmin(_) => "make another admin first",

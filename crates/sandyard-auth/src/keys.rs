@@ -32,13 +32,19 @@ impl fmt::Debug for NewKey {
     }
 }
 
-/// Says whether a caller may make a key for `owner` with these scopes: for itself, or with the scope `admin` for anyone;
-/// and never with more than its own credentials have.
+/// Says whether a caller may make a key for `owner` with these scopes.
+///
+/// For itself, or with the scope `admin` for anyone; and never with more than its own credentials have. A key makes no
+/// keys unless it has the scope `admin`: they would outlive it.
 pub fn may_create_key(caller: &Caller, owner: &str, scopes: &[Scope]) -> Result<(), AuthError> {
     if !caller.name.eq_ignore_ascii_case(owner) && !caller.has(Scope::Admin) {
         return Err(AuthError::ForeignKey {
             owner: owner.to_owned(),
         });
+    }
+    let is_login = caller.via == "local" || caller.via.starts_with("session:");
+    if !is_login && !caller.has(Scope::Admin) {
+        return Err(AuthError::KeyMakesKey);
     }
     match scopes.iter().find(|scope| !caller.has(**scope)) {
         Some(scope) => Err(AuthError::ScopeBeyondCaller(*scope)),
@@ -152,7 +158,11 @@ mod tests {
 
     #[test]
     fn nobody_gives_away_more_than_it_has() {
-        let weak = caller(Role::Admin, &[Scope::Read, Scope::Manage]);
+        let login = |role, scopes: &[Scope]| Caller {
+            via: "session:1".to_owned(),
+            ..caller(role, scopes)
+        };
+        let weak = login(Role::Admin, &[Scope::Read, Scope::Manage]);
         assert!(may_create_key(&weak, "alice", &[Scope::Read]).is_ok());
         assert!(may_create_key(&weak, "Alice", &[Scope::Manage]).is_ok());
         assert!(matches!(
@@ -163,13 +173,29 @@ mod tests {
             may_create_key(&weak, "bob", &[Scope::Read]),
             Err(AuthError::ForeignKey { .. })
         ));
-        let user = caller(Role::User, &Scope::ALL);
+        let user = login(Role::User, &Scope::ALL);
         assert!(matches!(
             may_create_key(&user, "alice", &[Scope::Admin]),
             Err(AuthError::ScopeBeyondCaller(Scope::Admin))
         ));
         assert!(may_create_key(&user, "bob", &[Scope::Read]).is_err());
         assert!(may_create_key(&Caller::local(), "bob", &Scope::ALL).is_ok());
+    }
+
+    #[test]
+    fn a_key_makes_keys_only_if_it_is_an_admins() {
+        for role in [Role::User, Role::Admin] {
+            let key = caller(role, &[Scope::Read, Scope::Use, Scope::Manage]);
+            assert!(matches!(
+                may_create_key(&key, "alice", &[Scope::Read]),
+                Err(AuthError::KeyMakesKey)
+            ));
+        }
+        // The scope alone makes no admin.
+        let user = caller(Role::User, &Scope::ALL);
+        assert!(may_create_key(&user, "alice", &[Scope::Read]).is_err());
+        let admin = caller(Role::Admin, &Scope::ALL);
+        assert!(may_create_key(&admin, "bob", &[Scope::Read]).is_ok());
     }
 
     #[test]

@@ -106,6 +106,14 @@ impl Client {
         self.inner.url.as_str().trim_end_matches('/')
     }
 
+    /// At which port the server is.
+    pub fn server_port(&self) -> u16 {
+        self.inner
+            .url
+            .port_or_known_default()
+            .expect("only http and https addresses are taken, and those have ports")
+    }
+
     /// Says whether the server is on this host and nowhere else.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.inner.url)

@@ -98,8 +98,10 @@ pub async fn serve(settings: Settings, ready: impl FnOnce(&Started)) -> Result<(
     serve_with(settings.clone(), provider, ready, signals).await
 }
 
-/// Runs a server over a provider of the caller's until `signals` say so. `connect` is told the name of the installation,
-/// which is the store's: whoever opens another store must not take this one's sandboxes for strangers.
+/// Runs a server over a provider of the caller's until `signals` say so.
+///
+/// `connect` is told the name of the installation, which is the store's: whoever opens another store must not take this
+/// one's sandboxes for strangers.
 ///
 /// # Errors
 ///

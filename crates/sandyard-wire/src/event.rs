@@ -75,7 +75,9 @@ impl EndEvent {
             return self.exit_code;
         }
         let words = self.status.trim_start_matches("signal: ");
-        let named = SIGNAL_WORDS.iter().find(|(name, _)| words.starts_with(name));
+        let named = SIGNAL_WORDS
+            .iter()
+            .find(|(name, _)| words.starts_with(name));
         let numbered = || words.trim_start_matches("signal ").parse().ok();
         128 + named
             .map(|(_, number)| *number)

@@ -1,11 +1,14 @@
 //! What every command takes: where the data is, and which server to talk to.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use sandyard_client::{Client, ClientConfig};
 use sandyard_engine::{DataDir, Engine, EngineConfig};
+
+use crate::{listeners, output};
 
 /// Where a server is that was started with nothing configured.
 const DEFAULT_URL: &str = "http://127.0.0.1:8100";
@@ -84,7 +87,17 @@ impl Global {
         if config.key.is_some() || !client.is_loopback() {
             return Ok(client);
         }
-        config.key = read_key(&self.data_dir().join("admin.key"));
+        let path = self.data_dir().join("admin.key");
+        let Some((key, owner)) = read_key(&path) else {
+            return Ok(client);
+        };
+        // Whoever opened the port first would get it; these have it already.
+        let trusted = [0, rustix::process::geteuid().as_raw(), owner];
+        if let Err(error) = listeners::check(client.server_port(), &trusted) {
+            output::note(format!("`{}` is not used: {error:#}", path.display()));
+            return Ok(client);
+        }
+        config.key = Some(key);
         Ok(Client::with_config(config)?)
     }
 }
@@ -95,14 +108,14 @@ pub(crate) fn default_data_dir() -> PathBuf {
     DataDir::default_for_user(is_root, variable("XDG_DATA_HOME"), variable("HOME"))
 }
 
-/// The key in a file, if we may read it.
-fn read_key(path: &Path) -> Option<String> {
+/// The key in a file and whose file it is, if we may read it.
+fn read_key(path: &Path) -> Option<(String, u32)> {
     let metadata = std::fs::metadata(path).ok()?;
     if !metadata.is_file() || metadata.len() > MAX_KEY_BYTES {
         return None;
     }
     let key = std::fs::read_to_string(path).ok()?.trim().to_owned();
-    (!key.is_empty()).then_some(key)
+    (!key.is_empty()).then(|| (key, metadata.uid()))
 }
 
 fn variable(name: &str) -> Option<PathBuf> {

@@ -7,6 +7,7 @@
 mod cli;
 mod commands;
 mod global;
+mod listeners;
 mod output;
 mod role;
 mod selftest;

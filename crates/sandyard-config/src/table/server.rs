@@ -70,7 +70,7 @@ pub(super) const SECTION: Section = Section {
             "server.body_limit",
             Kind::Size(1 << 10, 1 << 30),
             "16m",
-            "The largest JSON or form body. It is held in memory; file uploads are not, and have their own bound.",
+            "The largest file that comes inside JSON (`write-file`); other JSON bodies are bounded by 1m, logins by 16k. Uploads are streamed and have their own bound.",
         ),
         Setting::new(
             "server.upload_limit",
@@ -82,7 +82,7 @@ pub(super) const SECTION: Section = Section {
             "server.max_requests",
             Kind::Whole(1, 1_000_000),
             "4096",
-            "Requests served at once, open streams and terminals included. What comes on top is answered 503 at once.",
+            "Requests answered at once; a stream or terminal counts until it has begun. What comes on top is answered 503 at once.",
         ),
         Setting::new(
             "server.rate_limit",

@@ -62,7 +62,11 @@ impl Service {
         match &owner {
             Some(owner) if caller.owns(owner) => {}
             Some(_) => return Err(no_template(name)),
-            None => must_be_admin(caller)?,
+            None if caller.has(Scope::Admin) => {}
+            None => {
+                return Err(no_template(name)
+                    .hint("only an admin removes templates that are for everybody"));
+            }
         }
         provider.remove_template(name).await?;
         if owner.is_some() {

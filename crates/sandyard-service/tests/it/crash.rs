@@ -40,12 +40,12 @@ async fn half_made(yard: &Yard) -> Sandbox {
         .store
         .insert_sandbox(&new, None, None, &event, TimerPlan::Keep)
         .await
-        .unwrap();
+        .expect("the yard works");
     assert_eq!(outcome, InsertOutcome::Inserted);
     yard.service
         .delete(&alice(), model.id.as_str())
         .await
-        .unwrap();
+        .expect("the yard works");
     row
 }
 
@@ -54,14 +54,14 @@ async fn claim_by_the_dead(yard: &Yard, id: &SandboxId, operation: Operation) {
     yard.store
         .claim_sandbox(id, operation, DEAD, now_ms, now_ms + 30_000)
         .await
-        .unwrap();
+        .expect("the yard works");
 }
 
 /// Another server, once the dead one's claims have ended.
 async fn next_server(yard: &Yard) -> Service {
     yard.clock.advance_ms(31_000);
     let next = yard.another().await;
-    next.sweep().await.unwrap();
+    next.sweep().await.expect("the yard works");
     next
 }
 

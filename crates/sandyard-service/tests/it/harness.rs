@@ -35,7 +35,9 @@ impl Yard {
         let provider = FakeProvider::new()
             .with_clock(clock.clone())
             .with_agent(agent);
-        let store = Store::open("sqlite::memory:").await.unwrap();
+        let store = Store::open("sqlite::memory:")
+            .await
+            .expect("the yard works");
         let service = open(&store, &provider, &clock, settings).await;
         Self {
             service,
@@ -60,31 +62,35 @@ impl Yard {
     pub(crate) async fn another_as(&self, node: NodeSetup) -> Service {
         let timers = Timers::open(self.store.clone(), None, self.clock.clone())
             .await
-            .unwrap();
+            .expect("the yard works");
         let providers: Vec<Arc<dyn Provider>> = vec![Arc::new(self.provider.clone())];
         let settings = ServiceSettings::default();
         let (store, clock) = (self.store.clone(), self.clock.clone());
         Service::open_as(node, store, timers, providers, settings, clock)
             .await
-            .unwrap()
+            .expect("the yard works")
     }
 
     pub(crate) async fn create(&self) -> Sandbox {
         self.service
             .create(&alice(), CreateRequest::default())
             .await
-            .unwrap()
+            .expect("the yard works")
     }
 
     pub(crate) async fn row(&self, id: &SandboxId) -> Sandbox {
-        self.store.sandbox(id).await.unwrap().unwrap()
+        self.store
+            .sandbox(id)
+            .await
+            .expect("the store answers")
+            .expect("the row is there")
     }
 
     /// Lets time pass, and the background catch up.
     pub(crate) async fn pass(&self, by_ms: i64) {
         self.service.flush().await;
         self.clock.advance_ms(by_ms);
-        self.service.sweep().await.unwrap();
+        self.service.sweep().await.expect("the yard works");
     }
 
     pub(crate) async fn events(&self, id: &SandboxId) -> Vec<Event> {
@@ -95,7 +101,7 @@ impl Yard {
         self.service
             .events(&Caller::system(), filter)
             .await
-            .unwrap()
+            .expect("the yard works")
     }
 
     pub(crate) async fn event_kinds(&self, id: &SandboxId) -> Vec<String> {
@@ -115,7 +121,7 @@ async fn open(
 ) -> Service {
     let timers = Timers::open(store.clone(), None, clock.clone())
         .await
-        .unwrap();
+        .expect("the yard works");
     Service::open(
         store.clone(),
         timers,
@@ -124,7 +130,7 @@ async fn open(
         clock.clone(),
     )
     .await
-    .unwrap()
+    .expect("the yard works")
 }
 
 pub(crate) fn user(name: &str) -> Caller {
