@@ -20,7 +20,7 @@ use crate::links::Links;
 use crate::need::Who;
 
 /// How long to wait for the tool server.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Where its settings are written, below the user's home.
 const CONFIG_PATH: &str = ".sandyard/mcp.json";
 const CREDENTIAL_PATH: &str = ".sandyard/credential.json";

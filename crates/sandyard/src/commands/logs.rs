@@ -65,8 +65,11 @@ pub(crate) async fn events(global: &Global, args: &WhichArgs) -> anyhow::Result<
             limit: Some(args.tail),
             ..EventFilter::default()
         };
-        for event in client.events(&args.id, &filter).await? {
-            print_event(&event, args.format)?;
+        let mut events = client.events(&args.id, &filter).await?;
+        // Commands are written down in batches, so their numbers may come late; people read by time.
+        events.sort_by_cached_key(|event| event.other.get("at").map(ToString::to_string));
+        for event in &events {
+            print_event(event, args.format)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
