@@ -67,8 +67,7 @@ pub(super) async fn copy_to(
     Query(query): Query<FileQuery>,
     body: Body,
 ) -> Result<Json<Copied>, ApiError> {
-    query.check()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = query.open(&app, &caller, &name).await?;
     let upload = read_body(&app, body);
     let count = upload.count();
     let mut reader = upload.into_reader();
@@ -121,8 +120,7 @@ pub(super) async fn copy_from(
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Response, ApiError> {
-    query.check()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = query.open(&app, &caller, &name).await?;
     let request = script(PACK, &[&query.path], &query);
     let child = Child::start(app.service(), &caller, live, request).await?;
     let mut packing = Packing {

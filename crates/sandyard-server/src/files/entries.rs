@@ -106,8 +106,7 @@ pub(super) async fn list_files(
     Query(DepthQuery { depth }): Query<DepthQuery>,
 ) -> Result<Json<Listing>, ApiError> {
     let depth = depth.map_or(1, |depth| u32::try_from(depth.0).unwrap_or(1));
-    query.check()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = query.open(&app, &caller, &name).await?;
     let entries = query.agent(&live).list_dir(&query.path, depth).await?;
     Ok(Json(Listing {
         success: true,
@@ -127,8 +126,7 @@ pub(super) async fn stat_file(
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Json<OneEntry>, ApiError> {
-    query.check()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = query.open(&app, &caller, &name).await?;
     let entry = query.agent(&live).stat(&query.path).await?;
     Ok(Json(entry.into()))
 }
@@ -144,8 +142,7 @@ pub(super) async fn make_folder(
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Json<OneEntry>, ApiError> {
-    query.check()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = query.open(&app, &caller, &name).await?;
     let entry = query.agent(&live).make_dir(&query.path).await?;
     Ok(Json(entry.into()))
 }
@@ -207,8 +204,7 @@ pub(super) async fn remove_file(
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Json<Removed>, ApiError> {
-    query.check()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = query.open(&app, &caller, &name).await?;
     query.agent(&live).remove(&query.path).await?;
     Ok(Json(Removed {
         success: true,

@@ -5,7 +5,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use sandyard_agent_client::AgentClient;
-use sandyard_service::{Live, ServiceError};
+use sandyard_core::Caller;
+use sandyard_service::Live;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -30,15 +31,21 @@ pub(super) struct FileQuery {
 }
 
 impl FileQuery {
+    /// The sandbox whose file is meant, awake, once the query makes sense.
+    pub(super) async fn open(
+        &self,
+        app: &App,
+        caller: &Caller,
+        name: &SandboxName,
+    ) -> Result<Live, ApiError> {
+        bounds::path("path", &self.path)?;
+        bounds::optional_text("user", self.user.as_deref(), 1, 64)?;
+        Ok(app.service().live(caller, &name.id).await?)
+    }
+
     /// The agent on behalf of the user.
     pub(super) fn agent(&self, live: &Live) -> AgentClient {
         agent_for(live, self.user.as_deref())
-    }
-
-    /// Refuses what cannot be a path or a user.
-    pub(super) fn check(&self) -> Result<(), ServiceError> {
-        bounds::path("path", &self.path)?;
-        bounds::optional_text("user", self.user.as_deref(), 1, 64)
     }
 }
 
@@ -85,8 +92,7 @@ pub(super) async fn get_file(
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Response, ApiError> {
-    query.check()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = query.open(&app, &caller, &name).await?;
     let file = query.agent(&live).read_file(&query.path).await?;
     Ok(send_file(live, file, &query.path))
 }
@@ -106,8 +112,7 @@ pub(super) async fn put_file(
     Query(query): Query<FileQuery>,
     body: Body,
 ) -> Result<Json<Written>, ApiError> {
-    query.check()?;
-    let live = app.service().live(&caller, &name.id).await?;
+    let live = query.open(&app, &caller, &name).await?;
     let agent = query.agent(&live);
     let upload = read_body(&app, body);
     Ok(Json(upload.write(&agent, &query.path).await?))
