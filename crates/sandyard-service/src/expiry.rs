@@ -5,6 +5,8 @@ use std::time::Duration;
 use sandyard_core::SandboxStatus;
 use sandyard_store::model::{Expiry, Sandbox, TimerPlan};
 
+use crate::claim::millis;
+
 /// When a running sandbox's time is over; none: it does not run.
 pub(crate) fn expires_ms(sandbox: &Sandbox, last_activity_ms: i64) -> Option<i64> {
     if sandbox.status != SandboxStatus::Running {
@@ -23,7 +25,7 @@ pub(crate) fn retention_ends_ms(sandbox: &Sandbox, retention: Duration) -> Optio
         sandbox.status,
         SandboxStatus::Paused | SandboxStatus::Stopped | SandboxStatus::Error
     );
-    let retention_ms = i64::try_from(retention.as_millis()).unwrap_or(i64::MAX);
+    let retention_ms = millis(retention);
     (is_kept && retention_ms > 0).then(|| {
         sandbox
             .stopped_ms

@@ -15,7 +15,7 @@
 //!
 //! Rows with a live claim are left alone: somebody is at it. Every step may be repeated.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
@@ -91,7 +91,7 @@ impl Service {
         let strangers: Vec<&Instance> = instances.iter().filter(is_stranger).collect();
         self.remove_strangers(provider, &strangers).await;
         self.wind_timers(&location).await?;
-        self.forget_deleted().await?;
+        self.forget_deleted(&rows).await?;
         Ok(Some(rows.len()))
     }
 
@@ -284,10 +284,12 @@ impl Service {
         Ok(())
     }
 
-    /// Frees what is kept in memory of sandboxes that another server deleted.
-    async fn forget_deleted(&self) -> ServiceResult<()> {
+    /// Frees what is kept in memory of sandboxes that another server deleted. Those among `rows` are there.
+    async fn forget_deleted(&self, rows: &[Sandbox]) -> ServiceResult<()> {
+        let there: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
         let mut ids = self.log_books().ids();
         ids.extend(self.agents().keys().cloned());
+        ids.retain(|id| !there.contains(id));
         for id in ids {
             let row = self.store().sandbox(&id).await?;
             if row.is_none_or(|row| row.status == SandboxStatus::Deleted) {

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::create::check_map;
 use super::live::Live;
+use crate::claim::millis;
 use crate::error::{ServiceError, ServiceResult};
 use crate::request::{Command, CommandOutput, LogSource, RunRequest};
 use crate::service::Service;
@@ -192,7 +193,7 @@ impl Service {
         exit_code: i32,
         began: Instant,
     ) {
-        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = millis(began.elapsed());
         self.history().add(self.event(
             &live.sandbox,
             "command_ended",
@@ -215,7 +216,7 @@ impl Service {
             Command::Argv(argv) => argv.join(" "),
         };
         let shown: String = shown.chars().take(MAX_SHOWN).collect();
-        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = millis(began.elapsed());
         self.history().add(self.event(
             &live.sandbox,
             "command",

@@ -15,7 +15,7 @@ use sandyard_store::model::{
     Expiry, Idempotency, InsertOutcome, NewSandbox, Operation, Sandbox, SandboxPatch,
     TimeoutAction, TimerPlan,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::claim::{CLAIM_FOR, Claim, millis};
@@ -49,39 +49,31 @@ impl Service {
             key: key.clone(),
             fingerprint: fingerprint(&row, &request),
         });
-        let claim = match self.insert(caller, row, idempotency.as_ref()).await? {
+        let about = json!({"template": row.template, "provider": row.provider});
+        let claim = match self
+            .insert(caller, row, about, idempotency.as_ref())
+            .await?
+        {
             Inserted::New(claim) => *claim,
             Inserted::Repeated(sandbox) => return Ok(*sandbox),
         };
-        let spec = InstanceSpec {
-            sandbox_id: claim.row.id.clone(),
-            template: claim.row.template.clone(),
-            limits: claim.row.limits.clone(),
-            env: claim.row.env.clone(),
-            access_token: claim.row.access_token.clone(),
-            hostname: None,
-        };
-        let made = provider.create(&spec).await;
+        let made = provider.create(&spec_of(&claim.row)).await;
         let sandbox = self.finish_create(caller, claim, &provider, made).await?;
         metrics::histogram!("sandyard_create_seconds").record(began.elapsed().as_secs_f64());
         Ok(sandbox)
     }
 
-    /// Remembers the sandbox, or finds the one the same request made before.
-    async fn insert(
+    /// Remembers a sandbox on its way, or finds the one the same request made before. `about` goes into its first event.
+    pub(super) async fn insert(
         &self,
         caller: &Caller,
         row: Sandbox,
+        about: Value,
         idempotency: Option<&Idempotency>,
     ) -> ServiceResult<Inserted> {
         let quota = self.quota(caller, &row.owner).await?;
         self.check_room().await?;
-        let event = self.event(
-            &row,
-            "created",
-            caller,
-            json!({"template": row.template, "provider": row.provider}),
-        );
+        let event = self.event(&row, "created", caller, about);
         // Its own timer must wait for its turn too, should time jump while it is made.
         let mut turn = Some(self.locks().lock(&row.id).await);
         for _ in 0..2 {
@@ -279,7 +271,7 @@ impl Service {
     }
 
     /// Refuses when this installation has as many sandboxes as it may have.
-    pub(crate) async fn check_room(&self) -> ServiceResult<()> {
+    async fn check_room(&self) -> ServiceResult<()> {
         let most = i64::from(self.settings().max_sandboxes);
         if most == 0 {
             return Ok(());
@@ -303,7 +295,7 @@ impl Service {
 
     /// How many sandboxes an owner may have; none: any number. A number given to a user holds for whoever asks; the
     /// settings' number bounds users, not the admins who act for them.
-    pub(crate) async fn quota(&self, caller: &Caller, owner: &str) -> ServiceResult<Option<i64>> {
+    async fn quota(&self, caller: &Caller, owner: &str) -> ServiceResult<Option<i64>> {
         let own = self
             .store()
             .user(owner)
@@ -413,7 +405,20 @@ async fn undo_create(provider: &std::sync::Arc<dyn Provider>, id: &str) {
     }
 }
 
-enum Inserted {
+/// What to ask a provider for, so that it makes what a row says.
+pub(super) fn spec_of(row: &Sandbox) -> InstanceSpec {
+    InstanceSpec {
+        sandbox_id: row.id.clone(),
+        template: row.template.clone(),
+        limits: row.limits.clone(),
+        env: row.env.clone(),
+        access_token: row.access_token.clone(),
+        hostname: None,
+    }
+}
+
+/// How remembering a sandbox went.
+pub(super) enum Inserted {
     New(Box<Claim>),
     Repeated(Box<Sandbox>),
 }

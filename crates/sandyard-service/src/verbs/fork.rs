@@ -1,16 +1,12 @@
 //! Makes another sandbox from the files of one.
 
 use sandyard_core::{Caller, SandboxStatus};
-use sandyard_provider::InstanceSpec;
-use sandyard_store::model::{
-    InsertOutcome, NewSandbox, Operation, Sandbox, SandboxPatch, TimerPlan,
-};
+use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
-use super::create::check_map;
+use super::create::{Inserted, check_map, spec_of};
 use super::snapshot::unsupported;
-use crate::claim::{CLAIM_FOR, Claim, millis};
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::ServiceResult;
 use crate::random;
 use crate::request::ForkRequest;
 use crate::service::Service;
@@ -46,17 +42,14 @@ impl Service {
         if !provider.info().capabilities.can_fork {
             return Err(unsupported("fork", &source.row.provider));
         }
-        let claim = self.insert_fork(caller, &source.row, request).await?;
-        let spec = InstanceSpec {
-            sandbox_id: claim.row.id.clone(),
-            template: claim.row.template.clone(),
-            limits: claim.row.limits.clone(),
-            env: claim.row.env.clone(),
-            access_token: claim.row.access_token.clone(),
-            hostname: None,
+        let row = self.row_of_fork(&source.row, request)?;
+        let about = json!({"fork_of": source.row.id, "provider": row.provider});
+        let claim = match self.insert(caller, row, about, None).await? {
+            Inserted::New(claim) => *claim,
+            Inserted::Repeated(sandbox) => return Ok(*sandbox),
         };
         let id = source.row.provider_id.clone().unwrap_or_default();
-        let made = provider.fork(&id, &spec).await;
+        let made = provider.fork(&id, &spec_of(&claim.row)).await;
         let fork = self.finish_create(caller, claim, &provider, made).await?;
         let event = source.event("forked", caller, json!({"into": fork.id}));
         let noted = source
@@ -69,14 +62,9 @@ impl Service {
         Ok(fork)
     }
 
-    async fn insert_fork(
-        &self,
-        caller: &Caller,
-        original: &Sandbox,
-        request: ForkRequest,
-    ) -> ServiceResult<Claim> {
+    fn row_of_fork(&self, original: &Sandbox, request: ForkRequest) -> ServiceResult<Sandbox> {
         let now_ms = self.clock().now_ms();
-        let row = Sandbox {
+        Ok(Sandbox {
             id: random::id()?,
             alias: None,
             provider_id: None,
@@ -100,47 +88,6 @@ impl Service {
             version: 1,
             claim: None,
             ..original.clone()
-        };
-        self.check_room().await?;
-        let quota = self.quota(caller, &row.owner).await?;
-        let turn = self.locks().lock(&row.id).await;
-        let event = self.event(
-            &row,
-            "created",
-            caller,
-            json!({"fork_of": original.id, "provider": row.provider}),
-        );
-        let new = NewSandbox {
-            holder: self.new_holder(),
-            claimed_until_ms: now_ms + millis(CLAIM_FOR),
-            sandbox: row,
-        };
-        let timer = TimerPlan::Set {
-            due_ms: new.claimed_until_ms,
-        };
-        match self
-            .store()
-            .insert_sandbox(&new, None, quota, &event, timer)
-            .await?
-        {
-            InsertOutcome::Inserted => Ok(Claim::held(
-                self.clone(),
-                new.sandbox,
-                new.holder,
-                Some(turn),
-            )),
-            InsertOutcome::OverQuota { count } => Err(ServiceError::new(
-                sandyard_core::ErrorKind::QuotaExceeded,
-                format!(
-                    "`{}` has {count} sandboxes, as many as allowed",
-                    event.owner
-                ),
-            )
-            .hint("delete one you do not need, or ask an admin for more")),
-            _ => Err(ServiceError::new(
-                sandyard_core::ErrorKind::Internal,
-                "a fork has neither key nor alias",
-            )),
-        }
+        })
     }
 }

@@ -1,10 +1,10 @@
 //! Freezes a sandbox with its memory kept.
 
 use sandyard_core::{Caller, ErrorKind, SandboxState, SandboxStatus};
-use sandyard_provider::ProviderErrorKind;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
+use super::wake::is_row_wrong;
 use crate::claim::Claim;
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
@@ -64,12 +64,7 @@ impl Service {
         };
         let instance = match result {
             Ok(instance) => instance,
-            Err(error)
-                if matches!(
-                    error.kind,
-                    ProviderErrorKind::Conflict | ProviderErrorKind::NotFound
-                ) =>
-            {
+            Err(error) if is_row_wrong(&error) => {
                 return self.accept_reality(caller, claim, Some(error)).await;
             }
             Err(error) => return Err(error.into()),

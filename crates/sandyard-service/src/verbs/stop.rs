@@ -1,10 +1,10 @@
 //! Ends a sandbox's processes and keeps its files.
 
 use sandyard_core::{Caller, ErrorKind, SandboxStatus};
-use sandyard_provider::ProviderErrorKind;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
+use super::wake::is_row_wrong;
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
@@ -34,12 +34,7 @@ impl Service {
             claim.check_held()?;
             match provider.stop(&id).await {
                 Ok(_) => {}
-                Err(error)
-                    if matches!(
-                        error.kind,
-                        ProviderErrorKind::Conflict | ProviderErrorKind::NotFound
-                    ) =>
-                {
+                Err(error) if is_row_wrong(&error) => {
                     return service.accept_reality(&caller, claim, Some(error)).await;
                 }
                 Err(error) => return Err(error.into()),

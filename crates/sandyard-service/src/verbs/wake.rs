@@ -167,6 +167,14 @@ impl Service {
     }
 }
 
+/// Says whether a provider's refusal means that the row was wrong about its instance.
+pub(super) fn is_row_wrong(error: &ProviderError) -> bool {
+    matches!(
+        error.kind,
+        ProviderErrorKind::Conflict | ProviderErrorKind::NotFound
+    )
+}
+
 /// Resumes or starts an instance, whichever its state asks for.
 async fn bring_up(provider: &dyn Provider, row: &Sandbox) -> Result<Instance, ProviderError> {
     let id = row.provider_id.as_deref().unwrap_or_default();

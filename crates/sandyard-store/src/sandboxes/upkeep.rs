@@ -78,10 +78,11 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets logins that ended before a time, and keys revoked or over before it.
+    /// Forgets logins and keys revoked before a time, and keys over before it. Logins that ended by themselves go with
+    /// the history.
     pub async fn purge_access(&self, before_ms: i64) -> StoreResult<u64> {
         const DOING: &str = "forgetting old logins and keys";
-        let sessions = sql("DELETE FROM sessions WHERE expires_ms < $1 OR revoked_ms < $1");
+        let sessions = sql("DELETE FROM sessions WHERE revoked_ms < $1");
         let sessions = self
             .db
             .execute(DOING, sessions.int(before_ms).repeatable())
