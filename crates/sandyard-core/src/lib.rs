@@ -5,6 +5,7 @@
 //! - [`error_kind`]: the registry of failures
 //! - [`id`]: the name of a sandbox
 //! - [`limits`]: how much of the host a sandbox may use
+//! - [`network`]: what a sandbox may reach, and what became of each attempt
 //! - [`size`]: `512m` and `2g`, read and written
 //! - [`state`]: where a sandbox stands and where it may go next, at its provider
 //! - [`status`]: the same in the eyes of its users
@@ -15,6 +16,7 @@ pub mod clock;
 pub mod error_kind;
 pub mod id;
 pub mod limits;
+pub mod network;
 pub mod size;
 pub mod state;
 pub mod status;
@@ -24,5 +26,6 @@ pub use clock::Clock;
 pub use error_kind::ErrorKind;
 pub use id::{SandboxId, SandboxIdError};
 pub use limits::{Limits, LimitsError};
+pub use network::NetworkPolicy;
 pub use state::SandboxState;
 pub use status::SandboxStatus;

@@ -6,6 +6,7 @@
 //! - [`process`], [`event`] and [`filesystem`]: the Connect messages, in protobuf's JSON mapping (see [`json`]).
 //! - [`http`]: the JSON of the plain HTTP routes.
 //! - [`host`]: messages only the host may send; no part of E2B's protocol.
+//! - [`egress`]: the way out, between agent and gateway; no part of E2B's protocol.
 //! - [`frame`]: the envelope around each message of a stream.
 //! - [`connect_error`]: the codes and the body of a failed call.
 //! - [`signature`]: signed file URLs.
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod connect_error;
+pub mod egress;
 pub mod event;
 pub mod filesystem;
 pub mod frame;

@@ -70,6 +70,15 @@ pub const DIAL: &str = "/dial";
 /// The value of `Upgrade` for [`DIAL`].
 pub const DIAL_UPGRADE: &str = "sandyard-dial";
 
+/// Host only, `GET` with `Connection: Upgrade` and `Upgrade: sandyard-egress`, over a Unix socket.
+///
+/// 101, then [`egress`](crate::egress) frames both ways. Several may be open; the agent uses the one that last said
+/// [`Lead`](crate::egress::ToAgent::Lead), else the oldest.
+pub const EGRESS: &str = "/egress";
+
+/// The value of `Upgrade` for [`EGRESS`].
+pub const EGRESS_UPGRADE: &str = "sandyard-egress";
+
 /// Query keys.
 pub mod query {
     /// The file of [`FILES`](super::FILES).
