@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use sandyard_core::{Limits, SandboxId, SandboxState};
+use sandyard_core::{Limits, NetworkPolicy, SandboxId, SandboxState};
 use serde::{Deserialize, Serialize};
 
 /// What the service asks a provider for.
@@ -21,6 +21,9 @@ pub struct InstanceSpec {
     pub access_token: String,
     /// Its host name; the instance's id when none is given.
     pub hostname: Option<String>,
+    /// What it may reach, for places that want to know at once; [`set_network`](crate::Provider::set_network) follows in any case.
+    #[serde(default)]
+    pub network: NetworkPolicy,
 }
 
 impl fmt::Debug for InstanceSpec {

@@ -6,8 +6,10 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::Limits;
+use sandyard_core::network::{Flow, NetworkGrant};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncRead;
+use tokio::sync::mpsc;
 
 use crate::error::ProviderError;
 use crate::instance::{Change, Instance, InstanceSpec, Usage};
@@ -140,6 +142,16 @@ pub trait Provider: Debug + Send + Sync + 'static {
 
     /// The client of an instance's agent. Nothing is dialled before its first call.
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient>;
+
+    /// Opens an instance's way out, or changes what it may reach from now on. Returns what of the policy this place cannot
+    /// enforce, in words; empty: all of it holds. Nothing gets out of an instance that was not given one yet, where this place
+    /// can see to that.
+    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>>;
+
+    /// What its sandboxes tried to reach, as it happens. Handed out once; none where it is not known.
+    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
+        None
+    }
 
     /// Keeps up to `count` sandboxes of the default kind ready, where that makes creating faster.
     async fn keep_ready(&self, count: usize) -> Result<()>;

@@ -25,12 +25,13 @@ pub enum Verb {
     ImportTemplate,
     RemoveTemplate,
     Agent,
+    SetNetwork,
     KeepReady,
 }
 
 impl Verb {
     /// All of them, in the trait's order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::CheckHealth,
         Self::Create,
         Self::Inspect,
@@ -48,6 +49,7 @@ impl Verb {
         Self::ImportTemplate,
         Self::RemoveTemplate,
         Self::Agent,
+        Self::SetNetwork,
         Self::KeepReady,
     ];
 
@@ -71,6 +73,7 @@ impl Verb {
             Self::ImportTemplate => "import_template",
             Self::RemoveTemplate => "remove_template",
             Self::Agent => "agent",
+            Self::SetNetwork => "set_network",
             Self::KeepReady => "keep_ready",
         }
     }

@@ -16,6 +16,7 @@ CREATE TABLE sandboxes (
     metadata TEXT NOT NULL,
     env TEXT NOT NULL,
     network TEXT,
+    secrets TEXT NOT NULL,
     ports TEXT NOT NULL,
     public_ports TEXT NOT NULL,
     access_token TEXT NOT NULL,
@@ -121,6 +122,20 @@ CREATE TABLE sessions (
     revoked_ms BIGINT
 );
 CREATE INDEX sessions_of_owner ON sessions (owner);
+
+-- Secrets that sandboxes use without seeing them; `sealed` by a key that is not in here.
+CREATE TABLE secrets (
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    sealed TEXT NOT NULL,
+    hosts TEXT NOT NULL,
+    placeholder TEXT NOT NULL,
+    is_shared BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
+    updated_ms BIGINT NOT NULL,
+    PRIMARY KEY (owner, name)
+);
+CREATE INDEX secrets_shared ON secrets (name) WHERE is_shared = 1;
 
 CREATE TABLE meta (
     name TEXT NOT NULL PRIMARY KEY,

@@ -6,7 +6,7 @@ use sqlx::any::AnyRow;
 use crate::db::Tx;
 use crate::error::{StoreError, StoreResult};
 use crate::model::{Event, EventFilter, NewEvent};
-use crate::sql::{Record, sql};
+use crate::sql::{Record, json_pair, sql};
 use crate::store::Store;
 
 /// Rows in one statement.
@@ -43,6 +43,16 @@ impl Store {
         if !filter.kinds.is_empty() {
             let kinds = filter.kinds.iter().map(String::as_str);
             query = query.add(" AND kind IN ").add_texts(kinds);
+        }
+        if !filter.except_kinds.is_empty() {
+            let kinds = filter.except_kinds.iter().map(String::as_str);
+            query = query.add(" AND kind NOT IN ").add_texts(kinds);
+        }
+        for (name, value) in &filter.data {
+            query = query
+                .add_next(" AND replace(data, ")
+                .text(&json_pair(name, value))
+                .add(", '') <> data");
         }
         let limit = match filter.limit {
             0 => MOST,

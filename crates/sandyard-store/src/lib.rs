@@ -5,7 +5,7 @@
 //! truth, so that a lost Redis loses nothing.
 //!
 //! - [`model`]: the rows
-//! - one file a table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `meta`, `nodes`, `timer_rows`
+//! - one file a table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `secrets`, `meta`, `nodes`, `timer_rows`
 //! - `timers/`: [`Timers`], the queue over `timer_rows`, with or without Redis
 //! - `connect`, `db`, `lane`, `sql`, `migrate`: the two engines behind one face
 //!
@@ -26,6 +26,7 @@ mod migrate;
 pub mod model;
 mod nodes;
 mod sandboxes;
+mod secrets;
 mod sessions;
 mod snapshots;
 mod sql;

@@ -76,11 +76,20 @@ impl Store {
         Ok(self.db.execute("changing a user", update).await? > 0)
     }
 
-    /// Forgets a user with its keys and sessions; false: there was none.
+    /// Forgets a user with its keys, sessions and secrets; false: there was none.
     pub async fn delete_user(&self, name: &str) -> StoreResult<bool> {
-        // Keys and sessions go along by their foreign keys.
-        let delete = sql("DELETE FROM users WHERE name = $1").text(name);
-        Ok(self.db.execute("forgetting a user", delete).await? > 0)
+        let mut writer = self.db.writer("forgetting a user").await?;
+        let mut tx = writer.begin().await?;
+        // Keys and sessions go along by their foreign keys. Secrets have none, as not everybody who owns some is a user; who
+        // gets this name next must not get them too.
+        let secrets = sql("DELETE FROM secrets WHERE owner = $1").text(name);
+        let user = sql("DELETE FROM users WHERE name = $1").text(name);
+        let is_gone = tx.execute(user).await? > 0;
+        if is_gone {
+            tx.execute(secrets).await?;
+        }
+        tx.commit().await?;
+        Ok(is_gone)
     }
 
     /// Counts one more failed login; at `max_failures` locks until `locked_until_ms` and starts counting anew. Atomic,

@@ -8,6 +8,7 @@
 //! | `life` | create, pause, resume, stop, start, delete: each once, twice and out of turn |
 //! | `refusals` | what makes no sense is refused by kind, and nothing is left of it |
 //! | `reads` | looking while something changes, and at what is not there |
+//! | `network` | the way out: given, changed, given to what is not there |
 //! | `copies` | snapshots, forks, differences |
 //! | `templates` | importing, listing, removing |
 //! | `agent` | commands inside, across pauses and stops |
@@ -15,6 +16,7 @@
 mod agent;
 mod copies;
 mod life;
+mod network;
 mod reads;
 mod refusals;
 mod subject;
@@ -138,6 +140,10 @@ pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
         always => reads::strangers_are_not_seen,
         |can| can.can_pause => reads::reading_while_it_pauses_always_finds_it,
         always => reads::usage_is_told_in_every_state,
+        always => network::the_way_out_can_be_given_again_and_changed,
+        always => network::what_is_not_there_has_no_way_out,
+        |can| can.can_pause => network::the_way_out_can_be_changed_across_a_pause,
+        |can| can.can_stop => network::the_way_out_can_be_changed_across_a_stop,
         |can| can.can_snapshot && can.can_manage_templates => copies::a_snapshot_is_a_template_until_it_is_removed,
         |can| can.can_snapshot && can.can_manage_templates => copies::a_snapshot_of_a_bad_or_taken_name_is_refused,
         |can| can.can_fork => copies::a_fork_is_an_instance_of_its_own,

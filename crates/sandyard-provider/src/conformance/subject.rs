@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sandyard_agent_client::wire::process::ProcessConfig;
 use sandyard_agent_client::{AgentClient, RunOptions};
-use sandyard_core::{Clock, SandboxId};
+use sandyard_core::{Clock, NetworkPolicy, SandboxId};
 
 use super::Options;
 use crate::instance::{Instance, InstanceSpec};
@@ -58,6 +58,7 @@ impl Subject {
             env: BTreeMap::from([("WHO".to_owned(), "conformance".to_owned())]),
             access_token: TOKEN.to_owned(),
             hostname: None,
+            network: NetworkPolicy::default(),
         }
     }
 

@@ -1,8 +1,12 @@
 //! The calls themselves: each goes through what the test has prepared for it, before its work and after.
 
+use std::sync::PoisonError;
+
 use async_trait::async_trait;
 use sandyard_agent_client::AgentClient;
+use sandyard_core::network::{Flow, NetworkGrant};
 use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
 
 use super::FakeProvider;
 use super::script::Moment;
@@ -100,6 +104,7 @@ impl Provider for FakeProvider {
         let remove = |world: &mut World| {
             if world.one(id).is_ok() {
                 world.instances.remove(id);
+                world.grants.remove(id);
             }
             Ok(())
         };
@@ -176,6 +181,20 @@ impl Provider for FakeProvider {
         self.agent.clone().ok_or_else(|| {
             ProviderError::new(ProviderErrorKind::Unsupported, "there is no agent here")
         })
+    }
+
+    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
+        let set = |world: &mut World| {
+            world.one(id)?;
+            world.grants.insert(id.to_owned(), grant.clone());
+            Ok(world.unenforced.clone())
+        };
+        self.call(Verb::SetNetwork, id, set).await
+    }
+
+    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
+        let flows = self.shared.flows_out.lock();
+        flows.unwrap_or_else(PoisonError::into_inner).take()
     }
 
     async fn keep_ready(&self, count: usize) -> Result<()> {

@@ -21,7 +21,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandyard_agent_client::AgentClient;
+use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_core::{Clock, SandboxId, SandboxState};
+use tokio::sync::mpsc;
 
 use crate::instance::{Change, Instance, InstanceSpec};
 use crate::provider::{Capabilities, ProviderInfo};
@@ -34,6 +36,9 @@ use world::World;
 
 /// The template it has from the beginning.
 pub const TEMPLATE: &str = "base";
+
+/// Flows that wait for whoever takes them.
+const MAX_FLOWS: usize = 10_000;
 
 /// Why an instance stopped that [`FakeProvider::vanish`] took the processes of.
 pub const VANISHED: &str = "its first process ended";
@@ -49,6 +54,9 @@ pub struct FakeProvider {
 struct Shared {
     world: Mutex<World>,
     script: Mutex<Script>,
+    flows: mpsc::Sender<Flow>,
+    /// Until somebody takes it.
+    flows_out: Mutex<Option<mpsc::Receiver<Flow>>>,
 }
 
 impl Default for FakeProvider {
@@ -60,6 +68,7 @@ impl Default for FakeProvider {
 impl FakeProvider {
     /// An empty place that can do everything, by the host's clock.
     pub fn new() -> Self {
+        let (flows, flows_out) = mpsc::channel(MAX_FLOWS);
         Self {
             info: ProviderInfo {
                 name: "fake".to_owned(),
@@ -82,6 +91,8 @@ impl FakeProvider {
             shared: Arc::new(Shared {
                 world: Mutex::new(World::new()),
                 script: Mutex::new(Script::default()),
+                flows,
+                flows_out: Mutex::new(Some(flows_out)),
             }),
         }
     }
@@ -172,17 +183,21 @@ impl FakeProvider {
 
     /// Ends an instance's processes without anybody having asked.
     pub fn vanish(&self, id: &str) {
-        if let Some(one) = self.world().instances.get_mut(id)
+        let mut world = self.world();
+        if let Some(one) = world.instances.get_mut(id)
             && one.state.is_live()
         {
             one.state = SandboxState::Stopped;
             one.reason = Some(VANISHED.to_owned());
+            world.grants.remove(id);
         }
     }
 
     /// Takes an instance away with all it held, as a lost disk does.
     pub fn lose(&self, id: &str) {
-        self.world().instances.remove(id);
+        let mut world = self.world();
+        world.instances.remove(id);
+        world.grants.remove(id);
     }
 
     /// Puts an instance there that is another tool's: no call may show or touch it.
@@ -197,6 +212,25 @@ impl FakeProvider {
             ..World::spec_of_nobody()
         };
         self.world().add(spec, true)
+    }
+
+    /// Lets a sandbox have tried to reach something.
+    ///
+    /// # Panics
+    /// When nobody took the flows and thousands wait.
+    pub fn push_flow(&self, flow: Flow) {
+        let pushed = self.shared.flows.try_send(flow);
+        pushed.expect("somebody takes the flows");
+    }
+
+    /// Says what of any policy cannot be enforced here from now on.
+    pub fn set_unenforced(&self, words: Vec<String>) {
+        self.world().unenforced = words;
+    }
+
+    /// What an instance was last allowed to reach; none once its processes ended.
+    pub fn grant(&self, id: &str) -> Option<NetworkGrant> {
+        self.world().grants.get(id).cloned()
     }
 
     /// Says what an instance's files differ by from now on.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
-use sandyard_core::{Clock, Limits, SandboxId, SandboxState};
+use sandyard_core::network::NetworkGrant;
+use sandyard_core::{Clock, Limits, NetworkPolicy, SandboxId, SandboxState};
 
 use super::TEMPLATE;
 use crate::instance::{Change, Instance, InstanceSpec};
@@ -16,6 +17,10 @@ pub(super) struct World {
     pub(super) clock: Clock,
     pub(super) instances: BTreeMap<String, One>,
     pub(super) templates: BTreeMap<String, TemplateInfo>,
+    /// What each may reach, as last said.
+    pub(super) grants: BTreeMap<String, NetworkGrant>,
+    /// What of any policy cannot be enforced here.
+    pub(super) unenforced: Vec<String>,
     pub(super) ready: usize,
     made: usize,
 }
@@ -57,6 +62,8 @@ impl World {
             clock: Clock::System,
             instances: BTreeMap::new(),
             templates: BTreeMap::from([(TEMPLATE.to_owned(), base)]),
+            grants: BTreeMap::new(),
+            unenforced: Vec::new(),
             ready: 0,
             made: 0,
         }
@@ -70,6 +77,7 @@ impl World {
             env: BTreeMap::new(),
             access_token: String::new(),
             hostname: None,
+            network: NetworkPolicy::default(),
         }
     }
 
@@ -156,7 +164,10 @@ impl World {
     }
 
     pub(super) fn stop(&mut self, id: &str) -> Result<Instance> {
-        self.become_state(id, Stopped, &[Running, Paused])
+        let stopped = self.become_state(id, Stopped, &[Running, Paused])?;
+        // What comes next through this way out would be other processes.
+        self.grants.remove(id);
+        Ok(stopped)
     }
 
     pub(super) fn start(&mut self, id: &str) -> Result<Instance> {

@@ -17,6 +17,7 @@ fn spec(sandbox_id: &str) -> InstanceSpec {
         env: BTreeMap::new(),
         access_token: "token".to_owned(),
         hostname: None,
+        network: sandyard_core::NetworkPolicy::default(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What happened: to sandboxes, and by whom.
 
+use std::collections::BTreeMap;
+
 use sandyard_core::SandboxId;
 use serde_json::Value;
 
@@ -48,6 +50,10 @@ pub struct EventFilter {
     pub owner: Option<String>,
     /// Of which kinds; empty: all.
     pub kinds: Vec<String>,
+    /// Not of these kinds.
+    pub except_kinds: Vec<String>,
+    /// Each of these words must be in the data.
+    pub data: BTreeMap<String, String>,
     /// Only those after this `seq`.
     pub after_seq: Option<i64>,
     /// The newest `limit` instead of the oldest.

@@ -4,6 +4,7 @@ mod access;
 mod cluster;
 mod history;
 mod sandbox;
+mod secret;
 mod timer;
 
 pub use access::{ApiKey, NewApiKey, NewUser, Session, User, UserPatch};
@@ -13,4 +14,5 @@ pub use sandbox::{
     ClaimOutcome, Expiry, Idempotency, InsertOutcome, NewSandbox, Operation, Page, Sandbox,
     SandboxFilter, SandboxPatch, TimeoutAction,
 };
+pub use secret::Secret;
 pub use timer::{Timer, TimerPlan};

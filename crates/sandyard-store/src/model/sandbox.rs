@@ -78,8 +78,10 @@ pub struct Sandbox {
     pub metadata: BTreeMap<String, String>,
     /// Variables it was made with. Secrets perhaps: never shown, never logged.
     pub env: BTreeMap<String, String>,
-    /// Network policy as it was asked for.
+    /// What it may reach, as it was asked for, values of headers sealed; none: the default.
     pub network: Option<Value>,
+    /// Secrets it may use: by the variable that holds each one's placeholder, the secret's name.
+    pub secrets: BTreeMap<String, String>,
     /// Ports its maker named, `{"container": "host"}` as in the Docker dialect.
     pub ports: BTreeMap<String, String>,
     /// Ports whose previews anybody may open.
@@ -230,7 +232,7 @@ pub struct SandboxPatch {
     pub network: Option<Option<Value>>,
     /// Ports anybody may open.
     pub public_ports: Option<Vec<u16>>,
-    /// Secrets of a deleted sandbox are not kept: clears `env` and `access_token`.
+    /// Secrets of a deleted sandbox are not kept: clears `env`, `secrets` and `access_token`.
     pub forget_secrets: bool,
 }
 
@@ -247,6 +249,8 @@ pub struct SandboxFilter {
     pub metadata: BTreeMap<String, String>,
     /// In which place.
     pub location: Option<String>,
+    /// Only those that may use a secret of this name.
+    pub secret: Option<String>,
     /// Only those whose claim ended before this without a commit.
     pub claim_ended_before_ms: Option<i64>,
     /// Only those stopped or paused before this.

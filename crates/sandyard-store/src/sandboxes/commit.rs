@@ -117,7 +117,7 @@ fn patched(mut update: Sql, patch: &SandboxPatch) -> Sql {
         update = update.add_next(", public_ports = ").json(ports);
     }
     if patch.forget_secrets {
-        update = update.add(", env = '{}', access_token = ''");
+        update = update.add(", env = '{}', secrets = '{}', access_token = ''");
     }
     update
 }

@@ -92,7 +92,7 @@ fn insert(new: &NewSandbox) -> Sql {
         "INSERT INTO sandboxes (",
         columns!(),
         ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
-         $22, $23, $24, $25, $26, $27, $28, 1, $29, $30, $31)"
+         $22, $23, $24, $25, $26, $27, $28, $29, 1, $30, $31, $32)"
     ))
     .text(sandbox.id.as_str())
     .text(&sandbox.owner)
@@ -108,6 +108,7 @@ fn insert(new: &NewSandbox) -> Sql {
     .json(&sandbox.metadata)
     .json(&sandbox.env)
     .maybe_text(sandbox.network.as_ref().map(ToString::to_string).as_deref())
+    .json(&sandbox.secrets)
     .json(&sandbox.ports)
     .json(&sandbox.public_ports)
     .text(&sandbox.access_token)

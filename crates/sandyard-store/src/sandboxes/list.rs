@@ -3,7 +3,7 @@
 use super::row::{columns, read};
 use crate::error::{StoreError, StoreResult};
 use crate::model::{Page, Sandbox, SandboxFilter};
-use crate::sql::{Sql, sql};
+use crate::sql::{Sql, json_pair, json_value, sql};
 use crate::store::Store;
 
 /// Longest page.
@@ -63,6 +63,12 @@ fn filtered(filter: &SandboxFilter) -> StoreResult<Sql> {
             .text(&json_pair(name, value))
             .add(", '') <> metadata");
     }
+    if let Some(name) = &filter.secret {
+        query = query
+            .add_next(" AND replace(secrets, ")
+            .text(&json_value(name))
+            .add(", '') <> secrets");
+    }
     if let Some(text) = &filter.cursor {
         let (created_ms, id) = read_cursor(text)?;
         query = query
@@ -86,11 +92,4 @@ fn read_cursor(text: &str) -> StoreResult<(i64, &str)> {
         .ok_or_else(|| StoreError::BadCursor {
             cursor: text.chars().take(80).collect(),
         })
-}
-
-/// `"name":"value"` as the column has it. Quotes inside a text are escaped there, so it is found nowhere but where it
-/// stands for itself; and unlike the engines' own JSON functions, both understand it.
-fn json_pair(name: &str, value: &str) -> String {
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    format!("{}:{}", quoted(name), quoted(value))
 }

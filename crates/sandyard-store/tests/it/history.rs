@@ -1,12 +1,16 @@
 //! What is promised of events and the audit.
 
-use sandyard_store::model::{EventFilter, NewAuditEntry};
+use std::collections::BTreeMap;
+
+use sandyard_store::model::{EventFilter, NewAuditEntry, NewEvent};
+use serde_json::json;
 
 use crate::engines::Home;
 use crate::sample::{event, id};
 
 crate::on_every_engine![
     events_are_listed_in_their_order,
+    events_are_told_apart_by_kind_and_by_what_they_say,
     many_events_are_added_at_once,
     numbers_are_never_given_twice,
     the_audit_is_listed_backwards,
@@ -71,6 +75,36 @@ async fn events_are_listed_in_their_order(home: Home) {
         ..any()
     };
     assert_eq!(kinds(tail).await, ["two created", "one paused"]);
+}
+
+async fn events_are_told_apart_by_kind_and_by_what_they_say(home: Home) {
+    let store = home.open().await;
+    let flow = |verdict: &str, at_ms: i64| NewEvent {
+        data: json!({"verdict": verdict, "failure": "said \"verdict\":\"allowed\" itself"}),
+        ..event("one", "alice", "flow", at_ms)
+    };
+    let added = [
+        event("one", "alice", "created", 1),
+        flow("allowed", 2),
+        flow("failed", 3),
+    ];
+    store.add_events(&added).await.unwrap();
+    let times = async |filter: EventFilter| -> Vec<i64> {
+        let events = store.events(&filter).await.unwrap();
+        events.into_iter().map(|event| event.at_ms).collect()
+    };
+    let except_kinds = vec!["flow".to_owned()];
+    let others = EventFilter {
+        except_kinds,
+        ..EventFilter::default()
+    };
+    assert_eq!(times(others).await, [1]);
+    let data = BTreeMap::from([("verdict".to_owned(), "allowed".to_owned())]);
+    let allowed = EventFilter {
+        data,
+        ..EventFilter::default()
+    };
+    assert_eq!(times(allowed).await, [2]);
 }
 
 async fn many_events_are_added_at_once(home: Home) {

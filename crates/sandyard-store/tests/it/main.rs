@@ -19,6 +19,7 @@ mod outages;
 mod races;
 mod sample;
 mod sandboxes;
+mod secrets;
 mod servers;
 mod speed;
 mod timers;

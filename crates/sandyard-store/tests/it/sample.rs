@@ -39,6 +39,7 @@ pub(crate) fn sandbox(name: &str, owner: &str, created_ms: i64) -> Sandbox {
         metadata: map(&[("team", "red"), ("q\"uote", "va\\l:\"ue")]),
         env: map(&[("SECRET", "line\nbreak\u{0}nul")]),
         network: Some(json!({"allow": ["10.0.0.0/8"], "deny": []})),
+        secrets: map(&[("TOKEN", "github"), ("odd:\"name", "deploy-key")]),
         ports: map(&[("80", "8080")]),
         public_ports: vec![80, 443],
         access_token: "token-of-agent".to_owned(),

@@ -429,6 +429,7 @@ async fn a_patch_changes_what_it_names_only(home: Home) {
     wanted.network = None;
     wanted.public_ports = vec![1];
     wanted.env.clear();
+    wanted.secrets.clear();
     wanted.access_token.clear();
     wanted.version = 2;
     let patched = commit(patch).await;
