@@ -1,4 +1,4 @@
-//! Events that need not be written before the answer: commands.
+//! Events that need not be written before the answer: commands, and what sandboxes tried to reach.
 //!
 //! Transitions are committed with their events. That a command ran is written down in batches, so that running one does
 //! not wait for the database.
@@ -31,8 +31,17 @@ impl History {
 
     /// Adds an event to the next batch.
     pub(crate) fn add(&self, event: NewEvent) {
+        self.add_below(MAX_WAITING, event);
+    }
+
+    /// Adds an event that comes in numbers, and must leave room for the others.
+    pub(crate) fn add_minor(&self, event: NewEvent) {
+        self.add_below(MAX_WAITING / 2, event);
+    }
+
+    fn add_below(&self, most: usize, event: NewEvent) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < MAX_WAITING {
+        if waiting.len() < most {
             waiting.push(event);
         }
     }

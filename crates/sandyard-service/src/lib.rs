@@ -10,6 +10,9 @@
 //! | `places` | which provider reaches which sandbox, on this node or another |
 //! | `scheduler` | timers that are due |
 //! | `reconcile` | what should be against what is |
+//! | `policy`, `seal` | what a sandbox may reach as its row has it; values nobody reads in the store |
+//! | `grants` | the same on its way to whoever sees to it, secrets included |
+//! | `flows` | what sandboxes tried to reach, on its way into their history |
 //! | `node` | this server among the others |
 //! | `log_book`, `history` | recent output of commands; that they ran |
 //! | `run` | what goes on in the background |
@@ -25,16 +28,20 @@ mod activity;
 mod claim;
 mod error;
 mod expiry;
+mod flows;
+mod grants;
 mod history;
 mod locks;
 mod log_book;
 mod node;
 mod places;
+mod policy;
 mod random;
 mod reconcile;
 mod request;
 mod run;
 mod scheduler;
+mod seal;
 mod service;
 mod settings;
 mod verbs;
@@ -44,8 +51,8 @@ pub use node::NodeSetup;
 pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;
 pub use request::{
-    Command, CommandOutput, CreateRequest, ForkRequest, LimitsRequest, LogEntry, LogSource,
-    RunRequest, TimeoutRequest,
+    Command, CommandOutput, CreateRequest, FlowFilter, ForkRequest, LimitsRequest, LogEntry,
+    LogSource, RunRequest, SecretInfo, SecretRequest, TimeoutRequest,
 };
 pub use sandyard_store::model::{
     Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, TimeoutAction,

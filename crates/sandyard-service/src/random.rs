@@ -21,7 +21,8 @@ pub(crate) fn secret() -> ServiceResult<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn bytes<const N: usize>() -> ServiceResult<[u8; N]> {
+/// Random bytes.
+pub(crate) fn bytes<const N: usize>() -> ServiceResult<[u8; N]> {
     let mut bytes = [0; N];
     // Up to 256 bytes come whole once the kernel's generator is seeded (getrandom(2)).
     match getrandom(&mut bytes[..], GetRandomFlags::empty()) {

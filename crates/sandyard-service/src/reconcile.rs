@@ -12,6 +12,7 @@
 //! | deleting, unclaimed | any | the delete is finished |
 //! | none, deleted, or with another instance | any | removed after a grace period |
 //! | any, without a timer | | the timer is set |
+//! | running, paused | running, paused | its grant is pushed, unless this process did: see `grants` |
 //!
 //! Rows with a live claim are left alone: somebody is at it. Every step may be repeated.
 
@@ -96,10 +97,15 @@ impl Service {
     }
 
     async fn rows_of(&self, location: &str) -> ServiceResult<Vec<Sandbox>> {
-        let mut filter = SandboxFilter {
+        self.all_rows(SandboxFilter {
             location: Some(location.to_owned()),
             ..SandboxFilter::default()
-        };
+        })
+        .await
+    }
+
+    /// All rows that a filter lets through, however many pages that is.
+    pub(crate) async fn all_rows(&self, mut filter: SandboxFilter) -> ServiceResult<Vec<Sandbox>> {
         let mut rows = Vec::new();
         loop {
             let page = self.store().list_sandboxes(&filter).await?;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use sandyard_core::network::{BoundHost, FlowVerdict, NetworkPolicy, SecretText};
 use sandyard_store::model::{Expiry, TimeoutAction};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Limits asked for; what is not said comes from the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,8 +44,10 @@ pub struct CreateRequest {
     pub env: BTreeMap<String, String>,
     /// How much it may use.
     pub limits: LimitsRequest,
-    /// Network policy, kept as it is.
-    pub network: Option<Value>,
+    /// What it may reach; none: the default of the settings.
+    pub network: Option<NetworkPolicy>,
+    /// Secrets it may use without seeing them: by the variable that holds each one's placeholder, the secret's name.
+    pub secrets: BTreeMap<String, String>,
     /// Ports its maker names.
     pub ports: BTreeMap<String, String>,
     /// Whether a request may wake it when it is paused; yes if not said.
@@ -64,7 +66,7 @@ impl fmt::Debug for CreateRequest {
     }
 }
 
-/// A copy to be made of a sandbox.
+/// A copy to be made of a sandbox. It has the network and the secrets of its original.
 #[derive(Clone, Default, PartialEq)]
 pub struct ForkRequest {
     /// Variables of the copy; none: as the original.
@@ -90,6 +92,51 @@ pub struct TimeoutRequest {
     pub action: Option<TimeoutAction>,
     /// From when on it is counted; none: as before.
     pub expiry: Option<Expiry>,
+}
+
+/// A secret to be kept, or to be changed if there is one of this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretRequest {
+    /// Its name: letters, digits, `-` and `_`, at most 64.
+    pub name: String,
+    /// What is kept.
+    pub value: SecretText,
+    /// Where it may go, and nowhere else.
+    pub hosts: Vec<BoundHost>,
+    /// What sandboxes have in its place; none: `sandyard-secret-<name>`.
+    pub placeholder: Option<String>,
+    /// Whether everybody may use it; only an admin may say so.
+    pub is_shared: bool,
+}
+
+/// What can be told of a secret: all but its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SecretInfo {
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub owner: String,
+    /// Where it may go, and nowhere else.
+    pub hosts: Vec<BoundHost>,
+    /// What sandboxes have in its place.
+    pub placeholder: String,
+    /// Whether everybody may use it.
+    pub is_shared: bool,
+    /// When it was first kept.
+    pub created_ms: i64,
+    /// When it was last changed.
+    pub updated_ms: i64,
+}
+
+/// Which attempts to reach something to list, oldest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowFilter {
+    /// Only those after this number; none: the newest.
+    pub after_seq: Option<i64>,
+    /// Only those that ended so.
+    pub verdict: Option<FlowVerdict>,
+    /// At most so many.
+    pub limit: usize,
 }
 
 /// What to run.
@@ -170,6 +217,8 @@ pub enum LogSource {
     Stderr,
     /// What happened to the sandbox.
     Event,
+    /// What it tried to reach and may not.
+    Gateway,
 }
 
 /// A line of a sandbox's log.

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use crate::claim::millis;
 use crate::error::ServiceResult;
+use crate::flows::FlowTaker;
 use crate::service::Service;
 
 /// How often activity and commands are written down.
@@ -22,8 +25,12 @@ const PURGE_EVERY: Duration = Duration::from_secs(3600);
 impl Service {
     /// Runs timers and reconcilers until `stop` ends. The first round of each comes before anything waits.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
+        let mut flows = self.take_flows();
         tokio::select! {
             () = stop => {}
+            // Before the reconciler, which may take its time: until then nothing gets out of a sandbox.
+            () = self.every(self.settings().reconcile_every, Self::refresh_grants) => {}
+            () = Self::record_flows(&mut flows) => {}
             () = self.run_timers() => {}
             () = self.every(self.settings().reconcile_every, Self::reconcile) => {}
             () = self.every(READY_EVERY, Self::keep_ready) => {}
@@ -40,6 +47,7 @@ impl Service {
         {
             tracing::warn!("Some work is left to the next server");
         }
+        flows.iter_mut().for_each(FlowTaker::finish);
         self.flush().await;
         self.leave().await;
         // What waits for a maker that may never come is not worth its memory.
@@ -60,7 +68,14 @@ impl Service {
         self.flush().await;
         self.bury_dead_nodes().await?;
         self.reconcile().await;
+        self.refresh_grants().await;
         self.fire_due().await
+    }
+
+    /// Records what sandboxes try to reach, for ever.
+    async fn record_flows(flows: &mut [FlowTaker]) {
+        join_all(flows.iter_mut().map(FlowTaker::run)).await;
+        std::future::pending().await
     }
 
     /// Does something now and then again, for ever.

@@ -18,11 +18,13 @@ use crate::activity::Activity;
 use crate::claim::{TOPIC, millis};
 use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
+use crate::grants::Grants;
 use crate::history::History;
 use crate::locks::Locks;
 use crate::log_book::LogBooks;
 use crate::node::NodeSetup;
 use crate::places::{NODE_LIVES, Places};
+use crate::seal::Sealer;
 use crate::settings::ServiceSettings;
 
 /// The lifecycle of all sandboxes. Cheap to clone.
@@ -42,6 +44,8 @@ struct Inner {
     locks: Locks,
     log_books: LogBooks,
     history: History,
+    grants: Grants,
+    sealer: Sealer,
     /// Clients of agents, kept for their idle connections; beside each the instance it leads to.
     agents: Mutex<HashMap<SandboxId, (String, AgentClient)>>,
     /// Instances no row knows, and since when we know that.
@@ -89,6 +93,8 @@ impl Service {
             started_ms: clock.now_ms(),
             activity: Activity::new(clock.clone()),
             history: History::new(store.clone()),
+            grants: Grants::default(),
+            sealer: Sealer::new(settings.sealing_key.as_ref()),
             store,
             timers,
             settings,
@@ -209,6 +215,14 @@ impl Service {
 
     pub(crate) fn history(&self) -> &History {
         &self.0.history
+    }
+
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.0.grants
+    }
+
+    pub(crate) fn sealer(&self) -> &Sealer {
+        &self.0.sealer
     }
 
     pub(crate) fn news(&self) -> &Notify {

@@ -1,9 +1,12 @@
 //! What an operator can set about the life of sandboxes.
 
+use std::fmt;
 use std::time::Duration;
 
+use sandyard_core::NetworkPolicy;
+
 /// Settings of the service.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ServiceSettings {
     /// What sandboxes start from when their maker does not say; none: the provider's choice.
     pub default_template: Option<String>,
@@ -31,6 +34,21 @@ pub struct ServiceSettings {
     pub ready: usize,
     /// How often what should be is compared with what is.
     pub reconcile_every: Duration,
+    /// What a sandbox may reach when its maker does not say.
+    pub default_network: NetworkPolicy,
+    /// Seals secrets in the store; none: no secret can be kept.
+    pub sealing_key: Option<[u8; 32]>,
+}
+
+impl fmt::Debug for ServiceSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceSettings")
+            .field("default_template", &self.default_template)
+            .field("default_timeout", &self.default_timeout)
+            .field("default_network", &self.default_network)
+            .field("has_sealing_key", &self.sealing_key.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for ServiceSettings {
@@ -50,6 +68,8 @@ impl Default for ServiceSettings {
             history: HOUR * 24 * 30,
             ready: 0,
             reconcile_every: Duration::from_secs(30),
+            default_network: NetworkPolicy::default(),
+            sealing_key: None,
         }
     }
 }

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::claim::{CLAIM_FOR, Claim, millis};
 use crate::error::{ServiceError, ServiceResult};
+use crate::policy;
 use crate::random;
 use crate::request::{CreateRequest, LimitsRequest};
 use crate::service::Service;
@@ -41,14 +42,26 @@ impl Service {
     async fn create_now(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
         let began = std::time::Instant::now();
         check_words(&request)?;
+        if let Some(policy) = &request.network {
+            policy::check(policy)?;
+        }
+        let owner = owner_of(caller, &request);
+        let placeholders = self
+            .placeholders(owner, &request.secrets, &request.env)
+            .await?;
         let provider = self.places().default().clone();
-        let row = self.new_row(caller, &request, provider.as_ref())?;
+        let mut row = self.new_row(caller, &request, provider.as_ref())?;
+        row.env.extend(placeholders);
         self.check_template(caller, &row.location, &row.template)
             .await?;
-        let idempotency = request.idempotency_key.as_ref().map(|key| Idempotency {
-            key: key.clone(),
-            fingerprint: fingerprint(&row, &request),
-        });
+        let idempotency = match &request.idempotency_key {
+            Some(key) => Some(Idempotency {
+                key: key.clone(),
+                fingerprint: self.fingerprint(&row, &request)?,
+            }),
+            None => None,
+        };
+        let spec = self.spec_of(&row)?;
         let about = json!({"template": row.template, "provider": row.provider});
         let claim = match self
             .insert(caller, row, about, idempotency.as_ref())
@@ -57,7 +70,7 @@ impl Service {
             Inserted::New(claim) => *claim,
             Inserted::Repeated(sandbox) => return Ok(*sandbox),
         };
-        let made = provider.create(&spec_of(&claim.row)).await;
+        let made = provider.create(&spec).await;
         let sandbox = self.finish_create(caller, claim, &provider, made).await?;
         metrics::histogram!("sandyard_create_seconds").record(began.elapsed().as_secs_f64());
         Ok(sandbox)
@@ -208,7 +221,10 @@ impl Service {
         let event = claim.event("running", caller, json!({"provider_id": id}));
         let sandbox_id = claim.row.id.clone();
         let error = match claim.commit(patch, vec![event], timer).await {
-            Ok(sandbox) => return Ok(sandbox),
+            Ok(sandbox) => {
+                self.push_grant_soon(&sandbox.id);
+                return Ok(sandbox);
+            }
             Err(error) => error,
         };
         // The commit may have happened although its answer got lost, or another server may have finished the create.
@@ -217,6 +233,7 @@ impl Service {
                 if row.status == SandboxStatus::Running
                     && row.provider_id.as_deref() == Some(id.as_str()) =>
             {
+                self.push_grant_soon(&row.id);
                 return Ok(row);
             }
             Ok(None) => undo_create(provider, &id).await,
@@ -258,6 +275,7 @@ impl Service {
             let gone = SandboxPatch {
                 status: Some(SandboxStatus::Deleted),
                 deleted_ms: Some(now_ms),
+                network: policy::bare(claim.row.network.as_ref()),
                 forget_secrets: true,
                 ..SandboxPatch::default()
             };
@@ -316,9 +334,13 @@ impl Service {
         provider: &dyn Provider,
     ) -> ServiceResult<Sandbox> {
         let info = provider.info();
-        let owner = match &request.owner {
-            Some(owner) if caller.is_admin() => owner.clone(),
-            _ => caller.name.clone(),
+        let id = random::id()?;
+        let network = match request.network.clone() {
+            Some(mut policy) => {
+                policy::seal(self.sealer(), &id, &mut policy)?;
+                Some(policy::write(&policy)?)
+            }
+            None => None,
         };
         let template = match request.template.as_deref() {
             None | Some("" | "base" | "default") => self
@@ -331,8 +353,8 @@ impl Service {
         };
         let now_ms = self.clock().now_ms();
         Ok(Sandbox {
-            id: random::id()?,
-            owner,
+            id,
+            owner: owner_of(caller, request).to_owned(),
             alias: request.alias.clone(),
             project: request.project.clone(),
             provider: info.name.clone(),
@@ -344,7 +366,8 @@ impl Service {
             limits: Self::limits(&request.limits, info)?,
             metadata: request.metadata.clone(),
             env: request.env.clone(),
-            network: request.network.clone(),
+            network,
+            secrets: request.secrets.clone(),
             ports: request.ports.clone(),
             public_ports: Vec::new(),
             access_token: random::secret()?,
@@ -362,6 +385,49 @@ impl Service {
             version: 1,
             claim: None,
         })
+    }
+
+    /// What to ask a provider for, so that it makes what a row says.
+    pub(super) fn spec_of(&self, row: &Sandbox) -> ServiceResult<InstanceSpec> {
+        let mut network = self.policy_of(row)?;
+        // Their values are for the grant alone: what is asked for here may travel to another node.
+        network.rules.clear();
+        Ok(InstanceSpec {
+            sandbox_id: row.id.clone(),
+            template: row.template.clone(),
+            limits: row.limits.clone(),
+            env: row.env.clone(),
+            access_token: row.access_token.clone(),
+            hostname: None,
+            network,
+        })
+    }
+
+    /// Tells a repetition from another request with the same key.
+    fn fingerprint(&self, row: &Sandbox, request: &CreateRequest) -> ServiceResult<String> {
+        let mut network = request.network.clone();
+        if let Some(policy) = &mut network {
+            policy::map_values(policy, |_, header, value| {
+                Ok(self.sealer().mark(header, value))
+            })?;
+        }
+        let meaning = json!([
+            row.owner,
+            row.template,
+            request.alias,
+            request.project,
+            row.timeout_s,
+            row.timeout_action,
+            row.expiry,
+            request.metadata,
+            request.env,
+            row.limits,
+            network,
+            request.secrets,
+            request.ports,
+        ]);
+        let digest = Sha256::digest(meaning.to_string().as_bytes());
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// What a sandbox gets: what was asked for, else the provider's default; never more than it allows.
@@ -405,15 +471,11 @@ async fn undo_create(provider: &std::sync::Arc<dyn Provider>, id: &str) {
     }
 }
 
-/// What to ask a provider for, so that it makes what a row says.
-pub(super) fn spec_of(row: &Sandbox) -> InstanceSpec {
-    InstanceSpec {
-        sandbox_id: row.id.clone(),
-        template: row.template.clone(),
-        limits: row.limits.clone(),
-        env: row.env.clone(),
-        access_token: row.access_token.clone(),
-        hostname: None,
+/// Whose a new sandbox is to be.
+fn owner_of<'a>(caller: &'a Caller, request: &'a CreateRequest) -> &'a str {
+    match &request.owner {
+        Some(owner) if caller.is_admin() => owner,
+        _ => &caller.name,
     }
 }
 
@@ -495,7 +557,7 @@ pub(crate) fn check_map(
             format!("`{field}` holds a NUL byte"),
         ));
     }
-    if field == "env"
+    if matches!(field, "env" | "secrets")
         && let Some(name) = words
             .keys()
             .find(|name| name.is_empty() || name.contains('='))
@@ -506,24 +568,4 @@ pub(crate) fn check_map(
         ));
     }
     Ok(())
-}
-
-/// Tells a repetition from another request with the same key.
-fn fingerprint(row: &Sandbox, request: &CreateRequest) -> String {
-    let meaning = json!([
-        row.owner,
-        row.template,
-        request.alias,
-        request.project,
-        row.timeout_s,
-        row.timeout_action,
-        row.expiry,
-        request.metadata,
-        request.env,
-        row.limits,
-        request.network,
-        request.ports,
-    ]);
-    let digest = Sha256::digest(meaning.to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::claim::Claim;
 use crate::error::ServiceResult;
+use crate::policy;
 use crate::service::Service;
 
 /// When to try again if this server dies in between.
@@ -60,6 +61,7 @@ impl Service {
         let patch = SandboxPatch {
             status: Some(SandboxStatus::Deleted),
             deleted_ms: Some(self.clock().now_ms()),
+            network: policy::bare(claim.row.network.as_ref()),
             forget_secrets: true,
             ..SandboxPatch::default()
         };
@@ -67,6 +69,7 @@ impl Service {
         let sandbox = claim.commit(patch, vec![event], TimerPlan::Clear).await?;
         self.agents().remove(&id);
         self.log_books().forget(&id);
+        self.grants().forget(&id);
         Ok(sandbox)
     }
 

@@ -4,9 +4,11 @@ use sandyard_core::{Caller, SandboxStatus};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
-use super::create::{Inserted, check_map, spec_of};
+use super::create::{Inserted, check_map};
+use super::secrets::check_apart;
 use super::snapshot::unsupported;
 use crate::error::ServiceResult;
+use crate::policy;
 use crate::random;
 use crate::request::ForkRequest;
 use crate::service::Service;
@@ -43,13 +45,14 @@ impl Service {
             return Err(unsupported("fork", &source.row.provider));
         }
         let row = self.row_of_fork(&source.row, request)?;
+        let spec = self.spec_of(&row)?;
         let about = json!({"fork_of": source.row.id, "provider": row.provider});
         let claim = match self.insert(caller, row, about, None).await? {
             Inserted::New(claim) => *claim,
             Inserted::Repeated(sandbox) => return Ok(*sandbox),
         };
         let id = source.row.provider_id.clone().unwrap_or_default();
-        let made = provider.fork(&id, &spec_of(&claim.row)).await;
+        let made = provider.fork(&id, &spec).await;
         let fork = self.finish_create(caller, claim, &provider, made).await?;
         let event = source.event("forked", caller, json!({"into": fork.id}));
         let noted = source
@@ -64,13 +67,36 @@ impl Service {
 
     fn row_of_fork(&self, original: &Sandbox, request: ForkRequest) -> ServiceResult<Sandbox> {
         let now_ms = self.clock().now_ms();
+        let id = random::id()?;
+        let env = match request.env {
+            Some(mut env) => {
+                check_apart(&original.secrets, &env)?;
+                // What stands for its secrets it has too.
+                let is_secret =
+                    |(name, _): &(&String, &String)| original.secrets.contains_key(*name);
+                let placeholders = original.env.iter().filter(is_secret);
+                env.extend(placeholders.map(|(name, value)| (name.clone(), value.clone())));
+                env
+            }
+            None => original.env.clone(),
+        };
+        let network = match &original.network {
+            Some(_) => {
+                // Sealed for one sandbox, a value does not open for another.
+                let mut policy = self.clear_policy(original)?;
+                policy::seal(self.sealer(), &id, &mut policy)?;
+                Some(policy::write(&policy)?)
+            }
+            None => None,
+        };
         Ok(Sandbox {
-            id: random::id()?,
+            id,
             alias: None,
             provider_id: None,
             status: SandboxStatus::Creating,
             reason: None,
-            env: request.env.unwrap_or_else(|| original.env.clone()),
+            env,
+            network,
             metadata: request
                 .metadata
                 .unwrap_or_else(|| original.metadata.clone()),

@@ -5,6 +5,7 @@ use sandyard_store::model::{Event, EventFilter};
 use tokio::sync::broadcast;
 
 use crate::error::ServiceResult;
+use crate::flows::{FLOW, FLOW_DENIED};
 use crate::request::{LogEntry, LogSource};
 use crate::service::Service;
 
@@ -21,6 +22,8 @@ impl Service {
             .store()
             .events(&EventFilter {
                 sandbox_id: Some(sandbox.id.clone()),
+                // What was denied is in the log book, in words; the rest is nothing to read line by line.
+                except_kinds: vec![FLOW.to_owned(), FLOW_DENIED.to_owned()],
                 is_tail: true,
                 limit: limit.min(1000),
                 ..EventFilter::default()

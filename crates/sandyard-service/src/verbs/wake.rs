@@ -89,6 +89,9 @@ impl Service {
             self.agents().remove(&claim.row.id);
         }
         let sandbox = claim.commit(patch, vec![event], timer).await?;
+        if is_restart || was != SandboxStatus::Paused {
+            self.push_grant_soon(&sandbox.id);
+        }
         metrics::histogram!("sandyard_wake_seconds").record(began.elapsed().as_secs_f64());
         Ok(sandbox)
     }

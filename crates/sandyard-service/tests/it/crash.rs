@@ -1,13 +1,14 @@
 //! A server that dies in the middle, and the one that comes after it.
 
 use sandyard_core::{Clock, SandboxId, SandboxStatus};
-use sandyard_provider::{InstanceSpec, Provider};
+use sandyard_provider::{InstanceSpec, Provider, Verb};
 use sandyard_service::{NodeSetup, Sandbox, Service};
 use sandyard_store::model::{
     InsertOutcome, NewEvent, NewSandbox, Operation, SandboxPatch, TimerPlan,
 };
+use serde_json::json;
 
-use crate::harness::{Yard, alice};
+use crate::harness::{Yard, alice, policy};
 
 /// The name of a node that is not there any more.
 const DEAD: &str = "dead.node/1";
@@ -85,6 +86,7 @@ async fn died_after_the_instance_was_made() {
         env: row.env.clone(),
         access_token: row.access_token.clone(),
         hostname: None,
+        network: sandyard_core::NetworkPolicy::default(),
     };
     let instance = yard.provider.create(&spec).await.unwrap();
     next_server(&yard).await;
@@ -161,6 +163,43 @@ async fn died_while_deleting_before_and_after_the_resource_went() {
         assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Deleted);
         assert!(yard.provider.instances().is_empty());
     }
+}
+
+#[tokio::test]
+async fn died_between_writing_a_policy_and_pushing_it() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    yard.grant(&sandbox).await;
+    claim_by_the_dead(&yard, &sandbox.id, Operation::Change).await;
+    let closed = policy(json!({"allow_internet_access": false}));
+    let patch = SandboxPatch {
+        network: Some(Some(serde_json::to_value(&closed).unwrap())),
+        ..SandboxPatch::default()
+    };
+    yard.store
+        .commit_sandbox(&sandbox.id, DEAD, &patch, &[], TimerPlan::Keep, false)
+        .await
+        .unwrap()
+        .unwrap();
+    // Not even the end of the claim is waited for.
+    let next = yard.another().await;
+    next.sweep().await.unwrap();
+    assert_eq!(yard.grant(&sandbox).await.policy, closed);
+}
+
+#[tokio::test]
+async fn died_between_making_a_sandbox_and_opening_its_way_out() {
+    let yard = Yard::new().await;
+    let gate = yard.provider.hold(Verb::SetNetwork);
+    let sandbox = yard.create().await;
+    gate.reached_by(1).await;
+    let next = yard.another().await;
+    let sweep = tokio::spawn(async move { next.sweep().await });
+    // The first one's push never ends; the second's is its own.
+    gate.reached_by(2).await;
+    gate.release();
+    sweep.await.unwrap().unwrap();
+    yard.grant(&sandbox).await;
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! A service with everything around it, and time that stands still.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_agent_client::{AgentClient, Endpoint};
+use sandyard_core::network::{NetworkGrant, NetworkPolicy};
 use sandyard_core::{Caller, Clock, Role, SandboxId, Scope};
 use sandyard_provider::Provider;
 use sandyard_provider::fake::FakeProvider;
@@ -38,6 +40,25 @@ impl Yard {
         let store = Store::open("sqlite::memory:")
             .await
             .expect("the yard works");
+        Self::on(store, provider, clock, settings).await
+    }
+
+    /// On a database in a file.
+    pub(crate) async fn in_file(path: &Path, settings: ServiceSettings) -> Self {
+        let clock = Clock::manual(BEGIN_MS);
+        let provider = FakeProvider::new().with_clock(clock.clone());
+        let store = Store::open(&format!("sqlite://{}", path.display()))
+            .await
+            .expect("the yard works");
+        Self::on(store, provider, clock, settings).await
+    }
+
+    async fn on(
+        store: Store,
+        provider: FakeProvider,
+        clock: Clock,
+        settings: ServiceSettings,
+    ) -> Self {
         let service = open(&store, &provider, &clock, settings).await;
         Self {
             service,
@@ -47,15 +68,19 @@ impl Yard {
         }
     }
 
+    /// One that keeps secrets.
+    pub(crate) async fn with_key() -> Self {
+        Self::with(key_settings()).await
+    }
+
     /// Another server on the same store and provider.
     pub(crate) async fn another(&self) -> Service {
-        open(
-            &self.store,
-            &self.provider,
-            &self.clock,
-            ServiceSettings::default(),
-        )
-        .await
+        self.another_with(ServiceSettings::default()).await
+    }
+
+    /// Another server on the same store and provider, with settings of its own.
+    pub(crate) async fn another_with(&self, settings: ServiceSettings) -> Service {
+        open(&self.store, &self.provider, &self.clock, settings).await
     }
 
     /// Another server in a slot of its own.
@@ -76,6 +101,18 @@ impl Yard {
             .create(&alice(), CreateRequest::default())
             .await
             .expect("the yard works")
+    }
+
+    pub(crate) async fn make(&self, request: CreateRequest) -> Sandbox {
+        let made = self.service.create(&alice(), request).await;
+        made.expect("the yard works")
+    }
+
+    /// What a sandbox was given to reach, once it was.
+    pub(crate) async fn grant(&self, sandbox: &Sandbox) -> NetworkGrant {
+        let id = sandbox.provider_id.as_deref().expect("it has an instance");
+        until(|| self.provider.grant(id).is_some()).await;
+        self.provider.grant(id).expect("it is there")
     }
 
     pub(crate) async fn row(&self, id: &SandboxId) -> Sandbox {
@@ -131,6 +168,37 @@ async fn open(
     )
     .await
     .expect("the yard works")
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let done = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    done.expect("it becomes so");
+}
+
+/// Settings with a key to seal with.
+pub(crate) fn key_settings() -> ServiceSettings {
+    ServiceSettings {
+        sealing_key: Some([7; 32]),
+        ..ServiceSettings::default()
+    }
+}
+
+/// A policy from its JSON.
+pub(crate) fn policy(json: serde_json::Value) -> NetworkPolicy {
+    NetworkPolicy::from_value(json).expect("a policy")
+}
+
+pub(crate) fn admin() -> Caller {
+    Caller {
+        role: Role::Admin,
+        ..user("root")
+    }
 }
 
 pub(crate) fn user(name: &str) -> Caller {

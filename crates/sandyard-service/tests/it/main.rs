@@ -2,9 +2,13 @@
 
 mod crash;
 mod create;
+mod flows;
 mod harness;
 mod idle;
+mod network;
 mod reconcile;
 mod replicas;
+mod sealed;
+mod secrets;
 mod snapshots;
 mod wake;

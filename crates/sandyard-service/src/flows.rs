@@ -1,0 +1,269 @@
+//! What sandboxes tried to reach, on its way into their history.
+//!
+//! A sandbox that tries very often must not fill the history: each has so many records at once and so many a second. What is
+//! over that is counted, and the count is recorded every second.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sandyard_core::SandboxId;
+use sandyard_core::network::{Denial, Flow, FlowVerdict};
+use sandyard_store::model::NewEvent;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::request::LogSource;
+use crate::service::Service;
+
+/// The kind of an event that tells of something that went out, or failed on its way.
+pub(crate) const FLOW: &str = "flow";
+/// The kind of an event that tells of something that was denied.
+pub(crate) const FLOW_DENIED: &str = "flow_denied";
+
+/// Records of one sandbox in a moment.
+const BURST: i64 = 200;
+/// Records of one sandbox a second, in the long run.
+const A_SECOND: i64 = 50;
+/// Records taken at once.
+const BATCH: usize = 256;
+/// How often what was only counted is recorded.
+const COUNT_EVERY: Duration = Duration::from_secs(1);
+/// How often whoever follows is told: each of them asks the store then.
+const RING_EVERY: Duration = Duration::from_millis(50);
+/// Most bytes of why something failed.
+const MAX_WORDS: usize = 300;
+
+/// Takes the flows of one provider.
+#[derive(Debug)]
+pub(crate) struct FlowTaker {
+    service: Service,
+    flows: mpsc::Receiver<Flow>,
+    allowances: HashMap<SandboxId, Allowance>,
+}
+
+/// What one sandbox may still have recorded, and what it had too much.
+#[derive(Debug)]
+struct Allowance {
+    owner: String,
+    left: i64,
+    since_ms: i64,
+    /// Not denied, and denied.
+    surplus: [Surplus; 2],
+}
+
+#[derive(Debug, Default)]
+struct Surplus {
+    count: u64,
+    sent_bytes: u64,
+    received_bytes: u64,
+}
+
+impl Service {
+    /// Takes over the flows of this node's providers; each hands them out once.
+    pub(crate) fn take_flows(&self) -> Vec<FlowTaker> {
+        let local = self.places().local().iter();
+        local
+            .filter_map(|provider| provider.take_flows())
+            .map(|flows| FlowTaker {
+                service: self.clone(),
+                flows,
+                allowances: HashMap::new(),
+            })
+            .collect()
+    }
+}
+
+impl FlowTaker {
+    /// Records flows as they come, until there is nobody to tell of any.
+    pub(crate) async fn run(&mut self) {
+        let mut ticks = tokio::time::interval(COUNT_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut next_ring = Instant::now();
+        let mut is_unrung = false;
+        loop {
+            tokio::select! {
+                count = self.flows.recv_many(&mut batch, BATCH) => {
+                    if count == 0 {
+                        break;
+                    }
+                    for flow in batch.drain(..) {
+                        self.record(flow);
+                    }
+                    is_unrung = true;
+                }
+                () = tokio::time::sleep_until(next_ring), if is_unrung => {
+                    self.service.news().notify_waiters();
+                    is_unrung = false;
+                    next_ring = Instant::now() + RING_EVERY;
+                }
+                _ = ticks.tick(), if !self.allowances.is_empty() => self.record_surplus(),
+            }
+        }
+        self.record_surplus();
+    }
+
+    /// Records what has come by now, and what was only counted.
+    pub(crate) fn finish(&mut self) {
+        while let Ok(flow) = self.flows.try_recv() {
+            self.record(flow);
+        }
+        self.record_surplus();
+    }
+
+    fn record(&mut self, flow: Flow) {
+        let verdict = match flow.verdict {
+            FlowVerdict::Allowed => "allowed",
+            FlowVerdict::Denied => "denied",
+            FlowVerdict::Failed => "failed",
+        };
+        metrics::counter!("sandyard_flows_total", "verdict" => verdict).increment(flow.count);
+        let now_ms = self.service.clock().now_ms();
+        let allowance = self
+            .allowances
+            .entry(flow.sandbox_id.clone())
+            .or_insert_with(|| Allowance::new(flow.owner.clone(), now_ms));
+        if !allowance.take(now_ms) {
+            allowance.surplus[usize::from(flow.verdict == FlowVerdict::Denied)].add(&flow);
+            return;
+        }
+        if let Some(denial) = &flow.denial {
+            let line = log_line(&flow.sandbox_id, denial);
+            let books = self.service.log_books();
+            books.add(
+                &flow.sandbox_id,
+                flow.at_ms,
+                LogSource::Gateway,
+                None,
+                &line,
+            );
+        }
+        self.service.history().add_minor(event_of(flow));
+    }
+
+    /// Records what was only counted, and forgets sandboxes that have been quiet.
+    fn record_surplus(&mut self) {
+        let now_ms = self.service.clock().now_ms();
+        let mut is_news = false;
+        for (id, allowance) in &mut self.allowances {
+            for (is_denied, surplus) in [false, true].into_iter().zip(&mut allowance.surplus) {
+                let surplus = std::mem::take(surplus);
+                if surplus.count == 0 {
+                    continue;
+                }
+                is_news = true;
+                if is_denied {
+                    let line = format!("network: {} more attempts were denied", surplus.count);
+                    let books = self.service.log_books();
+                    books.add(id, now_ms, LogSource::Gateway, None, &line);
+                }
+                let event = surplus.event(id, &allowance.owner, is_denied, now_ms);
+                self.service.history().add_minor(event);
+            }
+        }
+        self.allowances.retain(|_, allowance| {
+            allowance.refill(now_ms);
+            allowance.left < BURST
+        });
+        if is_news {
+            self.service.news().notify_waiters();
+        }
+    }
+}
+
+impl Allowance {
+    fn new(owner: String, now_ms: i64) -> Self {
+        Self {
+            owner,
+            left: BURST,
+            since_ms: now_ms,
+            surplus: Default::default(),
+        }
+    }
+
+    fn refill(&mut self, now_ms: i64) {
+        let more = (now_ms - self.since_ms).saturating_mul(A_SECOND) / 1000;
+        if more > 0 {
+            self.left = self.left.saturating_add(more).min(BURST);
+            self.since_ms = now_ms;
+        } else if now_ms < self.since_ms {
+            // The clock was set back.
+            self.since_ms = now_ms;
+        }
+    }
+
+    fn take(&mut self, now_ms: i64) -> bool {
+        self.refill(now_ms);
+        let is_allowed = self.left > 0;
+        self.left -= i64::from(is_allowed);
+        is_allowed
+    }
+}
+
+impl Surplus {
+    fn add(&mut self, flow: &Flow) {
+        self.count = self.count.saturating_add(flow.count);
+        self.sent_bytes = self.sent_bytes.saturating_add(flow.sent_bytes);
+        self.received_bytes = self.received_bytes.saturating_add(flow.received_bytes);
+    }
+
+    fn event(self, id: &SandboxId, owner: &str, is_denied: bool, now_ms: i64) -> NewEvent {
+        let verdict = if is_denied { "denied" } else { "allowed" };
+        NewEvent {
+            sandbox_id: id.clone(),
+            owner: owner.to_owned(),
+            at_ms: now_ms,
+            kind: kind(is_denied).to_owned(),
+            actor: ACTOR.to_owned(),
+            data: json!({
+                "verdict": verdict,
+                "count": self.count,
+                "sent_bytes": self.sent_bytes,
+                "received_bytes": self.received_bytes,
+                "reason": "too many at once to tell each of them",
+                "is_summary": true,
+            }),
+        }
+    }
+}
+
+/// Who did it, in events.
+const ACTOR: &str = "sandbox";
+
+fn kind(is_denied: bool) -> &'static str {
+    if is_denied { FLOW_DENIED } else { FLOW }
+}
+
+/// A flow as an event: what is known of it, and why it was denied in words.
+fn event_of(mut flow: Flow) -> NewEvent {
+    if let Some(failure) = &mut flow.failure
+        && failure.len() > MAX_WORDS
+    {
+        failure.truncate(failure.floor_char_boundary(MAX_WORDS));
+    }
+    let mut data = match serde_json::to_value(&flow) {
+        Ok(Value::Object(data)) => data,
+        _ => Map::new(),
+    };
+    data.retain(|name, value| !value.is_null() && name != "sandbox_id" && name != "owner");
+    if let Some(denial) = &flow.denial {
+        data.insert("reason".to_owned(), denial.to_string().into());
+    }
+    NewEvent {
+        kind: kind(flow.verdict == FlowVerdict::Denied).to_owned(),
+        sandbox_id: flow.sandbox_id,
+        owner: flow.owner,
+        at_ms: flow.at_ms,
+        actor: ACTOR.to_owned(),
+        data: Value::Object(data),
+    }
+}
+
+/// A denial as a line for whoever watches the sandbox, with what to do about it where that is up to its owner.
+fn log_line(id: &SandboxId, denial: &Denial) -> String {
+    match denial.advice() {
+        Some(target) => format!("network: {denial} (allow: sandyard network allow {id} {target})"),
+        None => format!("network: {denial}"),
+    }
+}

@@ -1,0 +1,169 @@
+//! Values that the store keeps and nobody reads there.
+//!
+//! XChaCha20-Poly1305 with a random nonce of 24 bytes, so that as many values as there will ever be may be sealed with one key.
+//! What a value is for is sealed along: moved to another place in the store it does not open.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use sandyard_core::ErrorKind;
+use sandyard_core::network::SecretText;
+use sha2::{Digest, Sha256};
+
+use crate::error::{ServiceError, ServiceResult};
+use crate::random;
+
+/// Begins every sealed text; the number is the way it was sealed.
+const BEGIN: &str = "sealed:1:";
+const NONCE: usize = 24;
+
+/// Seals and opens with the installation's key.
+pub(crate) struct Sealer {
+    /// Wiped by its own crate when it goes.
+    cipher: Option<XChaCha20Poly1305>,
+    /// What [`Sealer::mark`] goes by.
+    marker: [u8; 32],
+}
+
+impl Sealer {
+    /// With no key nothing can be sealed.
+    pub(crate) fn new(key: Option<&[u8; 32]>) -> Self {
+        let marker = Sha256::new()
+            .chain_update(b"sandyard marks ")
+            .chain_update(key.unwrap_or(&[0; 32]))
+            .finalize();
+        Self {
+            cipher: key.map(|key| XChaCha20Poly1305::new(Key::from_slice(key))),
+            marker: marker.into(),
+        }
+    }
+
+    /// Seals a text for one purpose.
+    pub(crate) fn seal(&self, purpose: &str, text: &str) -> ServiceResult<String> {
+        let cipher = self.cipher()?;
+        let nonce: [u8; NONCE] = random::bytes()?;
+        let payload = Payload {
+            msg: text.as_bytes(),
+            aad: purpose.as_bytes(),
+        };
+        let sealed = cipher
+            .encrypt(XNonce::from_slice(&nonce), payload)
+            .map_err(|_| ServiceError::new(ErrorKind::Internal, "a value could not be sealed"))?;
+        Ok(format!(
+            "{BEGIN}{}",
+            BASE64.encode([&nonce[..], &sealed].concat())
+        ))
+    }
+
+    /// Opens what was sealed for this purpose.
+    pub(crate) fn unseal(&self, purpose: &str, sealed: &str) -> ServiceResult<SecretText> {
+        let cipher = self.cipher()?;
+        let bytes = sealed
+            .strip_prefix(BEGIN)
+            .and_then(|text| BASE64.decode(text).ok())
+            .filter(|bytes| bytes.len() > NONCE)
+            .ok_or_else(|| ServiceError::new(ErrorKind::Internal, "a sealed value is damaged"))?;
+        let (nonce, rest) = bytes.split_at(NONCE);
+        let payload = Payload {
+            msg: rest,
+            aad: purpose.as_bytes(),
+        };
+        let opened = cipher
+            .decrypt(XNonce::from_slice(nonce), payload)
+            .map_err(|_| wrong_key())?;
+        // The same memory becomes the text: no second copy to be wiped.
+        let text = String::from_utf8(opened).map_err(|_| wrong_key())?;
+        Ok(SecretText::new(text))
+    }
+
+    /// Tells two values apart without showing either: the same mark for the same value and purpose. Of no use without the key.
+    pub(crate) fn mark(&self, purpose: &str, text: &str) -> String {
+        let digest = Sha256::new()
+            .chain_update(self.marker)
+            .chain_update((purpose.len() as u64).to_be_bytes())
+            .chain_update(purpose)
+            .chain_update(text)
+            .finalize();
+        BASE64.encode(digest)
+    }
+
+    fn cipher(&self) -> ServiceResult<&XChaCha20Poly1305> {
+        self.cipher.as_ref().ok_or_else(|| {
+            ServiceError::new(
+                ErrorKind::Unsupported,
+                "secrets cannot be kept here: there is no key to seal them with",
+            )
+            .hint("set `secrets.key`")
+        })
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer")
+            .field("has_key", &self.cipher.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A value that was tampered with looks the same; it is by far the rarer case.
+fn wrong_key() -> ServiceError {
+    ServiceError::new(
+        ErrorKind::Internal,
+        "the sealing key differs from the one these were sealed with; set `secrets.key` to that one",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_opens_for_the_same_purpose_and_no_other() {
+        let sealer = Sealer::new(Some(&[7; 32]));
+        let sealed = sealer.seal("secret:alice/token", "s3cret").unwrap();
+        assert!(sealed.starts_with(BEGIN) && !sealed.contains("s3cret"));
+        let opened = sealer.unseal("secret:alice/token", &sealed).unwrap();
+        assert_eq!(opened.expose(), "s3cret");
+        assert!(sealer.unseal("secret:bob/token", &sealed).is_err());
+        let again = sealer.seal("secret:alice/token", "s3cret").unwrap();
+        assert_ne!(sealed, again, "the same value does not look the same");
+    }
+
+    #[test]
+    fn another_key_or_a_changed_byte_does_not_open_it() {
+        let sealed = Sealer::new(Some(&[7; 32])).seal("p", "s3cret").unwrap();
+        let error = Sealer::new(Some(&[8; 32])).unseal("p", &sealed);
+        assert!(error.unwrap_err().message.contains("`secrets.key`"));
+        let sealer = Sealer::new(Some(&[7; 32]));
+        for damaged in ["", "s3cret", "sealed:1:", "sealed:1:AAAA", &sealed[..40]] {
+            assert!(sealer.unseal("p", damaged).is_err(), "{damaged}");
+        }
+        let mut bytes = BASE64.decode(&sealed[BEGIN.len()..]).unwrap();
+        for at in 0..bytes.len() {
+            bytes[at] ^= 1;
+            let damaged = format!("{BEGIN}{}", BASE64.encode(&bytes));
+            assert!(sealer.unseal("p", &damaged).is_err(), "byte {at}");
+            bytes[at] ^= 1;
+        }
+    }
+
+    #[test]
+    fn without_a_key_nothing_is_sealed() {
+        let error = Sealer::new(None).seal("p", "s3cret").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn marks_tell_values_purposes_and_keys_apart() {
+        let sealer = Sealer::new(Some(&[7; 32]));
+        let mark = sealer.mark("p", "value");
+        assert_eq!(mark, sealer.mark("p", "value"));
+        assert_ne!(mark, sealer.mark("p", "other"));
+        assert_ne!(mark, sealer.mark("pv", "alue"));
+        assert_ne!(mark, Sealer::new(Some(&[8; 32])).mark("p", "value"));
+    }
+}

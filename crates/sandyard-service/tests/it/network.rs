@@ -1,0 +1,469 @@
+//! What sandboxes may reach: kept, shown, changed, and given to whoever sees to it.
+
+use std::sync::Arc;
+
+use sandyard_core::network::{NetworkPolicy, Target};
+use sandyard_core::{ErrorKind, SandboxState};
+use sandyard_provider::fake::FakeProvider;
+use sandyard_provider::{Provider, ProviderErrorKind, Verb};
+use sandyard_service::{
+    CreateRequest, ForkRequest, NodeSetup, Reach, Sandbox, Service, ServiceSettings,
+};
+use sandyard_store::Timers;
+use serde_json::json;
+
+use crate::harness::{Yard, alice, key_settings, policy, until, user};
+
+fn targets(texts: &[&str]) -> Vec<Target> {
+    texts
+        .iter()
+        .map(|text| text.parse().expect("a target"))
+        .collect()
+}
+
+fn closed() -> NetworkPolicy {
+    policy(json!({"allow_internet_access": false, "allow_out": ["pypi.org"]}))
+}
+
+/// A policy that sets a header whose value is a secret.
+fn with_header(value: &str) -> NetworkPolicy {
+    policy(json!({
+        "allow_out": ["api.example.com"],
+        "rules": {"api.example.com": [{"transform": {"headers": {"Authorization": value}}}]},
+    }))
+}
+
+fn asking_for(policy: NetworkPolicy) -> CreateRequest {
+    CreateRequest {
+        network: Some(policy),
+        ..CreateRequest::default()
+    }
+}
+
+fn header_of(policy: &NetworkPolicy) -> String {
+    let rules = policy.rules.values().next().expect("a rule");
+    rules[0].transform.headers["Authorization"].clone()
+}
+
+#[tokio::test]
+async fn a_sandbox_gets_the_policy_it_was_made_with_or_the_default() {
+    let yard = Yard::with(ServiceSettings {
+        default_network: closed(),
+        ..ServiceSettings::default()
+    })
+    .await;
+    let plain = yard.create().await;
+    let grant = yard.grant(&plain).await;
+    assert_eq!((&grant.policy, grant.is_leading), (&closed(), true));
+    assert_eq!((grant.sandbox_id, grant.owner), (plain.id, "alice".into()));
+    let open = policy(json!({"deny_out": ["example.org"]}));
+    let asked = yard.make(asking_for(open.clone())).await;
+    assert_eq!(yard.grant(&asked).await.policy, open);
+    let shown = yard.service.network(&alice(), asked.id.as_str()).await;
+    assert_eq!(shown.unwrap(), open);
+}
+
+#[tokio::test]
+async fn making_a_sandbox_does_not_wait_for_its_way_out() {
+    let yard = Yard::new().await;
+    let gate = yard.provider.hold(Verb::SetNetwork);
+    let sandbox = yard.create().await;
+    gate.reached_by(1).await;
+    gate.release();
+    yard.grant(&sandbox).await;
+}
+
+#[tokio::test]
+async fn a_change_is_in_force_when_it_is_answered_and_is_told() {
+    let yard = Yard::with_key().await;
+    let sandbox = yard.make(asking_for(closed())).await;
+    let name = sandbox.id.as_str();
+    let service = &yard.service;
+    let more = targets(&["crates.io:443", "pypi.org"]);
+    service.allow_network(&alice(), name, more).await.unwrap();
+    let granted = yard.grant(&sandbox).await;
+    assert_eq!(
+        granted.policy.allow_out,
+        targets(&["pypi.org", "crates.io:443"])
+    );
+    assert!(granted.is_leading);
+    let less = targets(&["pypi.org"]);
+    service.deny_network(&alice(), name, less).await.unwrap();
+    let granted = yard.grant(&sandbox).await.policy;
+    assert_eq!(granted.allow_out, targets(&["crates.io:443"]));
+    assert_eq!(granted.deny_out, targets(&["pypi.org"]));
+    let secret = with_header("Bearer s3cret");
+    service
+        .set_network(&alice(), name, secret.clone())
+        .await
+        .unwrap();
+    assert_eq!(yard.grant(&sandbox).await.policy, secret);
+    let events = yard.events(&sandbox.id).await;
+    let told: Vec<_> = events
+        .iter()
+        .filter(|event| event.kind == "network_changed")
+        .collect();
+    assert_eq!(told.len(), 3);
+    assert_eq!(
+        told[0].data["allow_out"],
+        json!(["pypi.org", "crates.io:443"])
+    );
+    assert_eq!(told[2].data["rules_for"], json!(["api.example.com"]));
+    assert!(!format!("{events:?}").contains("s3cret"));
+}
+
+#[tokio::test]
+async fn what_is_denied_must_not_stay_open_by_another_entry() {
+    let yard = Yard::new().await;
+    let open = policy(json!({"allow_out": ["*.example.com", "10.0.0.0/8", "b.org:443"]}));
+    let sandbox = yard.make(asking_for(open)).await;
+    let name = sandbox.id.as_str();
+    for covered in [
+        "evil.example.com",
+        "*.deep.example.com",
+        "10.1.0.0/16",
+        "b.org:443",
+    ] {
+        let denied = yard
+            .service
+            .deny_network(&alice(), name, targets(&[covered]))
+            .await;
+        // The very same entry moves; a wider one stays and would win.
+        match covered {
+            "b.org:443" => assert!(denied.is_ok()),
+            _ => assert_eq!(denied.unwrap_err().kind, ErrorKind::Invalid, "{covered}"),
+        }
+    }
+    for fine in ["example.org", "0.0.0.0/0", "example.com"] {
+        let denied = yard
+            .service
+            .deny_network(&alice(), name, targets(&[fine]))
+            .await;
+        denied.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn values_of_headers_are_hidden_and_stay_when_sent_back_so() {
+    let yard = Yard::with_key().await;
+    let sandbox = yard.make(asking_for(with_header("Bearer s3cret"))).await;
+    let name = sandbox.id.as_str();
+    assert_eq!(
+        header_of(&yard.grant(&sandbox).await.policy),
+        "Bearer s3cret"
+    );
+    let mut shown = yard.service.network(&alice(), name).await.unwrap();
+    assert_eq!(header_of(&shown), "***");
+    shown.allow(targets(&["example.org"]));
+    yard.service
+        .set_network(&alice(), name, shown)
+        .await
+        .unwrap();
+    let granted = yard.grant(&sandbox).await.policy;
+    assert_eq!(header_of(&granted), "Bearer s3cret");
+    assert!(granted.allow_out.contains(&"example.org".parse().unwrap()));
+    // Where there is none, it stands for nothing.
+    let made = yard
+        .service
+        .create(&alice(), asking_for(with_header("***")))
+        .await;
+    assert_eq!(made.unwrap_err().kind, ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn the_longest_value_can_be_kept_and_the_policy_changed_afterwards() {
+    let yard = Yard::with_key().await;
+    let long = "x".repeat(8 << 10);
+    let sandbox = yard.make(asking_for(with_header(&long))).await;
+    let more = targets(&["example.org"]);
+    yard.service
+        .allow_network(&alice(), sandbox.id.as_str(), more)
+        .await
+        .unwrap();
+    assert_eq!(header_of(&yard.grant(&sandbox).await.policy), long);
+}
+
+#[tokio::test]
+async fn a_policy_that_makes_no_sense_is_refused() {
+    let yard = Yard::new().await;
+    let mut odd = with_header("fine");
+    for rule in odd.rules.values_mut().flatten() {
+        let headers = &mut rule.transform.headers;
+        headers.insert("Host".to_owned(), "x".to_owned());
+    }
+    let made = yard.service.create(&alice(), asking_for(odd.clone())).await;
+    assert_eq!(made.unwrap_err().field, Some("network"));
+    let sandbox = yard.create().await;
+    let set = yard
+        .service
+        .set_network(&alice(), sandbox.id.as_str(), odd)
+        .await;
+    assert_eq!(set.unwrap_err().field, Some("network"));
+    // Without a key no value can be kept.
+    let made = yard
+        .service
+        .create(&alice(), asking_for(with_header("Bearer s3cret")))
+        .await;
+    assert_eq!(made.unwrap_err().kind, ErrorKind::Unsupported);
+}
+
+#[tokio::test]
+async fn other_peoples_sandboxes_are_not_found() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let (name, bob) = (sandbox.id.as_str(), user("bob"));
+    let service = &yard.service;
+    let some = || targets(&["example.org"]);
+    let errors = [
+        service.network(&bob, name).await.unwrap_err(),
+        service.set_network(&bob, name, closed()).await.unwrap_err(),
+        service.allow_network(&bob, name, some()).await.unwrap_err(),
+        service.deny_network(&bob, name, some()).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind, ErrorKind::SandboxNotFound);
+    }
+    assert_eq!(yard.row(&sandbox.id).await.network, None);
+}
+
+#[tokio::test]
+async fn a_restarted_sandbox_gets_its_way_out_again_and_a_resumed_one_still_has_it() {
+    let yard = Yard::new().await;
+    let sandbox = yard.make(asking_for(closed())).await;
+    let name = sandbox.id.as_str();
+    yard.grant(&sandbox).await;
+    yard.service.pause(&alice(), name, None).await.unwrap();
+    yard.service.resume(&alice(), name).await.unwrap();
+    assert_eq!(yard.provider.count(Verb::SetNetwork), 1);
+    yard.service.stop(&alice(), name).await.unwrap();
+    yard.service.resume(&alice(), name).await.unwrap();
+    let again = yard.grant(&sandbox).await;
+    assert_eq!((again.policy, again.is_leading), (closed(), true));
+}
+
+#[tokio::test]
+async fn a_change_of_a_stopped_sandbox_holds_from_its_next_start() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    yard.grant(&sandbox).await;
+    yard.service.stop(&alice(), name).await.unwrap();
+    let set = yard.service.set_network(&alice(), name, closed()).await;
+    set.unwrap();
+    let instance = sandbox.provider_id.as_deref().unwrap();
+    assert_eq!(yard.provider.grant(instance), None);
+    yard.service.resume(&alice(), name).await.unwrap();
+    assert_eq!(yard.grant(&sandbox).await.policy, closed());
+}
+
+#[tokio::test]
+async fn a_fork_has_the_network_of_its_original_under_a_seal_of_its_own() {
+    let yard = Yard::with_key().await;
+    let original = yard.make(asking_for(with_header("Bearer s3cret"))).await;
+    let fork = yard
+        .service
+        .fork(&alice(), original.id.as_str(), ForkRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(yard.grant(&fork).await.policy, with_header("Bearer s3cret"));
+    assert_ne!(yard.row(&fork.id).await.network, original.network);
+}
+
+#[tokio::test]
+async fn what_a_place_cannot_enforce_is_said_of_those_who_asked_for_it() {
+    let yard = Yard::new().await;
+    yard.provider
+        .set_unenforced(vec!["look-ups are open".to_owned()]);
+    let plain = yard.create().await;
+    yard.grant(&plain).await;
+    let asked = yard.make(asking_for(closed())).await;
+    let lacks = async |sandbox: &Sandbox| yard.row(&sandbox.id).await.lacks;
+    let waiting = async {
+        while lacks(&asked).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), waiting)
+        .await
+        .unwrap();
+    let set = yard
+        .service
+        .set_network(&alice(), asked.id.as_str(), NetworkPolicy::default())
+        .await
+        .unwrap();
+    assert_eq!(set.lacks, ["look-ups are open"], "and said once");
+    assert_eq!(lacks(&plain).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn the_reconciler_pushes_what_did_not_arrive_and_nothing_twice() {
+    let yard = Yard::new().await;
+    yard.provider
+        .fail_next(Verb::SetNetwork, ProviderErrorKind::Unavailable);
+    let sandbox = yard.make(asking_for(closed())).await;
+    until(|| yard.provider.count(Verb::SetNetwork) == 1).await;
+    let instance = sandbox.provider_id.as_deref().unwrap();
+    assert_eq!(yard.provider.grant(instance), None);
+    yard.pass(31_000).await;
+    let grant = yard.provider.grant(instance).unwrap();
+    assert_eq!((grant.policy, grant.is_leading), (closed(), false));
+    let pushed = yard.provider.count(Verb::SetNetwork);
+    yard.pass(31_000).await;
+    assert_eq!(yard.provider.count(Verb::SetNetwork), pushed);
+}
+
+#[tokio::test]
+async fn a_change_that_could_not_be_put_in_force_says_so_and_comes_later() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let open = yard.grant(&sandbox).await.policy;
+    yard.provider
+        .fail_next(Verb::SetNetwork, ProviderErrorKind::Failed);
+    let set = yard
+        .service
+        .set_network(&alice(), sandbox.id.as_str(), closed())
+        .await;
+    assert!(set.unwrap_err().message.contains("not in force yet"));
+    assert_eq!(yard.grant(&sandbox).await.policy, open);
+    yard.pass(31_000).await;
+    assert_eq!(yard.grant(&sandbox).await.policy, closed());
+}
+
+#[tokio::test]
+async fn a_server_that_starts_opens_the_way_out_of_all_that_live() {
+    let yard = Yard::new().await;
+    let mut made = Vec::new();
+    for _ in 0..40 {
+        made.push(yard.make(asking_for(closed())).await);
+    }
+    for sandbox in &made {
+        yard.grant(sandbox).await;
+    }
+    let (paused, stopped) = (&made[0], &made[1]);
+    yard.service
+        .pause(&alice(), paused.id.as_str(), None)
+        .await
+        .unwrap();
+    yard.service
+        .stop(&alice(), stopped.id.as_str())
+        .await
+        .unwrap();
+    let before = yard.provider.count(Verb::SetNetwork);
+    let next = yard.another().await;
+    next.sweep().await.unwrap();
+    assert_eq!(yard.provider.count(Verb::SetNetwork), before + 39);
+    assert_eq!(yard.provider.instances()[0].state, SandboxState::Paused);
+    assert!(!yard.grant(paused).await.is_leading);
+    assert_eq!(
+        yard.provider.grant(stopped.provider_id.as_deref().unwrap()),
+        None
+    );
+}
+
+#[tokio::test]
+async fn a_change_through_one_server_reaches_the_other() {
+    let yard = Yard::new().await;
+    let other = yard.another().await;
+    let sandbox = yard.create().await;
+    yard.grant(&sandbox).await;
+    other.sweep().await.unwrap();
+    let pushed = yard.provider.count(Verb::SetNetwork);
+    yard.service
+        .set_network(&alice(), sandbox.id.as_str(), closed())
+        .await
+        .unwrap();
+    other.sweep().await.unwrap();
+    assert_eq!(yard.provider.count(Verb::SetNetwork), pushed + 2);
+    let grant = yard.grant(&sandbox).await;
+    assert_eq!((grant.policy, grant.is_leading), (closed(), false));
+}
+
+#[tokio::test]
+async fn what_another_node_asks_for_is_pushed_here_from_the_row() {
+    let yard = Yard::with_key().await;
+    let secret = with_header("Bearer s3cret");
+    let sandbox = yard.make(asking_for(secret.clone())).await;
+    yard.grant(&sandbox).await;
+    let instance = sandbox.provider_id.as_deref().unwrap();
+    yard.provider.stop(instance).await.unwrap();
+    yard.provider.start(instance).await.unwrap();
+    yard.provider.set_unenforced(vec!["pings".to_owned()]);
+    let answering = yard.another_with(key_settings()).await;
+    let lacks = answering.refresh_network(&sandbox.id).await.unwrap();
+    assert_eq!(lacks, ["pings"]);
+    assert_eq!(yard.grant(&sandbox).await.policy, secret);
+    let unknown = sandyard_core::SandboxId::from_random([3; 20]);
+    let error = answering.refresh_network(&unknown).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::SandboxNotFound);
+}
+
+#[tokio::test]
+async fn values_do_not_travel_to_other_nodes() {
+    let yard = Yard::with_key().await;
+    let there = FakeProvider::new().with_info(|info| info.location = "fake:2".to_owned());
+    let folder = tempfile::tempdir().unwrap();
+    let open = async |node: NodeSetup, provider: FakeProvider| {
+        let clock = yard.clock.clone();
+        let timers = Timers::open(yard.store.clone(), None, clock.clone()).await;
+        let providers: Vec<Arc<dyn Provider>> = vec![Arc::new(provider)];
+        let (store, timers) = (yard.store.clone(), timers.unwrap());
+        let opened = Service::open_as(node, store, timers, providers, key_settings(), clock).await;
+        opened.unwrap()
+    };
+    let url = Some("http://there".to_owned());
+    let node = NodeSetup::in_slot(folder.path(), "there", url, None).unwrap();
+    let owning = open(node, there.clone()).await;
+    let secret = with_header("Bearer s3cret");
+    let made = owning.create(&alice(), asking_for(secret.clone())).await;
+    let sandbox = made.unwrap();
+    let instance = sandbox.provider_id.as_deref().unwrap();
+    until(|| there.grant(instance).is_some()).await;
+    assert_eq!(there.grant(instance).unwrap().policy, secret);
+    let reached = there.clone();
+    let reach = Reach(Arc::new(move |_, _| {
+        let provider: Arc<dyn Provider> = Arc::new(reached.clone());
+        Box::pin(async move { Ok(provider) })
+    }));
+    let node = NodeSetup::in_slot(folder.path(), "here", None, Some(reach)).unwrap();
+    let asking = open(node, FakeProvider::new()).await;
+    let set = asking
+        .set_network(&alice(), sandbox.id.as_str(), secret)
+        .await;
+    set.unwrap();
+    let sent = there.grant(instance).unwrap();
+    assert_eq!(sent.sandbox_id, sandbox.id);
+    assert!(sent.policy.rules.is_empty() && sent.secrets.is_empty());
+    // Nor does the reconciler of one node push to another's place.
+    let count = there.count(Verb::SetNetwork);
+    asking.sweep().await.unwrap();
+    assert_eq!(there.count(Verb::SetNetwork), count);
+}
+
+#[tokio::test]
+async fn the_network_belongs_to_what_a_repeated_request_asks_for() {
+    let yard = Yard::with_key().await;
+    let request = |policy: NetworkPolicy| CreateRequest {
+        idempotency_key: Some("once".to_owned()),
+        ..asking_for(policy)
+    };
+    let first = yard.make(request(with_header("one"))).await;
+    let same = yard.make(request(with_header("one"))).await;
+    assert_eq!(first.id, same.id);
+    let other = yard
+        .service
+        .create(&alice(), request(with_header("two")))
+        .await;
+    assert_eq!(other.unwrap_err().kind, ErrorKind::Conflict);
+}
+
+#[tokio::test]
+async fn the_instance_is_told_the_policy_without_its_values() {
+    let yard = Yard::with_key().await;
+    let sandbox = yard.make(asking_for(with_header("Bearer s3cret"))).await;
+    let spec = yard
+        .provider
+        .spec_of(sandbox.provider_id.as_deref().unwrap())
+        .unwrap();
+    assert_eq!(spec.network.allow_out, targets(&["api.example.com"]));
+    assert!(spec.network.rules.is_empty());
+}
