@@ -20,6 +20,7 @@
 //! | `files`, `upload`, `filesystem`, `watch` | files |
 //! | `host` | what only the host may ask |
 //! | `dial` | bytes to a port inside |
+//! | `egress` | the way out |
 #![forbid(unsafe_code)]
 
 mod body;
@@ -27,6 +28,7 @@ mod call;
 mod client;
 mod connection;
 mod dial;
+mod egress;
 mod endpoint;
 mod error;
 mod files;

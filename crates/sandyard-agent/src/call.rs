@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, UPGRADE,
+};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use sandyard_wire::http::HttpError;
@@ -180,6 +182,15 @@ fn json_with_status<T: Serialize>(status: StatusCode, message: &T) -> Response {
 pub(crate) fn empty_reply(status: StatusCode) -> Response {
     let mut reply = Response::new(Body::empty());
     *reply.status_mut() = status;
+    reply
+}
+
+/// The answer after which the connection speaks another protocol.
+pub(crate) fn switch_protocols(protocol: HeaderValue) -> Response {
+    let mut reply = empty_reply(StatusCode::SWITCHING_PROTOCOLS);
+    let headers = reply.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, protocol);
     reply
 }
 

@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 
-use crate::config::{AgentConfig, DEFAULT_PORT};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
+
+use crate::config::{AgentConfig, DEFAULT_PORT, EgressDoors};
 
 const USAGE: &str = "\
 Usage: sandyard-agent [OPTION]...
@@ -19,6 +22,14 @@ Serve processes and files of this machine to the clients of a sandbox.
   --workdir PATH     where commands start by default
   --env KEY=VALUE    a variable for every command; may be repeated
   --init             this is the first process of a PID namespace
+
+The way out, through a gateway that attaches at the Unix socket; all but --proxy and --strays may be repeated:
+
+  --redirected ADDRESS   take connections that the kernel redirects here
+  --names ADDRESS        answer look-ups over UDP
+  --names-tcp ADDRESS    answer look-ups over TCP
+  --proxy ADDRESS        be a proxy (CONNECT, whole URLs, SOCKS 5), and tell commands of it
+  --strays               report packets that nothing carries, where loopback is the only link
 ";
 
 /// Runs the program with its arguments, without the program's own name.
@@ -52,6 +63,7 @@ fn start(arguments: impl Iterator<Item = String>) -> Result<(), String> {
         say(&mut io::stdout(), &format!("listening on {bound}\n"));
         options.config.tcp_listener = Some(listener.into());
     }
+    options.config.egress = options.way_out()?;
     crate::run::run(options.config).map_err(|error| error.to_string())
 }
 
@@ -59,6 +71,9 @@ fn start(arguments: impl Iterator<Item = String>) -> Result<(), String> {
 struct Options {
     listen: Option<SocketAddr>,
     unix: Option<String>,
+    /// Doors of the way out: which and where.
+    out: Vec<(String, SocketAddr)>,
+    wants_strays: bool,
     config: AgentConfig,
 }
 
@@ -74,7 +89,9 @@ impl Options {
             match name.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--init" => options.config.is_init = true,
-                "--listen" | "--unix" | "--token" | "--user" | "--workdir" | "--env" => {
+                "--strays" => options.wants_strays = true,
+                "--listen" | "--unix" | "--token" | "--user" | "--workdir" | "--env"
+                | "--redirected" | "--names" | "--names-tcp" | "--proxy" => {
                     let value = inline
                         .or_else(|| arguments.next())
                         .ok_or_else(|| format!("{name} needs a value"))?;
@@ -91,9 +108,9 @@ impl Options {
 
     fn set(&mut self, name: &str, value: String) -> Result<(), String> {
         match name {
-            "--listen" => {
-                let address = value.parse();
-                self.listen = Some(address.map_err(|_| format!("'{value}' is no address"))?);
+            "--listen" => self.listen = Some(address(&value)?),
+            "--redirected" | "--names" | "--names-tcp" | "--proxy" => {
+                self.out.push((name.to_owned(), address(&value)?));
             }
             "--unix" => self.unix = Some(value),
             "--token" => self.config.access_token = Some(value),
@@ -107,6 +124,54 @@ impl Options {
         }
         Ok(())
     }
+}
+
+impl Options {
+    /// Binds the doors of the way out, and says where each of them is.
+    fn way_out(&self) -> Result<Option<EgressDoors>, String> {
+        if self.out.is_empty() && !self.wants_strays {
+            return Ok(None);
+        }
+        let mut doors = EgressDoors::default();
+        for (name, address) in &self.out {
+            let cannot = |error| format!("cannot listen on {address}: {error}");
+            let fd: OwnedFd = match name.as_str() {
+                "--names" => UdpSocket::bind(address).map_err(cannot)?.into(),
+                _ => TcpListener::bind(address).map_err(cannot)?.into(),
+            };
+            let bound = crate::egress::local_address(&fd).unwrap_or(*address);
+            let name = name.trim_start_matches('-');
+            say(&mut io::stdout(), &format!("{name} on {bound}\n"));
+            match name {
+                "names" => doors.names.push(fd),
+                "names-tcp" => doors.names_tcp.push(fd),
+                "redirected" => doors.redirected.push(fd),
+                _ => doors.proxy = Some(fd),
+            }
+        }
+        if self.wants_strays {
+            let packets = all_packets().map_err(|error| format!("cannot see packets: {error}"));
+            doors.strays = Some(packets?);
+        }
+        Ok(Some(doors))
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("'{text}' is no address"))
+}
+
+/// A packet socket that sees everything.
+fn all_packets() -> io::Result<OwnedFd> {
+    let every = u32::from((libc::ETH_P_ALL as u16).to_be());
+    let every = std::num::NonZeroU32::new(every).map(Protocol::from_raw);
+    let flags = SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(
+        AddressFamily::PACKET,
+        SocketType::DGRAM,
+        flags,
+        every,
+    )?)
 }
 
 /// Writes a message; a closed terminal is no reason to fail.

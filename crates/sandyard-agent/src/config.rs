@@ -29,6 +29,8 @@ pub struct AgentConfig {
     pub default_user: String,
     /// The working directory of commands that name none; the user's home otherwise.
     pub default_workdir: Option<String>,
+    /// The way out; none: there is none.
+    pub egress: Option<EgressDoors>,
     /// Variables given to every command.
     pub env: BTreeMap<String, String>,
     /// What callers on the TCP door must show in `X-Access-Token`.
@@ -41,6 +43,22 @@ pub struct AgentConfig {
     pub ring_bytes: usize,
 }
 
+/// What the way out needs, bound by whoever made the network namespace.
+#[derive(Debug, Default)]
+pub struct EgressDoors {
+    /// TCP listeners that everything is redirected to.
+    pub redirected: Vec<OwnedFd>,
+    /// UDP sockets that look-ups come to. Look-ups over TCP come to `redirected` (for any address, port 53) or to `names_tcp`.
+    pub names: Vec<OwnedFd>,
+    /// TCP listeners of look-ups alone, where nothing is redirected.
+    pub names_tcp: Vec<OwnedFd>,
+    /// A TCP listener for programs that use a proxy (`CONNECT`, whole URLs, SOCKS 5), where nothing is redirected; its address
+    /// goes into the proxy variables of every command.
+    pub proxy: Option<OwnedFd>,
+    /// A packet socket on the loopback link whose filter passes only what nothing carries.
+    pub strays: Option<OwnedFd>,
+}
+
 impl Default for AgentConfig {
     fn default() -> Self {
         Self {
@@ -50,6 +68,7 @@ impl Default for AgentConfig {
             ready: None,
             default_user: DEFAULT_USER.to_owned(),
             default_workdir: None,
+            egress: None,
             env: BTreeMap::new(),
             access_token: None,
             is_init: false,

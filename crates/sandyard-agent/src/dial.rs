@@ -4,14 +4,14 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use http::StatusCode;
-use http::header::{CONNECTION, HeaderValue, UPGRADE};
+use http::header::{HeaderValue, UPGRADE};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use sandyard_wire::routes::{DIAL_UPGRADE, query};
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::TcpStream;
 
-use crate::call::{Call, Response, empty_reply, plain_error};
+use crate::call::{Call, Response, plain_error, switch_protocols};
 use crate::query::Query;
 
 /// How long a port may take to answer. Loopback answers at once, unless a full backlog drops the first attempts.
@@ -43,11 +43,7 @@ pub(crate) async fn dial(call: &mut Call) -> Response {
         return plain_error(StatusCode::BAD_REQUEST, "the connection cannot be upgraded");
     };
     tokio::task::spawn_local(carry(call.agent.counters.clone(), upgrade, inside));
-    let mut reply = empty_reply(StatusCode::SWITCHING_PROTOCOLS);
-    let headers = reply.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(UPGRADE, protocol);
-    reply
+    switch_protocols(protocol)
 }
 
 fn is_dial(value: &HeaderValue) -> bool {

@@ -9,6 +9,7 @@
 //!  (doors)                  ├▶ filesystem/  stat, list, make, move, remove
 //!                           ├▶ watch/       inotify, shared by all watchers
 //!                           ├▶ files/       contents: range, gzip, multipart
+//!                           ├▶ egress/      the way out: channels to gateways
 //!                           └▶ host, dial, metrics
 //! ```
 //!
@@ -23,6 +24,7 @@ mod call;
 pub mod command;
 mod config;
 mod dial;
+mod egress;
 mod files;
 mod filesystem;
 mod fs;
@@ -43,5 +45,5 @@ mod state;
 mod user;
 mod watch;
 
-pub use config::{AgentConfig, DEFAULT_PORT, DEFAULT_RING_BYTES, DEFAULT_USER};
+pub use config::{AgentConfig, DEFAULT_PORT, DEFAULT_RING_BYTES, DEFAULT_USER, EgressDoors};
 pub use run::run;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit};
 
-/// What the agent wants at most: every process takes five descriptors, every connection one.
+/// What the agent wants at most: every process takes five descriptors, every connection one, and connections out stay here
+/// only until a gateway has them.
 const WANTED: u64 = 16 * 1024;
 
 /// The soft limit commands get back; zero when it was not changed.
@@ -23,6 +24,12 @@ pub(crate) fn raise_open_files() {
     if soft < hard.min(WANTED) && rustix::process::setrlimit(Resource::Nofile, raised).is_ok() {
         SOFT_BEFORE.store(soft, Ordering::Relaxed);
     }
+}
+
+/// How many files the agent may have open.
+pub(crate) fn open_files() -> u64 {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current.unwrap_or(WANTED)
 }
 
 /// Gives a command the limit the agent was born with: programs that loop over all descriptors, or use `select`, expect

@@ -12,7 +12,7 @@ use sandyard_wire::routes::{self, content_type};
 use crate::call::{
     Call, Door, Response, empty_reply, json_reply, plain_error, stream_error, unary_error,
 };
-use crate::{auth, dial, files, filesystem, host, process, watch};
+use crate::{auth, dial, egress, files, filesystem, host, process, watch};
 
 /// Answers one request.
 pub(crate) async fn answer(mut call: Call) -> Response {
@@ -49,6 +49,8 @@ async fn dispatch(call: &mut Call) -> Response {
         ("GET" | "HEAD", routes::HEALTH) => return empty_reply(StatusCode::NO_CONTENT),
         ("GET", routes::METRICS) => return json_reply(&call.agent.meter.read()),
         ("GET", routes::ACTIVITY) if call.door == Door::Host => return host::activity(call),
+        // Says nothing of how busy the sandbox is either.
+        ("GET", routes::EGRESS) if call.door == Door::Host => return egress::attach(call),
         _ => call.agent.counters.add_request(),
     }
     match (method.as_str(), call.path()) {

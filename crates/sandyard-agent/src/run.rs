@@ -17,7 +17,7 @@ use crate::config::AgentConfig;
 use crate::server::{Listener, serve};
 use crate::settings::Settings;
 use crate::state::Agent;
-use crate::{fs, limits, reap};
+use crate::{egress, fs, limits, reap};
 
 /// How long the end of all commands may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,6 +44,9 @@ async fn serve_all(mut config: AgentConfig) -> io::Result<()> {
     let agent = Rc::new(Agent::new(settings));
     for (listener, door) in doors(&mut config)? {
         tokio::task::spawn_local(serve(agent.clone(), listener, door));
+    }
+    if let Some(doors) = config.egress.take() {
+        egress::start(&agent.egress, doors)?;
     }
     tokio::task::spawn_local(reap::reap(deaths));
     if let Some(ready) = config.ready.take() {

@@ -1,10 +1,12 @@
 //! What the host may change while the agent runs.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use sandyard_wire::host::InitRequest;
 
 use crate::config::{AgentConfig, DEFAULT_RING_BYTES, DEFAULT_USER};
+use crate::egress::local_address;
 
 /// The sandbox's settings as they stand.
 #[derive(Debug, Clone)]
@@ -15,6 +17,8 @@ pub(crate) struct Settings {
     pub(crate) access_token: Option<String>,
     pub(crate) oom_score_adj: Option<i32>,
     pub(crate) ring_bytes: usize,
+    /// Where programs find a proxy, if they need one to reach anything.
+    pub(crate) proxy: Option<SocketAddr>,
 }
 
 impl Default for Settings {
@@ -26,6 +30,7 @@ impl Default for Settings {
             access_token: None,
             oom_score_adj: None,
             ring_bytes: DEFAULT_RING_BYTES,
+            proxy: None,
         }
     }
 }
@@ -33,6 +38,10 @@ impl Default for Settings {
 impl Settings {
     /// Takes the settings out of a configuration.
     pub(crate) fn take(config: &mut AgentConfig) -> Self {
+        let proxy = config
+            .egress
+            .as_ref()
+            .and_then(|doors| doors.proxy.as_ref());
         Self {
             default_user: std::mem::take(&mut config.default_user),
             default_workdir: config.default_workdir.take(),
@@ -40,6 +49,7 @@ impl Settings {
             access_token: config.access_token.take().filter(|token| !token.is_empty()),
             oom_score_adj: config.oom_score_adj,
             ring_bytes: config.ring_bytes,
+            proxy: proxy.and_then(local_address),
         }
     }
 

@@ -1,12 +1,13 @@
 //! One accepted connection, TCP or Unix, shared by the HTTP machinery and by whoever wants to know that the peer left.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -64,6 +65,38 @@ impl Peer {
                 Err(_) => return,
             }
         }
+    }
+
+    /// Sends the beginning of some bytes and, with the first of them, a descriptor, which only a Unix socket can carry.
+    pub(crate) async fn send_with(
+        &self,
+        bytes: &[u8],
+        carried: Option<BorrowedFd<'_>>,
+    ) -> io::Result<usize> {
+        let send = || {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            if carried.is_some_and(|_| {
+                !ancillary.push(SendAncillaryMessage::ScmRights(carried.as_slice()))
+            }) {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let parts = [IoSlice::new(bytes)];
+            Ok(rustix::net::sendmsg(
+                &*self.0,
+                &parts,
+                &mut ancillary,
+                flags,
+            )?)
+        };
+        each!(&*self.0, stream => stream.async_io(Interest::WRITABLE, send).await)
+    }
+
+    /// Ends the connection both ways, whoever else holds a handle on it.
+    pub(crate) fn close(&self) {
+        // Fails only when the other side was faster.
+        let _ = rustix::net::shutdown(&*self.0, rustix::net::Shutdown::Both);
     }
 
     fn try_io<R>(&self, interest: Interest, work: impl FnOnce() -> io::Result<R>) -> io::Result<R> {

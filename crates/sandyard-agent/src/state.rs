@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::activity::Counters;
+use crate::egress::Egress;
 use crate::metrics::Meter;
 use crate::process::Registry;
 use crate::settings::Settings;
@@ -17,6 +18,7 @@ pub(crate) struct Agent {
     pub(crate) watches: Rc<Hub>,
     pub(crate) counters: Rc<Counters>,
     pub(crate) meter: Meter,
+    pub(crate) egress: Rc<Egress>,
 }
 
 impl Agent {
@@ -27,6 +29,7 @@ impl Agent {
             watches: Rc::new(Hub::default()),
             counters: Rc::new(Counters::default()),
             meter: Meter::default(),
+            egress: Rc::new(Egress::default()),
         }
     }
 }

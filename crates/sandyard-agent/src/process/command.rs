@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sandyard_wire::ConnectError;
 use sandyard_wire::process::ProcessConfig;
 
+use crate::egress::add_proxy_variables;
 use crate::path;
 use crate::settings::Settings;
 use crate::user::{self, Account, Accounts};
@@ -89,6 +90,9 @@ fn environment(
         .collect();
     for (key, value) in settings.env.iter().chain(&config.envs) {
         env.insert(key.clone(), value.clone());
+    }
+    if let Some(proxy) = settings.proxy {
+        add_proxy_variables(&mut env, proxy);
     }
     env
 }

@@ -81,6 +81,7 @@ fn host_routes_do_not_exist_inside() {
         ("POST", "/init"),
         ("GET", "/activity"),
         ("GET", "/dial?port=1"),
+        ("GET", "/egress"),
     ] {
         let reply = agent.tcp().request(method, path, &[], b"{}");
         assert_eq!(reply.status, 404, "{path}");

@@ -5,6 +5,7 @@
 )]
 
 mod common;
+mod egress;
 mod files;
 mod host;
 mod limits;

@@ -1,8 +1,9 @@
 //! An agent of its own for each test, and a small blocking client that can misbehave.
 
+pub(crate) mod gateway;
 pub(crate) mod http;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Agent {
     child: Child,
     pub(crate) address: SocketAddr,
+    /// Doors of the way out, each with the argument that asked for it.
+    doors: Vec<(String, SocketAddr)>,
     pub(crate) dir: tempfile::TempDir,
 }
 
@@ -57,6 +60,28 @@ impl Agent {
         Self::launch_in(dir, command, &[])
     }
 
+    /// Starts an agent with a network of its own, where every address is at its loopback link and `setup` was run; none
+    /// when this host cannot do that.
+    pub(crate) fn start_in_network_namespace(setup: &str, arguments: &[&str]) -> Option<Self> {
+        let routes = "ip link set lo up && ip route add local default dev lo && ip -6 route add local default dev lo";
+        let script = format!("{routes} && {setup}");
+        let unshare = || {
+            let mut command = Command::new("unshare");
+            command.args(["--user", "--map-root-user", "--net", "sh", "-c"]);
+            command
+        };
+        let tried = unshare().arg(&script).output();
+        if !tried.is_ok_and(|tried| tried.status.success()) {
+            let why = "not run: no such network can be made here; see `unshare`, `ip` and `nft`";
+            let _ = writeln!(std::io::stderr(), "{why}");
+            return None;
+        }
+        let mut command = unshare();
+        command.arg(format!(r#"{script} && exec "$@""#)).arg("sh");
+        command.arg(env!("CARGO_BIN_EXE_sandyard-agent"));
+        Some(Self::launch(command, arguments))
+    }
+
     fn launch(command: Command, arguments: &[&str]) -> Self {
         Self::launch_in(tempfile::tempdir().unwrap(), command, arguments)
     }
@@ -75,13 +100,24 @@ impl Agent {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let address = line.trim().strip_prefix("listening on ").unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut next_door = || {
+            let line = lines.next().unwrap().unwrap();
+            let (name, address) = line.split_once(" on ").unwrap();
+            (name.to_owned(), address.parse().unwrap())
+        };
+        let (_, address) = next_door();
+        let is_door = |argument: &&&str| {
+            ["--redirected", "--names", "--names-tcp", "--proxy"].contains(argument)
+        };
+        let doors = arguments
+            .iter()
+            .filter(is_door)
+            .map(|_| next_door())
+            .collect();
         Self {
-            address: address.parse().unwrap(),
+            address,
+            doors,
             child,
             dir,
         }
@@ -100,6 +136,19 @@ impl Agent {
     /// A new connection at the TCP door.
     pub(crate) fn tcp(&self) -> Connection {
         Connection::new(TcpStream::connect(self.address).unwrap())
+    }
+
+    /// Where a door of the way out is.
+    pub(crate) fn door(&self, name: &str) -> SocketAddr {
+        let found = self.doors.iter().find(|(door, _)| door == name);
+        found.unwrap().1
+    }
+
+    /// How many files it has open.
+    pub(crate) fn open_files(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))
+            .unwrap()
+            .count()
     }
 
     /// Makes a unary call and expects it to succeed.

@@ -1,0 +1,66 @@
+//! The agent's side of the way out, opened by the gateway.
+
+use std::io;
+use std::time::Duration;
+
+use sandyard_wire::routes::{EGRESS, EGRESS_UPGRADE};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use crate::endpoint::{Connected, Endpoint};
+
+/// Longest head of the agent's answer.
+const MAX_HEAD: usize = 4096;
+
+/// How long the agent may take from the first byte of its answer to the last of its head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Endpoint {
+    /// Opens a channel for [`egress`](sandyard_wire::egress) frames. Only over the host's own Unix socket, which is what descriptors
+    /// can be sent through.
+    ///
+    /// Waits for as long as the agent does not answer: a paused one does not, and will later.
+    ///
+    /// # Errors
+    /// When nobody listens there, or what listens is no agent with a way out.
+    pub async fn open_egress(&self) -> io::Result<UnixStream> {
+        let Connected::Unix(mut stream) = self.connect().await? else {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "descriptors only go through a Unix socket",
+            ));
+        };
+        let request = format!(
+            "GET {EGRESS} HTTP/1.1\r\nHost: agent\r\nConnection: upgrade\r\nUpgrade: {EGRESS_UPGRADE}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await?;
+        stream.readable().await?;
+        tokio::time::timeout(HEAD_TIMEOUT, read_head(&mut stream))
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        Ok(stream)
+    }
+}
+
+/// Reads up to the end of the head and not a byte more: frames and their descriptors follow, and a plain read would lose those.
+async fn read_head(stream: &mut UnixStream) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() == MAX_HEAD {
+            return Err(no_agent());
+        }
+        head.push(stream.read_u8().await?);
+    }
+    if head.starts_with(b"HTTP/1.1 101 ") {
+        Ok(())
+    } else {
+        Err(no_agent())
+    }
+}
+
+fn no_agent() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "what listens there is no agent with a way out",
+    )
+}

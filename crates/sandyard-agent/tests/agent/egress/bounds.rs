@@ -1,0 +1,135 @@
+//! Many at once: bounded, and none forgotten.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+
+use rustix::process::{Resource, Rlimit};
+
+use super::{asker, connect, datagram, query, start};
+use crate::common::gateway::Gateway;
+use crate::common::wait_until;
+
+/// Lets this program have many files open.
+fn raise_open_files() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    rustix::process::setrlimit(Resource::Nofile, raised).unwrap();
+}
+
+/// Whether the other side has ended a connection, in whichever way.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    let read = stream.read(&mut [0]);
+    !matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
+}
+
+/// How many connections the agent lets wait in one place, of so many files that it may have open.
+fn share(most: usize) -> usize {
+    let limit = rustix::process::getrlimit(Resource::Nofile).maximum;
+    most.min(usize::try_from(limit.unwrap_or(16 * 1024).min(16 * 1024) / 4).unwrap())
+}
+
+#[test]
+fn a_slow_gateway_gets_all_connections_in_the_end() {
+    const COUNT: usize = 1350;
+    raise_open_files();
+    let agent = start();
+    let mut gateway = Gateway::attach(&agent);
+    let before = agent.resident_kib();
+    let ask = |number: usize| {
+        let mut program = connect(&agent);
+        let request = format!("CONNECT h{number}:80 HTTP/1.1\r\n\r\n{number}");
+        program.write_all(request.as_bytes()).unwrap();
+        program
+    };
+    // More than fit into the channel; the gateway reads only after the last of them.
+    let mut programs: Vec<_> = (0..COUNT).map(ask).collect();
+    assert!(agent.resident_kib() < before + 16 * 1024);
+    let mut seen = vec![false; COUNT];
+    for _ in 0..COUNT {
+        let mut opened = gateway.opened();
+        let number: usize = opened.host[1..].parse().unwrap();
+        assert!(!std::mem::replace(&mut seen[number], true));
+        let mut said = opened.early.to_vec();
+        let expected = number.to_string();
+        while said.len() < expected.len() {
+            let mut byte = [0];
+            opened.connection.read_exact(&mut byte).unwrap();
+            said.extend(byte);
+        }
+        assert_eq!(said, expected.as_bytes());
+        opened.connection.write_all(b"!").unwrap();
+        // Each is the program's own.
+        let mut answer = [0];
+        programs[number].read_exact(&mut answer).unwrap();
+    }
+    assert!(!gateway.has_descriptors_left());
+}
+
+#[test]
+fn without_a_gateway_only_so_many_wait() {
+    raise_open_files();
+    let agent = start();
+    let asker = asker(&agent);
+    asker.set_nonblocking(true).unwrap();
+    let mut refused = [0; 512];
+    wait_until("one query too many", || {
+        for id in 0..50 {
+            asker.send(&query(id, "waiting", 1)).unwrap();
+        }
+        asker.recv(&mut refused).is_ok()
+    });
+    assert_eq!(refused[3] & 0xf, 2);
+    let mut programs = Vec::new();
+    wait_until("one connection too many", || {
+        for _ in 0..50 {
+            let mut program = connect(&agent);
+            // Those too many are reset, maybe before this.
+            let _ = program.write_all(b"CONNECT waiting:1 HTTP/1.1\r\n\r\n");
+            program.set_nonblocking(true).unwrap();
+            programs.push(program);
+        }
+        programs.iter_mut().any(is_closed)
+    });
+    let mut gateway = Gateway::attach(&agent);
+    let (mut queries, mut connections) = (0, 0);
+    let last = super::asker(&agent);
+    let mark = query(9, "mark", 1);
+    while queries < 1024 || connections < share(1024) {
+        match gateway.next() {
+            sandyard_wire::egress::FromAgent::Query { packet, .. } => {
+                queries += 1;
+                assert_ne!(packet, mark);
+            }
+            _ => connections += 1,
+        }
+    }
+    assert_eq!((queries, connections), (1024, share(1024)));
+    // No more than those waited. While none of them is answered the next has to wait, so they are.
+    for id in 1..=1024 {
+        let packet = query(0, "waiting", 1).into();
+        gateway.say(&sandyard_wire::egress::ToAgent::Answer { id, packet });
+    }
+    last.send(&mark).unwrap();
+    let asked = gateway.query();
+    assert_eq!(asked.packet, mark);
+    gateway.answer(&asked, mark.clone());
+    assert_eq!(datagram(&last), mark);
+}
+
+#[test]
+fn connections_that_look_names_up_are_counted() {
+    raise_open_files();
+    let agent = start();
+    let mut held = Vec::new();
+    wait_until("one too many", || {
+        let stream = TcpStream::connect(agent.door("names-tcp")).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        held.push(stream);
+        held.iter_mut().any(is_closed)
+    });
+    assert!(held.len() > share(256));
+    assert!(agent.is_healthy());
+}
