@@ -1,0 +1,275 @@
+//! Frames and descriptors from one agent.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use sandyard_agent_client::Endpoint;
+use sandyard_core::network::{Denial, FlowVerdict, Protocol};
+use sandyard_wire::egress::{self, FromAgent, ToAgent};
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::{Notify, mpsc};
+
+use crate::flow::{self, Opening};
+use crate::gateway::Inner;
+use crate::sandbox::Sandbox;
+
+/// Pauses between attempts to reach an agent.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Bytes read in one go.
+const PIECE: usize = 16 * 1024;
+
+/// Descriptors that may come before their frame is whole.
+const MAX_WAITING: usize = 64;
+
+/// Answers that wait for an agent to read them; more are dropped, and their askers ask again.
+const ANSWERS: usize = 512;
+
+/// Keeps a channel to one agent until its sandbox's way out ends.
+pub(crate) async fn keep(
+    gateway: Arc<Inner>,
+    sandbox: Arc<Sandbox>,
+    endpoint: Endpoint,
+    lead: Arc<Notify>,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let attempt = async {
+            let stream = endpoint.open_egress().await?;
+            pause = FIRST_PAUSE;
+            serve(&gateway, &sandbox, stream, &lead).await
+        };
+        let ended = tokio::select! {
+            () = sandbox.end.cancelled() => return,
+            ended = attempt => ended,
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%endpoint, %error, "Channel to an agent ended");
+        }
+        tokio::select! {
+            () = sandbox.end.cancelled() => return,
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+        }
+    }
+}
+
+/// Serves one connection to its end.
+async fn serve(
+    gateway: &Arc<Inner>,
+    sandbox: &Arc<Sandbox>,
+    stream: UnixStream,
+    lead: &Notify,
+) -> io::Result<()> {
+    let (reader, writer) = stream.into_split();
+    let (answers, waiting) = mpsc::channel(ANSWERS);
+    if sandbox.grant().is_leading {
+        // Room for it is all there is yet.
+        let _ = answers.try_send(ToAgent::Lead);
+    }
+    let reading = async {
+        let mut received = Received::default();
+        loop {
+            received.fill(reader.as_ref()).await?;
+            while let Some(frame) = received.next()? {
+                handle(gateway, sandbox, &answers, frame, &mut received)?;
+            }
+        }
+    };
+    let leading = async {
+        loop {
+            lead.notified().await;
+            if answers.send(ToAgent::Lead).await.is_err() {
+                return Ok(());
+            }
+        }
+    };
+    tokio::select! {
+        ended = reading => ended,
+        ended = write(writer, waiting) => ended,
+        ended = leading => ended,
+    }
+}
+
+async fn write(mut writer: OwnedWriteHalf, mut waiting: mpsc::Receiver<ToAgent>) -> io::Result<()> {
+    while let Some(message) = waiting.recv().await {
+        let frame = egress::encode(&message).map_err(io::Error::other)?;
+        writer.write_all(&frame).await?;
+    }
+    Ok(())
+}
+
+fn handle(
+    gateway: &Arc<Inner>,
+    sandbox: &Arc<Sandbox>,
+    answers: &mpsc::Sender<ToAgent>,
+    frame: FromAgent,
+    received: &mut Received,
+) -> io::Result<()> {
+    match frame {
+        FromAgent::Open {
+            host,
+            port,
+            via,
+            early,
+        } => {
+            let descriptor = received.descriptors.pop_front().ok_or_else(nonsense)?;
+            let opening = Opening {
+                host,
+                port,
+                via,
+                early,
+                descriptor,
+            };
+            tokio::spawn(flow::run(gateway.clone(), sandbox.clone(), opening));
+        }
+        FromAgent::Query {
+            id,
+            address,
+            packet,
+        } => {
+            let Ok(slot) = sandbox.queries.clone().try_acquire_owned() else {
+                // Programs ask again.
+                return Ok(());
+            };
+            let (gateway, sandbox, answers) = (gateway.clone(), sandbox.clone(), answers.clone());
+            tokio::spawn(async move {
+                let packet = look_up(&gateway, &sandbox, &packet, address).await;
+                if !packet.is_empty() {
+                    // An agent that does not read its answers does without.
+                    let _ = answers.try_send(ToAgent::Answer { id, packet });
+                }
+                drop(slot);
+            });
+        }
+        FromAgent::Stray {
+            protocol,
+            address,
+            port,
+            count,
+        } => stray(gateway, sandbox, protocol, address, port, count),
+    }
+    Ok(())
+}
+
+async fn look_up(
+    gateway: &Inner,
+    sandbox: &Sandbox,
+    packet: &[u8],
+    address: Option<Ipv4Addr>,
+) -> Bytes {
+    let grant = sandbox.grant();
+    let ground = gateway.ground();
+    let judge = |name: &str| {
+        sandbox.may_look_up()?;
+        grant.policy.judge_name(&ground, name, None)
+    };
+    // For some name or other; those that the proxy is not for resolve here, or not at all.
+    let goes_by_proxy = gateway.dialer.goes_by_proxy("name.invalid", 443);
+    let answer = gateway
+        .names
+        .answer(packet, address, goes_by_proxy, judge)
+        .await;
+    let mut flow = sandbox.flow(Protocol::Dns);
+    flow.name = answer.name;
+    flow.sent_bytes = packet.len() as u64;
+    flow.received_bytes = answer.packet.len() as u64;
+    if let Some(denial) = answer.denial {
+        flow.verdict = FlowVerdict::Denied;
+        flow.denial = Some(denial);
+        gateway.recorder.record(flow);
+    } else if let Some(failure) = answer.failure {
+        flow.verdict = FlowVerdict::Failed;
+        flow.failure = Some(failure.to_string());
+        gateway.recorder.record(flow);
+    }
+    answer.packet.into()
+}
+
+/// Writes down packets that went nowhere.
+fn stray(
+    gateway: &Inner,
+    sandbox: &Sandbox,
+    protocol: u8,
+    address: std::net::IpAddr,
+    port: Option<u16>,
+    count: u64,
+) {
+    let protocol = match protocol {
+        6 => Protocol::Tcp,
+        17 => Protocol::Udp,
+        1 | 58 => Protocol::Icmp,
+        _ => Protocol::Other,
+    };
+    let mut flow = sandbox.flow(protocol);
+    flow.address = Some(address);
+    flow.port = port;
+    flow.verdict = FlowVerdict::Denied;
+    flow.count = count.clamp(1, 1 << 32);
+    let target = match port {
+        Some(port) => std::net::SocketAddr::new(address, port).to_string(),
+        None => address.to_string(),
+    };
+    flow.denial = Some(Denial::ProtocolNotCarried { target });
+    gateway.recorder.record(flow);
+}
+
+/// What came in and is not used yet.
+#[derive(Debug, Default)]
+struct Received {
+    bytes: Vec<u8>,
+    descriptors: VecDeque<OwnedFd>,
+}
+
+impl Received {
+    async fn fill(&mut self, stream: &UnixStream) -> io::Result<()> {
+        let mut piece = [0; PIECE];
+        let (count, descriptors) = stream
+            .async_io(Interest::READABLE, || receive(stream, &mut piece))
+            .await?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.bytes.extend_from_slice(&piece[..count]);
+        self.descriptors.extend(descriptors);
+        if self.descriptors.len() > MAX_WAITING {
+            return Err(nonsense());
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> io::Result<Option<FromAgent>> {
+        egress::decode(&mut self.bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+}
+
+fn receive(stream: &UnixStream, piece: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let message = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(piece)], &mut control, flags)?;
+    let mut descriptors = Vec::new();
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = part {
+            descriptors.extend(rights);
+        }
+    }
+    Ok((message.bytes, descriptors))
+}
+
+fn nonsense() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "frames and descriptors do not go together",
+    )
+}

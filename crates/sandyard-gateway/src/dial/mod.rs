@@ -1,0 +1,260 @@
+//! Connections out, direct or through an operator's proxy.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `direct` | several addresses, raced |
+//! | `routes` | which proxy for what, from settings or the environment |
+//! | `exceptions` | `NO_PROXY` |
+//! | `proxy` | a proxy's URL |
+//! | `connect`, `socks` | what is said to proxies before they are a connection |
+//! | `reason` | why it failed, in words |
+
+mod connect;
+mod direct;
+mod exceptions;
+mod proxy;
+mod reason;
+mod routes;
+mod socks;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_core::network::pattern::canonical_name;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use self::proxy::{Proxy, ProxyHost, ProxyKind};
+use self::routes::Routes;
+use crate::names::Names;
+use crate::settings::GatewayError;
+
+/// How long a proxy may take until it has answered that it is connected.
+const PROXY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Addresses that are tried through a proxy, which wants a connection of its own for each.
+const MAX_PROXIED_ADDRESSES: usize = 4;
+
+/// Dials for all sandboxes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Dialer {
+    routes: Arc<Routes>,
+    names: Names,
+    proxy_patience: Duration,
+}
+
+/// Where to.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    /// The name, where the program gave one.
+    pub(crate) name: Option<String>,
+    /// Its addresses, each judged and allowed, in the order to try them. Empty only with a name that just the proxy can
+    /// resolve.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// The port.
+    pub(crate) port: u16,
+}
+
+/// A connection that reached the other side.
+#[derive(Debug)]
+pub(crate) struct Dialled {
+    /// The connection; a proxy's greetings are over.
+    pub(crate) stream: TcpStream,
+    /// The address that answered; none where only the proxy knows.
+    pub(crate) address: Option<IpAddr>,
+    /// The proxy wants requests with whole URLs on this connection, and this as `Proxy-Authorization`, instead of `CONNECT`.
+    pub(crate) whole_urls: Option<WholeUrls>,
+}
+
+/// How to speak to a proxy that forwards plain HTTP.
+#[derive(Clone)]
+pub(crate) struct WholeUrls {
+    /// The value of `Proxy-Authorization`, if the proxy wants one.
+    pub(crate) authorization: Option<String>,
+}
+
+impl std::fmt::Debug for WholeUrls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WholeUrls")
+    }
+}
+
+/// The other side could not be reached; one line for people.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct DialError(pub(crate) String);
+
+/// What a proxy is told to connect to.
+#[derive(Debug)]
+enum Ask<'a> {
+    Name(&'a str),
+    Address(IpAddr),
+}
+
+impl Dialer {
+    /// Reads what proxies the operator or the environment names; proxies' own names are resolved by `names`.
+    pub(crate) fn new(
+        proxy: Option<&str>,
+        environment: impl Fn(&str) -> Option<String>,
+        names: Names,
+    ) -> Result<Self, GatewayError> {
+        let routes = match proxy {
+            Some(url) => Routes::all_by(url)?,
+            None => Routes::of_environment(environment)?,
+        };
+        Ok(Self {
+            routes: Arc::new(routes),
+            names,
+            proxy_patience: PROXY_PATIENCE,
+        })
+    }
+
+    /// Says whether a proxy that resolves names itself would carry this.
+    pub(crate) fn goes_by_proxy(&self, name: &str, port: u16) -> bool {
+        // Which proxy it is may depend on what the program speaks, which the port only suggests.
+        let guesses: &[bool] = match port {
+            80 => &[true],
+            443 => &[false],
+            _ => &[false, true],
+        };
+        guesses.iter().any(|is_plain_http| {
+            self.routes
+                .proxy_for(name, port, *is_plain_http)
+                .is_some_and(Proxy::resolves_names)
+        })
+    }
+
+    /// Connects. `is_plain_http`: the program speaks HTTP without TLS, for which an HTTP proxy wants whole URLs.
+    pub(crate) async fn dial(
+        &self,
+        to: &Destination,
+        is_plain_http: bool,
+    ) -> Result<Dialled, DialError> {
+        let host = match (&to.name, to.addresses.first()) {
+            // It goes into what proxies read: no line breaks, whoever forgot to look.
+            (Some(name), _) => {
+                canonical_name(name).ok_or_else(|| DialError("the name is no host name".into()))?
+            }
+            (None, Some(address)) => address.to_string(),
+            (None, None) => return Err(DialError("there is no address to connect to".into())),
+        };
+        match self.routes.proxy_for(&host, to.port, is_plain_http) {
+            None => self.dial_direct(to, &host).await,
+            Some(proxy) => timeout(
+                self.proxy_patience,
+                self.dial_by(proxy, to, &host, is_plain_http),
+            )
+            .await
+            .unwrap_or_else(|_| {
+                let seconds = self.proxy_patience.as_secs();
+                Err(DialError(format!(
+                    "{proxy}: no connection after {seconds} s"
+                )))
+            }),
+        }
+    }
+
+    async fn dial_direct(&self, to: &Destination, host: &str) -> Result<Dialled, DialError> {
+        if to.addresses.is_empty() {
+            return Err(no_address(host));
+        }
+        let targets = to.addresses.iter().map(|ip| SocketAddr::new(*ip, to.port));
+        let (stream, at) = direct::connect(targets.collect()).await?;
+        Ok(Dialled {
+            stream,
+            address: Some(at.ip()),
+            whole_urls: None,
+        })
+    }
+
+    async fn dial_by(
+        &self,
+        proxy: &Proxy,
+        to: &Destination,
+        host: &str,
+        is_plain_http: bool,
+    ) -> Result<Dialled, DialError> {
+        if is_plain_http && proxy.kind == ProxyKind::Http {
+            return Ok(Dialled {
+                stream: self.reach(proxy).await?,
+                address: match to.name {
+                    Some(_) => None,
+                    None => to.addresses.first().copied(),
+                },
+                whole_urls: Some(WholeUrls {
+                    authorization: proxy.authorization(),
+                }),
+            });
+        }
+        let mut failure = no_address(host);
+        for ask in asks(proxy, to) {
+            let mut stream = self.reach(proxy).await?;
+            let greeted = match proxy.kind {
+                ProxyKind::Http => connect::greet(&mut stream, proxy, &ask, to.port).await,
+                ProxyKind::Socks { .. } => socks::greet(&mut stream, proxy, &ask, to.port).await,
+            };
+            match greeted {
+                Ok(()) => {
+                    return Ok(Dialled {
+                        stream,
+                        address: ask.address(),
+                        whole_urls: None,
+                    });
+                }
+                Err(reason) => failure = DialError(format!("{proxy}: {reason}")),
+            }
+        }
+        Err(failure)
+    }
+
+    /// Connects to the proxy itself.
+    async fn reach(&self, proxy: &Proxy) -> Result<TcpStream, DialError> {
+        let addresses = match &proxy.host {
+            ProxyHost::Address(address) => vec![*address],
+            ProxyHost::Name(name) => self
+                .names
+                .addresses(name)
+                .await
+                .map_err(|err| DialError(format!("{proxy}: {err}")))?,
+        };
+        let targets = addresses
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, proxy.port));
+        match direct::connect(targets.collect()).await {
+            Ok((stream, _)) => Ok(stream),
+            Err(DialError(reason)) => Err(DialError(format!("{proxy}: {reason}"))),
+        }
+    }
+}
+
+/// What to tell the proxy, one after the other.
+///
+/// A proxy that resolves names gets the name, since its own rules are about names. It may find other addresses than those that
+/// were judged here. That is the operator's choice with the proxy: what it can reach is what it is there to decide.
+fn asks<'a>(proxy: &Proxy, to: &'a Destination) -> Vec<Ask<'a>> {
+    match &to.name {
+        Some(name) if proxy.resolves_names() => vec![Ask::Name(name)],
+        _ => to
+            .addresses
+            .iter()
+            .take(MAX_PROXIED_ADDRESSES)
+            .map(|address| Ask::Address(*address))
+            .collect(),
+    }
+}
+
+impl Ask<'_> {
+    fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Name(_) => None,
+            Self::Address(address) => Some(*address),
+        }
+    }
+}
+
+fn no_address(host: &str) -> DialError {
+    DialError(format!("`{host}` has no address here"))
+}

@@ -1,0 +1,109 @@
+//! Connections to real servers and proxies on loopback.
+
+mod direct;
+mod http;
+mod socks;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Destination, Dialer};
+use crate::names::testing::names_of_nobody;
+
+/// A password that must not be seen anywhere.
+const PASSWORD: &str = "hunter2";
+
+/// A dialer that sends everything by one proxy, and is not patient.
+fn dialer_by(url: &str) -> Dialer {
+    let dialer = Dialer::new(Some(url), |_| None, names_of_nobody()).unwrap();
+    Dialer {
+        // No other test waits that long for anything.
+        proxy_patience: Duration::from_secs(20),
+        ..dialer
+    }
+}
+
+/// A dialer without proxies.
+fn direct_dialer() -> Dialer {
+    Dialer::new(None, |_| None, names_of_nobody()).unwrap()
+}
+
+fn to_name(name: &str, addresses: &[&str], port: u16) -> Destination {
+    Destination {
+        name: Some(name.into()),
+        addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        port,
+    }
+}
+
+fn to_address(at: SocketAddr) -> Destination {
+    Destination {
+        name: None,
+        addresses: vec![at.ip()],
+        port: at.port(),
+    }
+}
+
+async fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let at = listener.local_addr().unwrap();
+    (listener, at)
+}
+
+/// A port on loopback where nobody is.
+async fn deserted() -> SocketAddr {
+    listen().await.1
+}
+
+/// A server that sends back what it gets, after a greeting of its own.
+async fn start_echo() -> SocketAddr {
+    let (listener, at) = listen().await;
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                stream.write_all(b"hello\n").await.unwrap();
+                let (mut from, mut to) = stream.split();
+                let _ = tokio::io::copy(&mut from, &mut to).await;
+            });
+        }
+    });
+    at
+}
+
+/// Speaks with an echo server: its greeting is whole, and bytes come back.
+async fn expect_echo(stream: &mut TcpStream) {
+    let mut greeting = [0; 6];
+    stream.read_exact(&mut greeting).await.unwrap();
+    assert_eq!(&greeting, b"hello\n");
+    stream.write_all(b"ping").await.unwrap();
+    let mut reply = [0; 4];
+    stream.read_exact(&mut reply).await.unwrap();
+    assert_eq!(&reply, b"ping");
+}
+
+/// A proxy that says this to whoever connects, and then leaves or stays.
+async fn start_saying(words: impl Into<Vec<u8>>, stays: bool) -> SocketAddr {
+    let (listener, at) = listen().await;
+    let words = words.into();
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // What was asked is taken first: a socket that is closed with unread bytes resets the other side.
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(&words).await;
+            if stays {
+                kept.push(stream);
+            }
+        }
+    });
+    at
+}
+
+fn v4(at: SocketAddr) -> IpAddr {
+    at.ip()
+}

@@ -1,0 +1,417 @@
+//! One connection: what is said on it, judged, dialled, carried.
+
+mod inside;
+mod reply;
+mod sniff;
+mod splice;
+mod stream;
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sandyard_core::network::pattern::canonical_name;
+use sandyard_core::network::{Denial, Flow, FlowVerdict, Protocol};
+use sandyard_wire::egress::Via;
+use tokio::time::Instant;
+
+use crate::dial::{Destination, Dialled};
+use crate::gateway::Inner;
+use crate::http::{self, Host, HttpFailure};
+use crate::sandbox::{Counted, Sandbox, too_many};
+use inside::Inside;
+use sniff::Said;
+use stream::InsideStream;
+
+/// How long a name is looked up that a proxy can look up as well.
+const PROXY_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A connection that an agent hands over.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) via: Via,
+    pub(crate) early: Bytes,
+    pub(crate) descriptor: OwnedFd,
+}
+
+/// Why a connection ended before its time.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It is not allowed.
+    Denied(Denial),
+    /// The other side could not be reached, or broke it off.
+    Failed(String),
+    /// The sandbox, or its way out, is gone.
+    Gone,
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<Denial> for Stop {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
+    }
+}
+
+/// Sees one connection through, from its hand-over to its record.
+pub(crate) async fn run(gateway: Arc<Inner>, sandbox: Arc<Sandbox>, opening: Opening) {
+    let started = Instant::now();
+    let counted = Arc::new(Counted::default());
+    let inside = match Inside::new(opening.descriptor, sandbox.clone(), counted.clone()) {
+        Ok(inside) => Arc::new(inside),
+        Err(error) => {
+            tracing::debug!(%error, "An agent sent something that is no connection");
+            return;
+        }
+    };
+    let mut flow = sandbox.flow(Protocol::Tcp);
+    flow.port = Some(opening.port);
+    let end = sandbox.end.clone();
+    let mut walk = Walk {
+        gateway: &gateway,
+        sandbox: &sandbox,
+        inside: &inside,
+        counted: &counted,
+        flow: &mut flow,
+        port: opening.port,
+        via: opening.via,
+        answered: Answered::Not,
+    };
+    let went = tokio::select! {
+        biased;
+        () = end.cancelled() => Err(Stop::Gone),
+        went = walk.go(&opening.host, opening.early) => went,
+    };
+    if let Err(stop) = &went {
+        let is_told = match walk.answered {
+            Answered::Not => reply::refuse(&inside, opening.via, stop).await,
+            Answered::Connected => false,
+            // With a request's refusal, which a reset might overtake.
+            Answered::Requests => true,
+        };
+        if !is_told {
+            inside.reset_on_close();
+        }
+    }
+    match went {
+        Ok(()) => {}
+        Err(Stop::Denied(denial)) => {
+            flow.verdict = FlowVerdict::Denied;
+            flow.denial = Some(denial);
+        }
+        Err(Stop::Failed(reason)) => {
+            // What broke after it was under way did go out.
+            if counted.read() == (0, 0) || flow.address.is_none() {
+                flow.verdict = FlowVerdict::Failed;
+            }
+            flow.failure = Some(reason);
+        }
+        Err(Stop::Gone) => flow.failure = Some("its sandbox ended".to_owned()),
+    }
+    (flow.sent_bytes, flow.received_bytes) = counted.read();
+    flow.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    gateway.recorder.record(flow);
+}
+
+struct Walk<'a> {
+    gateway: &'a Arc<Inner>,
+    sandbox: &'a Arc<Sandbox>,
+    inside: &'a Arc<Inside>,
+    counted: &'a Arc<Counted>,
+    flow: &'a mut Flow,
+    port: u16,
+    via: Via,
+    answered: Answered,
+}
+
+/// What the program has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    /// Nothing.
+    Not,
+    /// That it is connected.
+    Connected,
+    /// Its requests are answered one by one, if only with a refusal.
+    Requests,
+}
+
+impl Walk<'_> {
+    async fn go(&mut self, host: &str, early: Bytes) -> Result<(), Stop> {
+        // Named in the record before anything can go wrong.
+        let address = host.parse::<IpAddr>().ok().map(|ip| ip.to_canonical());
+        match (address, canonical_name(host)) {
+            (Some(address), _) => self.flow.address = Some(address),
+            (None, Some(name)) => self.flow.name = Some(name),
+            (None, None) => return Err(Stop::Failed("that is no host name".to_owned())),
+        }
+        self.sandbox.may_open()?;
+        let slots = self.sandbox.connections.clone().try_acquire_owned();
+        let _slot = slots.map_err(|_| {
+            let most = self.sandbox.limits.connections;
+            too_many(format!("{most} connections at once"))
+        })?;
+        let slots = self.gateway.connections.clone().try_acquire_owned();
+        let _place = slots.map_err(|_| {
+            let most = self.gateway.settings.max_connections;
+            too_many(format!("{most} connections of all sandboxes at once"))
+        })?;
+        let changes = self.sandbox.changes();
+        let destination = self.destination(address).await?;
+        // An HTTP proxy must be told whether plain requests follow, so there the program has to speak first.
+        let (early, is_plain) = match self.is_for_proxy(&destination) {
+            true => self.wait_for_words(early).await?,
+            false => (early, false),
+        };
+        let dialled = self.gateway.dialer.dial(&destination, is_plain).await;
+        let dialled = dialled.map_err(|error| Stop::Failed(error.to_string()))?;
+        if dialled.address.is_some() {
+            self.flow.address = dialled.address;
+        }
+        reply::accept(self.inside, self.via).await?;
+        if self.via != Via::Http {
+            self.answered = Answered::Connected;
+        }
+        let denied = denied_later(
+            self.gateway,
+            self.sandbox,
+            changes,
+            self.flow.name.clone(),
+            dialled.address,
+            self.port,
+        );
+        tokio::select! {
+            denial = denied => Err(Stop::Denied(denial)),
+            carried = self.carry(dialled, early) => carried,
+        }
+    }
+
+    /// Finds the addresses that may be dialled, none of them before the name has been judged.
+    async fn destination(&self, address: Option<IpAddr>) -> Result<Destination, Stop> {
+        let grant = self.sandbox.grant();
+        let ground = self.gateway.ground();
+        let (policy, port) = (&grant.policy, self.port);
+        let Some(name) = self.flow.name.clone() else {
+            let address = address.ok_or_else(|| Stop::Failed("no address".to_owned()))?;
+            policy.judge_address(&ground, None, address, port)?;
+            return Ok(Destination {
+                name: None,
+                addresses: vec![address],
+                port,
+            });
+        };
+        policy.judge_name(&ground, &name, Some(port))?;
+        let look_up = self.gateway.names.addresses(&name);
+        let addresses = if self.gateway.dialer.goes_by_proxy(&name, port) {
+            // The proxy knows names that we cannot find, and where it does there may be nobody to ask.
+            let found = tokio::time::timeout(PROXY_PATIENCE, look_up).await;
+            found.ok().and_then(Result::ok).unwrap_or_default()
+        } else {
+            let found = look_up.await;
+            found.map_err(|error| Stop::Failed(format!("`{name}`: {error}")))?
+        };
+        let mut denial = None;
+        let is_found = !addresses.is_empty();
+        let allowed: Vec<_> = addresses
+            .into_iter()
+            .filter(
+                |address| match policy.judge_address(&ground, Some(&name), *address, port) {
+                    Ok(()) => true,
+                    Err(reason) => {
+                        denial.get_or_insert(reason);
+                        false
+                    }
+                },
+            )
+            .collect();
+        if let (Some(denial), true, true) = (denial, is_found, allowed.is_empty()) {
+            return Err(Stop::Denied(denial));
+        }
+        Ok(Destination {
+            name: Some(name),
+            addresses: allowed,
+            port,
+        })
+    }
+
+    fn is_for_proxy(&self, destination: &Destination) -> bool {
+        let name = destination.name.clone();
+        let name = name.or_else(|| Some(destination.addresses.first()?.to_string()));
+        name.is_some_and(|name| self.gateway.dialer.goes_by_proxy(&name, self.port))
+    }
+
+    /// Waits a moment for the program's first words, and says whether they are a plain request.
+    async fn wait_for_words(&self, early: Bytes) -> Result<(Bytes, bool), Stop> {
+        // Without a name of its own the URL would have to be made from what the program says, and that is not judged.
+        if self.flow.name.is_none() || matches!(self.via, Via::Connect | Via::Socks) {
+            return Ok((early, false));
+        }
+        let (said, first) = sniff::sniff_soon(self.inside, early).await?;
+        Ok((first, matches!(said, Some(Said::Http(_)))))
+    }
+
+    async fn carry(&mut self, mut dialled: Dialled, early: Bytes) -> Result<(), Stop> {
+        let first = {
+            let (from, mut to) = dialled.stream.split();
+            // A server may speak first: what it says is carried while we wait for the program's words.
+            let mut down = pin!(splice::down(self.inside, &from));
+            let mut sniffing = pin!(sniff::sniff(self.inside, early));
+            let mut is_down_done = false;
+            let received = self.counted.read().1;
+            let (said, first) = loop {
+                tokio::select! {
+                    biased;
+                    said = &mut sniffing => break said?,
+                    done = &mut down, if !is_down_done => {
+                        done?;
+                        is_down_done = true;
+                    }
+                }
+            };
+            self.check(&said)?;
+            if self.is_looked_into(
+                &said,
+                &dialled_host(self.flow, self.port),
+                dialled.whole_urls.is_some(),
+            ) {
+                if self.counted.read().1 != received {
+                    return Err(Stop::Failed(
+                        "the other side spoke before it was asked".to_owned(),
+                    ));
+                }
+                Some((said, first))
+            } else {
+                let up = splice::up(self.inside, &first, &mut to);
+                if is_down_done {
+                    up.await?;
+                } else {
+                    tokio::try_join!(up, down)?;
+                }
+                None
+            }
+        };
+        match first {
+            Some((said, first)) => self.carry_requests(dialled, said, first).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Holds what was said against the name that was looked up.
+    fn check(&self, said: &Said) -> Result<(), Stop> {
+        let grant = self.sandbox.grant();
+        let said = match said {
+            Said::Tls(said) | Said::Http(said) => said,
+            Said::Unreadable if grant.policy.is_closed() => {
+                return Err(Stop::Denied(Denial::NameMismatch {
+                    name: self.flow.name.clone().unwrap_or_default(),
+                    said: "(unreadable)".to_owned(),
+                }));
+            }
+            _ => return Ok(()),
+        };
+        let Some(said) = said else {
+            return Ok(());
+        };
+        match &self.flow.name {
+            Some(name) if name == said => Ok(()),
+            Some(name) => Err(Stop::Denied(Denial::NameMismatch {
+                name: name.clone(),
+                said: said.clone(),
+            })),
+            // By address, which was judged. A name that is denied stays denied; one that is merely not named is no worse than
+            // the address.
+            None => match grant
+                .policy
+                .judge_name(&self.gateway.ground(), said, Some(self.port))
+            {
+                Err(denial @ (Denial::DeniedByPolicy { .. } | Denial::DeniedByOperator { .. })) => {
+                    Err(Stop::Denied(denial))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Says whether each request has to be looked at, rather than the first alone.
+    fn is_looked_into(&self, said: &Said, host: &Host, whole_urls: bool) -> bool {
+        let grant = self.sandbox.grant();
+        match said {
+            Said::Tls(_) => http::changes(&grant, host, true),
+            // Under a closed policy the second request must not be for another host than the first.
+            Said::Http(_) => {
+                whole_urls
+                    || http::changes(&grant, host, false)
+                    || (grant.policy.is_closed() && self.flow.name.is_some())
+            }
+            _ => false,
+        }
+    }
+
+    async fn carry_requests(
+        &mut self,
+        dialled: Dialled,
+        said: Said,
+        first: Bytes,
+    ) -> Result<(), Stop> {
+        let host = dialled_host(self.flow, self.port);
+        let stream = InsideStream::new(self.inside.clone(), first);
+        let sandbox = self.sandbox.clone();
+        let grant = Arc::new(move || sandbox.grant());
+        self.answered = Answered::Requests;
+        let carried = match said {
+            Said::Tls(_) => http::carry_tls(&self.gateway.tls, stream, dialled, host, grant).await,
+            _ => http::carry_plain(stream, dialled, host, grant).await,
+        };
+        carried.map_err(|failure| match failure {
+            HttpFailure::Denied(denial) => Stop::Denied(denial),
+            HttpFailure::Failed(reason) => Stop::Failed(reason),
+        })
+    }
+}
+
+/// The host as the requests should name it.
+fn dialled_host(flow: &Flow, port: u16) -> Host {
+    let address = || flow.address.map(|address| address.to_string());
+    Host {
+        name: flow.name.clone().or_else(address).unwrap_or_default(),
+        port,
+    }
+}
+
+/// Resolves when a change of the grant no longer allows what is open.
+async fn denied_later(
+    gateway: &Inner,
+    sandbox: &Sandbox,
+    mut changes: tokio::sync::watch::Receiver<u64>,
+    name: Option<String>,
+    address: Option<IpAddr>,
+    port: u16,
+) -> Denial {
+    loop {
+        if changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        let (grant, ground) = (sandbox.grant(), gateway.ground());
+        let by_name = name.as_deref().map_or(Ok(()), |name| {
+            grant.policy.judge_name(&ground, name, Some(port))
+        });
+        let judged = by_name.and_then(|()| match address {
+            Some(address) => grant
+                .policy
+                .judge_address(&ground, name.as_deref(), address, port),
+            None => Ok(()),
+        });
+        if let Err(denial) = judged {
+            return denial;
+        }
+    }
+}

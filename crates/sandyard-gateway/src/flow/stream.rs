@@ -1,0 +1,93 @@
+//! The program's end as a stream, for what wants one.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::inside::Inside;
+
+/// Bytes moved in one go.
+const PIECE: usize = 32 * 1024;
+
+type Receiving = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
+type Sending = Pin<Box<dyn Future<Output = io::Result<usize>> + Send>>;
+
+/// A stream that begins with what was read already.
+pub(crate) struct InsideStream {
+    inside: Arc<Inside>,
+    first: Bytes,
+    receiving: Option<Receiving>,
+    sending: Option<Sending>,
+}
+
+impl InsideStream {
+    pub(crate) fn new(inside: Arc<Inside>, first: Bytes) -> Self {
+        Self {
+            inside,
+            first,
+            receiving: None,
+            sending: None,
+        }
+    }
+}
+
+impl AsyncRead for InsideStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.first.is_empty() {
+            let most = buf.remaining().min(PIECE);
+            let receiving = this.receiving.get_or_insert_with(|| {
+                let inside = this.inside.clone();
+                Box::pin(async move {
+                    let mut piece = vec![0; most];
+                    let count = inside.receive(&mut piece).await?;
+                    piece.truncate(count);
+                    Ok(piece)
+                })
+            });
+            let received = ready!(receiving.as_mut().poll(cx));
+            this.receiving = None;
+            this.first = received?.into();
+        }
+        let count = this.first.len().min(buf.remaining());
+        buf.put_slice(&this.first[..count]);
+        this.first.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for InsideStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        // A write that is under way is of the same bytes: writers offer again what was not taken.
+        let sending = this.sending.get_or_insert_with(|| {
+            let inside = this.inside.clone();
+            let piece = bytes[..bytes.len().min(PIECE)].to_vec();
+            Box::pin(async move { inside.send(&piece).await })
+        });
+        let sent = ready!(sending.as_mut().poll(cx));
+        this.sending = None;
+        Poll::Ready(sent.map(|count| count.min(bytes.len())))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.inside.finish();
+        Poll::Ready(Ok(()))
+    }
+}

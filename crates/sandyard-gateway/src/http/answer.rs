@@ -1,0 +1,46 @@
+//! What the gateway answers itself.
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode, Version};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+
+/// A body on its way to the program.
+pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
+
+/// Why a request is not passed on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It is for another host, which it names so.
+    OtherHost(String),
+    /// Something else, which the program is told.
+    Answer(StatusCode, String),
+}
+
+impl Refusal {
+    /// Refuses with this answer.
+    pub(super) fn answer(status: StatusCode, text: String) -> Self {
+        Self::Answer(status, text)
+    }
+
+    /// Refuses what cannot be carried as the policy says.
+    pub(super) fn bad_gateway(text: String) -> Self {
+        Self::Answer(StatusCode::BAD_GATEWAY, text)
+    }
+}
+
+/// One line of plain text from the gateway itself. The connection ends after it, where the version has such a thing.
+pub(super) fn line(version: Version, status: StatusCode, text: &str) -> Response<Body> {
+    let text = format!("sandyard gateway: {text}\n");
+    let body = Full::new(Bytes::from(text)).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(CONTENT_TYPE, plain);
+    if version < Version::HTTP_2 {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}

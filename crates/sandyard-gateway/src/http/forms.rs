@@ -1,0 +1,110 @@
+//! The forms in which a host may send a secret back.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+
+/// Shorter values are not looked for: they would be found by chance, and are no secrets anyhow.
+const MIN_BYTES: usize = 4;
+
+/// A secret's value and its placeholder in every form that is looked for in responses: as it is, in JSON, in HTML, in a
+/// URL, in base64.
+pub(super) fn of(value: &str, placeholder: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    if value.len() < MIN_BYTES {
+        return Vec::new();
+    }
+    let forms: [fn(&str) -> String; 11] = [
+        str::to_owned,
+        in_json,
+        |text| in_json(text).replace('/', "\\/"),
+        in_html,
+        in_url,
+        |text| in_url(text).replace("%20", "+"),
+        in_url_small,
+        |text| STANDARD.encode(text),
+        |text| STANDARD_NO_PAD.encode(text),
+        |text| URL_SAFE.encode(text),
+        |text| URL_SAFE_NO_PAD.encode(text),
+    ];
+    forms
+        .iter()
+        .map(|form| (form(value).into_bytes(), form(placeholder).into_bytes()))
+        .collect()
+}
+
+fn in_json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    let inner = quoted
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    inner.unwrap_or(text).to_owned()
+}
+
+fn in_html(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// RFC 3986, 2: all but the unreserved letters as `%` and two digits.
+fn in_url(text: &str) -> String {
+    let mut made = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            made.push(char::from(byte));
+        } else {
+            made.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    made
+}
+
+fn in_url_small(text: &str) -> String {
+    let mut made = String::new();
+    for letter in text.chars() {
+        let mut buffer = [0; 4];
+        let encoded = in_url(letter.encode_utf8(&mut buffer));
+        match encoded.starts_with('%') {
+            true => made.push_str(&encoded.to_ascii_lowercase()),
+            false => made.push_str(&encoded),
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(value: &str) -> Vec<String> {
+        let forms = of(value, "P");
+        forms
+            .into_iter()
+            .map(|(from, _)| String::from_utf8(from).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_secret_is_looked_for_in_the_forms_of_json_urls_and_base64() {
+        let forms = texts("pa\"s /ß?");
+        for form in [
+            "pa\"s /ß?",
+            "pa\\\"s /ß?",
+            "pa\\\"s \\/ß?",
+            "pa&quot;s /ß?",
+            "pa%22s%20%2f%c3%9f%3f",
+            "pa%22s%20%2F%C3%9F%3F",
+            "pa%22s+%2F%C3%9F%3F",
+            "cGEicyAvw58/",
+            "cGEicyAvw58_",
+        ] {
+            assert!(
+                forms.iter().any(|found| found == form),
+                "{form} in {forms:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_too_short_to_be_secret_is_not_looked_for() {
+        assert!(of("abc", "P").is_empty());
+    }
+}

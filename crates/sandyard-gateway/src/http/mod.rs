@@ -1,0 +1,59 @@
+//! Requests that are changed on the way.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `encrypted`, `plain` | the two ways in: requests over TLS, and without |
+//! | `authority`, `files`, `certificates` | the installation's own certificate authority, and what it signs for programs |
+//! | `trust`, `tls` | whom the gateway trusts outside; TLS with both sides |
+//! | `connection`, `versions`, `outlet`, `state` | a program's connection and one to the other side, tied together |
+//! | `exchange`, `host`, `readdress`, `answer` | one request: checked, changed, passed on, or refused |
+//! | `change`, `swap` | headers that rules set, secrets in the place of placeholders |
+//! | `hide`, `forms`, `swap_stream` | placeholders in the place of secrets, on the way back |
+//! | `expect`, `late`, `upgrade` | bodies that wait to be asked for; bodies that break off; WebSockets |
+//!
+//! No byte of a secret is logged, shown by [`Debug`] or part of an error, and the keys of TLS are written nowhere.
+
+mod answer;
+mod authority;
+mod certificates;
+mod change;
+mod connection;
+mod encrypted;
+mod exchange;
+mod expect;
+mod files;
+mod forms;
+mod hide;
+mod host;
+mod late;
+mod outlet;
+mod plain;
+mod readdress;
+mod state;
+mod swap;
+mod swap_stream;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod trust;
+mod upgrade;
+mod versions;
+
+use sandyard_core::network::Denial;
+
+pub(crate) use change::changes;
+pub(crate) use encrypted::carry_tls;
+pub(crate) use host::Host;
+pub(crate) use plain::carry_plain;
+pub(crate) use tls::Tls;
+
+/// What became of a connection whose requests were looked at.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpFailure {
+    /// A request was for another host.
+    #[error("{0}")]
+    Denied(Denial),
+    /// The other side's certificate or answer is no good, or the connection broke.
+    #[error("{0}")]
+    Failed(String),
+}

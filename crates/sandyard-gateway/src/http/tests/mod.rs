@@ -1,0 +1,14 @@
+//! Over real connections: a program, the gateway between, and a site with its own authority.
+
+mod authority;
+mod bodies;
+mod endings;
+mod hiding;
+mod hosts;
+mod plain;
+mod rules;
+mod secrets;
+mod site;
+mod trust;
+mod upgrades;
+mod world;

@@ -1,0 +1,70 @@
+//! Headers that rules set.
+
+use super::site::{Site, echo};
+use super::world::{NAME, PLACEHOLDER, SECRET, World, grant, text};
+
+#[tokio::test]
+async fn rules_set_headers_whatever_the_program_sent() {
+    let world = World::new();
+    let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    world.set(grant(
+        &[("token", PLACEHOLDER, SECRET, NAME)],
+        &[
+            ("*.example.com", "X-Team", "wide"),
+            (NAME, "x-team", "close"),
+            (NAME, "Authorization", &format!("Bearer {PLACEHOLDER}")),
+            ("www.example.com", "x-never", "1"),
+        ],
+    ));
+    for is_two in [false, true] {
+        let (mut program, _) = world.program(site.address, is_two).await;
+        let headers = [
+            ("x-team", "mine"),
+            ("x-team", "mine again"),
+            ("authorization", "none"),
+        ];
+        let answer = program.get("/", &headers).await;
+        let seen = site.last();
+        let teams: Vec<_> = seen.headers.get_all("x-team").iter().collect();
+        assert_eq!(teams, ["close"]);
+        assert_eq!(seen.header("authorization"), format!("Bearer {SECRET}"));
+        assert!(!seen.headers.contains_key("x-never"));
+        assert!(text(&answer).contains(&format!("authorization: Bearer {PLACEHOLDER}\n")));
+    }
+}
+
+#[tokio::test]
+async fn rules_alone_leave_the_rest_of_a_request_as_it_is() {
+    let world = World::new();
+    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    world.set(grant(&[], &[(NAME, "x-team", "one")]));
+    let (mut program, _) = world.program(site.address, false).await;
+    program
+        .get("/", &[("accept-encoding", "gzip"), ("te", "gzip")])
+        .await;
+    assert_eq!(site.last().header("accept-encoding"), "gzip");
+    assert_eq!(site.last().header("te"), "gzip");
+    assert_eq!(site.last().header("x-team"), "one");
+}
+
+#[tokio::test]
+async fn a_rule_cannot_say_how_a_request_is_carried() {
+    let world = World::new();
+    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    for (name, value) in [
+        ("Host", "evil.example"),
+        ("Content-Length", "7"),
+        ("x-bad", "a\r\nb: c"),
+    ] {
+        world.set(grant(&[], &[(NAME, name, value)]));
+        let (mut program, _) = world.program(site.address, false).await;
+        let answer = program.get("/", &[]).await;
+        assert_eq!(answer.status(), 502, "{name}");
+        assert!(
+            text(&answer).contains(&format!("`{name}`")),
+            "{}",
+            text(&answer)
+        );
+    }
+    assert!(site.seen().is_empty());
+}

@@ -1,0 +1,139 @@
+//! Certificates of sites that are no good, and what programs are told.
+
+use rcgen::date_time_ymd;
+
+use super::site::{Site, echo};
+use super::world::{
+    NAME, PLACEHOLDER, Sender, World, host, params, site_authority, site_tls, text,
+};
+use crate::http::{Host, Tls};
+use crate::settings::GatewayError;
+
+#[tokio::test]
+async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_why() {
+    let world = World::new();
+    let protocols = ["h2", "http/1.1"];
+    let mut expired = params(NAME);
+    expired.not_after = date_time_ymd(2020, 1, 1);
+    let foreign = site_tls(&site_authority(), &params(NAME), &protocols);
+    let cases = [
+        (foreign, "by an authority that this server does not trust"),
+        (
+            world.site_tls("other.example.com", &protocols),
+            "for another name",
+        ),
+        (world.site_tls_of(&expired, &protocols), "has expired"),
+    ];
+    for (tls, reason) in cases {
+        let site = Site::start(Some(tls), echo).await;
+        for (offers, is_two) in [
+            (&[][..], false),
+            (&["h2", "http/1.1"], false),
+            (&["h2"], true),
+        ] {
+            let (stream, carried) = world.open(site.address, host(), true).await;
+            let stream = world.hello(stream, NAME, offers).await.unwrap();
+            let mut program = Sender::new(stream, is_two).await;
+            let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
+            assert_eq!(answer.status(), 502);
+            let told = text(&answer);
+            assert!(
+                told.starts_with("sandyard gateway: the certificate of `api.example.com` "),
+                "{told}"
+            );
+            assert!(told.contains(reason) && told.lines().count() == 1, "{told}");
+            drop(program);
+            let failure = carried.await.unwrap().unwrap_err().to_string();
+            assert!(failure.contains(reason), "{failure}");
+        }
+        assert!(site.seen().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_site_without_tls_is_said_to_have_none() {
+    let world = World::new();
+    let site = Site::start(None, echo).await;
+    let (mut program, carried) = world.program(site.address, false).await;
+    let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
+    assert_eq!(answer.status(), 502);
+    assert!(
+        text(&answer).starts_with("sandyard gateway: no TLS with `api.example.com`: "),
+        "{}",
+        text(&answer)
+    );
+    drop(program);
+    assert!(carried.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn the_protocol_is_one_that_both_ends_know() {
+    let world = World::new();
+    let old = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (stream, _) = world.open(old.address, host(), true).await;
+    let stream = world
+        .hello(stream, NAME, &["h2", "http/1.1"])
+        .await
+        .unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+    // A program that names none gets the oldest, though the site prefers another.
+    let new = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    let (stream, _) = world.open(new.address, host(), true).await;
+    let stream = world.hello(stream, NAME, &[]).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), None);
+    let answer = Sender::new(stream, false).await.get("/", &[]).await;
+    assert_eq!(answer.status(), 200);
+    // One that wants none of what there is learns so.
+    for offers in [&["imap"][..], &["h3"]] {
+        let (stream, carried) = world.open(new.address, host(), true).await;
+        let refused = world.hello(stream, NAME, offers).await.unwrap_err();
+        assert!(
+            refused.to_string().contains("NoApplicationProtocol"),
+            "{refused}"
+        );
+        assert!(carried.await.unwrap().is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_trust_the_gateway_is_named_as_the_reason() {
+    let world = World::new();
+    let other = World::new();
+    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (stream, carried) = world.open(site.address, host(), true).await;
+    assert!(other.hello(stream, NAME, &["http/1.1"]).await.is_err());
+    let failure = carried.await.unwrap().unwrap_err().to_string();
+    assert!(
+        failure.contains("did not take the gateway's certificate"),
+        "{failure}"
+    );
+}
+
+#[tokio::test]
+async fn hosts_may_be_addresses() {
+    let world = World::new();
+    let site = Site::start(Some(world.site_tls("127.0.0.1", &["http/1.1"])), echo).await;
+    let host = Host {
+        name: "127.0.0.1".to_owned(),
+        port: site.address.port(),
+    };
+    let (stream, _) = world.open(site.address, host, true).await;
+    let stream = world
+        .hello(stream, "127.0.0.1", &["http/1.1"])
+        .await
+        .unwrap();
+    let mut program = Sender::new(stream, false).await;
+    let said = site.address.to_string();
+    assert_eq!(program.get("/", &[("host", &said)]).await.status(), 200);
+}
+
+#[test]
+fn a_file_of_authorities_must_hold_some() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trusted.pem");
+    let missing = Tls::open(folder.path(), Some(&path)).unwrap_err();
+    assert!(matches!(missing, GatewayError::File { .. }), "{missing:?}");
+    std::fs::write(&path, "nothing").unwrap();
+    let empty = Tls::open(folder.path(), Some(&path)).unwrap_err();
+    assert!(matches!(empty, GatewayError::File { .. }), "{empty:?}");
+}

@@ -1,0 +1,134 @@
+//! TLS with both sides.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::ServerName;
+use rustls::server::{Acceptor, NoServerSessionStorage, ResolvesServerCertUsingSni};
+use rustls::sign::SingleCertAndKey;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, StartHandshake, TlsConnector, client};
+
+use super::authority::Authority;
+use super::certificates::Certificates;
+use super::trust::Trust;
+use super::versions::Protocol;
+use crate::settings::GatewayError;
+
+/// How long one side may take to agree on TLS.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
+
+/// This installation's certificate authority and what is needed to speak TLS to both sides. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Tls(Arc<Inner>);
+
+struct Inner {
+    authority_pem: String,
+    certificates: Certificates,
+    trust: Trust,
+    /// For programs, without a certificate.
+    server: ServerConfig,
+}
+
+impl Tls {
+    /// Opens the authority in a folder, made when missing, and reads whom to trust.
+    pub(crate) fn open(folder: &Path, trusted_ca: Option<&Path>) -> Result<Self, GatewayError> {
+        let provider = Arc::new(ring::default_provider());
+        let Authority { issuer, pem } = Authority::open(&provider, folder)?;
+        Ok(Self(Arc::new(Inner {
+            authority_pem: pem,
+            certificates: Certificates::new(provider.clone(), issuer)?,
+            trust: Trust::open(provider.clone(), trusted_ca)?,
+            server: server_config(provider)?,
+        })))
+    }
+
+    /// The authority's certificate, in PEM.
+    pub(crate) fn authority_pem(&self) -> &str {
+        &self.0.authority_pem
+    }
+
+    /// Reads a program's hello.
+    pub(super) async fn hello<S>(inside: S) -> io::Result<StartHandshake<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        within_time(LazyConfigAcceptor::new(Acceptor::default(), inside)).await
+    }
+
+    /// Goes on with a program's hello.
+    pub(super) async fn accept<S>(
+        &self,
+        hello: StartHandshake<S>,
+        name: &str,
+        protocol: Option<Protocol>,
+    ) -> Result<TlsStream<S>, String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let certified = self.0.certificates.of(name);
+        let certified =
+            certified.map_err(|error| format!("no certificate for `{name}`: {error}"))?;
+        let mut config = self.0.server.clone();
+        config.cert_resolver = Arc::new(SingleCertAndKey::from(certified));
+        config.alpn_protocols = protocol
+            .map(|protocol| protocol.id().to_vec())
+            .into_iter()
+            .collect();
+        let accepted = within_time(hello.into_stream(Arc::new(config))).await;
+        // What a program says that has its own list of authorities, or wants one certificate and no other.
+        accepted.map_err(|error| {
+            format!("the program did not take the gateway's certificate for `{name}`: {error}")
+        })
+    }
+
+    /// Agrees on TLS with the other side, by its real certificate.
+    pub(super) async fn connect(
+        &self,
+        stream: TcpStream,
+        name: &str,
+        offers: &[Protocol],
+    ) -> Result<client::TlsStream<TcpStream>, String> {
+        let server = ServerName::try_from(name.to_owned());
+        let server =
+            server.map_err(|_| format!("`{name}` is no name that a certificate could be for"))?;
+        let offers = offers
+            .iter()
+            .map(|protocol| protocol.id().to_vec())
+            .collect();
+        let connector = TlsConnector::from(self.0.trust.config(offers));
+        let connected = within_time(connector.connect(server, stream)).await;
+        connected.map_err(|error| self.0.trust.explain(name, &error))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+async fn within_time<T>(handshake: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let done = timeout(HANDSHAKE_TIME, handshake).await;
+    done.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+fn server_config(provider: Arc<CryptoProvider>) -> Result<ServerConfig, GatewayError> {
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| GatewayError::Authority(error.to_string()))?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
+    // Each connection is tied to one outside, so there is nothing to resume.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}

@@ -1,0 +1,169 @@
+//! Records of flows on their way to whoever keeps them; alike ones are counted together.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sandyard_core::network::{Flow, FlowVerdict, Protocol};
+use tokio::sync::mpsc;
+
+/// Records that wait for a slow reader; more are dropped and counted.
+const WAITING: usize = 8192;
+
+/// How long refusals alike are counted together before they are told.
+pub(crate) const TOGETHER: Duration = Duration::from_secs(2);
+
+/// Kinds of refusals that are counted at once; beyond that each is told by itself.
+const MOST_KINDS: usize = 4096;
+
+/// Takes records in.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    sender: mpsc::Sender<Flow>,
+    alike: Mutex<HashMap<Kind, Flow>>,
+    dropped: AtomicU64,
+}
+
+/// What makes two refusals alike.
+#[derive(Debug, PartialEq, Eq)]
+struct Kind {
+    sandbox: String,
+    protocol: Protocol,
+    name: Option<String>,
+    address: Option<IpAddr>,
+    port: Option<u16>,
+    reason: &'static str,
+}
+
+impl Hash for Kind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.sandbox.hash(state);
+        self.name.hash(state);
+        self.address.hash(state);
+        self.port.hash(state);
+    }
+}
+
+impl Recorder {
+    /// A recorder and where its records come out.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Flow>) {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let recorder = Self {
+            sender,
+            alike: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        };
+        (recorder, receiver)
+    }
+
+    /// Takes a record. The first refusal of a kind is told at once, those that follow soon with the next [`Recorder::flush`].
+    pub(crate) fn record(&self, flow: Flow) {
+        if flow.verdict == FlowVerdict::Allowed {
+            return self.send(flow);
+        }
+        let kind = Kind {
+            sandbox: flow.sandbox_id.to_string(),
+            protocol: flow.protocol,
+            name: flow.name.clone(),
+            address: flow.address,
+            port: flow.port,
+            reason: flow.denial.as_ref().map_or("", |denial| denial.code()),
+        };
+        {
+            let mut alike = self.alike.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = alike.get_mut(&kind) {
+                known.count += flow.count;
+                known.sent_bytes += flow.sent_bytes;
+                known.received_bytes += flow.received_bytes;
+                known.at_ms = flow.at_ms;
+                return;
+            }
+            if alike.len() < MOST_KINDS {
+                let none = Flow {
+                    count: 0,
+                    sent_bytes: 0,
+                    received_bytes: 0,
+                    ..flow.clone()
+                };
+                alike.insert(kind, none);
+            }
+        }
+        self.send(flow);
+    }
+
+    /// Tells what was counted since the last time. Called every [`TOGETHER`].
+    pub(crate) fn flush(&self) {
+        let counted = {
+            let mut alike = self.alike.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *alike)
+        };
+        for flow in counted.into_values().filter(|flow| flow.count > 0) {
+            self.send(flow);
+        }
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            tracing::warn!(dropped, "Flow records came faster than they could be kept");
+        }
+    }
+
+    fn send(&self, flow: Flow) {
+        if self.sender.try_send(flow).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandyard_core::network::Denial;
+
+    use super::*;
+
+    fn refusal(name: &str) -> Flow {
+        Flow {
+            sandbox_id: "abc".parse().unwrap(),
+            owner: "me".into(),
+            at_ms: 0,
+            duration_ms: 0,
+            protocol: Protocol::Dns,
+            name: Some(name.into()),
+            address: None,
+            port: None,
+            verdict: FlowVerdict::Denied,
+            denial: Some(Denial::NotAllowed {
+                target: name.into(),
+            }),
+            failure: None,
+            sent_bytes: 0,
+            received_bytes: 0,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn a_storm_of_refusals_alike_is_two_records() {
+        let (recorder, mut records) = Recorder::new();
+        for _ in 0..1000 {
+            recorder.record(refusal("a.test"));
+        }
+        recorder.record(refusal("b.test"));
+        recorder.flush();
+        recorder.flush();
+        let mut told = Vec::new();
+        while let Ok(flow) = records.try_recv() {
+            told.push((flow.name.unwrap(), flow.count));
+        }
+        told.sort();
+        assert_eq!(
+            told,
+            [
+                ("a.test".to_owned(), 1),
+                ("a.test".to_owned(), 999),
+                ("b.test".to_owned(), 1)
+            ]
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! The gateway as a whole, between an agent that a test plays and servers on loopback.
+
+mod agent;
+mod flows;
+mod hostile;
+mod said;
+
+use sandyard_core::network::{Flow, NetworkGrant, NetworkPolicy, Target};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use crate::{Gateway, GatewaySettings};
+use agent::{Agent, Door};
+
+/// A gateway with one sandbox attached.
+struct World {
+    gateway: Gateway,
+    flows: mpsc::Receiver<Flow>,
+    door: Door,
+    agent: Agent,
+    _folder: TempDir,
+}
+
+impl World {
+    /// Sandboxes may reach what of loopback is named here, as far as the policy allows.
+    async fn new(reachable: &[&str], policy: NetworkPolicy) -> Self {
+        Self::with(policy, |settings| settings.reachable = targets(reachable)).await
+    }
+
+    async fn with(policy: NetworkPolicy, change: impl FnOnce(&mut GatewaySettings)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = GatewaySettings::new(folder.path());
+        change(&mut settings);
+        let (gateway, flows) = Gateway::start(settings).unwrap();
+        let door = Door::open();
+        gateway.attach("one", door.endpoint(), grant(policy));
+        let agent = door.accept().await;
+        Self {
+            gateway,
+            flows,
+            door,
+            agent,
+            _folder: folder,
+        }
+    }
+
+    fn change(&self, policy: NetworkPolicy) {
+        let endpoint = self.door.endpoint();
+        self.gateway.attach("one", endpoint, grant(policy));
+    }
+
+    async fn flow(&mut self) -> Flow {
+        self.flows.recv().await.unwrap()
+    }
+}
+
+fn grant(policy: NetworkPolicy) -> NetworkGrant {
+    NetworkGrant {
+        sandbox_id: "one".parse().unwrap(),
+        owner: "me".to_owned(),
+        policy,
+        secrets: Vec::new(),
+        is_leading: true,
+    }
+}
+
+fn targets(texts: &[&str]) -> Vec<Target> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// Nothing but this.
+fn only(texts: &[&str]) -> NetworkPolicy {
+    NetworkPolicy {
+        allow_internet_access: false,
+        allow_out: targets(texts),
+        ..NetworkPolicy::default()
+    }
+}

@@ -1,0 +1,161 @@
+//! What is looked up, what is said, and where it goes.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sandyard_core::network::{Flow, FlowVerdict, NetworkPolicy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{World, only, targets};
+use crate::names::testing::{NameServer, address_record, from_records};
+
+/// A server that remembers what it was sent, and answers each request with `ok`.
+async fn site() -> (u16, Arc<std::sync::Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ears = heard.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, ears.clone()));
+        }
+    });
+    (port, heard)
+}
+
+async fn answer(mut stream: TcpStream, heard: Arc<std::sync::Mutex<Vec<u8>>>) {
+    let mut piece = [0; 4096];
+    while let Ok(count @ 1..) = stream.read(&mut piece).await {
+        heard.lock().unwrap().extend_from_slice(&piece[..count]);
+        let ok = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        if stream.write_all(ok).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn world(policy: NetworkPolicy, names: &NameServer, reachable: &[&str]) -> World {
+    World::with(policy, |settings| {
+        settings.nameservers = vec![names.at];
+        settings.reachable = targets(reachable);
+    })
+    .await
+}
+
+async fn request(program: &mut TcpStream, host: &str) {
+    let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    program.write_all(text.as_bytes()).await.unwrap();
+}
+
+fn denied(flow: Flow) -> &'static str {
+    assert_eq!(flow.verdict, FlowVerdict::Denied);
+    flow.denial.unwrap().code()
+}
+
+#[tokio::test]
+async fn only_the_name_that_was_looked_up_may_be_asked_for() {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
+    let (port, heard) = site().await;
+    for policy in [NetworkPolicy::default(), only(&["good.test"])] {
+        let is_closed = policy.is_closed();
+        let mut world = world(policy, &names, &["good.test"]).await;
+        let mut program = world.agent.connect("good.test", port).await;
+        request(&mut program, "good.test").await;
+        let mut ok = [0; 40];
+        program.read_exact(&mut ok).await.unwrap();
+        assert!(ok.ends_with(b"ok") || is_closed);
+        // A program that goes on with another host.
+        if is_closed {
+            request(&mut program, "evil.test").await;
+            let mut rest = Vec::new();
+            let _ = program.read_to_end(&mut rest).await;
+            assert_eq!(denied(world.flow().await), "name_mismatch");
+        } else {
+            drop(program);
+            world.flow().await;
+        }
+        // One that begins with another.
+        let mut program = world.agent.connect("good.test", port).await;
+        request(&mut program, "evil.test").await;
+        let error = program.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        let flow = world.flow().await;
+        assert_eq!(flow.name.as_deref(), Some("good.test"));
+        assert_eq!(denied(flow), "name_mismatch");
+    }
+    let heard = heard.lock().unwrap();
+    assert!(!String::from_utf8_lossy(&heard).contains("evil"));
+}
+
+#[tokio::test]
+async fn a_hello_for_another_name_goes_nowhere() {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
+    let (port, heard) = site().await;
+    let mut world = world(NetworkPolicy::default(), &names, &["good.test"]).await;
+    let mut program = world.agent.connect("good.test", port).await;
+    program.write_all(&hello("evil.test")).await.unwrap();
+    let error = program.read_u8().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(denied(world.flow().await), "name_mismatch");
+    assert!(heard.lock().unwrap().is_empty());
+    let mut program = world.agent.connect("good.test", port).await;
+    program.write_all(&hello("good.test")).await.unwrap();
+    program.read_u8().await.unwrap();
+    assert!(!heard.lock().unwrap().is_empty());
+}
+
+fn hello(name: &str) -> Vec<u8> {
+    let provider = rustls::crypto::ring::default_provider();
+    let config = rustls::ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let name = name.to_owned().try_into().unwrap();
+    let mut client = rustls::ClientConnection::new(config.into(), name).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    hello
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_allowed_is_never_asked_for() {
+    let names = NameServer::with_records(Vec::new()).await;
+    let mut world = world(only(&["good.test", "127.0.0.1"]), &names, &[]).await;
+    let mut program = world.agent.connect("secret-data.evil.test", 443).await;
+    let error = program.read_u8().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(denied(world.flow().await), "not_allowed");
+    assert_eq!(names.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_name_that_turns_to_a_closed_address_is_caught_when_it_is_dialled() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    // The look-up finds a public address, every later one the host's loopback; nothing may be kept.
+    let names = NameServer::start(move |message, _| {
+        let is_first = count.fetch_add(1, Ordering::Relaxed) < 2;
+        let address = if is_first { "203.0.113.9" } else { "127.0.0.1" };
+        let mut record = address_record("turns.test.", address.parse().unwrap());
+        record.ttl = 0;
+        Some(from_records(message, &[record]))
+    })
+    .await;
+    let (port, heard) = site().await;
+    let mut world = world(NetworkPolicy::default(), &names, &[]).await;
+    assert_eq!(
+        world.gateway.inner().names.addresses("turns.test").await,
+        Ok(vec!["203.0.113.9".parse().unwrap()])
+    );
+    let mut program = world.agent.connect("turns.test", port).await;
+    let error = program.read_u8().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(denied(world.flow().await), "closed_address");
+    assert!(heard.lock().unwrap().is_empty());
+}
