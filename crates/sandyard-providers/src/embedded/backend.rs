@@ -1,13 +1,17 @@
 //! The calls, each bounded in time.
 
+use std::sync::PoisonError;
+
 use async_trait::async_trait;
-use sandyard_agent_client::{AgentClient, ClientError};
+use sandyard_agent_client::{AgentClient, ClientError, Endpoint};
 use sandyard_core::SandboxId;
+use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, PoolSpec, SandboxInfo};
 use sandyard_provider::{
     AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
     ProviderErrorKind, ProviderInfo, Result, TemplateInfo, Usage, Verb,
 };
+use tokio::sync::mpsc;
 
 use super::error::no_instance;
 use super::{Embedded, convert};
@@ -81,7 +85,9 @@ impl Provider for Embedded {
 
     async fn stop(&self, id: &str) -> Result<Instance> {
         let stop = |engine: Engine, id| async move { engine.stop(&id).await };
-        self.step(Verb::Stop, id, stop).await
+        let stopped = self.step(Verb::Stop, id, stop).await?;
+        self.close_way_out(id);
+        Ok(stopped)
     }
 
     async fn start(&self, id: &str) -> Result<Instance> {
@@ -90,10 +96,13 @@ impl Provider for Embedded {
     }
 
     async fn delete(&self, id: &str) -> Result<()> {
-        let Ok(id) = parse(id) else {
+        let Ok(parsed) = parse(id) else {
             return Ok(());
         };
-        self.within(Verb::Delete, self.engine.delete(&id)).await
+        self.within(Verb::Delete, self.engine.delete(&parsed))
+            .await?;
+        self.close_way_out(id);
+        Ok(())
     }
 
     async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
@@ -160,6 +169,30 @@ impl Provider for Embedded {
             let message = "the access token cannot be sent";
             ProviderError::new(ProviderErrorKind::Invalid, message).source(error)
         })
+    }
+
+    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
+        let parsed = parse(id)?;
+        let endpoint = self.engine.agent(&parsed).endpoint().clone();
+        // The socket is there while it lives; looking is far cheaper than asking the launcher.
+        let is_live = matches!(&endpoint, Endpoint::Unix(path) if path.exists());
+        if !is_live {
+            // One that is stopped is given its way out when it starts.
+            let inspected = self.inspect(id).await?;
+            return inspected.map(|_| Vec::new()).ok_or_else(|| no_instance(id));
+        }
+        let Some(gateway) = &self.gateway else {
+            return Ok(vec![
+                "there is no gateway here, so nothing can be reached".to_owned(),
+            ]);
+        };
+        gateway.attach(id, endpoint, grant.clone());
+        Ok(Vec::new())
+    }
+
+    fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
+        let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        flows.take()
     }
 
     async fn keep_ready(&self, count: usize) -> Result<()> {

@@ -8,14 +8,18 @@ mod config;
 mod convert;
 mod error;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sandyard_core::Clock;
+use sandyard_core::network::Flow;
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, Hello, SandboxInfo};
+use sandyard_gateway::Gateway;
 use sandyard_provider::{
     Capabilities, Instance, ProviderError, ProviderErrorKind, ProviderInfo, Result, Verb,
 };
+use tokio::sync::mpsc;
 
 use crate::Times;
 pub use config::EmbeddedConfig;
@@ -35,6 +39,9 @@ pub struct Embedded {
     /// Tells the attempts to make an instance apart, those of earlier processes too.
     attempts: AtomicU64,
     since_ms: i64,
+    /// The way out of its sandboxes; none: nothing leaves them.
+    gateway: Option<Gateway>,
+    flows: Mutex<Option<mpsc::Receiver<Flow>>>,
 }
 
 impl Embedded {
@@ -71,7 +78,24 @@ impl Embedded {
             times: config.times,
             attempts: AtomicU64::new(0),
             since_ms: Clock::System.now_ms(),
+            gateway: None,
+            flows: Mutex::default(),
         })
+    }
+
+    /// Lets sandboxes out by this gateway, whose records are handed on.
+    #[must_use]
+    pub fn with_gateway(mut self, gateway: Gateway, flows: mpsc::Receiver<Flow>) -> Self {
+        self.gateway = Some(gateway);
+        self.flows = Mutex::new(Some(flows));
+        self
+    }
+
+    /// Takes an instance's way out away.
+    fn close_way_out(&self, id: &str) {
+        if let Some(gateway) = &self.gateway {
+            gateway.detach(id);
+        }
     }
 
     /// Bounds a request in time. What it was doing may still be done.

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::header::CONTENT_TYPE;
 use sandyard_agent_client::{AgentClient, Endpoint};
+use sandyard_core::network::NetworkGrant;
 use sandyard_provider::{
     AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
     ProviderErrorKind, ProviderInfo, Result, TemplateInfo, Usage, Verb,
 };
 use tokio_util::io::ReaderStream;
 
-use super::convert::{ById, ByName, ForkRequest, KeepReadyRequest, Nothing, SnapshotRequest};
+use super::convert::{
+    ById, ByName, ForkRequest, KeepReadyRequest, Nothing, SetNetworkRequest, SnapshotRequest,
+};
 use super::tunnel::Tunnel;
 use super::{NodeProvider, PROVIDER_PATH, read};
 
@@ -112,6 +115,15 @@ impl Provider for NodeProvider {
             let message = "the access token cannot be sent";
             ProviderError::new(ProviderErrorKind::Invalid, message).source(error)
         })
+    }
+
+    /// Secrets do not travel between servers: the other one finds the grant in the store that both share.
+    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
+        let request = SetNetworkRequest {
+            id: id.into(),
+            sandbox_id: grant.sandbox_id.clone(),
+        };
+        self.call(Verb::SetNetwork, &request).await
     }
 
     async fn keep_ready(&self, count: usize) -> Result<()> {

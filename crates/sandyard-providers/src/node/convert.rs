@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use sandyard_core::SandboxId;
 use sandyard_provider::InstanceSpec;
 use serde::{Deserialize, Serialize};
 
@@ -36,4 +37,13 @@ pub(super) struct ForkRequest<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeepReadyRequest {
     pub(super) count: usize,
+}
+
+/// Asks to look up again what an instance may reach.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SetNetworkRequest<'a> {
+    /// The instance.
+    pub id: Cow<'a, str>,
+    /// The sandbox it is for.
+    pub sandbox_id: SandboxId,
 }

@@ -28,6 +28,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Times;
 pub use config::{NodeConfig, Token};
+pub use convert::SetNetworkRequest;
 pub use serve::{INFO, refusal, serve_import, serve_verb};
 pub use tunnel::{UPGRADE, splice, tunnel};
 

@@ -85,7 +85,7 @@ async fn call(provider: &dyn Provider, verb: Verb, body: &[u8]) -> Result<Bytes>
             let asked: KeepReadyRequest = read(verb, body)?;
             answer(&provider.keep_ready(asked.count).await?)
         }
-        // An agent is reached by a tunnel, an archive comes as a stream.
+        // An agent is reached by a tunnel, an archive comes as a stream, and what a sandbox may reach is the service's to say.
         _ => Err(ProviderError::new(
             ProviderErrorKind::Unsupported,
             format!("`{verb}` is not asked this way"),

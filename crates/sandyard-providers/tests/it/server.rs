@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use sandyard_core::network::{NetworkGrant, NetworkPolicy};
 use sandyard_provider::Provider;
 use sandyard_providers::node;
 use sandyard_providers::{NodeConfig, node::Token};
@@ -125,10 +126,32 @@ async fn answer(
         Some(verb) => {
             let body = Limited::new(request.into_body(), node::MAX_REQUEST);
             match body.collect().await {
+                Ok(body) if verb == "set_network" => {
+                    set_network(&*provider, &body.to_bytes()).await
+                }
                 Ok(body) => node::serve_verb(&*provider, verb, body.to_bytes()).await,
                 Err(_) => (StatusCode::PAYLOAD_TOO_LARGE, Bytes::new()),
             }
         }
         None => (StatusCode::NOT_FOUND, Bytes::new()),
+    }
+}
+
+/// The server finds the grant in the store; here there is none, and every grant is the same.
+async fn set_network(provider: &dyn Provider, body: &[u8]) -> (StatusCode, Bytes) {
+    let asked: node::SetNetworkRequest<'_> = serde_json::from_slice(body).expect("a request");
+    let grant = NetworkGrant {
+        sandbox_id: asked.sandbox_id,
+        owner: "somebody".to_owned(),
+        policy: NetworkPolicy::default(),
+        secrets: Vec::new(),
+        is_leading: true,
+    };
+    match provider.set_network(&asked.id, &grant).await {
+        Ok(lacks) => (
+            StatusCode::OK,
+            serde_json::to_vec(&lacks).expect("texts").into(),
+        ),
+        Err(error) => node::refusal(error),
     }
 }

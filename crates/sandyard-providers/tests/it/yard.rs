@@ -111,6 +111,7 @@ pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
         env: Default::default(),
         access_token: "token".to_owned(),
         hostname: None,
+        network: sandyard_core::NetworkPolicy::default(),
     }
 }
 
