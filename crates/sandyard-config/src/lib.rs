@@ -33,6 +33,7 @@ mod values;
 pub use binding::{check_binding, is_open};
 pub use kind::Kind;
 pub use kind::network::Network;
+pub use kind::sealing_key::SealingKey;
 pub use load::{Loaded, load};
 pub use problem::{Problem, Problems};
 pub use secret::Secret;

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sandyard_core::network::Target;
+
 use crate::kind::network::Network;
+use crate::kind::sealing_key::SealingKey;
 use crate::kind::{Kind, Value};
 use crate::setting::Setting;
 use crate::source::Origin;
@@ -170,6 +173,27 @@ impl Values {
         match self.value(key) {
             Value::Networks(networks) => networks,
             _ => &[],
+        }
+    }
+
+    pub(crate) fn targets(&self, key: &str) -> &[Target] {
+        match self.value(key) {
+            Value::Targets(targets) => targets,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn name_servers(&self, key: &str) -> &[SocketAddr] {
+        match self.value(key) {
+            Value::NameServers(servers) => servers,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn sealing_key(&self, key: &str) -> Option<&SealingKey> {
+        match self.value(key) {
+            Value::SealingKey(key) => Some(key),
+            _ => None,
         }
     }
 }

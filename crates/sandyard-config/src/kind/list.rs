@@ -1,13 +1,19 @@
-//! Values separated by commas: ports, addresses, networks.
+//! Values separated by commas: ports, addresses, networks, targets, name servers.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
+
+use sandyard_core::network::Target;
 
 use super::Value;
 use super::network::Network;
 
 /// More than anybody needs, and few enough to open.
 const MOST: usize = 64;
+/// Lists of hosts are longer, and cost nothing to keep.
+const MOST_TARGETS: usize = 1000;
+/// Where name servers listen.
+const NAME_SERVER_PORT: u16 = 53;
 
 pub(super) fn ports(text: &str) -> Result<Value, String> {
     each(text, "a port number, 0 to 65535", |word| {
@@ -28,10 +34,30 @@ pub(super) fn networks(text: &str) -> Result<Value, String> {
     .map(Value::Networks)
 }
 
+pub(super) fn targets(text: &str) -> Result<Value, String> {
+    const WHAT: &str = "a name, an address or a network like 10.0.0.0/8, with or without a port";
+    at_most(MOST_TARGETS, text, WHAT, |word| word.parse::<Target>().ok()).map(Value::Targets)
+}
+
+pub(super) fn name_servers(text: &str) -> Result<Value, String> {
+    let server = |word: &str| {
+        let alone = || Some(SocketAddr::new(bare_address(word)?, NAME_SERVER_PORT));
+        let server = word.parse().ok().or_else(alone)?;
+        (server.port() > 0).then_some(server)
+    };
+    // Names are not looked up: it is these who are asked.
+    each(text, "an IP address, with or without a port", server).map(Value::NameServers)
+}
+
 fn address(word: &str) -> Option<IpAddr> {
     if word.eq_ignore_ascii_case("localhost") {
         return Some(Ipv4Addr::LOCALHOST.into());
     }
+    bare_address(word)
+}
+
+/// Reads an address, in brackets or not.
+fn bare_address(word: &str) -> Option<IpAddr> {
     let bare = word
         .strip_prefix('[')
         .and_then(|word| word.strip_suffix(']'));
@@ -44,9 +70,18 @@ fn each<T: PartialEq>(
     what: &str,
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<T>, String> {
+    at_most(MOST, text, what, read)
+}
+
+fn at_most<T: PartialEq>(
+    most: usize,
+    text: &str,
+    what: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, String> {
     let words: Vec<&str> = text.split(',').map(str::trim).collect();
-    if words.len() > MOST {
-        return Err(format!("has more than {MOST} parts"));
+    if words.len() > most {
+        return Err(format!("has more than {most} parts"));
     }
     let mut found = Vec::new();
     for (index, word) in words.iter().enumerate() {
@@ -85,6 +120,41 @@ mod tests {
             "is wrong in part 2: that is not a port number, 0 to 65535"
         );
         assert!(ports(&"1,".repeat(100)).is_err());
+    }
+
+    #[test]
+    fn name_servers_have_their_usual_port_unless_they_say_otherwise() {
+        let expected = ["192.0.2.1:53", "192.0.2.1:5353", "[::1]:53", "[::1]:5353"];
+        let expected = expected.map(|text| text.parse().unwrap()).to_vec();
+        let text = "192.0.2.1, 192.0.2.1:5353, ::1, [::1], [::1]:5353";
+        assert_eq!(name_servers(text), Ok(Value::NameServers(expected)));
+        for wrong in [
+            "dns.example.com",
+            "192.0.2.1:0",
+            "192.0.2.1:x",
+            "::1:5353:x",
+        ] {
+            assert_eq!(
+                name_servers(wrong).unwrap_err(),
+                "is not an IP address, with or without a port",
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn targets_are_names_addresses_and_networks() {
+        let text = "example.com, *.example.com:443,10.0.0.0/8,[2001:db8::1]:80,*:25,example.com";
+        let Ok(Value::Targets(found)) = targets(text) else {
+            panic!("they are targets")
+        };
+        assert_eq!(found.len(), 5);
+        assert!(
+            targets("example.com,http://x/")
+                .unwrap_err()
+                .starts_with("is wrong in part 2: ")
+        );
+        assert!(targets(&"a.example,".repeat(2000)).is_err());
     }
 
     #[test]

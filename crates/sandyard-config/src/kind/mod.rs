@@ -3,6 +3,7 @@
 //! Messages of this module never repeat the text they are about: it may be a secret, and the caller knows what to show.
 
 pub mod network;
+pub mod sealing_key;
 
 mod duration;
 mod filter;
@@ -43,6 +44,12 @@ pub enum Kind {
     Addresses,
     /// IP networks like `10.0.0.0/8`, separated by commas.
     Networks,
+    /// What a sandbox reaches, separated by commas: names, addresses, networks, with or without a port.
+    Targets,
+    /// Addresses of name servers with or without a port, separated by commas.
+    NameServers,
+    /// 32 bytes, in hexadecimal digits or base64.
+    SealingKey,
     /// A DNS name.
     Domain,
     /// `http://host:port` or the same with `https`, with nothing behind it.
@@ -68,6 +75,9 @@ impl Kind {
             Self::Ports => list::ports(text),
             Self::Addresses => list::addresses(text),
             Self::Networks => list::networks(text),
+            Self::Targets => list::targets(text),
+            Self::NameServers => list::name_servers(text),
+            Self::SealingKey => sealing_key::parse(text),
             Self::Domain => url::domain(text),
             Self::HttpUrl => url::http(text),
             Self::Url(schemes) => url::any(text, schemes),
@@ -77,7 +87,10 @@ impl Kind {
 
     /// Whether it takes several values, which the configuration file may write as an array.
     pub(crate) fn is_list(self) -> bool {
-        matches!(self, Self::Ports | Self::Addresses | Self::Networks)
+        matches!(
+            self,
+            Self::Ports | Self::Addresses | Self::Networks | Self::Targets | Self::NameServers
+        )
     }
 
     /// Whether it is about port numbers, which container platforms put other things in the variables of.
@@ -124,6 +137,11 @@ impl Kind {
             Self::Ports => "port numbers, separated by commas".to_owned(),
             Self::Addresses => "IP addresses, separated by commas".to_owned(),
             Self::Networks => "IP networks, separated by commas".to_owned(),
+            Self::Targets => "targets, separated by commas".to_owned(),
+            Self::NameServers => {
+                "IP addresses with or without a port, separated by commas".to_owned()
+            }
+            Self::SealingKey => "key of 32 bytes".to_owned(),
             Self::Domain => "DNS name".to_owned(),
             Self::HttpUrl => "URL".to_owned(),
             Self::Url(schemes) => {

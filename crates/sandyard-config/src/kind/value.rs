@@ -1,9 +1,12 @@
 //! A value that was read.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use sandyard_core::network::Target;
+
 use super::network::Network;
+use super::sealing_key::SealingKey;
 
 /// What a [`Kind`](super::Kind) makes of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,4 +21,7 @@ pub(crate) enum Value {
     Ports(Vec<u16>),
     Addresses(Vec<IpAddr>),
     Networks(Vec<Network>),
+    Targets(Vec<Target>),
+    NameServers(Vec<SocketAddr>),
+    SealingKey(SealingKey),
 }

@@ -1,6 +1,7 @@
 //! What no value can tell alone: settings that do not go together.
 
 use std::fs::File;
+use std::path::PathBuf;
 
 use super::Report;
 use crate::binding::check_binding;
@@ -23,7 +24,12 @@ pub(super) fn check(settings: &Settings, values: &Values, report: &mut Report) {
             .into_iter()
             .filter_map(|problem| located(problem, values)),
     );
-    let warnings = [clear_text(settings), lone_redis(values)];
+    let warnings = [
+        clear_text(settings),
+        lone_redis(values),
+        idle_gateway(settings, values),
+        lone_sealing_key(settings),
+    ];
     report.warnings.extend(
         warnings
             .into_iter()
@@ -43,7 +49,7 @@ fn located(problem: Problem, values: &Values) -> Option<Problem> {
 }
 
 /// What is given by default, and the most that may be asked for.
-const PAIRS: [(&str, &str); 7] = [
+const PAIRS: [(&str, &str); 8] = [
     ("lifecycle.default_timeout", "lifecycle.max_timeout"),
     ("lifecycle.command_timeout", "lifecycle.max_command_timeout"),
     ("auth.token_ttl", "auth.refresh_ttl"),
@@ -51,6 +57,7 @@ const PAIRS: [(&str, &str); 7] = [
     ("limits.cpu", "limits.max_cpu"),
     ("limits.pids", "limits.max_pids"),
     ("limits.disk", "limits.max_disk"),
+    ("gateway.max_connections", "gateway.max_connections_total"),
 ];
 
 /// The smaller one was said and is larger. One that nobody said is brought down instead: see [`Settings`].
@@ -96,18 +103,23 @@ fn tls(values: &Values) -> Option<Problem> {
 }
 
 fn files(settings: &Settings, values: &Values) -> Vec<Problem> {
-    let Tls::Files { cert, key } = &settings.server.tls else {
-        return vec![];
+    let (cert, key) = match &settings.server.tls {
+        Tls::Files { cert, key } => (Some(cert), Some(key)),
+        Tls::Off | Tls::SelfSigned => (None, None),
     };
-    let check = |(name, path): (&str, &std::path::PathBuf)| {
-        let error = File::open(path).err()?;
+    let check = |(name, path): (&str, Option<&PathBuf>)| {
+        let error = File::open(path?).err()?;
         let shown = values.shown(name);
         Some(Problem::new(format!("failed to open `{shown}`: {error}")).about(name))
     };
-    [("server.tls_cert", cert), ("server.tls_key", key)]
-        .into_iter()
-        .filter_map(check)
-        .collect()
+    [
+        ("server.tls_cert", cert),
+        ("server.tls_key", key),
+        ("gateway.trusted_ca", settings.gateway.trusted_ca.as_ref()),
+    ]
+    .into_iter()
+    .filter_map(check)
+    .collect()
 }
 
 /// Keys and passwords would cross the network readable. A proxy in front may speak TLS, so this is no error.
@@ -139,4 +151,29 @@ fn lone_redis(values: &Values) -> Option<Problem> {
             .about(lone)
             .hint("set `redis.host`"),
     )
+}
+
+/// Settings of a gateway that is off. What opens is worth a word: its writer expects something to be reached.
+fn idle_gateway(settings: &Settings, values: &Values) -> Option<Problem> {
+    let idle = ["gateway.reachable", "gateway.allow_out", "gateway.proxy"]
+        .into_iter()
+        .find(|key| values.is_given(key) && !settings.gateway.is_enabled)?;
+    Some(
+        Problem::new("is ignored, since sandboxes have no way out")
+            .about(idle)
+            .hint("set `gateway.enabled` to `true`"),
+    )
+}
+
+/// Servers on one database with keys of their own cannot open each other's secrets.
+fn lone_sealing_key(settings: &Settings) -> Option<Problem> {
+    let is_shared =
+        settings.node_url.is_some() && settings.database_url.expose().starts_with("postgres");
+    (is_shared && settings.sealing_key.is_none()).then(|| {
+        Problem::new(
+            "servers that share a database need the same key to open each other's secrets, and `secrets.key` is not set",
+        )
+        .about("node.url")
+        .hint("set `secrets.key` to the same on all of them; `openssl rand -hex 32` makes one")
+    })
 }

@@ -4,6 +4,7 @@
 //! somebody wrote down is a problem instead.
 
 mod auth;
+mod gateway;
 mod lifecycle;
 mod server;
 mod stores;
@@ -13,9 +14,11 @@ use std::path::{Path, PathBuf};
 use sandyard_core::Limits;
 
 pub use auth::{AuthMode, AuthSettings};
+pub use gateway::GatewaySettings;
 pub use lifecycle::LifecycleSettings;
 pub use server::{ServerSettings, Tls};
 
+use crate::kind::sealing_key::SealingKey;
 use crate::secret::Secret;
 use crate::values::Values;
 
@@ -39,6 +42,10 @@ pub struct Settings {
     pub lifecycle: LifecycleSettings,
     /// How much they may use and how many there may be.
     pub limits: LimitSettings,
+    /// What they reach.
+    pub gateway: GatewaySettings,
+    /// Seals the values of secrets; `None` for one that is kept in the data directory.
+    pub sealing_key: Option<SealingKey>,
     /// How other servers on the same store reach this one; without it they do not.
     pub node_url: Option<String>,
     /// What is written to the log.
@@ -140,6 +147,8 @@ impl Settings {
             },
             lifecycle: LifecycleSettings::build(values),
             limits: LimitSettings::build(values),
+            gateway: GatewaySettings::build(values, working_dir),
+            sealing_key: values.sealing_key("secrets.key").cloned(),
             node_url: values.text("node.url").map(str::to_owned),
             log: LogSettings {
                 level: values.text("log.level").unwrap_or("info").to_owned(),

@@ -4,18 +4,20 @@
 
 mod auth;
 mod database;
+mod gateway;
 mod lifecycle;
 mod limits;
 mod log;
 mod node;
 mod redis;
 mod sandbox;
+mod secrets;
 mod server;
 mod top;
 
 use crate::setting::{Section, Setting};
 
-static SECTIONS: [Section; 10] = [
+static SECTIONS: [Section; 12] = [
     top::SECTION,
     server::SECTION,
     auth::SECTION,
@@ -24,6 +26,8 @@ static SECTIONS: [Section; 10] = [
     sandbox::SECTION,
     lifecycle::SECTION,
     limits::SECTION,
+    gateway::SECTION,
+    secrets::SECTION,
     node::SECTION,
     log::SECTION,
 ];

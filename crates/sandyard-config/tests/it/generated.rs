@@ -38,6 +38,7 @@ fn the_example_file_changes_nothing_as_it_is() {
     assert_eq!(with.server, without.server);
     assert_eq!(with.lifecycle, without.lifecycle);
     assert_eq!(with.limits, without.limits);
+    assert_eq!(with.gateway, without.gateway);
 }
 
 #[test]
@@ -60,10 +61,10 @@ fn the_example_file_is_valid_with_every_line_in_force() {
         text.push('\n');
     }
     assert_eq!(uncommented, all().count());
-    // The one thing that cannot be: certificates at the example's place.
+    // The one thing that cannot be: certificates and authorities at the example's place.
     let errors = Host::new().toml(&text).errors();
     assert!(
-        errors.len() == 2 && errors.iter().all(|error| error.contains("failed to open")),
+        errors.len() == 3 && errors.iter().all(|error| error.contains("failed to open")),
         "{errors:?}"
     );
 }

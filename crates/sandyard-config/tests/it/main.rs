@@ -2,6 +2,7 @@
 
 mod binding;
 mod files;
+mod gateway;
 mod generated;
 mod precedence;
 mod problems;

@@ -2,7 +2,13 @@
 
 use crate::Host;
 
-const SECRETS: [&str; 3] = ["0123456789abcdef0123456789abcdef", "s3cret", "r3dis"];
+const SECRETS: [&str; 5] = [
+    "0123456789abcdef0123456789abcdef",
+    "s3cret",
+    "r3dis",
+    "pr0xy",
+    "5EA1000000000000000000000000000000000000000000000000000000000000",
+];
 
 fn host() -> Host {
     Host::new()
@@ -10,6 +16,11 @@ fn host() -> Host {
         .var("DATABASE_URL", "postgres://app:s3cret@db/x")
         .var("REDIS_HOST", "cache")
         .var("REDIS_PASSWORD", SECRETS[2])
+        .var(
+            "SANDYARD_GATEWAY_PROXY",
+            "http://pr0xy@proxy.example.com:3128",
+        )
+        .var("SANDYARD_SECRETS_KEY", SECRETS[4])
         .flag("server.port", "8100,8080")
 }
 
