@@ -48,6 +48,8 @@ pub struct ServerSettings {
     pub url_hosts: Vec<String>,
     /// Proxies whose word on who is asking is believed.
     pub trusted_proxies: Vec<Network>,
+    /// Whether a sandbox may reach what no entry of its policy names, when the policy does not say.
+    pub allow_internet_access: bool,
 }
 
 impl Default for ServerSettings {
@@ -65,6 +67,7 @@ impl Default for ServerSettings {
             upload_limit_bytes: None,
             url_hosts: Vec::new(),
             trusted_proxies: Vec::new(),
+            allow_internet_access: true,
         }
     }
 }

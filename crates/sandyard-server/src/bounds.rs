@@ -22,6 +22,8 @@ pub(crate) const MAX_ARGUMENT: usize = 131_071;
 const MAX_PAIRS: usize = 256;
 const MAX_NAME: usize = 256;
 const MAX_VALUE: usize = 32_768;
+/// Longest name of a secret.
+const MAX_SECRET_NAME: usize = 64;
 
 /// A whole number between two bounds. `3.0` is one too: JSON does not tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -152,6 +154,17 @@ pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> Result
         }
     }
     Ok(())
+}
+
+/// Checks variables that hold placeholders of secrets.
+pub(crate) fn secrets(
+    field: &'static str,
+    secrets: &BTreeMap<String, String>,
+) -> Result<(), ServiceError> {
+    env(field, secrets)?;
+    secrets
+        .values()
+        .try_for_each(|name| text(field, name, 1, MAX_SECRET_NAME))
 }
 
 fn pairs(field: &'static str, count: usize) -> Result<(), ServiceError> {
@@ -288,6 +301,11 @@ pub(crate) fn path_schema() -> schema::Object {
 pub(crate) fn env_schema() -> schema::Object {
     let value = string(0, MAX_VALUE, Some(r"^[^\u0000]*$"));
     map(r"^[^=\u0000]{1,256}$", value.into())
+}
+
+pub(crate) fn secrets_schema() -> schema::Object {
+    let name = string(1, MAX_SECRET_NAME, Some("^[A-Za-z0-9_-]+$"));
+    map("^[A-Za-z_][A-Za-z0-9_]{0,255}$", name.into())
 }
 
 pub(crate) fn metadata_schema() -> schema::Object {

@@ -133,6 +133,10 @@ fn tags() -> Value {
         ("commands", "Run commands."),
         ("files", "Read and write files."),
         ("ports", "Reach what listens in a sandbox."),
+        (
+            "network",
+            "What sandboxes reach, and secrets they use without seeing them.",
+        ),
         ("templates", "What sandboxes start from."),
         ("monitoring", "What sandboxes do and use."),
         ("docker", "The Docker-style contract: `/api/sandboxes`."),

@@ -1,14 +1,15 @@
 //! The server from its settings to its end.
 //!
 //! ```text
-//! sockets ─▶ store ─▶ provider ─▶ authentication, first key ─▶ timers, node, service ─▶ requests
-//!                                                                                        │ signal
-//!            store closed ◀── activity and audit written ◀── streams ended, requests done ◀┘
+//! sockets ─▶ store ─▶ gateway, provider ─▶ authentication, first key ─▶ timers, node, service ─▶ requests
+//!                                                                                                 │ signal
+//!            store closed ◀── activity and audit written ◀── streams ended, requests done ◀─────────┘
 //! ```
 //!
 //! Sandboxes are started by no server and end with none.
 
 mod logging;
+mod sealing_key;
 mod signals;
 mod started;
 
@@ -21,6 +22,7 @@ use sandyard_auth::{Auth, AuthError};
 use sandyard_config::settings::Provider as ProviderName;
 use sandyard_config::{Settings, check_binding};
 use sandyard_core::Clock;
+use sandyard_gateway::{Gateway, GatewayError};
 use sandyard_provider::{Provider, ProviderError};
 use sandyard_providers::{Embedded, EmbeddedConfig};
 use sandyard_service::{NodeSetup, Service, ServiceError};
@@ -28,6 +30,7 @@ use sandyard_store::{Store, StoreError, Timers};
 use tokio_util::sync::CancellationToken;
 
 pub use logging::{LogError, init_logging};
+pub use sealing_key::{SEALING_KEY_FILE, SealingKeyError};
 pub use signals::Signals;
 pub use started::{Address, Started};
 
@@ -53,6 +56,9 @@ pub enum ServeError {
         #[source]
         source: std::io::Error,
     },
+    /// There is no key to seal secrets with.
+    #[error(transparent)]
+    SealingKey(#[from] SealingKeyError),
     /// An address cannot be listened on.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -71,6 +77,9 @@ pub enum ServeError {
     /// The settings name a provider that is not in this program.
     #[error("provider `{0}` is not built in: set `sandbox.provider` to `embedded`")]
     NoSuchProvider(&'static str),
+    /// The way out of sandboxes cannot be opened.
+    #[error("cannot open the gateway")]
+    Gateway(#[from] GatewayError),
     /// The authentication cannot be opened.
     #[error("cannot open the authentication")]
     Auth(#[from] AuthError),
@@ -188,7 +197,7 @@ async fn open(
         store.clone(),
         timers.clone(),
         vec![provider],
-        convert::service(settings),
+        convert::service(settings, sealing_key::sealing_key(settings)?),
         clock,
     )
     .await?;
@@ -217,13 +226,16 @@ async fn connect(
 ) -> Result<Arc<dyn Provider>, ServeError> {
     match settings.sandbox.provider {
         ProviderName::Embedded => {
+            // Before the engine: sandboxes trust the authority that the gateway makes.
+            let (gateway, flows) = Gateway::start(convert::gateway(&settings))?;
             let config = EmbeddedConfig {
                 installation: Some(installation),
                 limits: Some((settings.limits.default, settings.limits.most)),
                 ..EmbeddedConfig::new(&settings.data_dir)
             };
             let provider = Embedded::connect(config).await;
-            Ok(Arc::new(provider.map_err(ServeError::Provider)?))
+            let provider = provider.map_err(ServeError::Provider)?;
+            Ok(Arc::new(provider.with_gateway(gateway, flows)))
         }
         other => Err(ServeError::NoSuchProvider(other.as_str())),
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use sandyard_auth::AuthConfig;
 use sandyard_config::settings::Tls;
 use sandyard_config::{Settings, is_open};
+use sandyard_core::network::Target;
+use sandyard_gateway::{FlowLimits, GatewaySettings};
 use sandyard_service::ServiceSettings;
 
 use crate::app::{AuthMode, ServerSettings};
@@ -32,11 +34,12 @@ pub(crate) fn server(settings: &Settings) -> ServerSettings {
         max_requests: settings.server.max_requests,
         upload_limit_bytes: settings.server.upload_limit_bytes,
         url_hosts: settings.server.url_hosts.clone(),
+        allow_internet_access: settings.gateway.default_policy.allow_internet_access,
     }
 }
 
-/// For the life of sandboxes.
-pub(crate) fn service(settings: &Settings) -> ServiceSettings {
+/// For the life of sandboxes. Secrets are sealed with `sealing_key`.
+pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSettings {
     let lifecycle = &settings.lifecycle;
     ServiceSettings {
         default_template: settings.sandbox.template.clone(),
@@ -52,7 +55,32 @@ pub(crate) fn service(settings: &Settings) -> ServiceSettings {
         stranger_grace: lifecycle.stranger_grace,
         history: lifecycle.history_retention,
         ready: settings.sandbox.ready,
+        default_network: settings.gateway.default_policy.clone(),
+        sealing_key: Some(sealing_key),
         ..ServiceSettings::default()
+    }
+}
+
+/// For the way out of sandboxes. One that is off refuses everything: programs learn that at once, rather than wait.
+pub(crate) fn gateway(settings: &Settings) -> GatewaySettings {
+    let gateway = &settings.gateway;
+    GatewaySettings {
+        reachable: gateway.reachable.clone(),
+        denied: match gateway.is_enabled {
+            true => gateway.denied.clone(),
+            false => vec![Target::everything()],
+        },
+        nameservers: gateway.nameservers.clone(),
+        proxy: gateway.proxy.as_ref().map(|url| url.expose().to_owned()),
+        trusted_ca: gateway.trusted_ca.clone(),
+        limits: FlowLimits {
+            connections: gateway.max_connections,
+            connections_per_second: gateway.connections_per_second,
+            queries_per_second: gateway.queries_per_second,
+            bytes_per_second: gateway.bytes_per_second,
+        },
+        max_connections: gateway.max_connections_total,
+        ..GatewaySettings::new(settings.data_dir.join("gateway"))
     }
 }
 

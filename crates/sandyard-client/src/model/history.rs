@@ -42,7 +42,7 @@ pub struct LogEntry {
     /// Counts up.
     #[serde(default)]
     pub seq: u64,
-    /// `stdout`, `stderr` or `event`.
+    /// `stdout`, `stderr`, `event`, or `gateway` for what was denied.
     pub source: String,
     /// Which process wrote it.
     #[serde(default)]

@@ -6,6 +6,7 @@ mod account;
 mod command;
 mod file;
 mod history;
+mod network;
 mod operation;
 mod sandbox;
 
@@ -13,6 +14,9 @@ pub use account::{ApiKey, KeyRequest, NewKey, User, UserChange, UserRequest};
 pub use command::{Command, CommandResult, RunCommand, StartedCommand};
 pub use file::{Change, FileEntry};
 pub use history::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry};
+pub use network::{
+    Flow, FlowFilter, Network, NetworkPolicy, NetworkRule, NetworkTransform, Secret, SecretRequest,
+};
 pub use operation::{DeadTimer, Health, Node, Template};
 pub use sandbox::{
     CreateSandbox, ForkSandbox, ListFilter, Metrics, Page, Port, Sandbox, SandboxInfo, SetTimeout,

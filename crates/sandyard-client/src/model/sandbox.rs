@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::Other;
+use super::{NetworkPolicy, Other};
 
 /// A sandbox to be made; what is empty is up to the server.
 #[derive(Clone, Default, Serialize)]
@@ -44,9 +43,12 @@ pub struct CreateSandbox {
     /// Processes and threads at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids_limit: Option<u32>,
-    /// Network policy.
+    /// What it may reach; none: the server's default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<Value>,
+    pub network: Option<NetworkPolicy>,
+    /// Secrets it uses without seeing them: by variable, the secret's name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, String>,
 }
 
 impl fmt::Debug for CreateSandbox {
@@ -99,6 +101,12 @@ pub struct SandboxInfo {
     /// Ports anybody may open.
     #[serde(default)]
     pub public_ports: Vec<u16>,
+    /// What it may reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkPolicy>,
+    /// Secrets it uses without seeing them: by variable, the secret's name.
+    #[serde(default)]
+    pub secrets: BTreeMap<String, String>,
     /// What else was said.
     #[serde(flatten)]
     pub other: Other,

@@ -7,8 +7,10 @@ mod folders;
 mod history;
 mod lifecycle;
 mod listing;
+mod network;
 mod operations;
 mod ports;
+mod secrets;
 mod templates;
 
 pub use history::FollowLogs;

@@ -5,4 +5,5 @@ mod errors;
 mod exec;
 mod files;
 mod follow;
+mod network;
 mod script;

@@ -22,6 +22,7 @@ use crate::listen::Ending;
 use crate::need::Need;
 use crate::router::{Mounted, mount_plain};
 
+mod network;
 mod reach;
 
 pub(crate) use reach::reach;
@@ -88,6 +89,9 @@ async fn call_provider(
             "the request is too large or broke off",
         ));
     };
+    if verb.parse() == Ok(Verb::SetNetwork) {
+        return answer(network::set_network(&app, &body).await);
+    }
     // A caller that hangs up must not leave a call half done.
     let work = tokio::spawn(async move { node::serve_verb(&*provider, &verb, body).await });
     match work.await {

@@ -6,9 +6,10 @@ use axum::Json;
 use axum::extract::State;
 use sandyard_service::{CreateRequest, LimitsRequest, ServiceError};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::policy::{self, NetworkRequest, Otherwise};
 use super::view::{SandboxReply, TimeoutActionWord};
 use crate::app::App;
 use crate::bounds::{self, CpuLimit, LifeSeconds, MemoryLimit, MetadataValue, Whole};
@@ -16,9 +17,6 @@ use crate::error::ApiError;
 use crate::extract::{Body, IdempotencyKey};
 use crate::links::Links;
 use crate::need::Who;
-
-/// Most bytes of a network policy.
-const MAX_NETWORK: usize = 64 << 10;
 
 /// A sandbox to be made. All of it may be left out.
 #[derive(Deserialize, ToSchema)]
@@ -54,9 +52,14 @@ pub(crate) struct CreateSandbox {
     memory_limit: Option<MemoryLimit>,
     #[schema(schema_with = bounds::cpu_limit_schema)]
     cpu_limit: Option<CpuLimit>,
-    /// Network policy.
-    #[schema(value_type = Option<Object>)]
-    network: Option<Map<String, Value>>,
+    /// What it may reach; the operator's default if nothing is said about it.
+    #[schema(value_type = Option<NetworkRequest>)]
+    network: Option<Value>,
+    /// Whether it may reach what no entry of `network` names; the same as the word in there.
+    allow_internet_access: Option<bool>,
+    /// Secrets it uses without seeing them: by variable, the secret's name. The variable holds a placeholder.
+    #[schema(schema_with = bounds::secrets_schema)]
+    secrets: Option<BTreeMap<String, String>>,
     /// Bytes it may write, like `4g`.
     #[schema(schema_with = bounds::disk_limit_schema)]
     disk_limit: Option<String>,
@@ -74,7 +77,11 @@ pub(crate) struct CreateSandbox {
 }
 
 impl CreateSandbox {
-    fn into_request(self, key: IdempotencyKey) -> Result<CreateRequest, ServiceError> {
+    fn into_request(
+        self,
+        key: IdempotencyKey,
+        otherwise: Otherwise,
+    ) -> Result<CreateRequest, ApiError> {
         let template = self
             .template_id
             .or(self.sandbox_template_id)
@@ -89,11 +96,11 @@ impl CreateSandbox {
             .as_deref()
             .is_some_and(|it| !it.bytes().all(|b| b.is_ascii_graphic()))
         {
-            return Err(ServiceError::invalid(
-                "template_id",
-                "`template_id` is no template's name",
-            ));
+            let problem = "`template_id` is no template's name";
+            return Err(ServiceError::invalid("template_id", problem).into());
         }
+        let secrets = self.secrets.unwrap_or_default();
+        bounds::secrets("secrets", &secrets)?;
         Ok(CreateRequest {
             owner: self.user_id,
             template,
@@ -111,7 +118,8 @@ impl CreateSandbox {
                     .transpose()?,
                 pids: self.pids_limit.map(|it| it.0 as u32),
             },
-            network: self.network.map(network).transpose()?,
+            network: policy::read_both(self.network, self.allow_internet_access, otherwise)?,
+            secrets,
             is_auto_resumed: self.auto_resume,
             idempotency_key: key.key,
             ..CreateRequest::default()
@@ -147,19 +155,6 @@ fn check_alias(name: Option<&str>) -> Result<(), ServiceError> {
     }
 }
 
-fn network(policy: Map<String, Value>) -> Result<Value, ServiceError> {
-    let policy = Value::Object(policy);
-    let text = policy.to_string();
-    // Databases take no NUL, which JSON writes like this.
-    if text.len() > MAX_NETWORK || text.contains("\\u0000") {
-        return Err(ServiceError::invalid(
-            "network",
-            "`network` is too large or holds a NUL character",
-        ));
-    }
-    Ok(policy)
-}
-
 /// Makes a sandbox.
 #[utoipa::path(
     post, path = "/sandboxes/create", operation_id = "create_sandbox", tag = "sandboxes",
@@ -173,7 +168,7 @@ pub(crate) async fn create_sandbox(
     key: IdempotencyKey,
     Body(request): Body<CreateSandbox>,
 ) -> Result<Json<SandboxReply>, ApiError> {
-    let request = request.into_request(key)?;
+    let request = request.into_request(key, Otherwise::from(&app))?;
     let sandbox = app.service().create(&caller, request).await?;
     crate::middleware::audit::note_target(sandbox.id.as_str());
     Ok(Json(SandboxReply::new(&sandbox, &links, "Sandbox created")))

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::listen::Ending;
 use crate::need::Who;
-use crate::stream;
+use crate::stream::{self, Followed};
 use crate::time::iso;
 
 /// Which events.
@@ -100,7 +100,11 @@ pub(crate) async fn list_events(
         ..EventFilter::default()
     };
     if query.follow.unwrap_or(false) || stream::wants_events(&headers) {
-        return stream::follow_events(app, caller, filter, &headers, ending).await;
+        let view = |event: Event| {
+            let event = EventView::from(event);
+            Some(Followed::new(event.seq, &event.kind, &event))
+        };
+        return stream::follow_events(app, caller, filter, view, &headers, ending).await;
     }
     let events = app.service().events(&caller, filter).await?;
     let events = events.into_iter().map(EventView::from).collect();

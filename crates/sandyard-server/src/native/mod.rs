@@ -9,14 +9,18 @@ mod create_directory;
 mod delete;
 mod expose_port;
 mod file_path;
+mod flows;
 pub(crate) mod history;
 mod info;
 mod list;
+mod network;
 mod operations;
 mod pause;
+mod policy;
 mod port_access;
 mod read_file;
 pub(crate) mod run_command;
+mod secrets;
 mod set_timeout;
 mod setup_mcp;
 mod status;
@@ -62,6 +66,14 @@ pub(crate) fn routes() -> Vec<Mounted> {
         mount(read, routes!(list::list_sandboxes)),
         mount(read, routes!(history::list_events)),
         mount(read, routes!(history::get_sandbox_metrics)),
+        mount(read, routes!(network::get_network)),
+        mount(manage, routes!(network::set_network)),
+        mount(manage, routes!(network::allow_network)),
+        mount(manage, routes!(network::deny_network)),
+        mount(read, routes!(flows::list_flows)),
+        mount(read, routes!(secrets::list_secrets)),
+        mount(manage, routes!(secrets::put_secret)),
+        mount(manage, routes!(secrets::delete_secret)),
         mount(manage, routes!(pause::pause_sandbox)),
         mount(manage, routes!(pause::resume_sandbox)),
         mount(manage, routes!(pause::stop_sandbox)),

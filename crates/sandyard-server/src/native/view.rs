@@ -8,6 +8,7 @@ use sandyard_service::{Expiry, Sandbox, Service, TimeoutAction};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::policy::NetworkView;
 use crate::links::Links;
 use crate::time::{iso, optional_iso};
 
@@ -163,6 +164,10 @@ pub(crate) struct SandboxInfo {
     ports: BTreeMap<String, String>,
     /// Ports anybody may open.
     public_ports: Vec<u16>,
+    /// What it may reach. None: what is kept of it cannot be read, and it reaches nothing.
+    network: Option<NetworkView>,
+    /// Secrets it uses without seeing them: by variable, the secret's name.
+    secrets: BTreeMap<String, String>,
     /// Seconds it lives without activity, or at all.
     timeout: i64,
     /// What happens then: `pause` or `delete`.
@@ -181,6 +186,8 @@ pub(crate) struct SandboxInfo {
 
 impl SandboxInfo {
     pub(crate) fn new(service: &Service, sandbox: Sandbox) -> Self {
+        // One row that cannot be read must not hide all others.
+        let network = service.policy_of(&sandbox).ok().map(NetworkView::from);
         let expires_ms = service.expires_ms(&sandbox);
         let last_activity_ms = service.last_activity_ms(&sandbox);
         let limits = &sandbox.limits;
@@ -205,6 +212,8 @@ impl SandboxInfo {
             metadata: sandbox.metadata,
             ports: sandbox.ports,
             public_ports: sandbox.public_ports,
+            network,
+            secrets: sandbox.secrets,
             timeout: sandbox.timeout_s,
             timeout_action: action_word(sandbox.timeout_action),
             expiry: match sandbox.expiry {

@@ -7,35 +7,50 @@ use axum::http::HeaderMap;
 use axum::response::{Response, sse as axum_sse};
 use futures_util::{Stream, stream};
 use sandyard_core::Caller;
-use sandyard_service::EventFilter;
+use sandyard_service::{Event, EventFilter};
+use serde::Serialize;
 
 use super::sse;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::listen::Ending;
-use crate::native::history::EventView;
 
 /// Events asked for at a time.
 const BATCH: usize = 1_000;
 
+/// An event as a client that follows gets it.
+pub(crate) struct Followed(axum_sse::Event);
+
+impl Followed {
+    /// What a client is told of the event `seq` of this kind.
+    pub(crate) fn new(seq: i64, kind: &str, data: &impl Serialize) -> Self {
+        Self(sse::event(kind, data).id(seq.to_string()))
+    }
+}
+
 /// Answers with the events that `filter` names and all that follow, each named by its kind. `Last-Event-ID` goes on after
-/// one.
-pub(crate) async fn follow_events(
+/// one. `view` says what a client is told of an event, or that it is told nothing.
+pub(crate) async fn follow_events<V>(
     app: App,
     caller: Caller,
     mut filter: EventFilter,
+    view: V,
     headers: &HeaderMap,
     ending: Ending,
-) -> Result<Response, ApiError> {
+) -> Result<Response, ApiError>
+where
+    V: Fn(Event) -> Option<Followed> + Send + Sync + 'static,
+{
     if let Some(last) = sse::last_event_id(headers) {
         filter.after_seq = Some(last);
         filter.is_tail = false;
     }
     let events = app.service().events(&caller, filter.clone()).await?;
-    let follower = Follower {
+    let mut follower = Follower {
         app,
         caller,
-        ready: events.into_iter().map(EventView::from).collect(),
+        view,
+        ready: VecDeque::new(),
         filter: EventFilter {
             is_tail: false,
             after_seq: Some(filter.after_seq.unwrap_or(0)),
@@ -44,32 +59,39 @@ pub(crate) async fn follow_events(
         },
         ending,
     };
+    follower.take(events);
     Ok(sse::respond(follower.into_events()))
 }
 
 /// A client that follows.
-struct Follower {
+struct Follower<V> {
     app: App,
     caller: Caller,
-    ready: VecDeque<EventView>,
-    /// Asks for what comes after the last event the client has.
+    view: V,
+    ready: VecDeque<Followed>,
+    /// Asks for what comes after the last event that was looked at.
     filter: EventFilter,
     ending: Ending,
 }
 
-impl Follower {
+impl<V: Fn(Event) -> Option<Followed> + Send + Sync + 'static> Follower<V> {
     fn into_events(self) -> impl Stream<Item = Result<axum_sse::Event, Infallible>> + Send {
         stream::unfold(self, |mut follower| async move {
             let event = follower.next().await?;
-            let said = sse::event(&event.kind, &event).id(event.seq.to_string());
-            Some((Ok(said), follower))
+            Some((Ok(event.0), follower))
         })
     }
 
-    async fn next(&mut self) -> Option<EventView> {
+    fn take(&mut self, events: Vec<Event>) {
+        if let Some(last) = events.last() {
+            self.filter.after_seq = Some(last.seq);
+        }
+        self.ready = events.into_iter().filter_map(&self.view).collect();
+    }
+
+    async fn next(&mut self) -> Option<Followed> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.filter.after_seq = Some(event.seq);
                 return Some(event);
             }
             let service = self.app.service();
@@ -79,7 +101,7 @@ impl Follower {
             }
             // The database may be away for a moment; the client need not know.
             if let Ok(events) = service.events(&self.caller, self.filter.clone()).await {
-                self.ready = events.into_iter().map(EventView::from).collect();
+                self.take(events);
             }
         }
     }

@@ -46,7 +46,7 @@ pub(super) struct LogQuery {
 pub(super) struct LogLines {
     success: bool,
     sandbox_id: String,
-    /// Oldest first: `seq`, `at_ms`, `source` (stdout, stderr, event), `pid`, `text`.
+    /// Oldest first: `seq`, `at_ms`, `source` (stdout, stderr, event, gateway), `pid`, `text`.
     #[schema(value_type = Vec<Object>)]
     logs: Vec<LogEntry>,
 }

@@ -35,7 +35,7 @@ use crate::router::{Mounted, mount};
 
 pub(crate) use child::Child;
 pub(crate) use command::{Detach, command_events};
-pub(crate) use events::follow_events;
+pub(crate) use events::{Followed, follow_events};
 pub(crate) use sse::is_wanted as wants_events;
 
 /// The routes of streams.

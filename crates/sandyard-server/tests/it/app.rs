@@ -90,7 +90,10 @@ impl TestApp {
             store.clone(),
             timers.clone(),
             vec![Arc::new(provider.clone())],
-            ServiceSettings::default(),
+            ServiceSettings {
+                sealing_key: Some([7; 32]),
+                ..ServiceSettings::default()
+            },
             clock.clone(),
         )
         .await

@@ -15,6 +15,7 @@ mod listen;
 mod live;
 mod matrix;
 mod native;
+mod network;
 mod nodes;
 mod openapi;
 mod preview;

@@ -105,6 +105,9 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         "schedule_timeout" => json_about_sandbox(json!({"sandbox_id": id, "timeout": 60})),
         "setup_mcp" => json_about_sandbox(json!({"sandbox_id": id})),
         "get_status" => with_query(&format!("sandbox_id={id}"), about_sandbox()),
+        "set_network" => json_about_sandbox(json!({"allow_internet_access": false})),
+        "allow_network" | "deny_network" => json_about_sandbox(json!({"targets": ["pypi.org"]})),
+        "put_secret" => json_plain(json!({"value": "s3cret", "hosts": ["api.example.com"]})),
         "snapshot_sandbox" => json_about_sandbox(json!({"name": "kept"})),
         "get_port"
         | "get_sandbox_status"
@@ -112,6 +115,8 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         | "get_sandbox_urls"
         | "list_events"
         | "get_sandbox_metrics"
+        | "get_network"
+        | "list_flows"
         | "pause_sandbox"
         | "resume_sandbox"
         | "stop_sandbox"
@@ -136,6 +141,8 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         "change_user" => json_plain(json!({"disabled": false})),
         "create_key" => json_plain(json!({"name": "k"})),
         "list_sandboxes"
+        | "list_secrets"
+        | "delete_secret"
         | "list_templates"
         | "delete_template"
         | "import_template"

@@ -1,0 +1,129 @@
+//! What a sandbox here may reach, because another node changed it.
+//!
+//! The other node sends names only. This one finds policy and secrets in the store that both share: they do not travel between
+//! servers.
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use sandyard_core::ErrorKind;
+use sandyard_provider::{ProviderError, ProviderErrorKind};
+use sandyard_providers::node::{SetNetworkRequest, refusal};
+use sandyard_service::ServiceError;
+
+use crate::app::App;
+
+/// Gives a sandbox what its row says it may reach; answers with what of it cannot be enforced.
+pub(super) async fn set_network(app: &App, body: &[u8]) -> (StatusCode, Bytes) {
+    let Ok(asked) = serde_json::from_slice::<SetNetworkRequest<'_>>(body) else {
+        let kind = ProviderErrorKind::Invalid;
+        return refusal(ProviderError::new(
+            kind,
+            "that is not what `set_network` takes",
+        ));
+    };
+    match app.service().refresh_network(&asked.sandbox_id).await {
+        Ok(lacks) => {
+            let json = serde_json::json!(lacks).to_string();
+            (StatusCode::OK, json.into())
+        }
+        Err(error) => refusal(failure(error)),
+    }
+}
+
+/// A failure of the service in the words of a provider.
+fn failure(error: ServiceError) -> ProviderError {
+    let kind = match error.kind {
+        ErrorKind::SandboxNotFound | ErrorKind::NotFound => ProviderErrorKind::NotFound,
+        ErrorKind::Conflict => ProviderErrorKind::Conflict,
+        ErrorKind::Unsupported => ProviderErrorKind::Unsupported,
+        ErrorKind::TimedOut => ProviderErrorKind::TimedOut,
+        ErrorKind::Unavailable | ErrorKind::Busy => ProviderErrorKind::Unavailable,
+        _ => ProviderErrorKind::Failed,
+    };
+    ProviderError::new(kind, error.message.clone())
+        .hint(error.hint.clone())
+        .source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sandyard_auth::{Auth, AuthConfig};
+    use sandyard_core::{Caller, Clock, NetworkPolicy, SandboxId};
+    use sandyard_provider::fake::FakeProvider;
+    use sandyard_service::{CreateRequest, Service, ServiceSettings};
+    use sandyard_store::{Store, Timers};
+    use serde_json::json;
+
+    use super::*;
+    use crate::ServerSettings;
+
+    async fn app(provider: &FakeProvider) -> App {
+        let clock = Clock::manual(1_767_225_600_000);
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let timers = Timers::open(store.clone(), None, clock.clone()).await;
+        let timers = timers.unwrap();
+        let settings = ServiceSettings {
+            sealing_key: Some([7; 32]),
+            ..ServiceSettings::default()
+        };
+        let service = Service::open(
+            store.clone(),
+            timers.clone(),
+            vec![Arc::new(provider.clone())],
+            settings,
+            clock.clone(),
+        )
+        .await
+        .unwrap();
+        let auth = Auth::open(store.clone(), clock, AuthConfig::default()).await;
+        App::new(
+            service,
+            auth.unwrap(),
+            store,
+            timers,
+            ServerSettings::default(),
+        )
+    }
+
+    #[tokio::test]
+    async fn another_node_sends_names_and_this_one_finds_the_rest() {
+        let provider = FakeProvider::new();
+        let app = app(&provider).await;
+        let network = NetworkPolicy::from_value(json!({
+            "rules": {"api.example.com": [{"transform": {"headers": {"X-Token": "s3cret"}}}]},
+        }))
+        .unwrap();
+        let request = CreateRequest {
+            network: Some(network.clone()),
+            ..CreateRequest::default()
+        };
+        let made = app.service().create(&Caller::system(), request).await;
+        let made = made.unwrap();
+        let instance = made.provider_id.unwrap();
+        provider.set_unenforced(vec!["pings".to_owned()]);
+        let body = json!({"id": instance, "sandbox_id": made.id}).to_string();
+        let (status, answer) = set_network(&app, body.as_bytes()).await;
+        assert_eq!(
+            (status, &answer[..]),
+            (StatusCode::OK, &br#"["pings"]"#[..])
+        );
+        assert_eq!(provider.grant(&instance).unwrap().policy, network);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_here_is_refused_in_the_words_of_a_provider() {
+        let app = app(&FakeProvider::new()).await;
+        let nobody = json!({"id": "x", "sandbox_id": SandboxId::from_random([1; 20])});
+        for (body, kind) in [
+            (nobody.to_string(), ProviderErrorKind::NotFound),
+            ("{}".to_owned(), ProviderErrorKind::Invalid),
+        ] {
+            let (status, answer) = set_network(&app, body.as_bytes()).await;
+            assert_ne!(status, StatusCode::OK);
+            let error: ProviderError = serde_json::from_slice(&answer).unwrap();
+            assert_eq!(error.kind, kind);
+        }
+    }
+}

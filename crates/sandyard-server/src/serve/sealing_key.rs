@@ -1,0 +1,167 @@
+//! The key that seals secrets, where no setting names one: made once, and kept in the data directory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use sandyard_config::{SealingKey, Settings};
+
+/// Where it is kept, below the data directory.
+pub const SEALING_KEY_FILE: &str = "secrets.key";
+
+/// The longest such file that is read; one that people wrote may end with a newline or two.
+const MAX_BYTES: u64 = 4096;
+
+/// A key that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SealingKeyError {
+    /// Its file cannot be made or read.
+    #[error("cannot use `{path}`")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// What is in the file is no key. A new one in its place would make every secret unreadable without a word.
+    #[error(
+        "`{path}` holds no key of 32 bytes: bring the right one back, or remove the file and set every secret anew"
+    )]
+    NoKey {
+        /// Which file.
+        path: PathBuf,
+    },
+}
+
+/// The key of the settings, else that of the data directory, which is made if there is none.
+///
+/// Of servers that start at once in one data directory, all get the same: a whole file is put in its place by a link, which
+/// only the first one succeeds at.
+pub(super) fn sealing_key(settings: &Settings) -> Result<[u8; 32], SealingKeyError> {
+    match &settings.sealing_key {
+        Some(key) => Ok(key.expose()),
+        None => kept(&settings.data_dir),
+    }
+}
+
+fn kept(folder: &Path) -> Result<[u8; 32], SealingKeyError> {
+    let path = folder.join(SEALING_KEY_FILE);
+    let failed = |source| SealingKeyError::File {
+        path: path.clone(),
+        source,
+    };
+    let text = match read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make(folder, &path).map_err(failed)?;
+            read(&path).map_err(failed)?
+        }
+        other => other.map_err(failed)?,
+    };
+    let key = std::str::from_utf8(&text)
+        .ok()
+        .and_then(SealingKey::from_text);
+    key.map(|key| key.expose())
+        .ok_or(SealingKeyError::NoKey { path })
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(MAX_BYTES).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Puts a new key into its place, unless somebody was faster.
+fn make(folder: &Path, path: &Path) -> io::Result<()> {
+    // The name is nobody else's: a server that starts at the same time must not write to the same file.
+    let temporary = folder.join(format!("{SEALING_KEY_FILE}.{}", random_hex::<8>()?));
+    let text = format!("{}\n", random_hex::<32>()?);
+    let made = write(&temporary, text.as_bytes()).and_then(|()| fs::hard_link(&temporary, path));
+    let removed = fs::remove_file(&temporary);
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        other => other?,
+    }
+    removed?;
+    // Secrets are sealed with it from now on, so it must outlast a power cut that they outlast.
+    File::open(folder)?.sync_all()
+}
+
+fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+fn random_hex<const N: usize>() -> io::Result<String> {
+    let mut bytes = [0_u8; N];
+    // Up to 256 bytes come whole once the kernel's generator is seeded (getrandom(2)).
+    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = kept(folder.path()).unwrap();
+        assert_ne!(key, [0; 32]);
+        assert_eq!(kept(folder.path()).unwrap(), key);
+        let metadata = fs::metadata(folder.path().join(SEALING_KEY_FILE)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        let names = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(names, 1, "nothing is left beside it");
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(kept(other.path()).unwrap(), key);
+    }
+
+    #[test]
+    fn servers_that_start_at_once_agree() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let barrier = Barrier::new(8);
+            let keys: Vec<[u8; 32]> = std::thread::scope(|scope| {
+                let start = || {
+                    barrier.wait();
+                    kept(folder.path()).unwrap()
+                };
+                let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
+                threads.into_iter().map(|it| it.join().unwrap()).collect()
+            });
+            assert!(keys.iter().all(|key| *key == keys[0]));
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_key_is_refused_and_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SEALING_KEY_FILE);
+        for text in ["", "hunter2\n", "\u{0}"] {
+            fs::write(&path, text).unwrap();
+            let error = kept(folder.path()).unwrap_err();
+            assert!(matches!(error, SealingKeyError::NoKey { .. }), "{text:?}");
+            assert!(!error.to_string().contains("hunter2"));
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::write(&path, "07".repeat(32)).unwrap();
+        assert_eq!(kept(folder.path()).unwrap(), [7; 32]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_to_is_told() {
+        let error = kept(Path::new("/nonexistent")).unwrap_err();
+        assert!(matches!(error, SealingKeyError::File { .. }));
+    }
+}
