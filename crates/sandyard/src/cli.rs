@@ -7,8 +7,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::lifecycle::{ManyArgs, Verb};
 use crate::commands::{
-    completions, config, copies, cp, create, demo, doctor, exec, files, info, key, lifecycle, logs,
-    ls, operations, ports, probe, rm, run, selftest, serve, template, timeout, user,
+    completions, config, copies, cp, create, demo, doctor, exec, files, flows, info, key,
+    lifecycle, logs, ls, network, operations, ports, probe, rm, run, secret, selftest, serve,
+    template, timeout, user,
 };
 use crate::global::Global;
 use crate::output;
@@ -53,6 +54,14 @@ enum Command {
     /// Reach ports of a sandbox from outside
     #[command(subcommand)]
     Ports(ports::PortsCommand),
+    /// Show and change what a sandbox may reach
+    #[command(subcommand)]
+    Network(network::NetworkCommand),
+    /// Show what a sandbox tried to reach
+    Flows(flows::FlowsArgs),
+    /// Keep secrets that sandboxes use without seeing them
+    #[command(subcommand)]
+    Secret(secret::SecretCommand),
     /// Show what commands in a sandbox wrote
     Logs(logs::LogsArgs),
     /// Show what happened to a sandbox
@@ -179,6 +188,9 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Cp(args) => cp::cp(global, args).await,
         Command::Files(args) => files::files(global, args).await,
         Command::Ports(command) => ports::ports(global, command).await,
+        Command::Network(command) => network::network(global, command).await,
+        Command::Flows(args) => flows::flows(global, &args).await,
+        Command::Secret(command) => secret::secret(global, command).await,
         Command::Logs(args) => logs::logs(global, &args).await,
         Command::Events(args) => logs::events(global, &args).await,
         Command::Metrics(args) => info::metrics(global, &args).await,
@@ -216,6 +228,90 @@ mod tests {
     #[test]
     fn the_command_line_makes_sense() {
         Cli::command().debug_assert();
+    }
+
+    fn parse(words: &[&str]) -> Result<Command, clap::Error> {
+        Cli::try_parse_from([&["sandyard"], words].concat()).map(|cli| cli.command)
+    }
+
+    #[test]
+    fn what_a_sandbox_may_reach_is_said_the_same_way_everywhere() {
+        for words in [
+            &[
+                "create",
+                "--no-internet",
+                "--allow",
+                "pypi.org",
+                "--deny",
+                "*:25",
+            ][..],
+            &["create", "--secret", "TOKEN=github"],
+            &["network", "show", "abc", "--json"],
+            &[
+                "network",
+                "set",
+                "abc",
+                "--no-internet",
+                "--allow",
+                "10.0.0.0/8:5432",
+            ],
+            &["network", "set", "abc", "--from", "-"],
+            &["network", "allow", "abc", "a.example", "[2001:db8::1]:80"],
+            &["network", "deny", "abc", "*.example.com"],
+            &["flows", "abc", "--denied", "--follow", "--json", "-n", "10"],
+            &[
+                "secret",
+                "set",
+                "a",
+                "--host",
+                "*.example.com",
+                "--value-from",
+                "env:A",
+                "--shared",
+            ],
+            &["secret", "ls"],
+            &["secret", "rm", "a"],
+        ] {
+            assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words));
+        }
+        for words in [
+            &["create", "--allow", "http://pypi.org/"][..],
+            &["create", "--secret", "TOKEN"],
+            &[
+                "network",
+                "set",
+                "abc",
+                "--from",
+                "x",
+                "--allow",
+                "a.example",
+            ],
+            &["network", "allow", "abc"],
+            &["network", "deny", "abc", "a b"],
+            &["flows", "abc", "-n", "0"],
+            &["secret", "set", "a", "--host", "https://a/b"],
+            &["secret", "set", "a"],
+        ] {
+            assert!(parse(words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_never_stands_on_the_command_line() {
+        for words in [
+            &["secret", "set", "a", "--host", "a.example", "s3cret"][..],
+            &[
+                "secret",
+                "set",
+                "a",
+                "--host",
+                "a.example",
+                "--value",
+                "s3cret",
+            ],
+        ] {
+            assert!(parse(words).is_err(), "{words:?}");
+        }
     }
 
     #[test]

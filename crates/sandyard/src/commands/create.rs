@@ -7,6 +7,7 @@ use sandyard_client::CreateSandbox;
 use sandyard_core::size::Size;
 
 use super::args::{pair, seconds};
+use super::network::PolicyArgs;
 use crate::global::Global;
 use crate::output::{self, Format};
 
@@ -16,7 +17,9 @@ use crate::output::{self, Format};
 
 Examples:
   id=$(sandyard create)
-  sandyard create --name build --memory 1g --timeout 2h --env TOKEN=abc --metadata ticket=42"
+  sandyard create --name build --memory 1g --timeout 2h --env TOKEN=abc --metadata ticket=42
+  sandyard create --no-internet --allow pypi.org --allow '*.pythonhosted.org'
+  sandyard create --secret GITHUB_TOKEN=github      # kept before with `sandyard secret set github`"
 )]
 pub(crate) struct CreateArgs {
     /// What it starts from; `sandyard template ls` lists them
@@ -52,6 +55,11 @@ pub(crate) struct CreateArgs {
     /// Remember something with it; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     metadata: Vec<(String, String)>,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// Use a secret without seeing it: the variable holds a placeholder; may be repeated. `sandyard secret list` lists yours
+    #[arg(long = "secret", value_name = "VARIABLE=SECRET", value_parser = pair)]
+    secrets: Vec<(String, String)>,
     /// Print nothing but the id
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
@@ -91,7 +99,8 @@ impl CreateArgs {
             cpu_limit: self.cpu,
             disk_limit: self.disk.map(|size| size.to_string()),
             pids_limit: self.pids,
-            network: None,
+            network: self.policy.into_policy(),
+            secrets: self.secrets.into_iter().collect(),
         }
     }
 }

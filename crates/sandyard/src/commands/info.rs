@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::show;
+use super::{network, show};
 use crate::global::Global;
 use crate::output::{self, Format};
 
@@ -20,7 +20,15 @@ pub(crate) struct OneArgs {
 /// Prints what is known of a sandbox.
 pub(crate) async fn info(global: &Global, args: &OneArgs) -> anyhow::Result<ExitCode> {
     let info = global.client()?.inspect(&args.id).await?;
-    print(&info, args.format)
+    if args.format.json {
+        return print(&info, args.format);
+    }
+    // `sandyard network show` has all of it.
+    let mut shown = serde_json::to_value(&info)?;
+    if let Some(policy) = &info.network {
+        shown["network"] = network::summary(policy).into();
+    }
+    print(&shown, args.format)
 }
 
 /// Prints what a sandbox uses. Does not wake it.

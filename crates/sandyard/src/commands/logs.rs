@@ -93,7 +93,8 @@ fn print_line(entry: &LogEntry, format: Format) -> anyhow::Result<()> {
     for line in text.split('\n') {
         let line = output::visible(line);
         match entry.source.as_str() {
-            "event" => output::line(format!("-- {line}")),
+            // What nobody in the sandbox wrote.
+            "event" | "gateway" => output::line(format!("-- {line}")),
             _ => output::line(line),
         }
     }

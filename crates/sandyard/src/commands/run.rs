@@ -18,6 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::terminal::{RawTerminal, terminal_size};
+use super::way_out::{WayOut, WayOutArgs};
 use crate::global::Global;
 use crate::output;
 
@@ -29,7 +30,8 @@ const NOT_STARTED: u8 = 127;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Where no limit is given, that of `settings.json` in the data directory holds, else 2g of memory,
-2 cores, 1024 processes and 4g of disk. There is no network but the sandbox's own loopback.
+2 cores, 1024 processes and 4g of disk. It reaches the public internet, and neither this host nor its
+neighbours; what was denied is told on standard error.
 
 Exit code: that of the command, or 128 and the number of the signal that ended it; 124 when it ran
 out of time, 125 when Sandyard failed, 127 when it could not be started, 2 when the options are wrong.
@@ -37,6 +39,7 @@ out of time, 125 when Sandyard failed, 127 when it could not be started, 2 when 
 Examples:
   sandyard run -- python3 -c 'print(6*7)'
   sandyard run -it -- bash
+  sandyard run --no-internet --allow pypi.org --allow files.pythonhosted.org -- pip install six
   echo 'print(1)' | sandyard run -i --memory 256m --timeout 10 -- python3 -"
 )]
 pub(crate) struct RunArgs {
@@ -73,6 +76,8 @@ pub(crate) struct RunArgs {
     /// Run in a terminal, standard input included
     #[arg(long, short)]
     tty: bool,
+    #[command(flatten)]
+    way_out: WayOutArgs,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -82,6 +87,7 @@ pub(crate) struct RunArgs {
 pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let env = args.variables()?;
     let engine = global.engine().await?;
+    let way_out = WayOut::open(global, &args.way_out)?;
     let spec = SandboxSpec {
         template: args.template.clone(),
         limits: args.limits(engine.hello().await?.default_limits)?,
@@ -94,6 +100,7 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCo
         }
     }
     let agent = engine.agent(&sandbox.id);
+    way_out.attach(&sandbox.id, agent.endpoint());
     let code = attach(&agent, &args, env).await;
     // Removed by dropping the lease too, but then nobody would see it fail.
     let removed = engine.delete(&sandbox.id).await;

@@ -1,14 +1,12 @@
 //! `sandyard user`: who may come in; for admins.
 
-use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use sandyard_client::{User, UserChange, UserRequest};
 use serde_json::json;
 
+use super::ask::{self, Times};
 use super::show::text_of;
 use crate::global::Global;
 use crate::output::{self, Cell, Format};
@@ -154,41 +152,6 @@ fn list(users: &[User], format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks for a password without showing it, twice; or reads it as a line from standard input.
 fn password() -> anyhow::Result<String> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return read_line();
-    }
-    let before = tcgetattr(&stdin).context("preparing the terminal")?;
-    let mut silent = before.clone();
-    silent.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&stdin, OptionalActions::Flush, &silent).context("preparing the terminal")?;
-    let ask = |question: &str| {
-        use std::io::Write;
-        let _ = write!(std::io::stderr(), "{question}: ");
-        let answer = read_line();
-        output::note("");
-        answer
-    };
-    let (first, second) = (ask("password"), ask("again"));
-    let _ = tcsetattr(&stdin, OptionalActions::Flush, &before);
-    let first = first?;
-    if first != second? {
-        bail!("the two passwords are not the same");
-    }
-    Ok(first)
-}
-
-fn read_line() -> anyhow::Result<String> {
-    let mut line = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .context("reading the password")?;
-    let password = line.trim_end_matches(['\n', '\r']);
-    if password.is_empty() {
-        bail!("there is no password on standard input");
-    }
-    Ok(password.to_owned())
+    ask::hidden("password", Times::Twice)
 }

@@ -17,12 +17,12 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// The colour of a sandbox's status.
+    /// The colour of a sandbox's status, or of what became of a flow.
     pub(crate) fn of_status(status: &str) -> Option<Self> {
         match status {
-            "running" | "healthy" => Some(Self::Good),
-            "error" | "unhealthy" => Some(Self::Bad),
-            "paused" | "stopped" | "initializing" | "creating" => Some(Self::Quiet),
+            "running" | "healthy" | "allowed" => Some(Self::Good),
+            "error" | "unhealthy" | "denied" => Some(Self::Bad),
+            "paused" | "stopped" | "initializing" | "creating" | "failed" => Some(Self::Quiet),
             _ => None,
         }
     }

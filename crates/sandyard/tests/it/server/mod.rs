@@ -3,6 +3,7 @@
 mod copy;
 mod exec;
 mod follow;
+mod network;
 mod remote;
 mod serve;
 mod session;

@@ -160,6 +160,7 @@ fn every_list_is_json_for_programs() {
         &["audit"],
         &["node", "ls"],
         &["timer", "ls"],
+        &["secret", "list"],
     ] {
         let listed = server.json(&[words, &["--json"]].concat());
         assert!(listed.is_array(), "{words:?}: {listed}");

@@ -1,0 +1,181 @@
+//! `sandyard flows`: what a sandbox tried to reach, and what became of it.
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use clap::Args;
+use indicatif::BinaryBytes;
+use sandyard_client::{Flow, FlowFilter};
+
+use crate::global::Global;
+use crate::output::{self, Cell, Format};
+
+#[derive(Debug, Args)]
+#[command(after_help = "As JSON one object a line.
+
+Examples:
+  sandyard flows build
+  sandyard flows build --denied            # what it may not reach, and why
+  sandyard flows build --follow --json")]
+pub(crate) struct FlowsArgs {
+    /// Id or name of a sandbox
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Only what was denied
+    #[arg(long)]
+    denied: bool,
+    /// Go on with what comes, until Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// How many of the newest to begin with
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 200,
+        value_parser = clap::value_parser!(u16).range(1..=1000))]
+    tail: u16,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Prints what a sandbox tried to reach.
+pub(crate) async fn flows(global: &Global, args: &FlowsArgs) -> anyhow::Result<ExitCode> {
+    let client = global.client()?;
+    let filter = FlowFilter {
+        verdict: args.denied.then(|| "denied".to_owned()),
+        limit: Some(args.tail.into()),
+        ..FlowFilter::default()
+    };
+    if args.follow {
+        let mut stream = client.follow_flows(&args.id, &filter).await?;
+        while let Some(flow) = stream.next().await? {
+            match args.format.json {
+                true => output::json_line(&flow)?,
+                false => output::line(output::visible(line(&flow).trim_end())),
+            }
+            if !output::is_read() {
+                break;
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let flows = client.flows(&args.id, &filter).await?;
+    match args.format.json {
+        true => flows.iter().try_for_each(output::json_line)?,
+        false => table(&flows),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(flows: &[Flow]) {
+    let row = |flow: &Flow| {
+        vec![
+            Cell::from(&flow.at),
+            Cell::status(&flow.verdict),
+            Cell::from(&flow.protocol),
+            Cell::from(target(flow)),
+            Cell::from(flow.address.as_deref().unwrap_or_default()),
+            Cell::from(bytes(flow.sent_bytes)),
+            Cell::from(bytes(flow.received_bytes)),
+            Cell::from(reason(flow)),
+        ]
+    };
+    let rows: Vec<Vec<Cell>> = flows.iter().map(row).collect();
+    output::table(
+        &[
+            "AT", "VERDICT", "PROTOCOL", "TARGET", "ADDRESS", "SENT", "RECEIVED", "REASON",
+        ],
+        &rows,
+    );
+}
+
+/// One flow as it comes: how wide the next ones will be is not known yet.
+fn line(flow: &Flow) -> String {
+    let up_and_down = format!("{}/{}", bytes(flow.sent_bytes), bytes(flow.received_bytes));
+    format!(
+        "{}  {:7}  {:4}  {:32}  {:15}  {up_and_down:21}  {}",
+        flow.at,
+        flow.verdict,
+        flow.protocol,
+        target(flow),
+        flow.address.as_deref().unwrap_or("-"),
+        reason(flow),
+    )
+}
+
+/// Name and port; the address where no name is known.
+fn target(flow: &Flow) -> String {
+    let host = match (&flow.name, &flow.address) {
+        (Some(name), _) => name.clone(),
+        (None, Some(address)) => match address.parse() {
+            Ok(IpAddr::V6(address)) if flow.port.is_some() => format!("[{address}]"),
+            _ => address.clone(),
+        },
+        (None, None) => "-".to_owned(),
+    };
+    match flow.port {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0 => "0".to_owned(),
+        count => BinaryBytes(count).to_string(),
+    }
+}
+
+fn reason(flow: &Flow) -> String {
+    let reason = flow.reason.as_deref().unwrap_or_default();
+    match flow.count {
+        0 | 1 => reason.to_owned(),
+        count => format!("{reason} ({count} times)").trim_start().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn flow(fields: serde_json::Value) -> Flow {
+        let mut flow = json!({"seq": 1, "sandbox_id": "abc", "protocol": "tcp", "verdict": "denied", "count": 1});
+        let (all, more) = (flow.as_object_mut().unwrap(), fields.as_object().unwrap());
+        all.extend(more.clone());
+        serde_json::from_value(flow).unwrap()
+    }
+
+    #[test]
+    fn a_target_is_a_name_else_an_address() {
+        for (fields, expected) in [
+            (
+                json!({"name": "a.example", "address": "192.0.2.1", "port": 443}),
+                "a.example:443",
+            ),
+            (json!({"name": "a.example"}), "a.example"),
+            (json!({"address": "192.0.2.1", "port": 25}), "192.0.2.1:25"),
+            (
+                json!({"address": "2001:db8::1", "port": 80}),
+                "[2001:db8::1]:80",
+            ),
+            (json!({"address": "2001:db8::1"}), "2001:db8::1"),
+            (json!({}), "-"),
+        ] {
+            assert_eq!(target(&flow(fields)), expected);
+        }
+    }
+
+    #[test]
+    fn flows_alike_are_counted() {
+        assert_eq!(
+            reason(&flow(json!({"reason": "no", "count": 3}))),
+            "no (3 times)"
+        );
+        assert_eq!(reason(&flow(json!({"count": 3}))), "(3 times)");
+        assert_eq!(reason(&flow(json!({"reason": "no"}))), "no");
+    }
+
+    #[test]
+    fn bytes_are_shown_as_people_count_them() {
+        assert_eq!([0, 512, 1536].map(bytes), ["0", "512 B", "1.50 KiB"]);
+    }
+}
