@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 
-use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 
 use crate::config::{AgentConfig, DEFAULT_PORT, EgressDoors};
 
@@ -150,8 +150,8 @@ impl Options {
             }
         }
         if self.wants_strays {
-            let packets = all_packets().map_err(|error| format!("cannot see packets: {error}"));
-            doors.strays = Some(packets?);
+            let refusals = refusals().map_err(|error| format!("cannot hear of refusals: {error}"));
+            doors.strays = refusals?;
         }
         Ok(Some(doors))
     }
@@ -161,17 +161,16 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("'{text}' is no address"))
 }
 
-/// A packet socket that sees everything.
-fn all_packets() -> io::Result<OwnedFd> {
-    let every = u32::from((libc::ETH_P_ALL as u16).to_be());
-    let every = std::num::NonZeroU32::new(every).map(Protocol::from_raw);
-    let flags = SocketFlags::CLOEXEC;
-    Ok(rustix::net::socket_with(
-        AddressFamily::PACKET,
-        SocketType::DGRAM,
-        flags,
-        every,
-    )?)
+/// Raw sockets that hear of every packet that was refused.
+fn refusals() -> io::Result<Vec<OwnedFd>> {
+    let raw = |family, protocol| {
+        let flags = SocketFlags::CLOEXEC;
+        rustix::net::socket_with(family, SocketType::RAW, flags, Some(protocol))
+    };
+    Ok(vec![
+        raw(AddressFamily::INET, ipproto::ICMP)?,
+        raw(AddressFamily::INET6, ipproto::ICMPV6)?,
+    ])
 }
 
 /// Writes a message; a closed terminal is no reason to fail.

@@ -55,8 +55,8 @@ pub struct EgressDoors {
     /// A TCP listener for programs that use a proxy (`CONNECT`, whole URLs, SOCKS 5), where nothing is redirected; its address
     /// goes into the proxy variables of every command.
     pub proxy: Option<OwnedFd>,
-    /// A packet socket on the loopback link whose filter passes only what nothing carries.
-    pub strays: Option<OwnedFd>,
+    /// Raw sockets of ICMP and ICMPv6: what nothing carries is refused, and that is how the sender is told.
+    pub strays: Vec<OwnedFd>,
 }
 
 impl Default for AgentConfig {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sandyard_agent::AgentConfig;
 use sandyard_core::SandboxState;
+use sandyard_template::Template;
 
 use crate::boot_id;
 use crate::clock;
@@ -21,6 +22,7 @@ use crate::steps::{Fault, Steps};
 use crate::sys::clone::{Cloned, clone_into_namespaces};
 use crate::sys::process::{ProcessKey, kill_and_wait};
 use crate::sys::{Doing, idmap, socket};
+use crate::trust::Trust;
 
 /// Those the first process is born into. Network and cgroup it makes itself, when there is something to wait for anyway.
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
@@ -43,6 +45,14 @@ pub(crate) fn boot<'a>(
     fault: Option<Fault>,
 ) -> Result<()> {
     claim_ids(ctx, record, steps)?;
+    let trust = steps.attempt("lay the gateway's certificate on top", || {
+        Trust::prepare(&ctx.data, &record.template, ctx.owners())
+    })?;
+    let (trust, distrust) = match trust {
+        Ok(trust) => (trust, None),
+        Err(error) => (None, Some(no_trust(&error))),
+    };
+    record.trust = trust.as_ref().map(|trust| trust.record.clone());
     let id = record.id.clone();
     steps.undo("remove cgroup", move || remove_cgroup(ctx, id.as_str()));
     let cgroup = steps.step("make the cgroup", || {
@@ -63,9 +73,13 @@ pub(crate) fn boot<'a>(
         .clone_into()
         .map_err(|error| EngineError::failed("opening the cgroup", &error))?;
     let birthplace = birthplace.as_ref().map(AsFd::as_fd);
+    let shown = trust.as_ref().map_or(record.template.clone(), |trust| {
+        trust.over(&record.template)
+    });
+    let trusting = trust.as_ref().map(|trust| trust.part_key(&shown));
     let child = steps.step("clone into namespaces", || {
         spawn(
-            plan(ctx, dir, record, fault),
+            plan(ctx, dir, record, &shown, trusting, fault),
             birthplace,
             theirs,
             listener.into(),
@@ -92,13 +106,18 @@ pub(crate) fn boot<'a>(
         Ok::<_, EngineError>(disk)
     })?;
     steps.step("hand over mounts", || {
-        hand_over(ctx.mode, dir, record, disk, child.pid, ours.as_fd())
+        hand_over(ctx.mode, dir, &shown, disk, child.pid, ours.as_fd())
     })?;
     let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
     record.init = ProcessKey::of(child.pid);
     record.started_ms = Some(clock::now_ms());
     record.reason = None;
-    record.lacks = ctx.lacks().into_iter().chain(lacks).collect();
+    record.lacks = ctx
+        .lacks()
+        .into_iter()
+        .chain(lacks)
+        .chain(distrust)
+        .collect();
     // So that a sweep can end it; on record as running only once it does.
     steps.step("note its first process", || write_birth(dir, record.init))?;
     steps.step("let it run", || {
@@ -107,6 +126,10 @@ pub(crate) fn boot<'a>(
     steps.step("put it on record as running", || {
         record.become_state(SandboxState::Running, dir)
     })
+}
+
+fn no_trust(error: &EngineError) -> String {
+    format!("programs inside do not trust the gateway, and fail where it changes requests: {error}")
 }
 
 fn claim_ids<'a>(ctx: &'a Context, record: &mut Record, steps: &mut Steps<'a>) -> Result<()> {
@@ -143,13 +166,16 @@ fn spawn(
 fn plan<'a>(
     ctx: &'a Context,
     dir: &SandboxDir,
-    record: &'a Record,
+    record: &Record,
+    shown: &'a Template,
+    trusting: Option<&'a str>,
     fault: Option<Fault>,
 ) -> InitPlan<'a> {
     InitPlan {
         mode: ctx.mode,
         title: ctx.title,
-        template: &record.template,
+        template: shown,
+        trusting,
         stage: stage(ctx.mode, dir),
         paths: match record.disk {
             DiskRecord::Folder => Some((dir.disk(), dir.boot_id())),
@@ -161,7 +187,7 @@ fn plan<'a>(
         most_processes: (!ctx.cgroups.support().pids).then_some(record.spec.limits.pids),
         agent: AgentConfig {
             tcp: Some(([127, 0, 0, 1], sandyard_agent::DEFAULT_PORT).into()),
-            env: record.spec.env.clone(),
+            env: record.environment(),
             access_token: record.spec.access_token.clone(),
             is_init: true,
             ..AgentConfig::default()
@@ -207,7 +233,7 @@ fn map_ids(mode: Mode, pid: i32, first_uid: Option<u32>) -> Result<()> {
 fn hand_over(
     mode: Mode,
     dir: &SandboxDir,
-    record: &Record,
+    shown: &Template,
     disk: OpenDisk,
     pid: i32,
     child: BorrowedFd<'_>,
@@ -218,7 +244,7 @@ fn hand_over(
         idmap::shift(&tree, &user_namespace)?;
         trees.push(tree);
         trees.push(idmap::read_only(&dir.boot_id())?);
-        for layer in record.template.parts.iter().flat_map(|part| &part.layers) {
+        for layer in shown.layers() {
             trees.push(idmap::shifted_read_only(layer, &user_namespace)?);
         }
     }

@@ -50,6 +50,7 @@ impl DataDir {
             self.blanks(),
             self.trash(),
             self.spares(),
+            self.trust(),
         ] {
             fs::DirBuilder::new()
                 .recursive(true)
@@ -120,6 +121,21 @@ impl DataDir {
     /// Ready sandboxes that nobody has asked for yet, one file each.
     pub(crate) fn spares(&self) -> PathBuf {
         self.root.join("spares")
+    }
+
+    /// Layers that make templates trust the gateway, one folder each.
+    pub(crate) fn trust(&self) -> PathBuf {
+        self.root.join("trust")
+    }
+
+    /// Shared by those who look for such a layer; a sweep that takes some away holds it alone.
+    pub(crate) fn trust_lock(&self) -> PathBuf {
+        self.run().join("trust.lock")
+    }
+
+    /// The gateway's certificate, which the gateway makes.
+    pub(crate) fn gateway_certificate(&self) -> PathBuf {
+        self.root.join("gateway/ca.pem")
     }
 
     /// What the operator decided.

@@ -10,7 +10,8 @@
 //! | first process  | `init/*`, then the agent                            |
 //!
 //! What they share: [`SandboxSpec`] and [`SandboxInfo`] (`spec`), `protocol`, what is on disk (`layout`, `record`, `disk`,
-//! `id_range`), `steps` (steps with undo, failures on demand) and `sys` (kernel calls).
+//! `id_range`), `trust` (the gateway's certificate on top of templates), `steps` (steps with undo, failures on demand) and `sys`
+//! (kernel calls).
 //!
 //! This crate knows nothing of HTTP, SQL, tenants or timers.
 
@@ -38,6 +39,7 @@ mod spec;
 mod steps;
 pub mod sudo;
 mod sys;
+mod trust;
 mod verbs;
 
 pub use client::{Engine, EngineConfig, Lease};

@@ -1,5 +1,6 @@
 //! What the engine remembers of a sandbox, on disk.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,6 +14,7 @@ use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::SandboxDir;
 use crate::spec::{SandboxInfo, SandboxSpec};
 use crate::sys::process::ProcessKey;
+use crate::trust::{self, TrustRecord};
 
 /// One sandbox, as `state.json` says it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,6 +35,9 @@ pub(crate) struct Record {
     pub(crate) id_range: Option<u32>,
     /// First host user id of that range.
     pub(crate) first_uid: Option<u32>,
+    /// What it was given to trust the gateway by, while it is live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trust: Option<TrustRecord>,
     /// The client of an ephemeral sandbox: when it is gone, so is the reason to keep the sandbox.
     pub(crate) owner: Option<ProcessKey>,
     /// When it was made.
@@ -98,6 +103,17 @@ impl Record {
         self.init = None;
         self.id_range = None;
         self.first_uid = None;
+        self.trust = None;
+    }
+
+    /// Variables its commands get: those its maker set, and those it needs to trust the gateway.
+    pub(crate) fn environment(&self) -> BTreeMap<String, String> {
+        let trust = trust::variables(self.trust.as_ref());
+        let mut all: BTreeMap<_, _> = trust
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        all.extend(self.spec.env.clone());
+        all
     }
 
     /// The state as it is now: the record's, unless its first process has died since.

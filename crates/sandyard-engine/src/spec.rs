@@ -19,7 +19,8 @@ pub struct SandboxSpec {
     pub template: String,
     /// How much of the host it may use.
     pub limits: Limits,
-    /// Variables every command in it gets. They may be secrets: never logged.
+    /// Variables every command in it gets. They may be secrets: never logged. Those that make programs trust the gateway
+    /// (`SSL_CERT_FILE` and the like) are added where they are not set.
     pub env: BTreeMap<String, String>,
     /// Asked of whoever talks to the agent from inside or through a port. None: nobody may.
     pub access_token: Option<String>,

@@ -35,6 +35,8 @@ pub enum FaultAction {
     KillBefore,
     /// The process is killed just after the step; in a worker, the launcher with it.
     KillAfter,
+    /// A step that a sandbox can do without is not taken, as on a kernel that cannot. Any other step is.
+    Lack,
 }
 
 /// The faults that hit one process.
@@ -83,6 +85,23 @@ impl Faults {
         result
     }
 
+    /// Takes a step that a sandbox can do without: how it failed is told and not returned.
+    pub(crate) fn attempt<T, E: Into<EngineError>>(
+        &mut self,
+        name: &'static str,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Result<T>> {
+        let due = self
+            .fault
+            .is_some_and(|fault| fault.step == self.taken + 1 && fault.action == FaultAction::Lack);
+        if due {
+            self.taken += 1;
+            let message = format!("`{name}` was left out as asked");
+            return Ok(Err(EngineError::new(ErrorKind::Unsupported, message)));
+        }
+        self.step(name, || Ok::<_, EngineError>(act().map_err(Into::into)))
+    }
+
     fn die(&self) {
         if self
             .fault
@@ -125,6 +144,15 @@ impl<'a> Steps<'a> {
         act: impl FnOnce() -> Result<T, E>,
     ) -> Result<T> {
         self.faults.step(name, act)
+    }
+
+    /// Takes a step that a sandbox can do without: see [`Faults::attempt`].
+    pub(crate) fn attempt<T, E: Into<EngineError>>(
+        &mut self,
+        name: &'static str,
+        act: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Result<T>> {
+        self.faults.attempt(name, act)
     }
 
     /// Remembers how to undo the step just taken (or about to be: an undo must bear that nothing was done).

@@ -3,7 +3,6 @@
 //! An upper directory already is the list of changes; what it does not say is whether a name existed before. That is
 //! found by looking the name up in the layers as overlayfs would.
 
-mod lower;
 mod walk;
 
 use std::os::unix::ffi::OsStrExt;

@@ -17,6 +17,7 @@
 //! | start from a tree or a tarball       | `import/`     |
 //! | keep what a sandbox changed          | `snapshot.rs` |
 //! | list what a sandbox changed          | `diff.rs`     |
+//! | find what is shown at a path         | `view.rs`     |
 //! | know whiteouts and opaque directories| `overlay.rs`  |
 //!
 //! Everything is synchronous, starts no thread and keeps no state in memory, because the launcher forks without exec.
@@ -32,6 +33,7 @@ mod error;
 mod host;
 mod import;
 mod layer;
+mod lower;
 mod manifest;
 mod name;
 mod overlay;
@@ -40,6 +42,7 @@ mod remove;
 mod snapshot;
 mod store;
 mod tree;
+mod view;
 mod xattr;
 
 pub use budget::{Limits, Progress, Tally};
@@ -53,3 +56,4 @@ pub use name::is_valid_name;
 pub use remove::remove_tree;
 pub use snapshot::MAX_LAYERS;
 pub use store::{Store, SweepOptions, Swept};
+pub use view::{Folder, Found, LayerFile, Place, View};

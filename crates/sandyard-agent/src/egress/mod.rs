@@ -114,7 +114,7 @@ pub(crate) fn start(egress: &Rc<Egress>, doors: EgressDoors) -> io::Result<()> {
     if let Some(fd) = doors.proxy {
         tokio::task::spawn_local(proxy::serve(egress.clone(), Door::new(fd)?));
     }
-    if let Some(fd) = doors.strays {
+    for fd in doors.strays {
         tokio::task::spawn_local(strays::watch(egress.clone(), accept::adopt(fd)?));
     }
     Ok(())

@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// As many bytes of a packet as are looked at.
-pub(super) const SEEN_BYTES: usize = 128;
+/// As many bytes of a refusal as are looked at: two headers of IP, that of ICMP, and the ports.
+pub(super) const SEEN_BYTES: usize = 256;
 
 const IPV4_HEADER_BYTES: usize = 20;
 const IPV6_HEADER_BYTES: usize = 40;
+const ICMP_HEADER_BYTES: usize = 8;
 
 /// Most headers between that of IPv6 and what it carries.
 const MAX_EXTENSIONS: usize = 6;
@@ -22,6 +23,20 @@ const ICMP_V6: u8 = 58;
 const OPTIONS: u8 = 60;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
+
+/// The head of the packet that a refusal is about: «unreachable» of ICMP with its IP header before it, or of ICMPv6 without one, as
+/// raw sockets show them. None when it is something else.
+pub(super) fn refused(refusal: &[u8]) -> Option<&[u8]> {
+    let icmp = match refusal.first()? >> 4 {
+        4 => refusal.get(usize::from(refusal[0] & 0x0f) * 4..)?,
+        _ => refusal,
+    };
+    let is_unreachable = match refusal.first()? >> 4 {
+        4 => refusal.get(9) == Some(&ICMP) && icmp.first() == Some(&3),
+        _ => icmp.first() == Some(&1),
+    };
+    icmp.get(ICMP_HEADER_BYTES..).filter(|_| is_unreachable)
+}
 
 /// What packets have in common that a program sends to one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -188,6 +203,31 @@ mod tests {
             Course::of(&v6(FRAGMENT, "2001:db8::1", &first)),
             at(UDP, "2001:db8::1", Some(443))
         );
+    }
+
+    #[test]
+    fn the_refused_packet_is_found_in_the_refusal() {
+        let packet = v4(UDP, [192, 0, 2, 1], &PORTS);
+        let unreachable = [&[3, 3, 0, 0, 0, 0, 0, 0][..], &packet].concat();
+        let mut refusal = v4(ICMP, [127, 0, 0, 1], &unreachable);
+        assert_eq!(refused(&refusal), Some(&packet[..]));
+        // With options in the header before it.
+        refusal[0] = 0x46;
+        refusal.splice(20..20, [1; 4]);
+        assert_eq!(refused(&refusal), Some(&packet[..]));
+        let packet = v6(UDP, "2001:db8::1", &PORTS);
+        let refusal = [&[1, 4, 0, 0, 0, 0, 0, 0][..], &packet].concat();
+        assert_eq!(refused(&refusal), Some(&packet[..]));
+        // Echoes, and what is cut off.
+        for other in [
+            v4(ICMP, [127, 0, 0, 1], &[0; 40]),
+            vec![129; 60],
+            v4(ICMP, [127, 0, 0, 1], &[3, 3]),
+            vec![0x4f; 20],
+            Vec::new(),
+        ] {
+            assert_eq!(refused(&other), None, "{other:?}");
+        }
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::mem::{self, MaybeUninit};
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
+use rustix::net::RecvFlags;
 use sandyard_wire::egress::FromAgent;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Egress;
 use super::accept::PAUSE;
-use super::packet::{Course, SEEN_BYTES};
+use super::packet::{self, Course, SEEN_BYTES};
 
 /// How long packets to the same place are counted before they are told of.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -89,30 +89,13 @@ async fn next(socket: &AsyncFd<OwnedFd>) -> Option<Course> {
     }
 }
 
-/// Takes a packet. Loopback shows each twice, leaving and arriving; only what arrives counts, and the socket's filter agrees.
+/// Takes a refusal, and finds the packet in it that was refused.
 fn receive(socket: &OwnedFd) -> io::Result<Option<Course>> {
-    let mut packet = [0u8; SEEN_BYTES];
-    let mut link = MaybeUninit::<libc::sockaddr_ll>::zeroed();
-    let mut length = mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: packet and address have room for as many bytes as is said, and live through the call.
-    let received = unsafe {
-        libc::recvfrom(
-            socket.as_raw_fd(),
-            packet.as_mut_ptr().cast(),
-            packet.len(),
-            libc::MSG_DONTWAIT,
-            link.as_mut_ptr().cast(),
-            &mut length,
-        )
-    };
-    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: all of it is numbers, for which zeroes or whatever the kernel wrote are valid.
-    let link = unsafe { link.assume_init() };
-    let is_of_a_link = libc::c_int::from(link.sll_family) == libc::AF_PACKET;
-    let arrives = is_of_a_link && link.sll_pkttype == libc::PACKET_HOST;
-    Ok(packet
+    let mut refusal = [0u8; SEEN_BYTES];
+    let (received, _) = rustix::net::recv(socket, &mut refusal[..], RecvFlags::DONTWAIT)?;
+    Ok(refusal
         .get(..received)
-        .filter(|_| arrives)
+        .and_then(packet::refused)
         .and_then(Course::of))
 }
 

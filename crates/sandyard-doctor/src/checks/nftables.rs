@@ -1,4 +1,4 @@
-//! Puts a redirecting nat chain into this network namespace, over netlink.
+//! Puts a rule into this network namespace, over netlink.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -21,16 +21,90 @@ const CREATE: u16 = 0x400;
 const APPEND: u16 = 0x800;
 const NESTED: u16 = 0x8000;
 
-/// Of outgoing packets, before they are routed.
-const LOCAL_OUT: u32 = 3;
-const DESTINATION_NAT_PRIORITY: i32 = -100;
-const IPV4: u8 = 2;
+/// IPv4 and IPv6 in one table.
+const BOTH_FAMILIES: u8 = 1;
+const REGISTER: u32 = 1;
+const PORT: u16 = 49_981;
 
 /// How many of the messages ask for an answer.
 const ANSWERS: usize = 3;
 
-/// Makes a table, a nat chain on outgoing packets and a redirect in it. Call it in a throw-away network namespace.
-pub(super) fn redirect() -> Attempt {
+/// A rule that sandboxes have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rule {
+    /// Sends what is sent elsewhere to a port of this network.
+    Redirect,
+    /// Answers what arrives that it is not wanted.
+    Refuse,
+    /// Keeps no account of a connection.
+    Forget,
+    /// Holds for what comes more often than allowed.
+    Limit,
+}
+
+impl Rule {
+    /// What to say of it when it fails.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Redirect => "add a redirect",
+            Self::Refuse => "add a refusal",
+            Self::Forget => "leave connections uncounted",
+            Self::Limit => "limit new connections",
+        }
+    }
+
+    /// Kind of its chain, which packets that sees, and when: as nft(8) names them `output` is 3, `input` 1.
+    fn chain(self) -> (&'static str, u32, i32) {
+        match self {
+            Self::Redirect | Self::Limit => ("nat", 3, -100),
+            Self::Refuse => ("filter", 1, 0),
+            Self::Forget => ("filter", 3, -300),
+        }
+    }
+
+    fn expressions(self) -> Vec<u8> {
+        let number = |kind: u16, value: u32| attribute(kind, &value.to_be_bytes());
+        let tcp = [
+            expression("meta", &[number(1, REGISTER), number(2, 16)]),
+            expression(
+                "cmp",
+                &[
+                    number(1, REGISTER),
+                    number(2, 0),
+                    attribute(NESTED | 3, &attribute(1, &[6])),
+                ],
+            ),
+        ];
+        let rest = match self {
+            Self::Redirect => vec![
+                expression(
+                    "immediate",
+                    &[
+                        number(1, REGISTER),
+                        attribute(NESTED | 2, &attribute(1, &PORT.to_be_bytes())),
+                    ],
+                ),
+                expression("redir", &[number(1, REGISTER), number(3, 2)]),
+            ],
+            Self::Refuse => vec![expression("reject", &[number(1, 1)])],
+            Self::Forget => vec![expression("notrack", &[])],
+            Self::Limit => vec![expression(
+                "limit",
+                &[
+                    attribute(1, &5000_u64.to_be_bytes()),
+                    attribute(2, &1_u64.to_be_bytes()),
+                    number(3, 10_000),
+                    number(4, 0),
+                    number(5, 1),
+                ],
+            )],
+        };
+        [tcp.concat(), rest.concat()].concat()
+    }
+}
+
+/// Makes a table, a chain and this rule in it. Call it in a throw-away network namespace.
+pub(super) fn add(rule: Rule) -> Attempt {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
@@ -53,19 +127,14 @@ pub(super) fn redirect() -> Attempt {
         )
     };
     checked(set.into()).step("set a time-out")?;
-    rustix::net::send(&socket, &batch(), SendFlags::empty()).step("send nftables rules")?;
+    rustix::net::send(&socket, &batch(rule), SendFlags::empty()).step("send nftables rules")?;
     let mut seen = 0;
     while seen < ANSWERS {
         let mut buffer = [0_u8; 8192];
         let (_, count) = rustix::net::recv(socket.as_fd(), &mut buffer, RecvFlags::empty())
             .step("read nftables' answer")?;
         for (sequence, errno) in answers(&buffer[..count]) {
-            let name = [
-                "nftables",
-                "add a table",
-                "add a nat chain",
-                "add a redirect",
-            ];
+            let name = ["nftables", "add a table", "add a chain", rule.name()];
             let name = name.get(sequence as usize).unwrap_or(&name[0]);
             errno.map_or(Ok(()), |errno| Err(errno).step(name))?;
             seen += 1;
@@ -74,50 +143,53 @@ pub(super) fn redirect() -> Attempt {
     Ok(())
 }
 
-fn batch() -> Vec<u8> {
-    let name = |kind: u16, text: &str| attribute(kind, &[text.as_bytes(), &[0]].concat());
+fn batch(rule: Rule) -> Vec<u8> {
+    let (kind, packets, priority) = rule.chain();
     let hook = [
-        attribute(1, &LOCAL_OUT.to_be_bytes()),
-        attribute(2, &DESTINATION_NAT_PRIORITY.to_be_bytes()),
+        attribute(1, &packets.to_be_bytes()),
+        attribute(2, &priority.to_be_bytes()),
     ]
     .concat();
-    let expression = attribute(
-        NESTED | 1,
-        &[name(1, "redir"), attribute(NESTED | 2, &[])].concat(),
-    );
+    let add = |kind: u16, flags: u16, sequence: u32, body: &[Vec<u8>]| {
+        let flags = REQUEST | CREATE | ACK | flags;
+        message(kind, flags, sequence, BOTH_FAMILIES, 0, &body.concat())
+    };
     [
         message(BATCH_BEGIN, REQUEST, 0, 0, SUBSYSTEM, &[]),
-        message(NEW_TABLE, REQUEST | CREATE | ACK, 1, IPV4, 0, &name(1, "t")),
-        message(
+        add(NEW_TABLE, 0, 1, &[text(1, "t")]),
+        add(
             NEW_CHAIN,
-            REQUEST | CREATE | ACK,
+            0,
             2,
-            IPV4,
-            0,
             &[
-                name(1, "t"),
-                name(3, "c"),
+                text(1, "t"),
+                text(3, "c"),
                 attribute(NESTED | 4, &hook),
-                name(7, "nat"),
-            ]
-            .concat(),
+                text(7, kind),
+            ],
         ),
-        message(
+        add(
             NEW_RULE,
-            REQUEST | CREATE | APPEND | ACK,
+            APPEND,
             3,
-            IPV4,
-            0,
             &[
-                name(1, "t"),
-                name(2, "c"),
-                attribute(NESTED | 4, &expression),
-            ]
-            .concat(),
+                text(1, "t"),
+                text(2, "c"),
+                attribute(NESTED | 4, &rule.expressions()),
+            ],
         ),
         message(BATCH_END, REQUEST, 4, 0, SUBSYSTEM, &[]),
     ]
     .concat()
+}
+
+fn text(kind: u16, text: &str) -> Vec<u8> {
+    attribute(kind, &[text.as_bytes(), &[0]].concat())
+}
+
+fn expression(name: &str, data: &[Vec<u8>]) -> Vec<u8> {
+    let data = attribute(NESTED | 2, &data.concat());
+    attribute(NESTED | 1, &[text(1, name), data].concat())
 }
 
 fn message(
@@ -179,7 +251,7 @@ mod tests {
     #[test]
     fn attributes_are_padded_to_four_bytes() {
         assert_eq!(attribute(1, b"ab").len(), 8);
-        assert_eq!(batch().len() % 4, 0);
+        assert_eq!(batch(Rule::Redirect).len() % 4, 0);
     }
 
     #[test]

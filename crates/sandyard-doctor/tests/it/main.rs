@@ -58,6 +58,8 @@ fn this_host_is_ready_for_root() {
         "disk-image",
         "cgroup-freeze",
         "nftables-nat",
+        "nftables-refuse",
+        "raw-sockets",
         "procfs",
         "uid-ranges",
     ] {
@@ -71,6 +73,9 @@ fn ordinary_user_gets_namespaces_but_no_cgroup() {
     assert_eq!(status(&found, "user-namespaces"), Status::Ok, "{found:#?}");
     assert_eq!(status(&found, "overlay"), Status::Ok, "{found:#?}");
     assert_eq!(status(&found, "procfs"), Status::Ok, "{found:#?}");
+    for name in ["nftables-nat", "nftables-refuse", "raw-sockets"] {
+        assert_eq!(status(&found, name), Status::Ok, "{name}: {found:#?}");
+    }
     assert_eq!(status(&found, "uid-ranges"), Status::Missing);
     assert_eq!(status(&found, "cgroups"), Status::Missing);
     assert_eq!(found.verdict, Verdict::Limited);

@@ -1,10 +1,13 @@
 //! Who the first process is, and what its machine is called.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use rustix::process::{Gid, Uid};
+use sandyard_wire::egress::NAME_SERVER;
 
+use super::way_out::PROXIED_NAME_SERVER;
 use crate::error::Result;
 use crate::mode::Mode;
 use crate::sys::Doing;
@@ -26,10 +29,10 @@ pub(super) fn become_root(mode: Mode) -> Result<()> {
     Ok(())
 }
 
-/// Names the machine, and makes its name resolve to itself.
-pub(super) fn set_hostname(root: &Path, hostname: &str) -> Result<()> {
+/// Names the machine, makes its name resolve to itself, and says who is to be asked for others.
+pub(super) fn set_hostname(root: &Path, hostname: &str, name_server: Ipv4Addr) -> Result<()> {
     rustix::system::sethostname(hostname.as_bytes()).doing("set host name", hostname)?;
-    for (file, text) in generated_files(hostname) {
+    for (file, text) in generated_files(hostname, name_server) {
         let path = root.join(file);
         // A template without /etc is legal, if unusual.
         if path.parent().is_some_and(Path::is_dir) {
@@ -42,12 +45,24 @@ pub(super) fn set_hostname(root: &Path, hostname: &str) -> Result<()> {
 }
 
 /// Files every sandbox gets, by path inside: they are not changes its user made.
-pub(crate) fn generated_files(hostname: &str) -> [(&'static str, String); 2] {
+fn generated_files(hostname: &str, name_server: Ipv4Addr) -> [(&'static str, String); 3] {
     let hosts = format!(
         "127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback\nff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"
     );
     [
         ("etc/hostname", format!("{hostname}\n")),
         ("etc/hosts", hosts),
+        // No search list: a name is what it says.
+        (
+            "etc/resolv.conf",
+            format!("nameserver {name_server}\noptions edns0\n"),
+        ),
     ]
+}
+
+/// Those of a sandbox whose network is not known, whichever it has.
+pub(crate) fn possible_files(hostname: &str) -> impl Iterator<Item = (&'static str, String)> {
+    [NAME_SERVER, PROXIED_NAME_SERVER]
+        .into_iter()
+        .flat_map(move |name_server| generated_files(hostname, name_server))
 }

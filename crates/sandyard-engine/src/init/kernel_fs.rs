@@ -56,13 +56,23 @@ const FLAGS: MountFlags = MountFlags::NOSUID
 const EMPTY: &str = "empty";
 
 /// Kernel settings of the sandbox's own namespaces, set before they become read-only.
-const SETTINGS: [(&str, &str); 7] = [
+const SETTINGS: [(&str, &str); 10] = [
     // A program of an ordinary user inside may listen on port 80: there is no other user to protect from it.
     ("proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
     ("proc/sys/net/ipv4/ping_group_range", "0 65535"),
     // What waits in sockets is not all charged to the sandbox on every kernel: so each holds little.
     ("proc/sys/net/ipv4/tcp_rmem", "4096 65536 1048576"),
     ("proc/sys/net/ipv4/tcp_wmem", "4096 65536 1048576"),
+    // Connections to elsewhere that are over, or were never answered: remembered in memory that is charged to nobody.
+    (
+        "proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait",
+        "10",
+    ),
+    (
+        "proc/sys/net/netfilter/nf_conntrack_tcp_timeout_syn_sent",
+        "10",
+    ),
+    ("proc/sys/net/netfilter/nf_conntrack_udp_timeout", "10"),
     // The host counts these for whoever started the launcher: one sandbox must not take them all.
     ("proc/sys/user/max_inotify_instances", "32"),
     ("proc/sys/user/max_inotify_watches", "65536"),
@@ -82,6 +92,10 @@ pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
     for (file, value) in SETTINGS {
         // Absent where the kernel was built without the feature it bounds.
         let _ = fs::write(root.join(file), value);
+    }
+    if !plan.mode.has_many_ids() {
+        // There is one group, and the range above names others.
+        let _ = fs::write(root.join("proc/sys/net/ipv4/ping_group_range"), "0 0");
     }
     close(root, &plan.stage, "proc/")?;
     mount::bind_read_only(

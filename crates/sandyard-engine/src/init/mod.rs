@@ -9,13 +9,14 @@ mod device;
 mod identity;
 mod kernel_fs;
 mod root;
+mod way_out;
 
-pub(crate) use identity::generated_files;
+pub(crate) use identity::possible_files;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use sandyard_agent::AgentConfig;
+use sandyard_agent::{AgentConfig, EgressDoors};
 use sandyard_confine::seccomp::Filter;
 use sandyard_template::Template;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,8 @@ pub(crate) struct InitPlan<'a> {
     pub(crate) mode: Mode,
     pub(crate) title: Title,
     pub(crate) template: &'a Template,
+    /// Key of the part whose top layer makes the sandbox trust the gateway, if there is one.
+    pub(crate) trusting: Option<&'a str>,
     /// A directory that this process can reach and mount on, to put the new root together.
     pub(crate) stage: PathBuf,
     /// Disk and boot id where this process can use paths of the host; else they come as mounts, as the layers do.
@@ -77,7 +80,10 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
         set_up(&plan, worker.as_fd())
     }));
     let report = match outcome {
-        Ok(Ok(lacks)) => InitReport::Ready { lacks },
+        Ok(Ok((lacks, doors))) => {
+            plan.agent.egress = Some(doors);
+            InitReport::Ready { lacks }
+        }
         Ok(Err(error)) => InitReport::Failed(error),
         Err(_) => leave(74),
     };
@@ -99,31 +105,34 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
     }
 }
 
-fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<Vec<String>> {
+/// Returns what this host could not give, and the way out.
+fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, EgressDoors)> {
     let mut steps = Faults::at(FaultPlace::Init, plan.fault);
     let mut lacks = Vec::new();
     steps.step("forget the launcher's arguments", || {
         plan.title.overwrite(c"sandyard-agent")
     })?;
-    steps.step("make a network", crate::sys::net::leave_hosts_network)?;
+    // While the worker mounts the disk: both take about as long.
+    let way_out = way_out::open(&mut steps, &mut lacks)?;
     let trees = steps.step("receive mounts", || receive_trees(worker))?;
     steps.step("become root inside", || identity::become_root(plan.mode))?;
-    let root = steps.step("put the root together", || root::assemble(plan, trees))?;
+    let root = steps.step("put the root together", || {
+        root::assemble(plan, trees, &mut lacks)
+    })?;
     steps.step("make /dev", || device::populate(&root, plan))?;
     steps.step("mount /proc", || kernel_fs::mount_proc(&root, plan))?;
     steps.step("mount /sys", || {
         kernel_fs::mount_sys(&root, plan, &mut lacks)
     })?;
-    steps.step("raise the loopback link", crate::sys::net::raise_loopback)?;
     steps.step("enter the root", || root::enter(&root))?;
     // Only now: a link that the sandbox left in its root must not lead anywhere on the host.
     steps.step("set the host name", || {
-        identity::set_hostname(Path::new("/"), &plan.hostname)
+        identity::set_hostname(Path::new("/"), &plan.hostname, way_out.name_server)
     })?;
     steps.step("give up privileges", || {
         confine::confine(plan.filter, plan.most_processes)
     })?;
-    Ok(lacks)
+    Ok((lacks, way_out.doors))
 }
 
 fn receive_trees(worker: impl AsFd) -> Result<Vec<OwnedFd>> {

@@ -12,11 +12,18 @@ use super::InitPlan;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::sys::{Doing, mount};
 
+/// One page is what mount(2) takes, with a zero at its end.
+const MOST_OPTION_BYTES: usize = 4094;
+
 /// Builds the root under the stage and returns where it is.
 ///
 /// `trees` are the disk, the boot id and then every layer of every part, in order; empty when this process can use the paths
 /// itself.
-pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathBuf> {
+pub(super) fn assemble(
+    plan: &InitPlan<'_>,
+    trees: Vec<OwnedFd>,
+    lacks: &mut Vec<String>,
+) -> Result<PathBuf> {
     mount::make_everything_private()?;
     mount::file_system(
         "tmpfs",
@@ -51,7 +58,17 @@ pub(super) fn assemble(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<PathB
                 .map(|_| trees.attach_next())
                 .collect::<Result<_>>()?,
         };
-        mount_part(part, &layers, &disk, &root)?;
+        let is_trusting = plan.trusting == Some(part.key.as_str());
+        let mut options = options(part, &layers, &disk);
+        if options.len() > MOST_OPTION_BYTES && is_trusting {
+            // A sandbox that ran before there was a gateway must not stop for it.
+            options = self::options(part, &layers[1..], &disk);
+            lacks.push(
+                "programs inside do not trust the gateway: the template has too many layers"
+                    .to_owned(),
+            );
+        }
+        mount_part(part, &options, &root)?;
     }
     let run = root.join("run");
     if is_real_folder(&root, Path::new("run")) {
@@ -98,9 +115,21 @@ pub(super) fn enter(root: &Path) -> Result<()> {
     Ok(mount::pivot_into(root)?)
 }
 
-fn mount_part(part: &Part, layers: &[PathBuf], disk: &Path, root: &Path) -> Result<()> {
+fn mount_part(part: &Part, options: &str, root: &Path) -> Result<()> {
     let inside = part.target.strip_prefix("/").unwrap_or(&part.target);
     let target = folder(root, inside)?;
+    if options.len() > MOST_OPTION_BYTES {
+        return Err(EngineError::new(
+            ErrorKind::Invalid,
+            format!("template part `{}` has too many layers", part.key),
+        )
+        .hint("make a snapshot flatter, or import the tree anew"));
+    }
+    mount::file_system("overlay", &target, MountFlags::NODEV, options)?;
+    Ok(())
+}
+
+fn options(part: &Part, layers: &[PathBuf], disk: &Path) -> String {
     let upper = disk.join(&part.key).join("upper");
     let work = disk.join(&part.key).join("work");
     let lower = layers
@@ -109,21 +138,11 @@ fn mount_part(part: &Part, layers: &[PathBuf], disk: &Path, root: &Path) -> Resu
         .collect::<Vec<_>>()
         .join(":");
     // userxattr: overlay's own marks are user.* attributes, which root of a user namespace may set.
-    let options = format!(
+    format!(
         "lowerdir={lower},upperdir={},workdir={},userxattr",
         escape(&upper),
         escape(&work)
-    );
-    if options.len() >= 4095 {
-        // One page is what mount(2) takes.
-        return Err(EngineError::new(
-            ErrorKind::Invalid,
-            format!("template part `{}` has too many layers", part.key),
-        )
-        .hint("make a snapshot flatter, or import the tree anew"));
-    }
-    mount::file_system("overlay", &target, MountFlags::NODEV, &options)?;
-    Ok(())
+    )
 }
 
 /// Hides what the option parser of overlay would take for its own.

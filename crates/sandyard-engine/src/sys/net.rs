@@ -1,11 +1,15 @@
-//! The sandbox's own network: a loopback link, up, and nothing else.
+//! The sandbox's own network: a loopback link, and nothing else.
 
-use std::os::fd::AsRawFd;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use rustix::net::{AddressFamily, SocketType};
 use rustix::thread::UnshareFlags;
 
-use super::{Doing, SysResult, check};
+use super::netlink::route::Changes;
+use super::{Doing, SysResult};
+
+/// Another address of the loopback link. Without it programs that ask for names of «configured» families only
+/// (`AI_ADDRCONFIG`) find no IPv4 here: for glibc 127.0.0.1 alone does not count, any other address does.
+const SECOND_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// Moves into a new network namespace.
 pub(crate) fn leave_hosts_network() -> SysResult<()> {
@@ -14,27 +18,14 @@ pub(crate) fn leave_hosts_network() -> SysResult<()> {
         .doing("leave", "the host's network")
 }
 
-/// Brings `lo` up in the current network namespace.
-pub(crate) fn raise_loopback() -> SysResult<()> {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
-        .doing("open socket for", "lo")?;
-    // SAFETY: ifreq is plain data, for which all zeros is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = *from as libc::c_char;
+/// Brings `lo` up in the current network namespace. With `everything`, packets to any address there is come to it.
+pub(crate) fn raise_loopback(everything: bool) -> SysResult<()> {
+    let mut changes = Changes::default();
+    changes.raise_loopback();
+    changes.add_loopback_address(SECOND_ADDRESS);
+    if everything {
+        changes.keep_everything_here(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        changes.keep_everything_here(IpAddr::V6(Ipv6Addr::LOCALHOST));
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-    // SAFETY: the kernel reads one ifreq, which `request` is.
-    check(
-        unsafe {
-            libc::ioctl(
-                socket.as_raw_fd(),
-                libc::SIOCSIFFLAGS as libc::Ioctl,
-                &raw const request,
-            )
-        }
-        .into(),
-    )
-    .doing("bring up", "lo")
-    .map(drop)
+    changes.make().doing("bring up", "lo")
 }

@@ -107,6 +107,7 @@ pub(crate) fn make_named(
             init: None,
             id_range: None,
             first_uid: None,
+            trust: None,
             created_ms: clock::now_ms(),
             started_ms: None,
             reason: None,

@@ -23,14 +23,14 @@ pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Diff> {
             &error,
         )
     })?;
-    let generated = init::generated_files(&hostname(&open.record));
+    let generated: Vec<_> = init::possible_files(&hostname(&open.record)).collect();
     if let Some((_, root)) = uppers.iter().find(|(key, _)| key == "root") {
         diff.changes.retain(|change| {
-            let ours = generated
+            let mut ours = generated
                 .iter()
-                .find(|(path, _)| change.path == Path::new("/").join(path));
-            ours.is_none_or(|(path, text)| {
-                fs::read(root.join(path)).map_or(true, |found| found != text.as_bytes())
+                .filter(|(path, _)| change.path == Path::new("/").join(path));
+            !ours.any(|(path, text)| {
+                fs::read(root.join(path)).is_ok_and(|found| found == text.as_bytes())
             })
         });
     }

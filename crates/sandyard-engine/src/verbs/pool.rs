@@ -23,6 +23,7 @@ use crate::spec::{SandboxInfo, SandboxSpec};
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
+use crate::trust;
 
 /// How long a spare's agent may take to learn who it is.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -46,10 +47,8 @@ pub(crate) fn take(
     if marks.peek().is_none() {
         return Ok(None);
     }
-    let key = key(
-        &create::find_template(ctx, &spec.template)?,
-        spec.limits.disk_bytes,
-    );
+    let template = create::find_template(ctx, &spec.template)?;
+    let key = key(ctx, &template, spec.limits.disk_bytes);
     for mark in marks {
         if fs::read_to_string(mark.path()).is_ok_and(|text| text == key)
             && fs::remove_file(mark.path()).is_ok()
@@ -106,10 +105,8 @@ fn fill_locked(ctx: &Context) -> Result<()> {
             ..SandboxSpec::default()
         };
         create::check(ctx, &spec)?;
-        let key = key(
-            &create::find_template(ctx, &spec.template)?,
-            spec.limits.disk_bytes,
-        );
+        let template = create::find_template(ctx, &spec.template)?;
+        let key = key(ctx, &template, spec.limits.disk_bytes);
         for _ in count_keyed(ctx, &key)?..wanted.count {
             add(ctx, &spec, &key)?;
         }
@@ -142,7 +139,7 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
     for kind in settings(ctx) {
         let template = create::find_template(ctx, &kind.template)?;
         *wanted
-            .entry(key(&template, kind.limits.disk_bytes))
+            .entry(key(ctx, &template, kind.limits.disk_bytes))
             .or_insert(0) += kind.count;
     }
     let folder = ctx.data.spares();
@@ -195,14 +192,19 @@ fn count_keyed(ctx: &Context, key: &str) -> Result<usize> {
 }
 
 /// Everything of a sandbox that cannot be changed once it runs.
-fn key(template: &Template, disk_bytes: u64) -> String {
+fn key(ctx: &Context, template: &Template, disk_bytes: u64) -> String {
     let layers: Vec<String> = template
         .parts
         .iter()
         .flat_map(|part| &part.layers)
         .map(|path| path.display().to_string())
         .collect();
-    format!("{} {disk_bytes} {}", template.name, layers.join(":"))
+    let trusted = trust::fingerprint(&ctx.data);
+    format!(
+        "{} {disk_bytes} {} {trusted}",
+        template.name,
+        layers.join(":")
+    )
 }
 
 fn adopt(
@@ -232,7 +234,7 @@ fn adopt(
 /// Tells the agent who it now works for.
 fn introduce(ctx: &Context, record: &Record) -> Result<()> {
     let body = serde_json::json!({
-        "envVars": record.spec.env,
+        "envVars": record.environment(),
         "accessToken": record.spec.access_token,
         "hostname": record.spec.hostname,
     })

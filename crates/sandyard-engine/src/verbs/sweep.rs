@@ -19,6 +19,7 @@ use crate::record::{DIED, Record};
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
+use crate::trust;
 
 /// Longer than any fork takes.
 const FORK_PATIENCE_MS: u64 = 60 * 60 * 1000;
@@ -45,6 +46,7 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
     keep(sweep_forks(ctx));
     keep(delete::empty_trash(ctx));
     keep(import::sweep_layers(ctx));
+    keep(sweep_trust(ctx));
     failure.map_or(Ok(()), Err)
 }
 
@@ -92,6 +94,17 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
         }
         SandboxState::Paused | SandboxState::Stopped => Ok(()),
     }
+}
+
+/// Layers with a certificate that no live sandbox stands on.
+fn sweep_trust(ctx: &Context) -> Result<()> {
+    let mut in_use = BTreeSet::new();
+    for id in list::ids(ctx)? {
+        // One that cannot be read might use any.
+        let record = Record::read(&ctx.data.sandbox(&id))?;
+        in_use.extend(record.and_then(|record| Some(record.trust?.layer)));
+    }
+    trust::sweep(&ctx.data, &in_use)
 }
 
 /// A claim that was written down but not made.

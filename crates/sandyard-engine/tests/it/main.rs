@@ -3,12 +3,15 @@
 mod adoption;
 mod bad_input;
 mod faults;
+mod gateway;
 mod labels;
 mod lifecycle;
 mod limits;
 mod many;
+mod network;
 mod pool;
 mod rootless;
 mod snapshot;
+mod trust;
 mod view;
 mod yard;

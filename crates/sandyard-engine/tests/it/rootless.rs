@@ -8,6 +8,7 @@ use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_engine::{ForkSpec, Mode};
 
 use crate::yard::{LAUNCHER, Yard};
+use crate::{network, trust};
 
 /// Nobody's id on any system we know of.
 const UID: u32 = 54_321;
@@ -100,7 +101,11 @@ async fn an_ordinary_user_with_subordinate_ids_gets_more_than_one_inside() {
             gid: Account::UID
         }
     );
+    trust::certify(&yard, include_str!("other.pem"));
     let info = yard.create().await;
+    network::assert_closed(&yard, &info).await;
+    trust::assert_trusts(&yard, &info.id, include_str!("other.pem")).await;
+    assert_eq!(yard.engine.diff(&info.id).await.expect("diff").changes, []);
     assert!(
         !info.lacks.iter().any(|lack| lack.contains("one user id")),
         "{:?}",
@@ -237,5 +242,16 @@ async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
     let (state, swept) = tokio::join!(yard.out(&fork, state), yard.engine.sweep());
     swept.expect("sweep");
     assert_eq!(state, "T");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn an_ordinary_users_sandbox_has_the_same_way_out_and_trusts_the_gateway() {
+    let yard = yard(UID + 4).await;
+    trust::certify(&yard, include_str!("other.pem"));
+    let info = yard.create().await;
+    network::assert_closed(&yard, &info).await;
+    trust::assert_trusts(&yard, &info.id, include_str!("other.pem")).await;
+    assert_eq!(yard.engine.diff(&info.id).await.expect("diff").changes, []);
     yard.finish().await;
 }

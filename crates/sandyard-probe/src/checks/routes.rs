@@ -71,7 +71,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .doing(
         "ask every server of /etc/resolv.conf, the local stub and public ones for a name",
-        "no answer",
+        "no address",
     ),
     Check::new(
         Network,
@@ -199,11 +199,12 @@ fn names(_: &Context) -> Outcome {
     let answered: Vec<String> = configured
         .chain(usual)
         .filter(|server| resolves(*server))
-        .map(|server| format!("{server} answered"))
+        .map(|server| format!("{server} knew an address"))
         .collect();
-    Outcome::breached_by(&answered, "none answered")
+    Outcome::breached_by(&answered, "none knew an address")
 }
 
+/// Whether a server knows an address for a name. One inside may answer that it cannot say.
 fn resolves(server: IpAddr) -> bool {
     // One question, recursion wanted: `example.com`, type A, class IN.
     let query =
@@ -213,14 +214,17 @@ fn resolves(server: IpAddr) -> bool {
     } else {
         Ipv6Addr::UNSPECIFIED.into()
     };
-    let ask = || -> std::io::Result<usize> {
+    let ask = || -> std::io::Result<[u8; 512]> {
         let socket = UdpSocket::bind((any, 0))?;
         socket.set_read_timeout(Some(LIMIT))?;
         socket.connect((server, 53))?;
         socket.send(query)?;
-        socket.recv(&mut [0; 512])
+        let mut reply = [0; 512];
+        socket.recv(&mut reply)?;
+        Ok(reply)
     };
-    ask().is_ok()
+    // How many records answer the question.
+    ask().is_ok_and(|reply| reply[6..8] != [0, 0])
 }
 
 fn ping(context: &Context) -> Outcome {

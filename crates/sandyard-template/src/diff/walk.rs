@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType as Kind, Mode, OFlags, Stat, openat};
 use rustix::io::Errno;
 
-use super::lower::{LowerDir, LowerEntry};
 use super::{Change, ChangeKind, Diff, DiffOptions, FileType};
 use crate::error::{Doing, TemplateError};
+use crate::lower::{LowerDir, LowerEntry};
 use crate::overlay;
 use crate::tree::{Tree, for_each_name, stat_entry};
 use crate::xattr::{self, Origin};

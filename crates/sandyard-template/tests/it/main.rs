@@ -10,3 +10,4 @@ mod property;
 mod snapshot;
 mod store;
 mod support;
+mod view;

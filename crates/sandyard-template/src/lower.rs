@@ -12,24 +12,24 @@ use crate::tree::{Tree, names, stat_entry};
 
 /// A directory of the template: the directories of the layers that together are it, top first.
 #[derive(Debug, Default)]
-pub(super) struct LowerDir {
+pub(crate) struct LowerDir {
     dirs: Vec<(usize, OwnedFd)>,
 }
 
 /// What the template has under a name.
 #[derive(Debug)]
-pub(super) struct LowerEntry {
+pub(crate) struct LowerEntry {
     /// Status of the topmost.
-    pub(super) stat: Stat,
+    pub(crate) stat: Stat,
     /// Which layer that is.
     layer: usize,
     /// Layers that make up the directory, if it is one.
-    pub(super) layers: Vec<usize>,
+    pub(crate) layers: Vec<usize>,
 }
 
 impl LowerDir {
     /// Opens the directory `rel` in those of the `layers` that have a part in it.
-    pub(super) fn open(layers: &[Tree], having: &[usize], rel: &Path) -> Result<Self, Errno> {
+    pub(crate) fn open(layers: &[Tree], having: &[usize], rel: &Path) -> Result<Self, Errno> {
         let mut dirs = Vec::new();
         for &index in having {
             match layers[index].open_dir(rel) {
@@ -43,7 +43,7 @@ impl LowerDir {
     }
 
     /// Looks `name` up: the topmost layer that says anything decides, directories merge until something hides the rest.
-    pub(super) fn lookup(&self, name: &OsStr) -> Result<Option<LowerEntry>, Errno> {
+    pub(crate) fn lookup(&self, name: &OsStr) -> Result<Option<LowerEntry>, Errno> {
         let mut found: Option<LowerEntry> = None;
         for (index, dir) in &self.dirs {
             let Some(stat) = stat_entry(dir, name)? else {
@@ -73,14 +73,21 @@ impl LowerDir {
     }
 
     /// The layer's directory that holds this entry, to read it from.
-    pub(super) fn holder(&self, entry: &LowerEntry) -> Option<&OwnedFd> {
+    pub(crate) fn holder(&self, entry: &LowerEntry) -> Option<&OwnedFd> {
         let mut dirs = self.dirs.iter();
         dirs.find(|(index, _)| *index == entry.layer)
             .map(|(_, dir)| dir)
     }
 
+    /// As [`LowerDir::holder`], to keep.
+    pub(crate) fn into_holder(self, entry: &LowerEntry) -> Option<OwnedFd> {
+        let mut dirs = self.dirs.into_iter();
+        dirs.find(|(index, _)| *index == entry.layer)
+            .map(|(_, dir)| dir)
+    }
+
     /// All names that any layer has here, whited out or not.
-    pub(super) fn names(&self) -> Result<Vec<OsString>, Errno> {
+    pub(crate) fn names(&self) -> Result<Vec<OsString>, Errno> {
         let mut all = Vec::new();
         for (_, dir) in &self.dirs {
             all.extend(names(dir)?);
