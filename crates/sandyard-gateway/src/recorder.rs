@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sandyard_core::network::{Flow, FlowVerdict, Protocol};
+use sandyard_core::network::{Denial, Flow, FlowVerdict, Protocol};
 use tokio::sync::mpsc;
 
 /// Records that wait for a slow reader; more are dropped and counted.
@@ -35,7 +35,8 @@ struct Kind {
     name: Option<String>,
     address: Option<IpAddr>,
     port: Option<u16>,
-    reason: &'static str,
+    /// All of it: whoever asks for many hosts on connections to one is told of each.
+    denial: Option<Denial>,
 }
 
 impl Hash for Kind {
@@ -70,7 +71,7 @@ impl Recorder {
             name: flow.name.clone(),
             address: flow.address,
             port: flow.port,
-            reason: flow.denial.as_ref().map_or("", |denial| denial.code()),
+            denial: flow.denial.clone(),
         };
         {
             let mut alike = self.alike.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,8 +119,6 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
-    use sandyard_core::network::Denial;
-
     use super::*;
 
     fn refusal(name: &str) -> Flow {
@@ -165,5 +164,23 @@ mod tests {
                 ("b.test".to_owned(), 1)
             ]
         );
+    }
+
+    #[test]
+    fn what_was_said_on_connections_to_one_host_is_told_each() {
+        let (recorder, mut records) = Recorder::new();
+        for said in ["a.test", "b.test", "a.test"] {
+            recorder.record(Flow {
+                denial: Some(Denial::NameMismatch {
+                    name: "good.test".into(),
+                    said: said.into(),
+                }),
+                ..refusal("good.test")
+            });
+        }
+        let told: Vec<_> = std::iter::from_fn(|| records.try_recv().ok()).collect();
+        let said: Vec<_> = told.iter().map(|flow| flow.denial.as_ref()).collect();
+        assert_eq!(said.len(), 2);
+        assert_ne!(said[0], said[1]);
     }
 }

@@ -1,12 +1,13 @@
 //! What an operator decides.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use sandyard_core::network::Target;
 
 /// How the gateway works.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct GatewaySettings {
     /// Where the authority's key and certificate are kept; made when they are missing.
     pub folder: PathBuf,
@@ -63,6 +64,19 @@ impl GatewaySettings {
             limits: FlowLimits::default(),
             max_connections: 16 * 1024,
         }
+    }
+}
+
+impl fmt::Debug for GatewaySettings {
+    /// A proxy's URL may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewaySettings")
+            .field("folder", &self.folder)
+            .field("reachable", &self.reachable)
+            .field("denied", &self.denied)
+            .field("nameservers", &self.nameservers)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }
 

@@ -255,7 +255,7 @@ impl Walk<'_> {
         if self.flow.name.is_none() || matches!(self.via, Via::Connect | Via::Socks) {
             return Ok((early, false));
         }
-        let (said, first) = sniff::sniff_soon(self.inside, early).await?;
+        let (said, first) = sniff::sniff_soon(self.inside, early, self.is_open()).await?;
         Ok((first, matches!(said, Some(Said::Http(_)))))
     }
 
@@ -264,7 +264,7 @@ impl Walk<'_> {
             let (from, mut to) = dialled.stream.split();
             // A server may speak first: what it says is carried while we wait for the program's words.
             let mut down = pin!(splice::down(self.inside, &from));
-            let mut sniffing = pin!(sniff::sniff(self.inside, early));
+            let mut sniffing = pin!(sniff::sniff(self.inside, early, self.is_open()));
             let mut is_down_done = false;
             let received = self.counted.read().1;
             let (said, first) = loop {
@@ -303,6 +303,13 @@ impl Walk<'_> {
             Some((said, first)) => self.carry_requests(dialled, said, first).await,
             None => Ok(()),
         }
+    }
+
+    /// Says whether no name is denied to this sandbox, neither by its policy nor by the operator.
+    fn is_open(&self) -> bool {
+        let policy = &self.sandbox.grant().policy;
+        let is_named = !policy.deny_out.is_empty() || !self.gateway.ground().denied.is_empty();
+        !policy.is_closed() && !is_named
     }
 
     /// Holds what was said against the name that was looked up.

@@ -24,6 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a program is waited for that may itself be waiting.
 const MOMENT: Duration = Duration::from_millis(300);
 
+/// How long a program may be silent in the middle of what may be the first line of a request, where no name is denied. Some
+/// protocols have no lines.
+const HALF_A_LINE: Duration = Duration::from_secs(1);
+
 /// What the program said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
@@ -39,8 +43,13 @@ pub(crate) enum Said {
     Nothing,
 }
 
-/// Reads until it is clear what is said. What was read comes back with it.
-pub(crate) async fn sniff(inside: &Inside, early: Bytes) -> io::Result<(Said, Bytes)> {
+/// Reads until it is clear what is said. What was read comes back with it. `is_open`: no name is denied, so that nothing is
+/// gained by waiting for one for long.
+pub(crate) async fn sniff(
+    inside: &Inside,
+    early: Bytes,
+    is_open: bool,
+) -> io::Result<(Said, Bytes)> {
     let mut seen = early.to_vec();
     if seen.is_empty() {
         let (piece, count) = inside.receive_into(|| vec![0; 16 * 1024]).await?;
@@ -57,7 +66,15 @@ pub(crate) async fn sniff(inside: &Inside, early: Bytes) -> io::Result<(Said, By
             if seen.len() >= MOST {
                 return Ok(Said::Unreadable);
             }
-            let (piece, count) = inside.receive_into(|| vec![0; 16 * 1024]).await?;
+            let received = inside.receive_into(|| vec![0; 16 * 1024]);
+            let (piece, count) = if is_open && is_half_a_line(&seen) {
+                match tokio::time::timeout(HALF_A_LINE, received).await {
+                    Ok(received) => received?,
+                    Err(_) => return Ok(Said::Other),
+                }
+            } else {
+                received.await?
+            };
             if count == 0 {
                 // It is what it is; nothing more will come.
                 return Ok(Said::Unreadable);
@@ -73,7 +90,11 @@ pub(crate) async fn sniff(inside: &Inside, early: Bytes) -> io::Result<(Said, By
 }
 
 /// The same for a program that may be waiting for the other side to speak first: gives up after a moment, with nothing read.
-pub(crate) async fn sniff_soon(inside: &Inside, early: Bytes) -> io::Result<(Option<Said>, Bytes)> {
+pub(crate) async fn sniff_soon(
+    inside: &Inside,
+    early: Bytes,
+    is_open: bool,
+) -> io::Result<(Option<Said>, Bytes)> {
     if early.is_empty()
         && tokio::time::timeout(MOMENT, inside.readable())
             .await
@@ -81,7 +102,7 @@ pub(crate) async fn sniff_soon(inside: &Inside, early: Bytes) -> io::Result<(Opt
     {
         return Ok((None, early));
     }
-    let (said, first) = sniff(inside, early).await?;
+    let (said, first) = sniff(inside, early, is_open).await?;
     Ok((Some(said), first))
 }
 
@@ -99,6 +120,11 @@ fn understand(seen: &[u8]) -> Option<Said> {
         first if is_token(*first) => http(seen),
         _ => Some(Said::Other),
     }
+}
+
+/// Says whether it is text without the end of its first line, such as clients send whole.
+fn is_half_a_line(seen: &[u8]) -> bool {
+    seen.first().is_some_and(|first| is_token(*first)) && !seen.contains(&b'\n')
 }
 
 fn tls(seen: &[u8]) -> Option<Said> {

@@ -79,10 +79,7 @@ fn without_asking(question: &Question, name: &str) -> Option<Outcome> {
         };
         return Some(Outcome::Records(vec![record(question, own)]));
     }
-    if reverse::is_closed(question.name()) {
-        return Some(Outcome::NoName);
-    }
-    (!is_carried(question.kind())).then_some(Outcome::NotCarried)
+    reverse::is_closed(question.name()).then_some(Outcome::NoName)
 }
 
 async fn ask(
@@ -93,6 +90,7 @@ async fn ask(
     can_be_unknown: bool,
 ) -> Outcome {
     match question.kind() {
+        kind if !is_carried(kind) => Outcome::NotCarried,
         RecordType::A | RecordType::AAAA => {
             // Where a proxy resolves names, this host's servers often know none of the outside, and say so or say nothing. What
             // they say would not count, so they are not waited for.

@@ -106,6 +106,8 @@ async fn a_name_that_is_denied_is_never_asked_for() {
         RecordType::AAAA,
         RecordType::TXT,
         RecordType::HTTPS,
+        // Not carried for anybody, but that is no reason to say nothing of it.
+        RecordType::ANY,
     ] {
         let packet = with_edns("example.com.", kind).to_vec().unwrap();
         let answer = names.answer(&packet, Some(STAND_IN), true, denied).await;
