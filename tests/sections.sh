@@ -27,6 +27,11 @@ prepare() {
     local program
     for program in g++ gdb strace; do command -v $program >/dev/null || packages+=($program); done
     command -v node >/dev/null || packages+=(nodejs)
+    command -v npm >/dev/null || packages+=(npm)
+    # Sandboxes have this host's /usr, so what tests run inside must be there and not somewhere in a home.
+    [ -x /usr/bin/pip3 ] || packages+=(python3-pip)
+    command -v ip >/dev/null || packages+=(iproute2)
+    command -v ping >/dev/null || packages+=(iputils-ping)
     command -v curl >/dev/null || packages+=(curl)
     command -v redis-server >/dev/null || packages+=(redis-server)
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)
@@ -96,7 +101,7 @@ server_tests() {
     must_be_root "tests in tests/$1" || return
     local directory=$1 venv=$CARGO_TARGET_DIR/venvs/server
     shift
-    python_venv "$venv" tests/harness/requirements.txt 'import httpx, pytest, pytest_timeout, websockets' || return
+    python_venv "$venv" tests/harness/requirements.txt 'import httpx, pytest, pytest_timeout, trustme, websockets' || return
     with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 "$@" "tests/$directory"
 }
 

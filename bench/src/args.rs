@@ -22,7 +22,7 @@ pub(crate) struct Args {
     pub(crate) quick: bool,
 
     /// Measure only this, comma-separated: a section (engine, http), a group of rows (start, pool, output, exec, freeze,
-    /// burst, crowd, files), one row by its id in the JSON, or one of those in one section (http.exec, http.exec_p50).
+    /// burst, crowd, files, egress), one row by its id in the JSON, or one of those in one section (http.exec, http.exec_p50).
     #[arg(long, value_delimiter = ',', value_name = "ROWS")]
     pub(crate) only: Vec<String>,
 
@@ -102,7 +102,7 @@ impl Args {
             mut subjects,
             mut rivals,
         } = Field::default();
-        for pool in [Pool::Default, Pool::Empty] {
+        for pool in [Pool::Default, Pool::Empty, Pool::EmptyNoGateway] {
             if let Some(server) = self.server(pool)? {
                 subjects.push(Box::new(server));
             }

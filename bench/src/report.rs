@@ -43,6 +43,10 @@ pub(crate) enum Column {
     Sandyard,
     /// Our server when it keeps no ready sandboxes.
     SandyardNoPool,
+    /// The same whose sandboxes have no way out.
+    SandyardNoGateway,
+    /// The host itself, with no sandbox around the program.
+    Host,
     /// Docker through its HTTP API, containers without network: the closest match to what we do.
     DockerApi,
     /// Docker through its command line, containers without network.
@@ -59,6 +63,8 @@ impl Column {
         match self {
             Self::Sandyard => "sandyard",
             Self::SandyardNoPool => "sandyard, no pool",
+            Self::SandyardNoGateway => "sandyard, no pool, no gateway",
+            Self::Host => "host, no sandbox",
             Self::DockerApi => "docker (API)",
             Self::DockerCli => "docker (CLI)",
             Self::DockerBridge => "docker (CLI, bridge)",

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Subjects, burst, crowd, exec, files, freeze, output, pool, start};
+use super::{Subjects, burst, crowd, egress, exec, files, freeze, output, pool, start};
 use crate::plan::Plan;
 use crate::report::Row;
 
@@ -18,7 +18,7 @@ pub(crate) struct Group {
 }
 
 /// All groups, in the order they run.
-pub(crate) const GROUPS: [Group; 8] = [
+pub(crate) const GROUPS: [Group; 9] = [
     Group {
         name: "start",
         rows: &[
@@ -78,6 +78,16 @@ pub(crate) const GROUPS: [Group; 8] = [
         name: "files",
         rows: &["files"],
         measure: files::measure,
+    },
+    Group {
+        name: "egress",
+        rows: &[
+            "egress_rate",
+            "egress_first_byte_p50",
+            "egress_added_p50",
+            "egress_create_p50",
+        ],
+        measure: egress::measure,
     },
 ];
 

@@ -8,11 +8,13 @@
 //! - [`burst`]: many at once
 //! - [`crowd`]: many live, what they cost, and a restart of what manages them
 //! - [`files`]: a large file in and out
+//! - [`egress`]: the way out, and what it costs
 //!
 //! The same rows are measured in both sections; only who is asked differs. [`group`] names them.
 
 mod burst;
 mod crowd;
+mod egress;
 mod exec;
 mod files;
 mod freeze;

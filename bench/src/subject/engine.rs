@@ -150,6 +150,11 @@ impl Subject for OwnEngine {
         Column::Sandyard
     }
 
+    /// The way out is the server's.
+    fn is_in(&self, group: &str) -> bool {
+        group != "egress"
+    }
+
     fn samples(&self, full: usize) -> usize {
         full
     }

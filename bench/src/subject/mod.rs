@@ -14,12 +14,14 @@ pub(crate) mod engine;
 mod http;
 mod parallel;
 pub(crate) mod server;
+pub(crate) mod site;
 mod spawn;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+use self::site::Download;
 use crate::report::Column;
 
 /// Something that can run a command in isolation.
@@ -105,6 +107,12 @@ pub(crate) trait Live: Subject {
 
     /// Writes `bytes` of data to a file inside and reads it back; none where that is not measured.
     fn file_round_trip(&self, id: &str, bytes: usize) -> Result<Option<Duration>>;
+
+    /// Downloads `bytes` from a site on this host, inside by the way out and then on the host itself; none where there is no way
+    /// out.
+    fn download(&self, _id: &str, _bytes: usize) -> Result<Option<[Download; 2]>> {
+        Ok(None)
+    }
 }
 
 /// Says how long after a kill of what manages sandboxes something was the case again.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::subject::http::Connection;
@@ -50,7 +51,11 @@ impl Api {
     }
 
     /// Runs a program without a shell around it, as everybody else does here, and gives its output.
-    pub(super) fn run(&self, id: &str, argv: &[&str]) -> Result<String> {
+    pub(super) fn run<T: Serialize + std::fmt::Debug>(
+        &self,
+        id: &str,
+        argv: &[T],
+    ) -> Result<String> {
         let body = json!({ "sandbox_id": id, "command": argv });
         let reply = self.post("/sandboxes/run-command", &body)?;
         ensure!(

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use self::api::Api;
-use self::process::Process;
+use self::process::{Process, Setup};
+use super::site::{self, Download, Site};
 use super::{Live, Restart, Subject, parallel};
 use crate::report::Column;
 
@@ -30,6 +31,8 @@ pub(crate) enum Pool {
     Default,
     /// None.
     Empty,
+    /// None, and sandboxes have no way out.
+    EmptyNoGateway,
 }
 
 impl Pool {
@@ -37,13 +40,22 @@ impl Pool {
         match self {
             Self::Default => "server",
             Self::Empty => "bare",
+            Self::EmptyNoGateway => "shut",
         }
     }
 
     fn options(self) -> Vec<String> {
         match self {
             Self::Default => Vec::new(),
-            Self::Empty => vec!["--ready".to_owned(), "0".to_owned()],
+            Self::Empty | Self::EmptyNoGateway => vec!["--ready".to_owned(), "0".to_owned()],
+        }
+    }
+
+    /// Nothing that costs or saves time: where the site is that sandboxes download from.
+    fn settings(self, site: &Site) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Default | Self::Empty => site.settings().into(),
+            Self::EmptyNoGateway => vec![("SANDYARD_GATEWAY_ENABLED", "false".to_owned())],
         }
     }
 }
@@ -53,6 +65,7 @@ impl Pool {
 pub(crate) struct Server {
     pool: Pool,
     data_dir: PathBuf,
+    site: Site,
     process: RefCell<Process>,
     kept: RefCell<(Api, Instant)>,
     made: Cell<usize>,
@@ -62,11 +75,17 @@ impl Server {
     /// Starts `program` with its data below `folder`.
     pub(crate) fn start(program: PathBuf, folder: &Path, pool: Pool) -> Result<Self> {
         let data_dir = folder.join(pool.folder());
-        let process = Process::start(program, data_dir.clone(), pool.options())?;
+        let site = Site::start()?;
+        let setup = Setup {
+            options: pool.options(),
+            settings: pool.settings(&site),
+        };
+        let process = Process::start(program, data_dir.clone(), setup)?;
         let kept = (Api::open(process.address)?, Instant::now());
         Ok(Self {
             pool,
             data_dir,
+            site,
             process: RefCell::new(process),
             kept: RefCell::new(kept),
             made: Cell::new(0),
@@ -75,7 +94,7 @@ impl Server {
 
     /// Takes away what servers with their data below `folder` have left, whoever started them.
     pub(crate) fn clear_up(program: &Path, folder: &Path) -> Result<()> {
-        [Pool::Default, Pool::Empty]
+        [Pool::Default, Pool::Empty, Pool::EmptyNoGateway]
             .into_iter()
             .try_for_each(|pool| process::clear_up(program, &folder.join(pool.folder())))
     }
@@ -129,12 +148,17 @@ impl Subject for Server {
         match self.pool {
             Pool::Default => Column::Sandyard,
             Pool::Empty => Column::SandyardNoPool,
+            Pool::EmptyNoGateway => Column::SandyardNoGateway,
         }
     }
 
-    /// Without a pool only making sandboxes is another thing.
+    /// Without a pool only making sandboxes is another thing; without a gateway only that, beside one with it.
     fn is_in(&self, group: &str) -> bool {
-        self.pool == Pool::Default || matches!(group, "start" | "output" | "burst")
+        match self.pool {
+            Pool::Default => true,
+            Pool::Empty => matches!(group, "start" | "output" | "burst" | "egress"),
+            Pool::EmptyNoGateway => group == "egress",
+        }
     }
 
     fn samples(&self, full: usize) -> usize {
@@ -210,7 +234,7 @@ impl Live for Server {
     fn keep_ready(&self, count: usize) -> Result<usize> {
         // What nothing configured means; see `sandbox.ready`.
         const READY: usize = 8;
-        if self.pool == Pool::Empty || count == 0 {
+        if self.pool != Pool::Default || count == 0 {
             return Ok(0);
         }
         let give_up = Instant::now() + POOL_PATIENCE;
@@ -280,5 +304,15 @@ impl Live for Server {
         let start = Instant::now();
         self.ask(|api| api.file_round_trip(id, &content))?;
         Ok(Some(start.elapsed()))
+    }
+
+    fn download(&self, id: &str, bytes: usize) -> Result<Option<[Download; 2]>> {
+        if self.pool == Pool::EmptyNoGateway {
+            return Ok(None);
+        }
+        let words = self.site.download_by_name(bytes);
+        let printed = self.ask(|api| api.run(id, &words))?;
+        let ours = site::read_download(&printed, bytes)?;
+        Ok(Some([ours, self.site.download_directly(bytes)?]))
     }
 }

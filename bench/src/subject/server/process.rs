@@ -28,22 +28,31 @@ const INTERVAL: Duration = Duration::from_millis(1);
 pub(super) struct Process {
     program: PathBuf,
     data_dir: PathBuf,
-    options: Vec<String>,
+    setup: Setup,
     pub(super) address: SocketAddr,
     child: Child,
 }
 
+/// What it is started with.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    /// Flags.
+    pub(super) options: Vec<String>,
+    /// Variables.
+    pub(super) settings: Vec<(&'static str, String)>,
+}
+
 impl Process {
     /// Starts `program` on a free port and waits until it answers.
-    pub(super) fn start(program: PathBuf, data_dir: PathBuf, options: Vec<String>) -> Result<Self> {
+    pub(super) fn start(program: PathBuf, data_dir: PathBuf, setup: Setup) -> Result<Self> {
         std::fs::create_dir_all(&data_dir)
             .with_context(|| format!("failed to make `{}`", data_dir.display()))?;
         let address = free_address()?;
-        let child = spawn(&program, &data_dir, &options, address)?;
+        let child = spawn(&program, &data_dir, &setup, address)?;
         let mut process = Self {
             program,
             data_dir,
-            options,
+            setup,
             address,
             child,
         };
@@ -60,7 +69,7 @@ impl Process {
     pub(super) fn crash_and_restart(&mut self) -> Result<()> {
         self.child.kill().context("failed to kill the server")?;
         self.child.wait().context("failed to wait for the server")?;
-        self.child = spawn(&self.program, &self.data_dir, &self.options, self.address)?;
+        self.child = spawn(&self.program, &self.data_dir, &self.setup, self.address)?;
         self.wait_until_it_answers()
     }
 
@@ -146,21 +155,17 @@ fn end(pid: u32, mut is_over: impl FnMut() -> Result<bool>) -> Result<()> {
 }
 
 /// Nothing of our own surroundings may configure it: no variables, no files of the folder we are in.
-fn spawn(
-    program: &Path,
-    data_dir: &Path,
-    options: &[String],
-    address: SocketAddr,
-) -> Result<Child> {
+fn spawn(program: &Path, data_dir: &Path, setup: &Setup, address: SocketAddr) -> Result<Child> {
     let log = open_log(data_dir)?;
     Command::new(program)
         .arg("serve")
         .arg("--data-dir")
         .arg(data_dir)
         .args(["--port", &address.port().to_string()])
-        .args(options)
+        .args(&setup.options)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .envs(setup.settings.iter().cloned())
         .current_dir(data_dir)
         // A Ctrl-C in the terminal is for us: we end the servers when we are done with them.
         .process_group(0)

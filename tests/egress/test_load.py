@@ -1,0 +1,72 @@
+"""Many connections and many sandboxes at once. Speed is reported and decides nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import processes
+from api import stopwatch
+from inside import Inside
+
+CONNECTIONS = 1000
+SANDBOXES = 100
+SIZE = 4 << 20
+MOST_GROWTH = 300 << 20
+
+
+def test_a_thousand_connections_of_one_sandbox_all_answer(world, server, make):
+    inside = make()
+    processes.reset_peak(server.pid)
+    before = processes.memory_bytes(server.pid)
+    elapsed = stopwatch()
+    probe = inside.probe("many", "good.test", world.echoes.port, CONNECTIONS)
+    print(f"\n{CONNECTIONS} connections in {elapsed():.1f} s, most at once {world.echoes.most}")
+    assert probe["right"] == CONNECTIONS, probe["wrong"]
+    assert world.echoes.most >= CONNECTIONS
+    growth = processes.memory_bytes(server.pid, "VmHWM") - before
+    print(f"the server grew by {growth >> 20} MiB")
+    assert growth < MOST_GROWTH
+
+
+@pytest.mark.timeout(300)
+def test_a_hundred_sandboxes_download_at_once_and_all_finish(world, server, api):
+    small = {"memory_limit": "64m"}
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda number: Inside(api, world, user_id=f"load-{number}", **small), range(SANDBOXES)))
+    try:
+        processes.reset_peak(server.pid)
+        before = processes.memory_bytes(server.pid)
+        command = f"curl -sS -o /tmp/file -w '%{{size_download}} %{{time_total}}' {world.good.http}/bytes/{SIZE}"
+        elapsed = stopwatch()
+        with ThreadPoolExecutor(SANDBOXES) as pool:
+            told = [ran.split() for ran in pool.map(lambda inside: inside.output(command, timeout=200), made)]
+        seconds = sorted(float(time) for _, time in told)
+        rate = SANDBOXES * SIZE / elapsed() / 1e6
+        print(f"\n{SANDBOXES} downloads of {SIZE >> 20} MiB: {elapsed():.1f} s, {rate:.0f} MB/s together;", end=" ")
+        print(f"fastest {seconds[0]:.2f} s, median {seconds[SANDBOXES // 2]:.2f} s, slowest {seconds[-1]:.2f} s")
+        assert {int(size) for size, _ in told} == {SIZE}
+        growth = processes.memory_bytes(server.pid, "VmHWM") - before
+        print(f"the server grew by {growth >> 20} MiB")
+        assert growth < MOST_GROWTH
+        # What came is what was counted, for each sandbox by itself.
+        for inside in made[::10]:
+            assert SIZE <= inside.flow(name="good.test", verdict="allowed")["received_bytes"] <= SIZE + 1024
+    finally:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda inside: inside.remove(), made))
+
+
+def test_one_greedy_sandbox_does_not_keep_others_from_the_way_out(world, make):
+    """While one holds as many connections as it may, another is answered."""
+    greedy, modest = make(), make()
+    script = (
+        "import socket, time\n"
+        "held = []\n"
+        "while True:\n"
+        "    try: held.append(socket.create_connection(('good.test', {port}), 5))\n"
+        "    except OSError: time.sleep(0.01)\n"
+        "    if len(held) > 4000: time.sleep(1000)\n"
+    ).format(port=world.echoes.port)
+    greedy.run(["python3", "-c", script], background=True)
+    for _ in range(20):
+        assert modest.curl(f"{world.good.http}/echo")["exit_code"] == 0

@@ -1,0 +1,144 @@
+"""What an operator decides for every sandbox: what is denied, how much, by which proxy, and whether there is a way out."""
+
+import contextlib
+
+import pytest
+
+from data_dir import DataDir
+from inside import Inside
+from relays import HttpProxy, SocksProxy
+from server import Server
+from waiting import wait_for
+
+
+@pytest.fixture(scope="module")
+def data():
+    """One data directory for all servers here, one after another: making the first sandbox of one takes its time."""
+    data = DataDir()
+    yield data
+    data.remove()
+
+
+@contextlib.contextmanager
+def sandbox_of(world, data, environment=(), **settings):
+    """A sandbox of a server with settings of its own."""
+    server = Server("--ready", "0", data=data, **{**world.settings, **settings})
+    server.settings.update(environment)
+    with server:
+        api = server.api()
+        with Inside(api, world) as inside:
+            yield inside
+        api.close()
+
+
+# --- rules for all, and limits, on one server
+
+
+@pytest.fixture(scope="module")
+def bounded(world, data):
+    limits = {
+        "GATEWAY_DENIED": "other.test,*:25",
+        "GATEWAY_MAX_CONNECTIONS": 20,
+        "GATEWAY_BYTES_PER_SECOND": 1 << 20,
+        "GATEWAY_QUERIES_PER_SECOND": 5,
+    }
+    with sandbox_of(world, data, **limits) as inside:
+        yield inside
+
+
+def test_what_the_operator_denies_no_policy_opens(world, bounded):
+    bounded.set_policy(allow_out=["other.test", "good.test:25", "*"])
+    assert bounded.curl(f"{world.other.http}/echo")["exit_code"] == 6
+    bounded.denied("denied_by_operator", name="other.test")
+    assert bounded.probe("connect", "good.test", 25)["outcome"] != "answered"
+    bounded.denied("denied_by_operator", name="good.test", port=25)
+    assert bounded.curl(f"{world.good.http}/echo")["exit_code"] == 0
+
+
+def test_connections_over_the_limit_are_refused_and_on_record(world, bounded):
+    probe = bounded.probe("many", "good.test", world.echoes.port, 50)
+    assert probe["right"] == 20, probe
+    flow = bounded.denied("too_many")
+    assert "connections" in flow["reason"]
+    # When those are closed there is room again.
+    wait_for(lambda: world.echoes.open == 0, "all are closed")
+    assert bounded.probe("many", "good.test", world.echoes.port, 5)["right"] == 5
+
+
+def test_look_ups_over_the_limit_are_refused_and_on_record(world, bounded):
+    """A flood of names is a way to carry data as well."""
+    script = "import socket\nfor n in range(200):\n    try: socket.getaddrinfo(f'{n}.flood.test', 80)\n    except OSError: pass"
+    with Inside(bounded.api, world) as inside:
+        inside.output(["python3", "-c", script])
+        inside.denied("too_many", protocol="dns")
+    assert len(set(world.names.was_asked(".flood.test"))) < 200
+
+
+def test_bytes_are_counted_under_a_bandwidth_limit_and_all_arrive(world, bounded):
+    """Speed decides nothing here: the limit must lose no byte, and count each."""
+    size = 3 << 20
+    told = bounded.output(f"curl -sS {world.good.http}/bytes/{size} | sha256sum").split()[0]
+    assert told == world.digest(size)
+    flows = lambda: [flow["received_bytes"] for flow in bounded.flows(verdict="allowed")]  # noqa: E731
+    wait_for(lambda: any(size <= count <= size + 1024 for count in flows()), lambda: f"{size} among {flows()}", 10)
+
+
+# --- no way out at all
+
+
+def test_without_the_gateway_nothing_leads_out(world, data):
+    before = len(world.near_port.seen)
+    with sandbox_of(world, data, GATEWAY_ENABLED="false") as inside:
+        assert inside.probe("lookup", "good.test")["outcome"].startswith("lookup: ")
+        assert inside.probe("connect", world.own, world.near_port.port)["outcome"] not in ("answered", "timeout")
+        assert inside.output("echo works") == "works\n"
+    assert world.near_port.seen[before:] == []
+
+
+# --- proxies
+
+
+def both(world, inside):
+    for scheme in ("http", "https"):
+        ran = inside.curl(f"{getattr(world.good, scheme)}/by-proxy")
+        assert ran["exit_code"] == 0, ran["output"]
+
+
+def asked_for(proxy, site):
+    """Whether the proxy was asked for both ports of a site, by its name or address."""
+    ports = {port for _, target in proxy.asked for port in (site.http_port, site.https_port) if f":{port}" in target}
+    return ports == {site.http_port, site.https_port}
+
+
+@pytest.mark.parametrize("kind", [HttpProxy, SocksProxy])
+@pytest.mark.parametrize("credentials", [None, "somebody:a-pass-word"])
+def test_everything_goes_by_the_operators_proxy(world, data, kind, credentials):
+    with kind(world.resolve, credentials) as proxy, sandbox_of(world, data, GATEWAY_PROXY=proxy.url) as inside:
+        both(world, inside)
+        assert asked_for(proxy, world.good), proxy.asked
+        # The policy counts before the proxy is asked.
+        inside.set_policy(deny_out=["*"], allow_out=["good.test"])
+        count = len(proxy.asked)
+        inside.curl(f"{world.other.http}/echo")
+        inside.probe("connect", world.own, world.evil_port.port)
+        assert proxy.asked[count:] == []
+        if credentials:
+            shown = str(inside.api.events(inside.id)) + str(inside.flows())
+            assert "a-pass-word" not in shown
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
+def test_the_environments_proxy_is_used_when_nothing_is_set(world, data, variable):
+    with HttpProxy(world.resolve) as proxy:
+        with sandbox_of(world, data, {variable: proxy.url}) as inside:
+            assert inside.curl(f"{world.good.https}/by-environment")["exit_code"] == 0
+        assert any(f":{world.good.https_port}" in target for _, target in proxy.asked)
+
+
+def test_a_proxy_that_is_down_is_a_failure_with_a_reason(world, data):
+    proxy = HttpProxy(world.resolve)
+    proxy.__enter__()
+    with sandbox_of(world, data, GATEWAY_PROXY=proxy.url) as inside:
+        proxy.__exit__()
+        assert inside.curl(f"{world.good.https}/echo")["exit_code"] != 0
+        assert inside.flow(verdict="failed", name="good.test")["reason"]
