@@ -64,7 +64,7 @@ def start(server, ids, examples, place):
     command = [
         Path(sys.executable).with_name("st"), "run", f"{server.url}/openapi.json",
         "--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing", "--mode", "all",
-        "--max-examples", str(examples), "--workers", "2", "--request-timeout", "30", "--no-shrink",
+        "--max-examples", str(examples), "--workers", "1", "--request-timeout", "30", "--no-shrink",
         "--suppress-health-check", "all", "--generation-database", "none", "--seed", "1", "--no-color",
         "--continue-on-failure", "--output-sanitize", "true", "--warnings", "off",
         "--header", f"Authorization: Bearer {server.admin_key}",

@@ -45,7 +45,9 @@ pub(crate) struct Opening {
 pub(crate) enum Stop {
     /// It is not allowed.
     Denied(Denial),
-    /// The other side could not be reached, or broke it off.
+    /// The other side could not be reached.
+    Unmet(String),
+    /// It was under way, and broke.
     Failed(String),
     /// The sandbox, or its way out, is gone.
     Gone,
@@ -109,13 +111,12 @@ pub(crate) async fn run(gateway: Arc<Inner>, sandbox: Arc<Sandbox>, opening: Ope
             flow.verdict = FlowVerdict::Denied;
             flow.denial = Some(denial);
         }
-        Err(Stop::Failed(reason)) => {
-            // What broke after it was under way did go out.
-            if counted.read() == (0, 0) || flow.address.is_none() {
-                flow.verdict = FlowVerdict::Failed;
-            }
+        Err(Stop::Unmet(reason)) => {
+            flow.verdict = FlowVerdict::Failed;
             flow.failure = Some(reason);
         }
+        // What was under way did go out.
+        Err(Stop::Failed(reason)) => flow.failure = Some(reason),
         Err(Stop::Gone) => flow.failure = Some("its sandbox ended".to_owned()),
     }
     (flow.sent_bytes, flow.received_bytes) = counted.read();
@@ -152,7 +153,7 @@ impl Walk<'_> {
         match (address, canonical_name(host)) {
             (Some(address), _) => self.flow.address = Some(address),
             (None, Some(name)) => self.flow.name = Some(name),
-            (None, None) => return Err(Stop::Failed("that is no host name".to_owned())),
+            (None, None) => return Err(Stop::Unmet("that is no host name".to_owned())),
         }
         self.sandbox.may_open()?;
         let slots = self.sandbox.connections.clone().try_acquire_owned();
@@ -173,7 +174,7 @@ impl Walk<'_> {
             false => (early, false),
         };
         let dialled = self.gateway.dialer.dial(&destination, is_plain).await;
-        let dialled = dialled.map_err(|error| Stop::Failed(error.to_string()))?;
+        let dialled = dialled.map_err(|error| Stop::Unmet(error.to_string()))?;
         if dialled.address.is_some() {
             self.flow.address = dialled.address;
         }
@@ -201,7 +202,7 @@ impl Walk<'_> {
         let ground = self.gateway.ground();
         let (policy, port) = (&grant.policy, self.port);
         let Some(name) = self.flow.name.clone() else {
-            let address = address.ok_or_else(|| Stop::Failed("no address".to_owned()))?;
+            let address = address.ok_or_else(|| Stop::Unmet("no address".to_owned()))?;
             policy.judge_address(&ground, None, address, port)?;
             return Ok(Destination {
                 name: None,
@@ -217,7 +218,7 @@ impl Walk<'_> {
             found.ok().and_then(Result::ok).unwrap_or_default()
         } else {
             let found = look_up.await;
-            found.map_err(|error| Stop::Failed(format!("`{name}`: {error}")))?
+            found.map_err(|error| Stop::Unmet(format!("`{name}`: {error}")))?
         };
         let mut denial = None;
         let is_found = !addresses.is_empty();
@@ -380,6 +381,7 @@ impl Walk<'_> {
         };
         carried.map_err(|failure| match failure {
             HttpFailure::Denied(denial) => Stop::Denied(denial),
+            HttpFailure::Unmet(reason) => Stop::Unmet(reason),
             HttpFailure::Failed(reason) => Stop::Failed(reason),
         })
     }

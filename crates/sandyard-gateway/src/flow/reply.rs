@@ -27,7 +27,9 @@ pub(super) async fn accept(inside: &Inside, via: Via) -> std::io::Result<()> {
 pub(super) async fn refuse(inside: &Inside, via: Via, stop: &Stop) -> bool {
     let (status, code, reason) = match stop {
         Stop::Denied(denial) => ("403 Forbidden", SOCKS_DENIED, denial.to_string()),
-        Stop::Failed(reason) => ("502 Bad Gateway", SOCKS_UNREACHABLE, reason.clone()),
+        Stop::Unmet(reason) | Stop::Failed(reason) => {
+            ("502 Bad Gateway", SOCKS_UNREACHABLE, reason.clone())
+        }
         Stop::Gone => return false,
     };
     let told = match via {

@@ -33,15 +33,12 @@ where
 {
     let hello = Tls::hello(inside).await;
     let hello = hello.map_err(|error| {
-        HttpFailure::Failed(format!(
+        HttpFailure::Unmet(format!(
             "no TLS with the program for `{}`: {error}",
             host.name
         ))
     })?;
-    let offers: Option<Vec<_>> = hello
-        .client_hello()
-        .alpn()
-        .map(|offers| offers.filter_map(Protocol::of).collect());
+    let offers = offers(hello.client_hello().alpn());
     let connected = match offers.as_deref() {
         // A program that offers other protocols only must learn that it cannot have them.
         Some([]) => Err(format!(
@@ -64,7 +61,7 @@ where
             if let Ok(inside) = inside {
                 refuse(inside, protocol, reason.clone()).await;
             }
-            return Err(HttpFailure::Failed(reason));
+            return Err(HttpFailure::Unmet(reason));
         }
     };
     let chosen = outside.get_ref().1.alpn_protocol();
@@ -72,7 +69,7 @@ where
     let inside = tls
         .accept(hello, &host.name, offers.and(Some(protocol)))
         .await;
-    let inside = inside.map_err(HttpFailure::Failed)?;
+    let inside = inside.map_err(HttpFailure::Unmet)?;
     let terms = Terms {
         host,
         is_tls: true,
@@ -80,6 +77,15 @@ where
         whole_urls: None,
     };
     connection::carry(inside, outside, protocol, terms).await
+}
+
+/// Which of the protocols that a program offers are known here; none when it leaves it open.
+fn offers<'a>(offered: Option<impl Iterator<Item = &'a [u8]>>) -> Option<Vec<Protocol>> {
+    let offered: Vec<_> = offered?.collect();
+    let known: Vec<_> = offered.iter().copied().filter_map(Protocol::of).collect();
+    // The old one has no name that both sides of a TLS connection agree on; it is spoken without.
+    let is_old = known.is_empty() && offered.contains(&&b"http/1.0"[..]);
+    (!is_old).then_some(known)
 }
 
 /// What to speak with a program that is only to be told why not.

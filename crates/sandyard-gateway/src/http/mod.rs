@@ -53,7 +53,10 @@ pub(crate) enum HttpFailure {
     /// A request was for another host.
     #[error("{0}")]
     Denied(Denial),
-    /// The other side's certificate or answer is no good, or the connection broke.
+    /// TLS could not be agreed on with one of the sides, so that nothing was asked.
+    #[error("{0}")]
+    Unmet(String),
+    /// The other side's answer is no good, or the connection broke.
     #[error("{0}")]
     Failed(String),
 }
