@@ -77,6 +77,7 @@ def test_a_paused_sandbox_is_not_woken_by_a_policy(api, sandbox):
         ({"denyOut": ["10.0.0.0/99"]}, "deny_out[0]"),
         ({"alow_out": []}, "alow_out"),
         ({"allow_internet_access": "no"}, "allow_internet_access"),
+        ({"rules": {"*": HEADER["api.example.com"]}}, "rules.*"),
         ({"rules": {"api.example.com": [{"transform": {"headers": {"X-Key": 7}}}]}}, "rules.api.example.com[0].transform.headers.X-Key"),
     ],
 )
@@ -97,8 +98,9 @@ def test_values_of_headers_are_kept_and_never_shown(api, server, make):
     assert shown["network"]["rules"]["api.example.com"][0]["transform"]["headers"] == {"X-Key": "***"}
     # What is shown may be sent back; a new header without a value of its own may not.
     assert api.ok("PUT", path, shown["network"]) == shown
-    reply = put(api, path, {"rules": {"other.example.com": [{"transform": {"headers": {"X-Key": "***"}}}]}})
-    assert reply.status_code in (400, 422), told(reply)
+    for host in ("other.example.com", "http://api.example.com", "api.example.com:8443"):
+        reply = put(api, path, {"rules": {host: [{"transform": {"headers": {"X-Key": "***"}}}]}})
+        assert reply.status_code in (400, 422), told(reply)
     said = [api.get(f"/sandboxes/{sandbox}/{what}").text for what in ("info", "events", "logs", "network", "flows")]
     assert "s3cret-of-a-rule" not in "".join([*said, api.get("/sandboxes").text, server.log.read_text()])
 

@@ -233,6 +233,30 @@ def test_a_rule_sets_a_header_whatever_the_program_sends(world, ruled):
     assert "x-team-key" not in world.good.asked("/not-ruled")[-1].headers
 
 
+def test_a_rule_sets_nothing_without_tls(world, ruled):
+    """What a rule sets may be a secret, and nobody said that it may be read on the way."""
+    inside, value = ruled
+    inside.output(f"curl -sS {world.api.http}/ruled-plain")
+    seen = world.api.asked("/ruled-plain")[-1].headers
+    assert "x-team-key" not in seen and value not in str(seen)
+
+
+def test_a_rule_for_plain_http_is_followed_without_tls(world, make):
+    value = f"value-{secrets.token_hex(16)}"
+    rules = {"http://api.test": [{"transform": {"headers": {"X-Team-Key": value}}}]}
+    inside = make(network={"allow_out": ["api.test"], "deny_out": ["0.0.0.0/0"], "rules": rules})
+    for url in (world.api.http, world.api.https):
+        inside.output(f"curl -sS -H 'X-Team-Key: mine' {url}/ruled-both")
+        assert world.api.asked("/ruled-both")[-1].headers["x-team-key"] == value
+
+
+def test_a_rule_for_another_port_sets_nothing(world, make):
+    rules = {"api.test:1": [{"transform": {"headers": {"X-Team-Key": "for-another-port"}}}]}
+    inside = make(network={"allow_out": ["api.test"], "deny_out": ["0.0.0.0/0"], "rules": rules})
+    inside.curl(f"{world.api.https}/ruled-elsewhere")
+    assert "x-team-key" not in world.api.asked("/ruled-elsewhere")[-1].headers
+
+
 def test_a_rules_value_is_shown_to_nobody(server, world, ruled):
     inside, value = ruled
     inside.output(f"curl -sS {world.api.https}/ruled")

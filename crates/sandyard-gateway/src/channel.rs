@@ -35,19 +35,28 @@ const MAX_WAITING: usize = 64;
 /// Answers that wait for an agent to read them; more are dropped, and their askers ask again.
 const ANSWERS: usize = 512;
 
+/// What a channel is told from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    /// To be the one that its agent uses.
+    pub(crate) lead: Notify,
+    /// To try at once, since the agent is said to be there.
+    pub(crate) wake: Notify,
+}
+
 /// Keeps a channel to one agent until its sandbox's way out ends.
 pub(crate) async fn keep(
     gateway: Arc<Inner>,
     sandbox: Arc<Sandbox>,
     endpoint: Endpoint,
-    lead: Arc<Notify>,
+    calls: Arc<Calls>,
 ) {
     let mut pause = FIRST_PAUSE;
     loop {
         let attempt = async {
             let stream = endpoint.open_egress().await?;
             pause = FIRST_PAUSE;
-            serve(&gateway, &sandbox, stream, &lead).await
+            serve(&gateway, &sandbox, stream, &calls.lead).await
         };
         let ended = tokio::select! {
             () = sandbox.end.cancelled() => return,
@@ -59,6 +68,7 @@ pub(crate) async fn keep(
         tokio::select! {
             () = sandbox.end.cancelled() => return,
             () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            () = calls.wake.notified() => pause = FIRST_PAUSE,
         }
     }
 }
@@ -82,6 +92,10 @@ async fn serve(
             received.fill(reader.as_ref()).await?;
             while let Some(frame) = received.next()? {
                 handle(gateway, sandbox, &answers, frame, &mut received)?;
+                // An agent that says too much is not listened to for a while.
+                if let Some(wait) = sandbox.charge_frame() {
+                    tokio::time::sleep(wait).await;
+                }
             }
         }
     };
@@ -130,7 +144,13 @@ fn handle(
                 early,
                 descriptor,
             };
-            tokio::spawn(flow::run(gateway.clone(), sandbox.clone(), opening));
+            match flow::admit(gateway, sandbox) {
+                Ok(slots) => {
+                    let flow = flow::run(gateway.clone(), sandbox.clone(), opening, slots);
+                    gateway.flows.spawn(flow);
+                }
+                Err(denial) => flow::turn_away(gateway, sandbox, opening, denial),
+            }
         }
         FromAgent::Query {
             id,
@@ -186,11 +206,11 @@ async fn look_up(
     if let Some(denial) = answer.denial {
         flow.verdict = FlowVerdict::Denied;
         flow.denial = Some(denial);
-        gateway.recorder.record(flow);
+        gateway.recorder.record(sandbox, flow);
     } else if let Some(failure) = answer.failure {
         flow.verdict = FlowVerdict::Failed;
         flow.failure = Some(failure.to_string());
-        gateway.recorder.record(flow);
+        gateway.recorder.record(sandbox, flow);
     }
     answer.packet.into()
 }
@@ -220,7 +240,7 @@ fn stray(
         None => address.to_string(),
     };
     flow.denial = Some(Denial::ProtocolNotCarried { target });
-    gateway.recorder.record(flow);
+    gateway.recorder.record(sandbox, flow);
 }
 
 /// What came in and is not used yet.
@@ -232,19 +252,30 @@ struct Received {
 
 impl Received {
     async fn fill(&mut self, stream: &UnixStream) -> io::Result<()> {
-        let mut piece = [0; PIECE];
-        let (count, descriptors) = stream
-            .async_io(Interest::READABLE, || receive(stream, &mut piece))
-            .await?;
-        if count == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        loop {
+            stream.readable().await?;
+            match stream.try_io(Interest::READABLE, || self.receive(stream)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                received => {
+                    received?;
+                    break;
+                }
+            }
         }
-        self.bytes.extend_from_slice(&piece[..count]);
-        self.descriptors.extend(descriptors);
         if self.descriptors.len() > MAX_WAITING {
             return Err(nonsense());
         }
         Ok(())
+    }
+
+    /// Takes what is there. The buffer lives no longer than this: thousands of channels wait, and few are read from.
+    fn receive(&mut self, stream: &UnixStream) -> io::Result<usize> {
+        let mut piece = [0; PIECE];
+        let (count, descriptors) = receive(stream, &mut piece)?;
+        self.bytes.extend_from_slice(&piece[..count]);
+        self.descriptors.extend(descriptors);
+        Ok(count)
     }
 
     fn next(&mut self) -> io::Result<Option<FromAgent>> {

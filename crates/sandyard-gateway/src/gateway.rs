@@ -1,17 +1,19 @@
 //! The handle: who has a way out, and by which grant.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit};
 use sandyard_agent_client::Endpoint;
 use sandyard_core::network::{Flow, Ground, NetworkGrant};
-use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::channel;
+use crate::channel::{self, Calls};
 use crate::dial::Dialer;
 use crate::http::Tls;
 use crate::names::Names;
@@ -19,6 +21,9 @@ use crate::own::own_addresses;
 use crate::recorder::{self, Recorder};
 use crate::sandbox::Sandbox;
 use crate::settings::{GatewayError, GatewaySettings};
+
+/// How long connections may take to end.
+const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// How often the host's own addresses are looked at.
 const LOOK: Duration = Duration::from_secs(10);
@@ -29,7 +34,13 @@ pub struct Gateway {
     inner: Arc<Inner>,
     /// Sandboxes by the key their owner gave them.
     attached: Arc<Mutex<HashMap<String, Attached>>>,
-    _end: Arc<DropGuard>,
+    threads: Arc<Threads>,
+}
+
+/// Threads of the gateway's own: a sandbox can make a call on the socket it shares take long, which must not hold requests up.
+struct Threads {
+    runtime: Option<Runtime>,
+    end: CancellationToken,
 }
 
 /// What flows share.
@@ -40,23 +51,27 @@ pub(crate) struct Inner {
     pub(crate) dialer: Dialer,
     pub(crate) tls: Tls,
     pub(crate) recorder: Recorder,
+    /// Connections under way.
+    pub(crate) flows: TaskTracker,
     pub(crate) connections: Arc<Semaphore>,
+    pub(crate) max_connections: usize,
     ground: RwLock<Arc<Ground>>,
 }
 
 struct Attached {
     sandbox: Arc<Sandbox>,
     endpoint: Endpoint,
-    lead: Arc<Notify>,
+    calls: Arc<Calls>,
+    since: Instant,
 }
 
 impl Gateway {
-    /// Starts the gateway within the current runtime. Records of flows come out of the receiver.
+    /// Starts the gateway on threads of its own. Records of flows come out of the receiver.
     ///
     /// # Errors
     /// When the settings cannot be followed.
     pub fn start(settings: GatewaySettings) -> Result<(Self, mpsc::Receiver<Flow>), GatewayError> {
-        raise_open_files();
+        let max_connections = settings.max_connections.min(descriptors() / 2);
         let (recorder, flows) = Recorder::new();
         let names = Names::new(&settings.nameservers)?;
         let environment = |name: &str| std::env::var(name).ok();
@@ -65,19 +80,23 @@ impl Gateway {
             names,
             tls: Tls::open(&settings.folder, settings.trusted_ca.as_deref())?,
             recorder,
-            connections: Arc::new(Semaphore::new(settings.max_connections)),
+            flows: TaskTracker::new(),
+            connections: Arc::new(Semaphore::new(max_connections)),
+            max_connections,
             ground: RwLock::new(Arc::new(ground(&settings))),
             settings,
         });
-        let end = CancellationToken::new();
-        tokio::spawn({
-            let (inner, end) = (inner.clone(), end.clone());
-            async move { end.run_until_cancelled(inner.look_after()).await }
+        let threads = Threads::start()?;
+        threads.spawn({
+            let (inner, end) = (inner.clone(), threads.end.clone());
+            async move {
+                end.run_until_cancelled(inner.look_after()).await;
+            }
         });
         let gateway = Self {
             inner,
             attached: Arc::default(),
-            _end: Arc::new(end.drop_guard()),
+            threads: Arc::new(threads),
         };
         Ok((gateway, flows))
     }
@@ -98,24 +117,26 @@ impl Gateway {
                 let is_leading = grant.is_leading;
                 known.sandbox.set_grant(grant);
                 if is_leading {
-                    known.lead.notify_one();
+                    known.calls.lead.notify_one();
                 }
+                known.calls.wake.notify_one();
                 return;
             }
             known.sandbox.end.cancel();
         }
         let sandbox = Arc::new(Sandbox::new(grant, self.inner.settings.limits));
-        let lead = Arc::new(Notify::new());
-        tokio::spawn(channel::keep(
+        let calls = Arc::new(Calls::default());
+        self.threads.spawn(channel::keep(
             self.inner.clone(),
             sandbox.clone(),
             endpoint.clone(),
-            lead.clone(),
+            calls.clone(),
         ));
         let known = Attached {
             sandbox,
             endpoint,
-            lead,
+            calls,
+            since: Instant::now(),
         };
         attached.insert(key.to_owned(), known);
     }
@@ -127,9 +148,29 @@ impl Gateway {
         }
     }
 
+    /// Takes the way out of all away that were attached before `since` and are not among these: others may have removed them.
+    pub fn retain<'a>(&self, since: Instant, keys: impl IntoIterator<Item = &'a str>) {
+        let keys: HashSet<&str> = keys.into_iter().collect();
+        self.attached()
+            .retain(|key, known| known.since >= since || keys.contains(key.as_str()));
+    }
+
+    /// Ends all flows and waits until their records are out, for a moment at most.
+    pub async fn shut_down(&self) {
+        self.attached().clear();
+        self.inner.flows.close();
+        if tokio::time::timeout(END_WITHIN, self.inner.flows.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("Some connections of sandboxes did not end in time");
+        }
+        self.inner.recorder.flush();
+    }
+
     /// How many sandboxes have a way out, and how many connections are open.
     pub fn counts(&self) -> (usize, usize) {
-        let open = self.inner.settings.max_connections - self.inner.connections.available_permits();
+        let open = self.inner.max_connections - self.inner.connections.available_permits();
         (self.attached().len(), open)
     }
 
@@ -140,6 +181,35 @@ impl Gateway {
 
     fn attached(&self) -> std::sync::MutexGuard<'_, HashMap<String, Attached>> {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Threads {
+    fn start() -> Result<Self, GatewayError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("gateway")
+            .enable_all()
+            .build();
+        Ok(Self {
+            runtime: Some(runtime.map_err(GatewayError::Threads)?),
+            end: CancellationToken::new(),
+        })
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(work);
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.end.cancel();
+        // Not waited for: the last clone may be dropped where nobody may wait. Descriptors are closed with the tasks.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -180,8 +250,11 @@ fn ground(settings: &GatewaySettings) -> Ground {
     }
 }
 
-/// Each connection takes two descriptors, and the usual limit is 1024.
-fn raise_open_files() {
+/// Descriptors left to everything else in this process: requests, agents, the store.
+const RESERVED: u64 = 2048;
+
+/// How many descriptors connections may take. Each takes two, and the usual limit of 1024 is raised as far as it goes.
+fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
@@ -190,6 +263,9 @@ fn raise_open_files() {
     if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "The limit of open files stays as it is");
     }
+    let most = rustix::process::getrlimit(Resource::Nofile).current;
+    let left = most.map_or(u64::MAX, |most| most.saturating_sub(RESERVED.min(most / 2)));
+    usize::try_from(left).unwrap_or(usize::MAX)
 }
 
 impl fmt::Debug for Gateway {

@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use sandyard_core::SandboxId;
 use sandyard_core::network::{Denial, Flow, FlowVerdict, Protocol};
 use tokio::sync::mpsc;
+
+use crate::sandbox::{Sandbox, too_many};
 
 /// Records that wait for a slow reader; more are dropped and counted.
 const WAITING: usize = 8192;
@@ -24,6 +27,8 @@ const MOST_KINDS: usize = 4096;
 pub(crate) struct Recorder {
     sender: mpsc::Sender<Flow>,
     alike: Mutex<HashMap<Kind, Flow>>,
+    /// What sandboxes had too much of to be told of each.
+    surplus: Mutex<HashMap<SandboxId, Flow>>,
     dropped: AtomicU64,
 }
 
@@ -55,13 +60,16 @@ impl Recorder {
         let recorder = Self {
             sender,
             alike: Mutex::default(),
+            surplus: Mutex::default(),
             dropped: AtomicU64::new(0),
         };
         (recorder, receiver)
     }
 
     /// Takes a record. The first refusal of a kind is told at once, those that follow soon with the next [`Recorder::flush`].
-    pub(crate) fn record(&self, flow: Flow) {
+    ///
+    /// Each sandbox has a share of refusals, so that none can drown what others did, or what it did itself.
+    pub(crate) fn record(&self, sandbox: &Sandbox, flow: Flow) {
         if flow.verdict == FlowVerdict::Allowed {
             return self.send(flow);
         }
@@ -82,6 +90,9 @@ impl Recorder {
                 known.at_ms = flow.at_ms;
                 return;
             }
+            if !sandbox.may_record() {
+                return self.count_surplus(flow);
+            }
             if alike.len() < MOST_KINDS {
                 let none = Flow {
                     count: 0,
@@ -101,13 +112,34 @@ impl Recorder {
             let mut alike = self.alike.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *alike)
         };
-        for flow in counted.into_values().filter(|flow| flow.count > 0) {
+        let surplus = {
+            let mut surplus = self.surplus.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *surplus)
+        };
+        let counted = counted.into_values().filter(|flow| flow.count > 0);
+        for flow in counted.chain(surplus.into_values()) {
             self.send(flow);
         }
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             tracing::warn!(dropped, "Flow records came faster than they could be kept");
         }
+    }
+
+    fn count_surplus(&self, flow: Flow) {
+        let mut surplus = self.surplus.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = flow.count;
+        let sum = surplus
+            .entry(flow.sandbox_id.clone())
+            .or_insert_with(|| Flow {
+                name: None,
+                address: None,
+                port: None,
+                denial: Some(too_many("refusals that are told one by one".to_owned())),
+                count: 0,
+                ..flow
+            });
+        sum.count += count;
     }
 
     fn send(&self, flow: Flow) {
@@ -119,7 +151,21 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
+    use sandyard_core::network::{NetworkGrant, NetworkPolicy};
+
     use super::*;
+    use crate::settings::FlowLimits;
+
+    fn sandbox() -> Sandbox {
+        let grant = NetworkGrant {
+            sandbox_id: "abc".parse().unwrap(),
+            owner: "me".into(),
+            policy: NetworkPolicy::default(),
+            secrets: Vec::new(),
+            is_leading: true,
+        };
+        Sandbox::new(grant, FlowLimits::default())
+    }
 
     fn refusal(name: &str) -> Flow {
         Flow {
@@ -145,10 +191,11 @@ mod tests {
     #[test]
     fn a_storm_of_refusals_alike_is_two_records() {
         let (recorder, mut records) = Recorder::new();
+        let sandbox = sandbox();
         for _ in 0..1000 {
-            recorder.record(refusal("a.test"));
+            recorder.record(&sandbox, refusal("a.test"));
         }
-        recorder.record(refusal("b.test"));
+        recorder.record(&sandbox, refusal("b.test"));
         recorder.flush();
         recorder.flush();
         let mut told = Vec::new();
@@ -169,18 +216,41 @@ mod tests {
     #[test]
     fn what_was_said_on_connections_to_one_host_is_told_each() {
         let (recorder, mut records) = Recorder::new();
+        let sandbox = sandbox();
         for said in ["a.test", "b.test", "a.test"] {
-            recorder.record(Flow {
-                denial: Some(Denial::NameMismatch {
-                    name: "good.test".into(),
-                    said: said.into(),
-                }),
-                ..refusal("good.test")
-            });
+            recorder.record(
+                &sandbox,
+                Flow {
+                    denial: Some(Denial::NameMismatch {
+                        name: "good.test".into(),
+                        said: said.into(),
+                    }),
+                    ..refusal("good.test")
+                },
+            );
         }
         let told: Vec<_> = std::iter::from_fn(|| records.try_recv().ok()).collect();
         let said: Vec<_> = told.iter().map(|flow| flow.denial.as_ref()).collect();
         assert_eq!(said.len(), 2);
         assert_ne!(said[0], said[1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_different_refusals_is_cut_to_a_share_and_counted() {
+        let (recorder, mut records) = Recorder::new();
+        let (noisy, quiet) = (sandbox(), sandbox());
+        for number in 0..20_000 {
+            recorder.record(&noisy, refusal(&format!("{number}.test")));
+        }
+        let calm = Flow {
+            sandbox_id: "quiet".parse().unwrap(),
+            ..refusal("a.test")
+        };
+        recorder.record(&quiet, calm);
+        recorder.flush();
+        let told: Vec<_> = std::iter::from_fn(|| records.try_recv().ok()).collect();
+        assert_eq!(told.iter().map(|flow| flow.count).sum::<u64>(), 20_001);
+        assert_eq!(told.len(), 1000 + 1 + 1);
+        assert!(told.iter().any(|flow| flow.sandbox_id.as_str() == "quiet"));
     }
 }

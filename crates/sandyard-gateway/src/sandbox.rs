@@ -15,6 +15,12 @@ use crate::settings::FlowLimits;
 /// How many times the rate of a second may come at once.
 const BURST: f64 = 10.0;
 
+/// Records of refusals a second, and how many may come at once.
+const RECORDS: (f64, f64) = (100.0, 1000.0);
+
+/// Frames a second, and how many may come at once: look-ups, connections and reports of strays together.
+const FRAMES: (f64, f64) = (5000.0, 10_000.0);
+
 /// Look-ups under way at once: as many as an agent has.
 const QUERIES: usize = 1024;
 
@@ -31,6 +37,8 @@ pub(crate) struct Sandbox {
     pub(crate) limits: FlowLimits,
     opens: Bucket,
     lookups: Bucket,
+    records: Bucket,
+    frames: Bucket,
     bandwidth: Option<Bucket>,
     /// Its end, and that of all its flows.
     pub(crate) end: CancellationToken,
@@ -46,6 +54,8 @@ impl Sandbox {
             queries: Arc::new(Semaphore::new(QUERIES)),
             opens: bucket(limits.connections_per_second),
             lookups: bucket(limits.queries_per_second),
+            records: Bucket::new(RECORDS.0, RECORDS.1),
+            frames: Bucket::new(FRAMES.0, FRAMES.1),
             bandwidth: limits
                 .bytes_per_second
                 .map(|rate| Bucket::new(rate as f64, rate as f64)),
@@ -87,9 +97,25 @@ impl Sandbox {
         })
     }
 
+    /// Counts a record of a refusal against the rate.
+    pub(crate) fn may_record(&self) -> bool {
+        self.records.try_take()
+    }
+
+    /// Counts a frame; says how long to wait before the next is read.
+    pub(crate) fn charge_frame(&self) -> Option<Duration> {
+        self.frames.charge(1)
+    }
+
     /// Counts bytes against the bandwidth; says how long to wait before the next.
     pub(crate) fn charge(&self, bytes: usize) -> Option<Duration> {
         self.bandwidth.as_ref()?.charge(bytes)
+    }
+
+    /// Bytes to move in one go: what a tenth of a second allows, within reason.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        let rate = self.limits.bytes_per_second.unwrap_or(u64::MAX);
+        usize::try_from(rate / 10).unwrap_or(usize::MAX).max(512)
     }
 
     /// A record that begins now.

@@ -104,6 +104,9 @@ pub enum GatewayError {
         /// What is wrong with it.
         problem: String,
     },
+    /// There are no threads to be had.
+    #[error("cannot start the gateway's threads")]
+    Threads(#[source] std::io::Error),
     /// There is nobody to ask for names.
     #[error("cannot set up the resolver: {0}")]
     Resolver(String),

@@ -153,6 +153,10 @@ pub trait Provider: Debug + Send + Sync + 'static {
         None
     }
 
+    /// Ends what this process does for its sandboxes: the server is about to end, they go on. Flows that it tells of from then on
+    /// are the last.
+    async fn close(&self) {}
+
     /// Keeps up to `count` sandboxes of the default kind ready, where that makes creating faster.
     async fn keep_ready(&self, count: usize) -> Result<()>;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sandyard_core::network::{HostPattern, NetworkPolicy};
+use sandyard_core::network::{BoundHost, NetworkPolicy};
 use sandyard_core::{ErrorKind, SandboxId};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub(crate) fn check_sealed(policy: &NetworkPolicy) -> ServiceResult<()> {
 /// Changes every value of a header.
 pub(crate) fn map_values(
     policy: &mut NetworkPolicy,
-    mut change: impl FnMut(&HostPattern, &str, &str) -> ServiceResult<String>,
+    mut change: impl FnMut(&BoundHost, &str, &str) -> ServiceResult<String>,
 ) -> ServiceResult<()> {
     for (host, rules) in &mut policy.rules {
         for rule in rules {
@@ -114,7 +114,7 @@ pub(crate) fn restore(policy: &mut NetworkPolicy, before: &NetworkPolicy) -> Ser
 
 /// What an event says of a policy: all but the values.
 pub(crate) fn about(policy: &NetworkPolicy) -> Value {
-    let hosts: BTreeSet<&str> = policy.rules.keys().map(HostPattern::as_str).collect();
+    let hosts: BTreeSet<String> = policy.rules.keys().map(BoundHost::to_string).collect();
     json!({
         "allow_internet_access": policy.allow_internet_access,
         "allow_out": policy.allow_out,
@@ -135,6 +135,6 @@ pub(crate) fn bare(network: Option<&Value>) -> Option<Option<Value>> {
 }
 
 /// What the value of a header is sealed for.
-fn purpose(id: &SandboxId, host: &HostPattern, header: &str) -> String {
+fn purpose(id: &SandboxId, host: &BoundHost, header: &str) -> String {
     format!("rule:{id}/{host}/{header}")
 }

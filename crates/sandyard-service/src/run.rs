@@ -47,6 +47,9 @@ impl Service {
         {
             tracing::warn!("Some work is left to the next server");
         }
+        for provider in self.places().local() {
+            provider.close().await;
+        }
         flows.iter_mut().for_each(FlowTaker::finish);
         self.flush().await;
         self.leave().await;

@@ -13,6 +13,8 @@ use crate::store::Store;
 const CHUNK: usize = 500;
 /// Longest list.
 const MOST: usize = 1000;
+/// Rows forgotten in one statement: nobody else writes meanwhile, and none may take longer than the database's patience.
+const PURGE: i64 = 5_000;
 const TABLE: &str = "events";
 
 impl Store {
@@ -76,12 +78,18 @@ impl Store {
     pub async fn purge_history(&self, before_ms: i64) -> StoreResult<u64> {
         let mut count = 0;
         for purge in [
-            "DELETE FROM events WHERE at_ms < $1",
-            "DELETE FROM audit WHERE at_ms < $1",
-            "DELETE FROM sessions WHERE expires_ms < $1",
+            "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at_ms < $1 LIMIT $2)",
+            "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at_ms < $1 LIMIT $2)",
+            "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_ms < $1 LIMIT $2)",
         ] {
-            let purge = sql(purge).int(before_ms);
-            count += self.db.execute("forgetting old history", purge).await?;
+            loop {
+                let purge = sql(purge).int(before_ms).int(PURGE);
+                let gone = self.db.execute("forgetting old history", purge).await?;
+                if gone == 0 {
+                    break;
+                }
+                count += gone;
+            }
         }
         Ok(count)
     }

@@ -22,7 +22,8 @@ pub struct NetworkPolicy {
     /// What may not.
     #[serde(default)]
     pub deny_out: Vec<String>,
-    /// By host, what is done to requests on their way.
+    /// By host, what is done to requests on their way: `api.example.com`, `*.example.com`, with or without `:port`; over TLS
+    /// alone, unless written `http://registry.internal`.
     #[serde(default)]
     pub rules: BTreeMap<String, Vec<NetworkRule>>,
     /// Whether anybody may open the previews of its ports.
@@ -97,8 +98,9 @@ pub struct Flow {
     /// How long it took, in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// What it spoke: `tcp`, `udp`, `dns`, `icmp` or `other`.
-    pub protocol: String,
+    /// What it spoke: `tcp`, `udp`, `dns`, `icmp` or `other`; none: it stands for attempts of all kinds.
+    #[serde(default)]
+    pub protocol: Option<String>,
     /// The name it was for, where one is known.
     #[serde(default)]
     pub name: Option<String>,
@@ -122,9 +124,12 @@ pub struct Flow {
     /// Bytes to it.
     #[serde(default)]
     pub received_bytes: u64,
-    /// How many attempts alike this stands for.
+    /// How many attempts this stands for.
     #[serde(default)]
     pub count: u64,
+    /// Whether it stands for attempts of all kinds, which were too many to tell each of them.
+    #[serde(default)]
+    pub is_summary: bool,
     /// What else was said.
     #[serde(flatten)]
     pub other: Other,

@@ -13,6 +13,9 @@ const SECRET: &str = r#"{"name":"key","owner":"alice","hosts":["api.example.com"
 const FLOW: &str = r#"{"seq":7,"sandbox_id":"abc","at":"2026-01-01T00:00:00.000Z","duration_ms":3,"protocol":"tcp",
 "name":"example.com","address":null,"port":443,"verdict":"denied","code":"not_allowed","reason":"no","sent_bytes":0,
 "received_bytes":0,"count":2}"#;
+const SUMMARY: &str = r#"{"seq":8,"sandbox_id":"abc","at":"2026-01-01T00:00:00.000Z","duration_ms":0,"protocol":null,
+"name":null,"address":null,"port":null,"verdict":"denied","code":null,"reason":"too many","sent_bytes":0,
+"received_bytes":0,"count":900,"is_summary":true}"#;
 
 /// First line and JSON body of a request.
 fn parts(request: &str) -> (String, Value) {
@@ -81,7 +84,7 @@ async fn a_create_says_of_the_network_what_its_maker_says() {
 
 #[tokio::test]
 async fn flows_are_listed_and_followed() {
-    let listed = format!(r#"{{"flows":[{FLOW}]}}"#);
+    let listed = format!(r#"{{"flows":[{FLOW},{SUMMARY}]}}"#);
     let followed = format!(
         "retry: 1\n\nid: 7\nevent: flow_denied\ndata: {}\n\n",
         FLOW.replace('\n', "")
@@ -97,6 +100,9 @@ async fn flows_are_listed_and_followed() {
     let flows = server.client.flows("abc", &filter).await.unwrap();
     assert_eq!((flows[0].seq, flows[0].count), (7, 2));
     assert_eq!(flows[0].code.as_deref(), Some("not_allowed"));
+    assert_eq!(flows[0].protocol.as_deref(), Some("tcp"));
+    assert_eq!((&flows[1].protocol, flows[1].count), (&None, 900));
+    assert!(flows[1].is_summary && !flows[0].is_summary);
     let mut follow = server.client.follow_flows("abc", &filter).await.unwrap();
     assert_eq!(follow.next().await.unwrap().unwrap(), flows[0]);
     assert!(follow.next().await.unwrap().is_none());

@@ -46,8 +46,8 @@ impl NetworkPolicy {
         check_entries("allow_out", &self.allow_out)?;
         check_entries("deny_out", &self.deny_out)?;
         check_count("rules", "hosts", self.rules.len(), MAX_RULE_HOSTS)?;
-        for (pattern, rules) in &self.rules {
-            check_rules(&format!("rules.{pattern}"), rules)?;
+        for (host, rules) in &self.rules {
+            check_rules(&format!("rules.{host}"), rules)?;
         }
         match &self.mask_request_host {
             Some(host) if !is_request_host(host) => Err(PolicyError::new(

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-use super::pattern::HostPattern;
+use super::pattern::{HostPattern, ascii_hint};
 use super::policy::NetworkPolicy;
 use super::target::parse_port;
 use crate::id::SandboxId;
@@ -82,8 +82,10 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// Where a secret may go: `api.example.com`, `*.example.com`, `api.example.com:8443`; over TLS alone, unless written
-/// `http://registry.internal`. Never every host: a secret goes where its owner said.
+/// Where a secret, or what a rule sets, may go.
+///
+/// Written `api.example.com`, `*.example.com`, `api.example.com:8443`; over TLS alone, unless written
+/// `http://registry.internal`. Never every host: a value goes where its owner said.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BoundHost {
@@ -91,24 +93,46 @@ pub struct BoundHost {
     pub pattern: HostPattern,
     /// Which port; every one when none is given.
     pub port: Option<u16>,
-    /// Whether it may go there without TLS.
+    /// Whether a value may go there without TLS.
     pub is_plain: bool,
 }
 
-/// Says why a text names no place for a secret.
+/// Says why a text names no place for a secret or for what a rule sets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no host for a secret: write `api.example.com` or `*.example.com`, with or without `:port`, \
-     and `http://` before it to send the secret without TLS"
-)]
-pub struct BoundHostError(pub String);
+pub enum BoundHostError {
+    /// It names every host.
+    #[error(
+        "`{0}` stands for every host, and secrets and the headers of rules go to named ones alone: write `api.example.com` \
+         or `*.example.com`"
+    )]
+    EveryHost(String),
+    /// It names none.
+    #[error(
+        "`{0}` is no host that a secret or a rule can be for: write `api.example.com` or `*.example.com`, with or without \
+         `:port`, and `http://` before it to send values without TLS as well{hint}",
+        hint = ascii_hint(.0)
+    )]
+    NoHost(String),
+}
 
 impl BoundHost {
-    /// Says whether the secret may go to this name and port, with or without TLS.
+    /// Says whether a value may go to this name and port, with or without TLS.
     pub fn matches(&self, name: &str, port: u16, is_tls: bool) -> bool {
         self.pattern.matches(name)
             && self.port.is_none_or(|own| own == port)
             && (is_tls || self.is_plain)
+    }
+
+    /// Grows with how closely it fits: of two that fit the same connection, the narrower one has the greater.
+    pub(super) fn closeness(&self) -> impl Ord + use<> {
+        let pattern = &self.pattern;
+        (
+            // What fits and is longer fits closer.
+            pattern.as_str().len(),
+            !pattern.is_wildcard(),
+            self.port.is_some(),
+            !self.is_plain,
+        )
     }
 }
 
@@ -116,7 +140,11 @@ impl FromStr for BoundHost {
     type Err = BoundHostError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text).ok_or_else(|| BoundHostError(text.to_owned()))
+        let host = parse(text).ok_or_else(|| BoundHostError::NoHost(text.to_owned()))?;
+        if host.pattern.is_every_name() {
+            return Err(BoundHostError::EveryHost(text.to_owned()));
+        }
+        Ok(host)
     }
 }
 
@@ -156,9 +184,8 @@ fn parse(text: &str) -> Option<BoundHost> {
         Some((host, port)) => (host, Some(parse_port(port)?)),
         None => (rest, None),
     };
-    let pattern: HostPattern = host.parse().ok()?;
-    (!pattern.is_every_name()).then_some(BoundHost {
-        pattern,
+    Some(BoundHost {
+        pattern: host.parse().ok()?,
         port,
         is_plain,
     })
@@ -199,10 +226,6 @@ mod tests {
     fn a_secret_is_bound_to_named_hosts() {
         for text in [
             "",
-            "*",
-            "*:443",
-            "https://*",
-            "http://*",
             "10.0.0.1",
             "[::1]:80",
             "a.org:0",
@@ -216,9 +239,18 @@ mod tests {
         ] {
             assert_eq!(
                 text.parse::<BoundHost>(),
-                Err(BoundHostError(text.to_owned()))
+                Err(BoundHostError::NoHost(text.to_owned()))
             );
         }
+        for text in ["*", "*:443", "https://*", "http://*", "http://*:80"] {
+            let error = text.parse::<BoundHost>().expect_err(text);
+            assert_eq!(error, BoundHostError::EveryHost(text.to_owned()));
+            assert!(error.to_string().contains("every host"), "{error}");
+        }
+        let told = "bücher.example"
+            .parse::<BoundHost>()
+            .expect_err("not ASCII");
+        assert!(told.to_string().contains("punycode"), "{told}");
     }
 
     #[test]

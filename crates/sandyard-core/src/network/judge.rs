@@ -6,7 +6,7 @@ use super::address::{closed_class, held_v4};
 use super::flow::Denial;
 use super::ground::Ground;
 use super::policy::NetworkPolicy;
-use super::target::Target;
+use super::target::{Target, TargetHost};
 
 impl NetworkPolicy {
     /// Judges a name before anybody is asked what its address is: a look-up alone carries data out.
@@ -89,6 +89,17 @@ impl NetworkPolicy {
     /// everything.
     pub fn is_closed(&self) -> bool {
         !self.allow_internet_access || self.deny_out.iter().any(Target::is_everything)
+    }
+
+    /// Says whether anything depends on the name that a connection is for: the policy is closed, or it or the operator denies
+    /// some names. Where only addresses and ports are denied, a name gets nobody further.
+    pub fn names_matter(&self, ground: &Ground) -> bool {
+        let mut denied = self.deny_out.iter().chain(&ground.denied);
+        self.is_closed()
+            || denied.any(|entry| match &entry.host {
+                TargetHost::Name(pattern) => !pattern.is_every_name(),
+                TargetHost::Network(..) => false,
+            })
     }
 
     /// Judges what `allow_out` does not name.
@@ -263,6 +274,35 @@ mod tests {
             );
         }
         assert!(!open(&[], &["0.0.0.0/0:25"]).is_closed());
+    }
+
+    #[test]
+    fn names_matter_where_some_are_denied() {
+        let none = Ground::default();
+        for policy in [
+            closed(&[], &[]),
+            open(&["example.com"], &["0.0.0.0/0"]),
+            open(&[], &["*"]),
+            open(&[], &["10.0.0.0/8", "evil.org"]),
+            open(&[], &["*.evil.org:80"]),
+        ] {
+            assert!(policy.names_matter(&none), "{policy:?}");
+        }
+        for policy in [
+            NetworkPolicy::default(),
+            open(
+                &["example.com"],
+                &["203.0.113.0/24", "*:25", "0.0.0.0/0:22"],
+            ),
+        ] {
+            assert!(!policy.names_matter(&none), "{policy:?}");
+            assert!(!policy.names_matter(&ground(
+                &["git.internal"],
+                &["203.0.113.7", "*:25"],
+                &[]
+            )));
+            assert!(policy.names_matter(&ground(&[], &["evil.org:80"], &[])));
+        }
     }
 
     #[test]

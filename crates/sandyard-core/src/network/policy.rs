@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::pattern::HostPattern;
+use super::grant::BoundHost;
 use super::read;
 use super::target::Target;
 
@@ -26,9 +26,10 @@ pub struct NetworkPolicy {
     /// What may not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_out: Vec<Target>,
-    /// What the gateway does to requests for a host. Naming one here does not allow it.
+    /// What the gateway does to requests for a host: over TLS alone unless it is written `http://name`, and on every port
+    /// unless it has one. Naming one here does not allow it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub rules: BTreeMap<HostPattern, Vec<HostRule>>,
+    pub rules: BTreeMap<BoundHost, Vec<HostRule>>,
     /// Whether anybody may open the previews of its ports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_public_traffic: Option<bool>,
@@ -102,15 +103,20 @@ impl NetworkPolicy {
         }
     }
 
-    /// What to do to requests for a name. The rule that fits closest comes last, so that its headers are the ones that stay.
-    pub fn rules_for(&self, name: &str) -> impl Iterator<Item = &Transform> {
+    /// What to do to requests for a name and port, with or without TLS. The rule that fits closest comes last, so that its
+    /// headers are the ones that stay.
+    pub fn rules_for(
+        &self,
+        name: &str,
+        port: u16,
+        is_tls: bool,
+    ) -> impl Iterator<Item = &Transform> {
         let mut fitting: Vec<_> = self
             .rules
             .iter()
-            .filter(|(pattern, _)| pattern.matches(name))
+            .filter(|(host, _)| host.matches(name, port, is_tls))
             .collect();
-        // What fits and is longer fits closer. Of two as long, the map has the wildcard first.
-        fitting.sort_by_key(|(pattern, _)| pattern.as_str().len());
+        fitting.sort_by_key(|(host, _)| host.closeness());
         fitting
             .into_iter()
             .flat_map(|(_, rules)| rules)
@@ -177,6 +183,14 @@ mod tests {
         NetworkPolicy::from_value(value).expect("a policy")
     }
 
+    /// What the rules for a connection set `x-a` to, in their order.
+    fn values<'a>(rules: &'a NetworkPolicy, name: &str, port: u16, is_tls: bool) -> Vec<&'a str> {
+        rules
+            .rules_for(name, port, is_tls)
+            .map(|transform| transform.headers["x-a"].as_str())
+            .collect()
+    }
+
     #[test]
     fn an_allowed_target_is_there_once_and_no_longer_denied() {
         let mut changed =
@@ -202,21 +216,45 @@ mod tests {
     fn the_rule_that_fits_closest_comes_last() {
         let with = |value: &str| json!([{"transform": {"headers": {"x-a": value}}}]);
         let rules = policy(json!({"rules": {
-            "*": with("1"), "*.a.example.com": with("3"), "*.example.com": with("2"), "w.a.example.com": with("4"),
-            "other.org": with("0"),
+            "*.com": with("1"), "*.a.example.com": with("3"), "*.example.com": with("2"), "w.a.example.com": with("4"),
+            "w.a.example.com:8443": with("5"), "other.org": with("0"),
         }}));
-        let values = |name: &str| -> Vec<&str> {
-            rules
-                .rules_for(name)
-                .map(|transform| transform.headers["x-a"].as_str())
-                .collect()
-        };
-        assert_eq!(values("w.a.example.com"), ["1", "2", "3", "4"]);
-        assert_eq!(values("example.com"), ["1"]);
-        assert_eq!(values("other.org"), ["1", "0"]);
-        let rules = policy(json!({"rules": {"a.b.org": with("2"), "*.b.org": with("1")}}));
-        let last = rules.rules_for("a.b.org").last();
-        assert_eq!(last.expect("a rule").headers["x-a"], "2");
+        assert_eq!(
+            values(&rules, "w.a.example.com", 443, true),
+            ["1", "2", "3", "4"]
+        );
+        assert_eq!(
+            values(&rules, "w.a.example.com", 8443, true),
+            ["1", "2", "3", "4", "5"]
+        );
+        assert_eq!(values(&rules, "example.com", 443, true), ["1"]);
+        assert_eq!(values(&rules, "other.org", 443, true), ["0"]);
+        let rules = policy(json!({"rules": {
+            "a.b.org": with("3"), "*.b.org": with("1"), "*.b.org:443": with("2"), "http://a.b.org:443": with("4"),
+            "a.b.org:443": with("5"),
+        }}));
+        assert_eq!(
+            values(&rules, "a.b.org", 443, true),
+            ["1", "2", "3", "4", "5"]
+        );
+    }
+
+    #[test]
+    fn a_rule_is_for_tls_alone_unless_said_otherwise_and_for_its_port_alone() {
+        let with = |value: &str| json!([{"transform": {"headers": {"x-a": value}}}]);
+        let rules = policy(json!({"rules": {
+            "a.org": with("tls"), "http://a.org": with("both"), "a.org:8443": with("port"), "http://b.org:8080": with("b"),
+            "*.org": with("wide"),
+        }}));
+        assert_eq!(values(&rules, "a.org", 443, true), ["wide", "both", "tls"]);
+        assert_eq!(values(&rules, "a.org", 80, false), ["both"]);
+        assert_eq!(values(&rules, "a.org", 8443, false), ["both"]);
+        assert_eq!(
+            values(&rules, "a.org", 8443, true),
+            ["wide", "both", "tls", "port"]
+        );
+        assert_eq!(values(&rules, "b.org", 8080, false), ["b"]);
+        assert_eq!(values(&rules, "b.org", 80, false), [""; 0]);
     }
 
     #[test]
@@ -227,7 +265,9 @@ mod tests {
             "allow_internet_access": false,
             "allow_out": ["a.org:443"],
             "deny_out": ["0.0.0.0/0"],
-            "rules": {"a.org": [{"transform": {"headers": {"x-a": "b"}}}]},
+            "rules": {
+                "a.org": [{"transform": {"headers": {"x-a": "b"}}}], "api.example.com:8443": [], "http://registry.internal": [],
+            },
             "allow_public_traffic": true,
             "mask_request_host": "localhost:${PORT}",
         });

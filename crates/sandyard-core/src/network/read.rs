@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::pattern::HostPattern;
+use super::grant::BoundHost;
 use super::policy::{HostRule, NetworkPolicy, PolicyError, Transform};
 use super::target::Target;
 
@@ -138,20 +138,20 @@ fn targets(path: &str, value: Value) -> Result<Vec<Target>, PolicyError> {
     list(path, value)?.map(read).collect()
 }
 
-fn rules(path: &str, value: Value) -> Result<BTreeMap<HostPattern, Vec<HostRule>>, PolicyError> {
+fn rules(path: &str, value: Value) -> Result<BTreeMap<BoundHost, Vec<HostRule>>, PolicyError> {
     let hosts = Members::new(path, value)?;
     let mut rules = BTreeMap::new();
     for (host, value) in hosts.left {
         let path = format!("{path}.{host}");
-        let pattern: HostPattern = host
+        let host: BoundHost = host
             .parse()
             .map_err(|error| PolicyError::new(&path, format!("{error}")))?;
         let of_host = match value {
             Value::Null => Vec::new(),
             value => list(&path, value)?.map(rule).collect::<Result<_, _>>()?,
         };
-        if rules.insert(pattern, of_host).is_some() {
-            return Err(PolicyError::new(path, "is given twice, in other letters"));
+        if rules.insert(host, of_host).is_some() {
+            return Err(PolicyError::new(path, "is given twice, spelled otherwise"));
         }
     }
     Ok(rules)
@@ -251,6 +251,13 @@ mod tests {
             (json!({"mask_request_host": 1}), "mask_request_host"),
             (json!({"rules": []}), "rules"),
             (json!({"rules": {"10.0.0.1": []}}), "rules.10.0.0.1"),
+            (json!({"rules": {"*": []}}), "rules.*"),
+            (json!({"rules": {"http://*:80": []}}), "rules.http://*:80"),
+            (json!({"rules": {"a.org/path": []}}), "rules.a.org/path"),
+            (
+                json!({"rules": {"a.org": [], "https://a.org": []}}),
+                "rules.https://a.org",
+            ),
             (json!({"rules": {"a.org": {}}}), "rules.a.org"),
             (json!({"rules": {"a.org": [], "A.org": []}}), "rules.a.org"),
             (
@@ -276,6 +283,11 @@ mod tests {
         assert_eq!(
             problem,
             "a b".parse::<Target>().expect_err("no target").to_string()
+        );
+        let (_, problem) = refused(json!({"rules": {"*": []}}));
+        assert!(
+            problem.contains("every host") && problem.contains("`*.example.com`"),
+            "{problem}"
         );
         let (_, problem) = refused(json!({"allow": []}));
         assert!(problem.contains("`allow_out`"), "{problem}");

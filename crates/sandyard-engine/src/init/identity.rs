@@ -47,7 +47,7 @@ pub(super) fn set_hostname(root: &Path, hostname: &str, name_server: Ipv4Addr) -
 /// Files every sandbox gets, by path inside: they are not changes its user made.
 fn generated_files(hostname: &str, name_server: Ipv4Addr) -> [(&'static str, String); 3] {
     let hosts = format!(
-        "127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback\nff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"
+        "127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback {hostname}\nff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"
     );
     [
         ("etc/hostname", format!("{hostname}\n")),

@@ -38,6 +38,7 @@ impl Inside {
         let _ = sockopt::set_tcp_nodelay(&descriptor, true);
         let _ = sockopt::set_socket_keepalive(&descriptor, true);
         let _ = sockopt::set_tcp_keepidle(&descriptor, KEEP_ALIVE);
+        let _ = sockopt::set_socket_linger(&descriptor, Some(Duration::ZERO));
         let socket = std::net::TcpStream::from(descriptor);
         // Asked for on registering; the sandbox can undo it.
         socket.set_nonblocking(true)?;
@@ -48,33 +49,29 @@ impl Inside {
         })
     }
 
-    /// Reads what is there, waiting for the first byte. None at the end.
-    pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let receive = || receive_now(&self.socket, &mut *buffer);
-        let count = self.socket.async_io(Interest::READABLE, receive).await?;
-        self.count_sent(count).await;
-        Ok(count)
-    }
-
     /// Waits until there is something to read.
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await
     }
 
-    /// Reads into a buffer that is only taken once there is something to read.
+    /// Reads what is there, waiting for the first byte, into a buffer that is only taken then. None at the end.
+    ///
+    /// Nothing is waited for after the read: who gives up on this loses nothing.
     pub(crate) async fn receive_into<B: AsMut<[u8]>>(
         &self,
         take: impl Fn() -> B,
     ) -> io::Result<(B, usize)> {
         loop {
             self.socket.readable().await?;
+            self.wait_for_turn().await;
             let mut buffer = take();
             let receive = || receive_now(&self.socket, buffer.as_mut());
             match self.socket.try_io(Interest::READABLE, receive) {
                 Err(error) if is_not_yet(&error) => {}
                 received => {
                     let count = received?;
-                    self.count_sent(count).await;
+                    self.counted.sent.fetch_add(count as u64, Ordering::Relaxed);
+                    self.sandbox.charge(count);
                     return Ok((buffer, count));
                 }
             }
@@ -83,22 +80,31 @@ impl Inside {
 
     /// Writes as much as there is room for, waiting for the first byte's.
     pub(crate) async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait_for_turn().await;
         let send = || send_now(&self.socket, bytes);
         let count = self.socket.async_io(Interest::WRITABLE, send).await?;
-        self.count_received(count).await;
+        self.count_received(count);
         Ok(count)
     }
 
     /// Writes as much as there is room for now.
-    pub(crate) async fn send_some(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn send_some(&self, bytes: &[u8]) -> io::Result<usize> {
         match send_now(&self.socket, bytes) {
             Ok(count) => {
-                self.count_received(count).await;
+                self.count_received(count);
                 Ok(count)
             }
             Err(error) if is_not_yet(&error) => Ok(0),
             Err(error) => Err(error),
         }
+    }
+
+    /// Writes a few last words, if there is room for all of them.
+    pub(crate) fn send_now(&self, bytes: &[u8]) -> bool {
+        let sent = send_now(&self.socket, bytes);
+        let count = sent.unwrap_or_default();
+        self.count_received(count);
+        count == bytes.len()
     }
 
     /// Writes all of it.
@@ -117,26 +123,42 @@ impl Inside {
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 
-    /// Makes the close, whenever it comes, a reset: the program notices at once.
-    pub(crate) fn reset_on_close(&self) {
-        let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
+    /// Lets the close be an orderly one. Until this is called it is a reset, also when this process is killed: a program must not
+    /// take a part for the whole.
+    pub(crate) fn close_in_order(&self) {
+        let _ = sockopt::set_socket_linger(&self.socket, None);
     }
 
-    async fn count_sent(&self, bytes: usize) {
-        self.counted.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.wait_for_turn(bytes).await;
+    /// Resolves when the connection has broken, though nothing is read or written.
+    pub(crate) async fn broken(&self) -> io::Error {
+        loop {
+            if let Err(error) = self.socket.ready(Interest::ERROR).await {
+                return error;
+            }
+            if let Ok(Some(error)) = self.socket.take_error() {
+                return error;
+            }
+            // Readiness of this kind is not cleared by reading; look again in a while.
+            tokio::time::sleep(KEEP_ALIVE).await;
+        }
     }
 
-    async fn count_received(&self, bytes: usize) {
-        let received = &self.counted.received;
-        received.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.wait_for_turn(bytes).await;
-    }
-
-    async fn wait_for_turn(&self, bytes: usize) {
-        if let Some(wait) = self.sandbox.charge(bytes) {
+    /// Waits until the sandbox has made good for what it used too fast.
+    pub(crate) async fn wait_for_turn(&self) {
+        while let Some(wait) = self.sandbox.charge(0) {
             tokio::time::sleep(wait).await;
         }
+    }
+
+    /// Bytes to move in one go at most, so that a low rate is shared in small pieces.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        self.sandbox.piece_bytes()
+    }
+
+    fn count_received(&self, bytes: usize) {
+        let received = &self.counted.received;
+        received.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.sandbox.charge(bytes);
     }
 }
 
@@ -155,6 +177,11 @@ fn receive_now(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
 fn send_now(socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     Ok(rustix::net::send(socket, bytes, flags)?)
+}
+
+/// Ends a connection with a reset that nothing was done for yet.
+pub(crate) fn reset(descriptor: OwnedFd) {
+    let _ = sockopt::set_socket_linger(&descriptor, Some(Duration::ZERO));
 }
 
 /// Only a connected TCP socket will do: reading from anything else might wait, or be somebody's trick.

@@ -9,14 +9,16 @@ mod stream;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::net::sockopt;
 use sandyard_core::network::pattern::canonical_name;
 use sandyard_core::network::{Denial, Flow, FlowVerdict, Protocol};
 use sandyard_wire::egress::Via;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::dial::{Destination, Dialled};
@@ -25,10 +27,14 @@ use crate::http::{self, Host, HttpFailure};
 use crate::sandbox::{Counted, Sandbox, too_many};
 use inside::Inside;
 use sniff::Said;
+use splice::Broken;
 use stream::InsideStream;
 
 /// How long a name is looked up that a proxy can look up as well.
 const PROXY_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a connection may be silent of which one side has closed.
+const HALF_CLOSED: Duration = Duration::from_secs(600);
 
 /// A connection that an agent hands over.
 #[derive(Debug)]
@@ -65,8 +71,49 @@ impl From<Denial> for Stop {
     }
 }
 
+/// What a connection needs to be let in: a place among its sandbox's and among all.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    _of_sandbox: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+/// Finds room for one more connection. Before anything is done for it: what waits for its turn costs a descriptor already.
+pub(crate) fn admit(gateway: &Inner, sandbox: &Sandbox) -> Result<Slots, Denial> {
+    sandbox.may_open()?;
+    let of_sandbox = sandbox.connections.clone().try_acquire_owned();
+    let of_all = gateway.connections.clone().try_acquire_owned();
+    Ok(Slots {
+        _of_sandbox: of_sandbox.map_err(|_| {
+            let most = sandbox.limits.connections;
+            too_many(format!("{most} connections at once"))
+        })?,
+        _of_all: of_all.map_err(|_| {
+            let most = gateway.max_connections;
+            too_many(format!("{most} connections of all sandboxes at once"))
+        })?,
+    })
+}
+
+/// Ends a connection that there is no room for.
+pub(crate) fn turn_away(gateway: &Inner, sandbox: &Sandbox, opening: Opening, denial: Denial) {
+    let mut flow = sandbox.flow(Protocol::Tcp);
+    flow.address = opening.host.parse().ok();
+    flow.name = canonical_name(&opening.host).filter(|_| flow.address.is_none());
+    flow.port = Some(opening.port);
+    flow.verdict = FlowVerdict::Denied;
+    flow.denial = Some(denial);
+    inside::reset(opening.descriptor);
+    gateway.recorder.record(sandbox, flow);
+}
+
 /// Sees one connection through, from its hand-over to its record.
-pub(crate) async fn run(gateway: Arc<Inner>, sandbox: Arc<Sandbox>, opening: Opening) {
+pub(crate) async fn run(
+    gateway: Arc<Inner>,
+    sandbox: Arc<Sandbox>,
+    opening: Opening,
+    slots: Slots,
+) {
     let started = Instant::now();
     let counted = Arc::new(Counted::default());
     let inside = match Inside::new(opening.descriptor, sandbox.clone(), counted.clone()) {
@@ -96,14 +143,16 @@ pub(crate) async fn run(gateway: Arc<Inner>, sandbox: Arc<Sandbox>, opening: Ope
     };
     if let Err(stop) = &went {
         let is_told = match walk.answered {
-            Answered::Not => reply::refuse(&inside, opening.via, stop).await,
+            Answered::Not => reply::refuse(&inside, opening.via, stop),
             Answered::Connected => false,
             // With a request's refusal, which a reset might overtake.
             Answered::Requests => true,
         };
-        if !is_told {
-            inside.reset_on_close();
+        if is_told {
+            inside.close_in_order();
         }
+    } else {
+        inside.close_in_order();
     }
     match went {
         Ok(()) => {}
@@ -117,11 +166,17 @@ pub(crate) async fn run(gateway: Arc<Inner>, sandbox: Arc<Sandbox>, opening: Ope
         }
         // What was under way did go out.
         Err(Stop::Failed(reason)) => flow.failure = Some(reason),
-        Err(Stop::Gone) => flow.failure = Some("its sandbox ended".to_owned()),
+        Err(Stop::Gone) => {
+            if flow.address.is_none() {
+                flow.verdict = FlowVerdict::Failed;
+            }
+            flow.failure = Some("its sandbox or this server ended".to_owned());
+        }
     }
     (flow.sent_bytes, flow.received_bytes) = counted.read();
     flow.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    gateway.recorder.record(flow);
+    gateway.recorder.record(&sandbox, flow);
+    drop(slots);
 }
 
 struct Walk<'a> {
@@ -155,17 +210,6 @@ impl Walk<'_> {
             (None, Some(name)) => self.flow.name = Some(name),
             (None, None) => return Err(Stop::Unmet("that is no host name".to_owned())),
         }
-        self.sandbox.may_open()?;
-        let slots = self.sandbox.connections.clone().try_acquire_owned();
-        let _slot = slots.map_err(|_| {
-            let most = self.sandbox.limits.connections;
-            too_many(format!("{most} connections at once"))
-        })?;
-        let slots = self.gateway.connections.clone().try_acquire_owned();
-        let _place = slots.map_err(|_| {
-            let most = self.gateway.settings.max_connections;
-            too_many(format!("{most} connections of all sandboxes at once"))
-        })?;
         let changes = self.sandbox.changes();
         let destination = self.destination(address).await?;
         // An HTTP proxy must be told whether plain requests follow, so there the program has to speak first.
@@ -178,6 +222,9 @@ impl Walk<'_> {
         if dialled.address.is_some() {
             self.flow.address = dialled.address;
         }
+        // A connection that is cut must not look like one that ended well, to either side.
+        let _ = sockopt::set_socket_linger(&dialled.stream, Some(Duration::ZERO));
+        keep_alive(&dialled);
         reply::accept(self.inside, self.via).await?;
         if self.via != Via::Http {
             self.answered = Answered::Connected;
@@ -291,26 +338,23 @@ impl Walk<'_> {
                 }
                 Some((said, first))
             } else {
-                let up = splice::up(self.inside, &first, &mut to);
-                if is_down_done {
-                    up.await?;
-                } else {
-                    tokio::try_join!(up, down)?;
-                }
+                let up = pin!(splice::up(self.inside, &first, &mut to));
+                let broken = both_ways(self.inside, self.counted, up, down, is_down_done).await?;
+                self.flow.failure = broken.map(|error| error.to_string());
                 None
             }
         };
+        let _ = sockopt::set_socket_linger(&dialled.stream, None);
         match first {
             Some((said, first)) => self.carry_requests(dialled, said, first).await,
             None => Ok(()),
         }
     }
 
-    /// Says whether no name is denied to this sandbox, neither by its policy nor by the operator.
+    /// Says whether no name is denied to this sandbox, so that names need not be looked for at any price.
     fn is_open(&self) -> bool {
-        let policy = &self.sandbox.grant().policy;
-        let is_named = !policy.deny_out.is_empty() || !self.gateway.ground().denied.is_empty();
-        !policy.is_closed() && !is_named
+        let grant = self.sandbox.grant();
+        !grant.policy.names_matter(&self.gateway.ground())
     }
 
     /// Holds what was said against the name that was looked up.
@@ -318,7 +362,7 @@ impl Walk<'_> {
         let grant = self.sandbox.grant();
         let said = match said {
             Said::Tls(said) | Said::Http(said) => said,
-            Said::Unreadable if grant.policy.is_closed() => {
+            Said::Unreadable if !self.is_open() => {
                 return Err(Stop::Denied(Denial::NameMismatch {
                     name: self.flow.name.clone().unwrap_or_default(),
                     said: "(unreadable)".to_owned(),
@@ -358,7 +402,7 @@ impl Walk<'_> {
             Said::Http(_) => {
                 whole_urls
                     || http::changes(&grant, host, false)
-                    || (grant.policy.is_closed() && self.flow.name.is_some())
+                    || (!self.is_open() && self.flow.name.is_some())
             }
             _ => false,
         }
@@ -385,6 +429,54 @@ impl Walk<'_> {
             HttpFailure::Failed(reason) => Stop::Failed(reason),
         })
     }
+}
+
+/// Carries both ways until both have ended. Gives back what broke on the way out while the way in went on to its end: a server
+/// may answer and close before it has heard all.
+async fn both_ways(
+    inside: &Inside,
+    counted: &Counted,
+    mut up: Pin<&mut impl Future<Output = Result<(), Broken>>>,
+    mut down: Pin<&mut impl Future<Output = io::Result<()>>>,
+    mut is_down_done: bool,
+) -> Result<Option<io::Error>, Stop> {
+    let mut is_up_done = false;
+    let mut broken = None;
+    let mut seen = counted.read();
+    while !(is_up_done && is_down_done) {
+        tokio::select! {
+            done = &mut up, if !is_up_done => {
+                is_up_done = true;
+                match done {
+                    Ok(()) => {}
+                    Err(Broken::Inside(error)) => return Err(error.into()),
+                    Err(Broken::Outside(error)) => broken = Some(error),
+                }
+            }
+            done = &mut down, if !is_down_done => {
+                done?;
+                is_down_done = true;
+            }
+            // The program may be gone altogether, while the other side says nothing and waits.
+            error = inside.broken(), if is_up_done => return Err(error.into()),
+            () = tokio::time::sleep(HALF_CLOSED), if is_up_done || is_down_done => {
+                if std::mem::replace(&mut seen, counted.read()) == counted.read() {
+                    let minutes = HALF_CLOSED.as_secs() / 60;
+                    return Err(Stop::Failed(format!("one side had closed, and the other said nothing for {minutes} minutes")));
+                }
+            }
+        }
+    }
+    Ok(broken)
+}
+
+/// Lets the kernel notice a peer that is gone without a word.
+fn keep_alive(dialled: &Dialled) {
+    let stream = &dialled.stream;
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, inside::KEEP_ALIVE);
+    let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15));
+    let _ = sockopt::set_tcp_keepcnt(stream, 4);
 }
 
 /// The host as the requests should name it.

@@ -24,7 +24,7 @@ pub(super) async fn accept(inside: &Inside, via: Via) -> std::io::Result<()> {
 
 /// Tells a program why not, where there are words for it. Says whether it was told; one that was
 /// redirected cannot be, and gets a reset.
-pub(super) async fn refuse(inside: &Inside, via: Via, stop: &Stop) -> bool {
+pub(super) fn refuse(inside: &Inside, via: Via, stop: &Stop) -> bool {
     let (status, code, reason) = match stop {
         Stop::Denied(denial) => ("403 Forbidden", SOCKS_DENIED, denial.to_string()),
         Stop::Unmet(reason) | Stop::Failed(reason) => {
@@ -40,14 +40,16 @@ pub(super) async fn refuse(inside: &Inside, via: Via, stop: &Stop) -> bool {
                 "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 text.len()
             );
-            inside.send_all((head + &text).as_bytes()).await
+            (head + &text).into_bytes()
         }
         Via::Socks => {
             let mut refusal = SOCKS_ACCEPTED;
             refusal[1] = code;
-            inside.send_all(&refusal).await
+            refusal.to_vec()
         }
     };
+    // As much as fits: nobody is waited for who does not want to hear it.
+    let is_told = inside.send_now(&told);
     inside.finish();
-    told.is_ok()
+    is_told
 }

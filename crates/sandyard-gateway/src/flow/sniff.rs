@@ -18,6 +18,40 @@ const MOST: usize = 48 * 1024;
 /// Longest first line of a request.
 const LONGEST_LINE: usize = 16 * 1024;
 
+/// Longest word that may be a method.
+const LONGEST_METHOD: usize = 64;
+
+/// Letters kept of a name that is none.
+const LONGEST_SHOWN: usize = 300;
+
+/// Words that begin a request of HTTP 0.9, or one that some server makes out though it is broken.
+const METHODS: [&str; 24] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "DELETE",
+    "CONNECT",
+    "OPTIONS",
+    "TRACE",
+    "PATCH",
+    "PRI",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "REPORT",
+    "MERGE",
+    "SEARCH",
+    "LINK",
+    "UNLINK",
+    "PURGE",
+    "QUERY",
+];
+
 /// How long a program may take from its first byte until its hello or head is whole.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -60,7 +94,7 @@ pub(crate) async fn sniff(
     }
     let more = async {
         loop {
-            if let Some(said) = understand(&seen) {
+            if let Some(said) = understand(&seen, is_open) {
                 return io::Result::Ok(said);
             }
             if seen.len() >= MOST {
@@ -106,20 +140,14 @@ pub(crate) async fn sniff_soon(
     Ok((Some(said), first))
 }
 
-/// Says what it is, or that more has to be read.
-fn understand(seen: &[u8]) -> Option<Said> {
-    match seen.first()? {
-        0x16 => tls(seen),
-        // Servers pass over empty lines before a request.
-        b'\r' | b'\n' => {
-            let start = seen
-                .iter()
-                .position(|byte| !matches!(byte, b'\r' | b'\n'))?;
-            http(&seen[start..])
-        }
-        first if is_token(*first) => http(seen),
-        _ => Some(Said::Other),
+/// Says what it is, or that more has to be read. Where names matter, whatever a lenient server may take for a request is one.
+fn understand(seen: &[u8], is_open: bool) -> Option<Said> {
+    if *seen.first()? == 0x16 {
+        return tls(seen);
     }
+    // Servers pass over empty lines before a request, some over spaces.
+    let start = seen.iter().position(|byte| !is_space(*byte))?;
+    http(&seen[start..], is_open)
 }
 
 /// Says whether it is text without the end of its first line, such as clients send whole.
@@ -151,17 +179,26 @@ fn tls(seen: &[u8]) -> Option<Said> {
     None
 }
 
-fn http(seen: &[u8]) -> Option<Said> {
+fn http(seen: &[u8], is_open: bool) -> Option<Said> {
+    let word = seen.iter().position(|byte| is_space(*byte));
+    let method = &seen[..word.unwrap_or(seen.len())];
+    if method.is_empty()
+        || method.len() > LONGEST_METHOD
+        || !method.iter().all(|byte| is_token(*byte))
+    {
+        return Some(Said::Other);
+    }
     let Some(end) = seen.iter().position(|byte| *byte == b'\n') else {
-        let is_likely = seen.len() < LONGEST_LINE && !seen.contains(&0);
-        return if is_likely { None } else { Some(Said::Other) };
+        return (seen.len() >= LONGEST_LINE).then_some(Said::Unreadable);
     };
-    let line = trim(&seen[..end]);
-    let has_version = line
-        .rsplit(|byte| *byte == b' ')
-        .next()
-        .is_some_and(|last| last.len() >= 5 && last[..5].eq_ignore_ascii_case(b"HTTP/"));
-    if !has_version {
+    let mut words = seen[..end].split(|byte| is_space(*byte));
+    let has_version = words.any(|word| {
+        word.get(..5)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/"))
+    });
+    // Other protocols have such words, too (`get` of memcached), and wait for an answer after one line.
+    let is_request = has_version || (!is_open && is_method(method));
+    if !is_request {
         return Some(Said::Other);
     }
     let mut hosts = Vec::new();
@@ -201,8 +238,25 @@ fn without_port(host: &str) -> String {
     plain_name(bare)
 }
 
+/// In the form names are compared in. What is no name is kept for the record, in a form that harms no reader of it.
 fn plain_name(name: &str) -> String {
-    canonical_name(name).unwrap_or_else(|| name.to_ascii_lowercase())
+    canonical_name(name).unwrap_or_else(|| {
+        let harmless = name.chars().filter(|letter| !letter.is_control());
+        harmless
+            .take(LONGEST_SHOWN)
+            .collect::<String>()
+            .to_lowercase()
+    })
+}
+
+fn is_method(word: &[u8]) -> bool {
+    METHODS
+        .iter()
+        .any(|method| word.eq_ignore_ascii_case(method.as_bytes()))
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
 }
 
 fn is_token(byte: u8) -> bool {
@@ -224,12 +278,12 @@ mod tests {
     #[test]
     fn a_requests_host_is_found() {
         let request = b"GET / HTTP/1.1\r\nAccept: */*\r\nHOST:  Example.COM:8080 \r\n\r\n";
-        assert_eq!(understand(request), Some(host("example.com")));
+        assert_eq!(understand(request, false), Some(host("example.com")));
         for cut in 1..request.len() {
-            assert_eq!(understand(&request[..cut]), None, "{cut}");
+            assert_eq!(understand(&request[..cut], false), None, "{cut}");
         }
         let bare = b"GET / HTTP/1.1\nHost: example.com.\n\n";
-        assert_eq!(understand(bare), Some(host("example.com")));
+        assert_eq!(understand(bare, false), Some(host("example.com")));
     }
 
     #[test]
@@ -238,13 +292,20 @@ mod tests {
             &b"\r\n\r\nGET / HTTP/1.1\r\nHost: a.test\r\n\r\n"[..],
             b"get / http/1.1\r\nhost: a.test\r\n\r\n",
             b"X-ODD / HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            b" GET / HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            b"GET\t/\tHTTP/1.1\r\nHost: a.test\r\n\r\n",
+            b"GET / HTTP/1.1 x\r\nHost: a.test\r\n\r\n",
+            b"GET /\r\nHost: a.test\r\n\r\n",
+            b"GET /\r\nPOST / HTTP/1.1\r\nHost: a.test\r\n\r\n",
         ] {
-            assert_eq!(understand(request), Some(host("a.test")));
+            assert_eq!(understand(request, false), Some(host("a.test")));
         }
+        let long = [&b"GET /"[..], &[b'a'; LONGEST_LINE]].concat();
+        assert_eq!(understand(&long, false), Some(Said::Unreadable));
         let two = b"GET / HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n";
-        assert_eq!(understand(two), Some(Said::Unreadable));
+        assert_eq!(understand(two, false), Some(Said::Unreadable));
         assert_eq!(
-            understand(b"GET / HTTP/1.0\r\n\r\n"),
+            understand(b"GET / HTTP/1.0\r\n\r\n", false),
             Some(Said::Http(None))
         );
     }
@@ -257,8 +318,10 @@ mod tests {
             b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
             b"\x03\x00\x00\x13",
             b"*1\r\n$4\r\nPING\r\n",
+            b"get key\r\n",
+            b"A\0\0\0\x01",
         ] {
-            assert_eq!(understand(first), Some(Said::Other), "{first:?}");
+            assert_eq!(understand(first, true), Some(Said::Other), "{first:?}");
         }
     }
 
@@ -276,9 +339,9 @@ mod tests {
         let mut hello = Vec::new();
         client.write_tls(&mut hello).unwrap();
         let said = Some(Said::Tls(Some("example.com".to_owned())));
-        assert_eq!(understand(&hello), said);
+        assert_eq!(understand(&hello, false), said);
         for cut in 1..hello.len() {
-            assert_eq!(understand(&hello[..cut]), None, "{cut}");
+            assert_eq!(understand(&hello[..cut], false), None, "{cut}");
         }
         // One record cut into many.
         let mut pieces = Vec::new();
@@ -286,9 +349,9 @@ mod tests {
             pieces.extend_from_slice(&[0x16, 3, 1, 0, piece.len() as u8]);
             pieces.extend_from_slice(piece);
         }
-        assert_eq!(understand(&pieces), said);
+        assert_eq!(understand(&pieces, false), said);
         assert_eq!(
-            understand(b"\x16\x03\x01\x00\x05nonse"),
+            understand(b"\x16\x03\x01\x00\x05nonse", false),
             Some(Said::Unreadable)
         );
     }

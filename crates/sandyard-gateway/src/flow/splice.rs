@@ -21,30 +21,44 @@ const SPARE_BUFFERS: usize = 32;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static BUFFERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// How one way ended.
-type Way = io::Result<()>;
+/// Which side a way broke on.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The program's.
+    Inside(io::Error),
+    /// The other one.
+    Outside(io::Error),
+}
 
 /// From the program out, beginning with what was read already.
-pub(crate) async fn up(inside: &Inside, first: &[u8], outside: &mut WriteHalf<'_>) -> Way {
-    outside.write_all(first).await?;
+pub(crate) async fn up(
+    inside: &Inside,
+    first: &[u8],
+    outside: &mut WriteHalf<'_>,
+) -> Result<(), Broken> {
+    outside.write_all(first).await.map_err(Broken::Outside)?;
     loop {
-        let (piece, count) = inside.receive_into(Piece::take).await?;
+        let take = || Piece::take(inside.piece_bytes());
+        let received = inside.receive_into(take).await;
+        let (piece, count) = received.map_err(Broken::Inside)?;
         if count == 0 {
-            return outside.shutdown().await;
+            return outside.shutdown().await.map_err(Broken::Outside);
         }
-        let sent = try_write(outside, piece.filled(count))?;
+        let sent = try_write(outside, piece.filled(count)).map_err(Broken::Outside)?;
         if let Some(rest) = piece.rest(sent, count) {
-            outside.write_all(&rest.bytes).await?;
+            let written = outside.write_all(&rest.bytes).await;
+            written.map_err(Broken::Outside)?;
         }
         tokio::task::coop::consume_budget().await;
     }
 }
 
 /// From outside to the program; also what a server says before the program has said anything.
-pub(crate) async fn down(inside: &Inside, outside: &ReadHalf<'_>) -> Way {
+pub(crate) async fn down(inside: &Inside, outside: &ReadHalf<'_>) -> io::Result<()> {
     loop {
         outside.readable().await?;
-        let mut piece = Piece::take();
+        inside.wait_for_turn().await;
+        let mut piece = Piece::take(inside.piece_bytes());
         let count = match outside.try_read(piece.as_mut()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Ok(0) => {
@@ -53,7 +67,7 @@ pub(crate) async fn down(inside: &Inside, outside: &ReadHalf<'_>) -> Way {
             }
             other => other?,
         };
-        let sent = inside.send_some(piece.filled(count)).await?;
+        let sent = inside.send_some(piece.filled(count))?;
         if let Some(rest) = piece.rest(sent, count) {
             inside.send_all(&rest.bytes).await?;
         }
@@ -75,12 +89,12 @@ struct Piece {
 }
 
 impl Piece {
-    fn take() -> Self {
+    fn take(most: usize) -> Self {
         let spare = BUFFERS.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let is_crowded = HELD.load(Ordering::Relaxed) > MOST_HELD;
         Self {
             buffer: spare.unwrap_or_else(|| vec![0; PIECE]),
-            most: if is_crowded { SMALL_PIECE } else { PIECE },
+            most: most.min(if is_crowded { SMALL_PIECE } else { PIECE }),
         }
     }
 

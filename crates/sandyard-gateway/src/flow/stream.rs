@@ -43,12 +43,11 @@ impl AsyncRead for InsideStream {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.first.is_empty() {
-            let most = buf.remaining().min(PIECE);
+            let most = buf.remaining().min(PIECE).min(this.inside.piece_bytes());
             let receiving = this.receiving.get_or_insert_with(|| {
                 let inside = this.inside.clone();
                 Box::pin(async move {
-                    let mut piece = vec![0; most];
-                    let count = inside.receive(&mut piece).await?;
+                    let (mut piece, count) = inside.receive_into(|| vec![0; most]).await?;
                     piece.truncate(count);
                     Ok(piece)
                 })
@@ -74,7 +73,8 @@ impl AsyncWrite for InsideStream {
         // A write that is under way is of the same bytes: writers offer again what was not taken.
         let sending = this.sending.get_or_insert_with(|| {
             let inside = this.inside.clone();
-            let piece = bytes[..bytes.len().min(PIECE)].to_vec();
+            let most = this.inside.piece_bytes().min(PIECE);
+            let piece = bytes[..bytes.len().min(most)].to_vec();
             Box::pin(async move { inside.send(&piece).await })
         });
         let sent = ready!(sending.as_mut().poll(cx));

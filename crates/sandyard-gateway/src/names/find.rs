@@ -51,6 +51,11 @@ impl Source {
         if let Some(kept) = self.kept.get(name) {
             return kept;
         }
+        self.shared.join(name, self.look_up(name)).await
+    }
+
+    /// Asks for a name, and keeps what is said.
+    async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Missing> {
         let (result, lifetime) = match self.both_families(&whole(name)?).await {
             Ok((addresses, lifetime)) => (Ok(tidy(addresses)), lifetime),
             Err(missing) => (Err(missing), Duration::MAX),

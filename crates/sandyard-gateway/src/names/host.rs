@@ -12,6 +12,7 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::net::NetError;
 
 use super::kept::Kept;
+use super::shared::Shared;
 use super::written::Written;
 use super::{resolver, written};
 
@@ -50,6 +51,8 @@ pub(super) struct Source {
     pub(super) written: Arc<Written>,
     /// What these were asked a moment ago.
     pub(super) kept: Arc<Kept>,
+    /// What they are being asked.
+    pub(super) shared: Arc<Shared>,
     /// Name servers; none when the host has none just now.
     pub(super) resolver: Option<TokioResolver>,
 }
@@ -141,6 +144,7 @@ impl Settings {
         Ok(Source {
             written: Arc::new(written::read(&read_text(&self.hosts))),
             kept: Arc::default(),
+            shared: Arc::default(),
             resolver,
         })
     }

@@ -15,17 +15,21 @@ use super::find::Missing;
 /// Names that are kept, of all sandboxes together.
 const MAX_NAMES: usize = 4096;
 
+/// Names that make room when all may still be used: a sandbox that asks for many must not cost the others all of theirs.
+const MAKE_ROOM: usize = MAX_NAMES / 8;
+
 /// Addresses are kept for a short time, whatever their owner says: a name is judged by what it leads to now.
 const LONGEST_FOUND: Duration = Duration::from_secs(60);
 
 /// That there are none is kept shorter still: somebody may be about to make the name.
 const LONGEST_MISSING: Duration = Duration::from_secs(10);
 
+type Names = HashMap<String, (Instant, Result)>;
 type Result = std::result::Result<Vec<IpAddr>, Missing>;
 
 /// Remembers what look-ups found.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<HashMap<String, (Instant, Result)>>);
+pub(super) struct Kept(Mutex<Names>);
 
 impl Kept {
     /// What was found for a name, if it may still be used.
@@ -47,13 +51,27 @@ impl Kept {
         if kept.len() >= MAX_NAMES {
             kept.retain(|_, (until, _)| *until > now);
             if kept.len() >= MAX_NAMES {
-                kept.clear();
+                remove_oldest(&mut kept);
             }
         }
         kept.insert(
             name.to_owned(),
             (now + lifetime.min(longest), result.clone()),
         );
+    }
+}
+
+/// Removes some of those that end soonest.
+fn remove_oldest(kept: &mut Names) {
+    let mut by_end: Vec<(Instant, String)> = kept
+        .iter()
+        .map(|(name, (until, _))| (*until, name.clone()))
+        .collect();
+    if by_end.len() > MAKE_ROOM {
+        by_end.select_nth_unstable(MAKE_ROOM);
+    }
+    for (_, name) in by_end.iter().take(MAKE_ROOM) {
+        kept.remove(name);
     }
 }
 
@@ -98,5 +116,29 @@ mod tests {
             assert!(kept.0.lock().unwrap().len() <= MAX_NAMES);
         }
         assert!(kept.get(&(3 * MAX_NAMES - 1).to_string()).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_make_room_and_the_others_stay() {
+        let kept = Kept::default();
+        for n in 0..=MAX_NAMES {
+            kept.put(&n.to_string(), &found(), HOUR);
+            advance(Duration::from_millis(1)).await;
+        }
+        assert_eq!(kept.get(&(MAKE_ROOM - 1).to_string()), None);
+        assert!((MAKE_ROOM..=MAX_NAMES).all(|n| kept.get(&n.to_string()).is_some()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_ended_makes_room_before_anything_else() {
+        let kept = Kept::default();
+        kept.put("before", &found(), HOUR);
+        for n in 1..MAX_NAMES {
+            kept.put(&n.to_string(), &found(), Duration::from_secs(1));
+        }
+        advance(Duration::from_secs(2)).await;
+        kept.put("after", &found(), HOUR);
+        assert_eq!(kept.0.lock().unwrap().len(), 2);
+        assert!(kept.get("before").is_some() && kept.get("after").is_some());
     }
 }

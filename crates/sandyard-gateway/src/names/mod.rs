@@ -7,6 +7,7 @@
 //! | `resolver` | how name servers are asked, and `resolv.conf` |
 //! | `find`, `records` | addresses and records of a name |
 //! | `kept` | addresses that were found a moment ago |
+//! | `shared` | look-ups under way, one a name |
 //! | `question` | a program's message, read |
 //! | `answer` | what it gets |
 //! | `reply` | that, written |
@@ -21,6 +22,7 @@ mod records;
 mod reply;
 mod resolver;
 mod reverse;
+mod shared;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

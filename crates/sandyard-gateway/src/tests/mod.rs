@@ -1,6 +1,7 @@
 //! The gateway as a whole, between an agent that a test plays and servers on loopback.
 
 mod agent;
+mod endings;
 mod flows;
 mod hostile;
 mod said;

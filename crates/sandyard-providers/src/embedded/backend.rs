@@ -1,6 +1,7 @@
 //! The calls, each bounded in time.
 
 use std::sync::PoisonError;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use sandyard_agent_client::{AgentClient, ClientError, Endpoint};
@@ -66,11 +67,18 @@ impl Provider for Embedded {
     }
 
     async fn list(&self) -> Result<Vec<Instance>> {
+        let since = Instant::now();
         let all = self.within(Verb::List, self.engine.list()).await?;
         let ours = all
             .into_iter()
             .filter(|info| convert::is_of(info, &self.installation));
-        Ok(ours.map(convert::instance).collect())
+        let ours: Vec<_> = ours.map(convert::instance).collect();
+        // Another server on this data directory may have removed some.
+        if let Some(gateway) = &self.gateway {
+            let live = ours.iter().filter(|one| one.state.is_live());
+            gateway.retain(since, live.map(|one| one.id.as_str()));
+        }
+        Ok(ours)
     }
 
     async fn pause(&self, id: &str) -> Result<Instance> {
@@ -193,6 +201,12 @@ impl Provider for Embedded {
     fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
         let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
         flows.take()
+    }
+
+    async fn close(&self) {
+        if let Some(gateway) = &self.gateway {
+            gateway.shut_down().await;
+        }
     }
 
     async fn keep_ready(&self, count: usize) -> Result<()> {

@@ -39,7 +39,9 @@ pub(crate) struct NetworkRequest {
     /// What may not, unless `allow_out` names it.
     #[schema(schema_with = targets_schema)]
     deny_out: Option<Vec<String>>,
-    /// By host, what is done to requests on their way. Naming one here does not allow it.
+    /// By host, what is done to requests on their way: over TLS alone unless the host is written `http://name`, and on every
+    /// port unless it has one (`api.example.com:8443`). A host is a name or `*.name`, never `*`. Naming one here does not
+    /// allow it.
     rules: Option<BTreeMap<String, Vec<RuleView>>>,
     /// Whether anybody may open the previews of its ports.
     allow_public_traffic: Option<bool>,
@@ -57,7 +59,7 @@ pub(crate) struct NetworkView {
     allow_out: Vec<String>,
     /// What may not, unless `allow_out` names it.
     deny_out: Vec<String>,
-    /// By host, what is done to requests on their way.
+    /// By host, what is done to requests on their way: over TLS alone unless the host is written `http://name`.
     rules: BTreeMap<String, Vec<RuleView>>,
     /// Whether anybody may open the previews of its ports; none: up to each port.
     allow_public_traffic: Option<bool>,

@@ -58,7 +58,10 @@ async fn a_sandbox_reaches_what_its_maker_says_and_headers_are_shown_without_val
     let path = format!("/sandboxes/{id}/network");
     app.ask(Alice, "PUT", &path, Some(shown)).await.ok();
     let policy = granted(&app, &id).await.policy;
-    let transform = policy.rules_for("api.example.com").next().unwrap();
+    let transform = policy
+        .rules_for("api.example.com", 443, true)
+        .next()
+        .unwrap();
     assert_eq!(transform.headers["X-Key"], "s3cret");
 }
 

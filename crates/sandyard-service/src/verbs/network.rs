@@ -178,7 +178,10 @@ fn check_targets(targets: &[Target]) -> ServiceResult<()> {
 /// Refuses to deny what an entry that allows more lets through all the same: whoever closes something wants it closed.
 fn check_denied(allowed: &[Target], targets: &[Target]) -> ServiceResult<()> {
     for target in targets {
-        if let Some(entry) = allowed.iter().find(|entry| covers(entry, target)) {
+        // Narrower entries are exceptions that somebody made; one port of the very host is none.
+        let is_port_of = |entry: &Target| entry.host == target.host && target.port.is_none();
+        let stays_open = |entry: &&Target| covers(entry, target) || is_port_of(entry);
+        if let Some(entry) = allowed.iter().find(stays_open) {
             return Err(ServiceError::invalid(
                 "targets",
                 format!("`{target}` would stay open: `{entry}` is allowed, and what is allowed goes first"),

@@ -122,6 +122,7 @@ async fn what_is_denied_must_not_stay_open_by_another_entry() {
         "evil.example.com",
         "*.deep.example.com",
         "10.1.0.0/16",
+        "b.org",
         "b.org:443",
     ] {
         let denied = yard
@@ -162,12 +163,42 @@ async fn values_of_headers_are_hidden_and_stay_when_sent_back_so() {
     let granted = yard.grant(&sandbox).await.policy;
     assert_eq!(header_of(&granted), "Bearer s3cret");
     assert!(granted.allow_out.contains(&"example.org".parse().unwrap()));
+    // Nobody sends a hidden value elsewhere, or without TLS, by writing its host anew.
+    for host in [
+        "http://api.example.com",
+        "api.example.com:8443",
+        "*.example.com",
+    ] {
+        let moved = policy(
+            json!({"rules": {host: [{"transform": {"headers": {"Authorization": "***"}}}]}}),
+        );
+        let set = yard.service.set_network(&alice(), name, moved).await;
+        assert_eq!(set.unwrap_err().kind, ErrorKind::Invalid, "{host}");
+    }
+    assert_eq!(yard.grant(&sandbox).await.policy, granted);
     // Where there is none, it stands for nothing.
     let made = yard
         .service
         .create(&alice(), asking_for(with_header("***")))
         .await;
     assert_eq!(made.unwrap_err().kind, ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn a_rule_keeps_its_port_and_whether_it_takes_tls() {
+    let yard = Yard::with_key().await;
+    let with = |value: &str| json!([{"transform": {"headers": {"Authorization": value}}}]);
+    let asked = policy(json!({"rules": {
+        "api.example.com": with("1"), "api.example.com:8443": with("2"), "http://registry.internal": with("3"),
+    }}));
+    let sandbox = yard.make(asking_for(asked.clone())).await;
+    assert_eq!(yard.grant(&sandbox).await.policy, asked);
+    let name = sandbox.id.as_str();
+    let shown = yard.service.network(&alice(), name).await.unwrap();
+    assert!(shown.rules.keys().eq(asked.rules.keys()));
+    let set = yard.service.set_network(&alice(), name, shown).await;
+    set.unwrap();
+    assert_eq!(yard.grant(&sandbox).await.policy, asked);
 }
 
 #[tokio::test]

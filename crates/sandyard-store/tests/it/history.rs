@@ -13,6 +13,7 @@ crate::on_every_engine![
     events_are_told_apart_by_kind_and_by_what_they_say,
     many_events_are_added_at_once,
     numbers_are_never_given_twice,
+    however_much_is_old_is_forgotten,
     the_audit_is_listed_backwards,
 ];
 
@@ -139,6 +140,20 @@ async fn numbers_are_never_given_twice(home: Home) {
         next > last,
         "a reader that goes on after {last} misses {next}"
     );
+}
+
+async fn however_much_is_old_is_forgotten(home: Home) {
+    let store = home.open().await;
+    // More than one statement forgets.
+    let mut events: Vec<_> = (0..5_100)
+        .map(|_| event("one", "alice", "flow", 1))
+        .collect();
+    events.push(event("one", "alice", "paused", 2));
+    store.add_events(&events).await.unwrap();
+    assert_eq!(store.purge_history(2).await.unwrap(), 5_100);
+    let left = store.events(&EventFilter::default()).await.unwrap();
+    assert_eq!((left.len(), left[0].kind.as_str()), (1, "paused"));
+    assert_eq!(store.purge_history(2).await.unwrap(), 0);
 }
 
 async fn the_audit_is_listed_backwards(home: Home) {

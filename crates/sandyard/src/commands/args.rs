@@ -1,11 +1,43 @@
 //! Values on the command line that several commands take.
 
+use sandyard_core::network::Target;
+
 /// Reads `NAME=VALUE`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write NAME=VALUE".to_owned()),
     }
+}
+
+/// Reads `VARIABLE=SECRET`: where a secret's placeholder goes, and the secret's name.
+pub(crate) fn secret_pair(text: &str) -> Result<(String, String), String> {
+    match pair(text) {
+        Ok((variable, secret)) if !secret.is_empty() => Ok((variable, secret)),
+        _ => Err(
+            "write VARIABLE=SECRET, with the name of a secret, never its value; \
+                  `sandyard secret list` lists yours"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Reads what a sandbox may or may not reach.
+pub(crate) fn target(text: &str) -> Result<Target, String> {
+    text.parse::<Target>()
+        .map_err(|error| match host_of_url(text) {
+            Some((scheme, host)) => {
+                format!("{error}; write `{host}`, without {scheme}:// and path")
+            }
+            None => error.to_string(),
+        })
+}
+
+/// The scheme of a URL, and its host and port if those are a target.
+fn host_of_url(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next()?;
+    host.parse::<Target>().is_ok().then_some((scheme, host))
 }
 
 /// Reads a time span as seconds: `90`, `30m`, `1h30m`, `7d`.
@@ -58,6 +90,41 @@ mod tests {
         assert_eq!(pair("A=b=c"), Ok(("A".to_owned(), "b=c".to_owned())));
         assert_eq!(pair("A="), Ok(("A".to_owned(), String::new())));
         assert!(pair("A").is_err() && pair("=b").is_err());
+    }
+
+    #[test]
+    fn a_secret_is_named_and_never_given() {
+        let github = ("TOKEN".to_owned(), "github".to_owned());
+        assert_eq!(secret_pair("TOKEN=github"), Ok(github));
+        for text in ["TOKEN", "=github", "TOKEN="] {
+            let problem = secret_pair(text).unwrap_err();
+            assert!(problem.contains("VARIABLE=SECRET"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_told_how_to_be_a_target() {
+        assert_eq!(target("*.pypi.org:443").unwrap().port, Some(443));
+        for (text, advice) in [
+            (
+                "http://pypi.org/",
+                "write `pypi.org`, without http:// and path",
+            ),
+            (
+                "https://pypi.org:8443/simple?a#b",
+                "write `pypi.org:8443`, without https://",
+            ),
+        ] {
+            let problem = target(text).unwrap_err();
+            assert!(
+                problem.contains(text) && problem.contains(advice),
+                "{problem}"
+            );
+        }
+        for text in ["a b", "http://", "http://a b/", "pypi.org/simple"] {
+            let problem = target(text).unwrap_err();
+            assert!(!problem.contains("; write `"), "{problem}");
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use clap::Args;
 use sandyard_client::CreateSandbox;
 use sandyard_core::size::Size;
 
-use super::args::{pair, seconds};
-use super::network::PolicyArgs;
+use super::args::{pair, seconds, secret_pair};
+use super::network::{PolicyArgs, is_open_beside_entries, note_if_open};
 use crate::global::Global;
 use crate::output::{self, Format};
 
@@ -58,7 +58,7 @@ pub(crate) struct CreateArgs {
     #[command(flatten)]
     policy: PolicyArgs,
     /// Use a secret without seeing it: the variable holds a placeholder; may be repeated. `sandyard secret list` lists yours
-    #[arg(long = "secret", value_name = "VARIABLE=SECRET", value_parser = pair)]
+    #[arg(long = "secret", value_name = "VARIABLE=SECRET", value_parser = secret_pair)]
     secrets: Vec<(String, String)>,
     /// Print nothing but the id
     #[arg(long, short, conflicts_with = "json")]
@@ -70,7 +70,17 @@ pub(crate) struct CreateArgs {
 /// Makes a sandbox and prints its id.
 pub(crate) async fn create(global: &Global, args: CreateArgs) -> anyhow::Result<ExitCode> {
     let (format, quiet) = (args.format, args.quiet);
-    let sandbox = global.client()?.create(&args.into_request()).await?;
+    let request = args.into_request();
+    let client = global.client()?;
+    let sandbox = client.create(&request).await?;
+    // What was not said is up to the server, so it is asked. The sandbox is there, whatever comes of that.
+    if request
+        .network
+        .is_some_and(|asked| is_open_beside_entries(&asked))
+        && let Ok(network) = client.network(&sandbox.sandbox_id).await
+    {
+        note_if_open(&network.network);
+    }
     if format.json {
         output::json(&sandbox)?;
         return Ok(ExitCode::SUCCESS);

@@ -69,7 +69,7 @@ fn table(flows: &[Flow]) {
         vec![
             Cell::from(&flow.at),
             Cell::status(&flow.verdict),
-            Cell::from(&flow.protocol),
+            Cell::from(protocol(flow)),
             Cell::from(target(flow)),
             Cell::from(flow.address.as_deref().unwrap_or_default()),
             Cell::from(bytes(flow.sent_bytes)),
@@ -90,14 +90,20 @@ fn table(flows: &[Flow]) {
 fn line(flow: &Flow) -> String {
     let up_and_down = format!("{}/{}", bytes(flow.sent_bytes), bytes(flow.received_bytes));
     format!(
-        "{}  {:7}  {:4}  {:32}  {:15}  {up_and_down:21}  {}",
+        "{}  {:7}  {:8}  {:32}  {:15}  {up_and_down:21}  {}",
         flow.at,
         flow.verdict,
-        flow.protocol,
+        protocol(flow),
         target(flow),
         flow.address.as_deref().unwrap_or("-"),
         reason(flow),
     )
+}
+
+/// What it spoke; a summary is of all kinds.
+fn protocol(flow: &Flow) -> &str {
+    let unknown = if flow.is_summary { "summary" } else { "-" };
+    flow.protocol.as_deref().unwrap_or(unknown)
 }
 
 /// Name and port; the address where no name is known.
@@ -162,6 +168,19 @@ mod tests {
         ] {
             assert_eq!(target(&flow(fields)), expected);
         }
+    }
+
+    #[test]
+    fn a_summary_is_called_one() {
+        let summary = flow(
+            json!({"protocol": null, "is_summary": true, "count": 900, "reason": "too many at once"}),
+        );
+        let shown = line(&summary);
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        assert_eq!(words[..3], ["denied", "summary", "-"]);
+        assert!(shown.ends_with("too many at once (900 times)"), "{shown}");
+        assert_eq!(protocol(&flow(json!({"protocol": null}))), "-");
+        assert_eq!(protocol(&flow(json!({}))), "tcp");
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use sandyard_client::{Network, NetworkPolicy, NetworkRule};
 use sandyard_core::network::Target;
 use serde_json::Value;
 
+use super::args;
 use crate::global::Global;
 use crate::output::{self, Cell, Format};
 
@@ -42,8 +43,11 @@ pub(crate) enum NetworkCommand {
 }
 
 #[derive(Debug, Args)]
+// Without a word about what, nothing is replaced: it would be by an open door.
+#[command(group = ArgGroup::new("what").required(true).multiple(true)
+    .args(["internet", "no_internet", "allow", "deny", "from"]))]
 #[command(after_help = "Examples:
-  sandyard network set build                                   # the public internet, with no entries
+  sandyard network set build --internet                        # the public internet, with no entries
   sandyard network set build --no-internet                     # nothing
   sandyard network set build --no-internet --allow pypi.org    # nothing but that
   sandyard network set build --from policy.json                # JSON, as `network show --json` prints it, rules included")]
@@ -51,10 +55,13 @@ pub(crate) struct SetArgs {
     /// Id or name of a sandbox
     #[arg(value_name = "ID")]
     id: String,
+    /// It reaches the public internet, but for what --deny names
+    #[arg(long, conflicts_with = "no_internet")]
+    internet: bool,
     #[command(flatten)]
     policy: PolicyArgs,
     /// Read the policy as JSON from a file; - for standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_internet", "allow", "deny"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["internet", "no_internet", "allow", "deny"])]
     from: Option<String>,
     #[command(flatten)]
     format: Format,
@@ -102,10 +109,22 @@ impl PolicyArgs {
 
 /// Checks a target here, where its writer is.
 fn target(text: &str) -> Result<String, String> {
-    let target = text.parse::<Target>();
-    target
-        .map(|_| text.to_owned())
-        .map_err(|error| error.to_string())
+    args::target(text).map(|_| text.to_owned())
+}
+
+/// Says so where somebody allows something and everything else stays allowed too, which is seldom what was meant.
+pub(super) fn note_if_open(policy: &NetworkPolicy) {
+    if is_open_beside_entries(policy) {
+        output::note("note: the internet stays open; add --no-internet to allow nothing else");
+    }
+}
+
+/// Says whether it allows something, and everything else as well.
+pub(super) fn is_open_beside_entries(policy: &NetworkPolicy) -> bool {
+    let is_everything = |entry: &String| entry.parse().is_ok_and(|it: Target| it.is_everything());
+    !policy.allow_out.is_empty()
+        && policy.allow_internet_access != Some(false)
+        && !policy.deny_out.iter().any(is_everything)
 }
 
 /// Does what was asked for, and shows what is in force then.
@@ -117,8 +136,15 @@ pub(crate) async fn network(global: &Global, command: NetworkCommand) -> anyhow:
             let network = match &args.from {
                 Some(from) => client.set_network(&args.id, &read(from)?).await?,
                 None => {
-                    let policy = args.policy.into_policy().unwrap_or_else(open);
-                    client.set_network(&args.id, &policy).await?
+                    let mut policy = args.policy.into_policy().unwrap_or_default();
+                    if args.internet {
+                        policy.allow_internet_access = Some(true);
+                    }
+                    let network = client.set_network(&args.id, &policy).await?;
+                    if !args.internet {
+                        note_if_open(&network.network);
+                    }
+                    network
                 }
             };
             (network, args.format)
@@ -137,14 +163,6 @@ pub(crate) async fn network(global: &Global, command: NetworkCommand) -> anyhow:
         false => show(&network),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What `set` means when nothing more is said.
-fn open() -> NetworkPolicy {
-    NetworkPolicy {
-        allow_internet_access: Some(true),
-        ..NetworkPolicy::default()
-    }
 }
 
 /// Reads a policy, alone or as `network show --json` prints it. What is in it the server judges.
@@ -248,6 +266,34 @@ mod tests {
         };
         let policy = args.into_policy().unwrap();
         assert_eq!(policy.allow_internet_access, Some(false));
+    }
+
+    #[test]
+    fn entries_beside_an_open_door_are_noticed() {
+        for (policy, expected) in [
+            (json!({}), false),
+            (json!({"deny_out": ["*:25"]}), false),
+            (json!({"allow_out": ["pypi.org"]}), true),
+            (
+                json!({"allow_out": ["pypi.org"], "allow_internet_access": true}),
+                true,
+            ),
+            (
+                json!({"allow_out": ["pypi.org"], "deny_out": ["*:25"]}),
+                true,
+            ),
+            (
+                json!({"allow_out": ["pypi.org"], "allow_internet_access": false}),
+                false,
+            ),
+            (
+                json!({"allow_out": ["pypi.org"], "deny_out": ["0.0.0.0/0"]}),
+                false,
+            ),
+        ] {
+            let read: NetworkPolicy = serde_json::from_value(policy.clone()).unwrap();
+            assert_eq!(is_open_beside_entries(&read), expected, "{policy}");
+        }
     }
 
     #[test]

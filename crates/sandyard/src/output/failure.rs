@@ -35,7 +35,12 @@ fn client_hint(error: &ClientError) -> Option<String> {
                 "set SANDYARD_API_KEY; on the server's own host, name its data directory with --data-dir"
                     .to_owned(),
             ),
-            _ => refusal.hint.clone(),
+            _ => match refusal.hint.as_deref() {
+                Some(hint) if hint.starts_with("GET /secrets ") => {
+                    Some("`sandyard secret list` lists those you may use".to_owned())
+                }
+                hint => hint.map(str::to_owned),
+            },
         },
         _ => None,
     }

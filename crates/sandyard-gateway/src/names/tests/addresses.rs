@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 
@@ -101,6 +102,19 @@ async fn what_must_not_be_kept_is_asked_for_again() {
     switch.store(true, Ordering::Relaxed);
     let found = names.addresses("example.com").await;
     assert_eq!(found, Ok(addresses(&["192.0.2.2"])));
+}
+
+#[tokio::test]
+async fn look_ups_at_the_same_time_are_one() {
+    // Not even an answer that must not be kept is asked for twice at once.
+    let (server, _) = start_changing(0).await;
+    let names = server.names();
+    let found = join_all((0..20).map(|_| names.addresses("example.com"))).await;
+    let expected = Ok(addresses(&["192.0.2.1"]));
+    assert!(found.iter().all(|it| *it == expected), "{found:?}");
+    let mut asked = server.asked();
+    asked.sort();
+    assert_eq!(asked, ["example.com. A", "example.com. AAAA"]);
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ fn a_policy_is_shown_set_and_changed() {
         server.json(&["network", "show", &other, "--json"])["network"],
         network["network"]
     );
-    let open = server.json(&["network", "set", &other, "--json"]);
+    let open = server.json(&["network", "set", &other, "--internet", "--json"]);
     assert_eq!(open["network"]["allow_internet_access"], true);
     assert_eq!(open["network"]["allow_out"], json!([]));
     assert_eq!(server.out(&["flows", &other, "--denied", "--json"]), "");
@@ -63,10 +63,13 @@ fn mistakes_are_told_where_they_are_made() {
     let wrong = server.sandyard(&["network", "allow", &id, "https://pypi.org/"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
-        said(&wrong).contains("https://pypi.org/"),
+        said(&wrong).contains("write `pypi.org`, without https://"),
         "{}",
         said(&wrong)
     );
+    let wrong = server.sandyard(&["network", "set", &id]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(said(&wrong).contains("--no-internet"), "{}", said(&wrong));
     let file = server.yard().path().join("policy.json");
     std::fs::write(&file, r#"{"allow_out": ["pypi.org", "a b"]}"#).expect("write");
     let file = file.to_str().expect("a path");
@@ -74,7 +77,28 @@ fn mistakes_are_told_where_they_are_made() {
     assert_eq!(wrong.status.code(), Some(125));
     assert!(said(&wrong).contains("allow_out[1]"), "{}", said(&wrong));
     let wrong = server.sandyard(&["create", "--secret", "KEY=nosuch"]);
-    assert!(said(&wrong).contains("nosuch"), "{}", said(&wrong));
+    assert!(
+        said(&wrong).contains("nosuch") && said(&wrong).contains("`sandyard secret list`"),
+        "{}",
+        said(&wrong)
+    );
+}
+
+#[test]
+fn allowing_something_beside_all_the_rest_is_remarked() {
+    let server = Server::start();
+    let created = server.sandyard(&["create", "--name", "build", "--allow", "pypi.org"]);
+    assert!(said(&created).contains("stays open"), "{}", said(&created));
+    let set = |flags: &[&str]| {
+        let output = server.sandyard(&[&["network", "set", "build"], flags].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output).contains("stays open")
+    };
+    assert!(set(&["--allow", "pypi.org"]));
+    assert!(!set(&["--allow", "pypi.org", "--no-internet"]));
+    assert!(!set(&["--allow", "pypi.org", "--deny", "*"]));
+    assert!(!set(&["--allow", "pypi.org", "--internet"]));
+    assert!(!set(&["--deny", "*:25"]));
 }
 
 #[test]
