@@ -51,7 +51,7 @@ impl Authority {
         folder: &Path,
     ) -> Result<Self, GatewayError> {
         let mut builder = fs::DirBuilder::new();
-        let made = builder.recursive(true).mode(0o755).create(folder);
+        let made = builder.recursive(true).mode(0o700).create(folder);
         made.map_err(|source| unusable(folder, source))?;
         let (key_path, pem_path) = (folder.join(KEY_FILE), folder.join(CERTIFICATE_FILE));
         let key = open_key(provider, &key_path)?;

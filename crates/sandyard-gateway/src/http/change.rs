@@ -56,7 +56,7 @@ pub(super) struct Changes {
 
 /// Says whether requests to this host are changed, so that its TLS has to be ended here.
 pub(crate) fn changes(grant: &NetworkGrant, host: &Host, is_tls: bool) -> bool {
-    let mut rules = grant.policy.rules_for(&host.name);
+    let mut rules = grant.policy.rules_for(&host.name, host.port, is_tls);
     let mut secrets = grant.secrets_for(&host.name, host.port, is_tls);
     rules.any(|rule| !rule.headers.is_empty()) || secrets.next().is_some()
 }
@@ -65,7 +65,7 @@ impl Changes {
     /// Reads a grant.
     pub(super) fn of(grant: &NetworkGrant, host: &Host, is_tls: bool) -> Result<Self, Refusal> {
         let mut headers = Vec::new();
-        for rule in grant.policy.rules_for(&host.name) {
+        for rule in grant.policy.rules_for(&host.name, host.port, is_tls) {
             for (name, value) in &rule.headers {
                 headers.push(header(name, value)?);
             }

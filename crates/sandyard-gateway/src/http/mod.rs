@@ -8,7 +8,7 @@
 //! | `connection`, `versions`, `outlet`, `state` | a program's connection and one to the other side, tied together |
 //! | `exchange`, `host`, `readdress`, `answer` | one request: checked, changed, passed on, or refused |
 //! | `change`, `swap` | headers that rules set, secrets in the place of placeholders |
-//! | `hide`, `forms`, `swap_stream` | placeholders in the place of secrets, on the way back |
+//! | `hide`, `hiding_body`, `forms`, `swap_stream` | placeholders in the place of secrets, on the way back |
 //! | `expect`, `late`, `upgrade` | bodies that wait to be asked for; bodies that break off; WebSockets |
 //!
 //! No byte of a secret is logged, shown by [`Debug`] or part of an error, and the keys of TLS are written nowhere.
@@ -24,6 +24,7 @@ mod expect;
 mod files;
 mod forms;
 mod hide;
+mod hiding_body;
 mod host;
 mod late;
 mod outlet;

@@ -15,7 +15,7 @@ use super::versions::Protocol;
 use crate::dial::Dialled;
 
 /// What a program says first that speaks HTTP/2 at once: RFC 9113, 3.4.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Carries requests without TLS, each one checked to be for this host, and changed as the grant says at that moment.
 pub(crate) async fn carry_plain<S>(

@@ -1,6 +1,7 @@
 //! Texts put in the place of others, in one pass.
 
 use std::fmt;
+use std::ops::Range;
 
 use zeroize::Zeroizing;
 
@@ -9,6 +10,7 @@ use zeroize::Zeroizing;
 pub(super) struct Swaps {
     /// By the byte that a text begins with; the longest first, so that it wins where several begin.
     by_first: Vec<Vec<Pair>>,
+    longest: usize,
 }
 
 #[derive(Clone)]
@@ -24,14 +26,6 @@ pub(super) enum Length {
     Free,
     /// It is cut off, or filled up with `*`: somebody has been told how many bytes come.
     Kept,
-}
-
-/// What stands at one place of the data.
-enum Found<'a> {
-    Nothing,
-    Text(&'a Pair),
-    /// The data ends before one can tell.
-    Perhaps,
 }
 
 impl Swaps {
@@ -51,7 +45,9 @@ impl Swaps {
         for alike in &mut by_first {
             alike.sort_by_key(|pair| std::cmp::Reverse(pair.from.len()));
         }
-        Self { by_first }
+        let lengths = by_first.iter().flatten().map(|pair| pair.from.len());
+        let longest = lengths.max().unwrap_or(0);
+        Self { by_first, longest }
     }
 
     /// The same with one pair more.
@@ -66,60 +62,58 @@ impl Swaps {
         self.by_first.iter().all(Vec::is_empty)
     }
 
-    /// The value with every text exchanged; `None` when it holds none.
-    pub(super) fn whole(&self, value: &[u8]) -> Option<Vec<u8>> {
-        self.pass(value, true, Length::Free).0
+    /// The length of the longest text.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
     }
 
-    /// Goes over the data once. Gives what it has become, if anything was exchanged, up to the place from which one cannot tell
-    /// before more has come, and that place.
+    /// The value with every text exchanged; `None` when it holds none.
+    pub(super) fn whole(&self, value: &[u8]) -> Option<Vec<u8>> {
+        self.pass(value, 0..value.len(), Length::Free).0
+    }
+
+    /// The length of the longest text that the data starts with.
+    pub(super) fn length_at(&self, data: &[u8]) -> Option<usize> {
+        self.find(data).map(|pair| pair.from.len())
+    }
+
+    /// Goes once over the places of the data where texts may begin. Gives what it has become from the first of them on, if
+    /// anything was exchanged, and how far that reaches: a text may end behind the last place.
     pub(super) fn pass(
         &self,
         data: &[u8],
-        is_last: bool,
+        places: Range<usize>,
         length: Length,
     ) -> (Option<Vec<u8>>, usize) {
         let mut made: Option<Vec<u8>> = None;
-        let (mut at, mut copied) = (0, 0);
-        let end = loop {
-            let mut rest = data[at..].iter();
+        let (mut at, mut copied) = (places.start, places.start);
+        while at < places.end {
+            let mut rest = data[at..places.end].iter();
             let Some(skipped) = rest.position(|byte| !self.by_first[usize::from(*byte)].is_empty())
             else {
-                break data.len();
+                break;
             };
             at += skipped;
-            match self.find(&data[at..], is_last) {
-                Found::Nothing => at += 1,
-                Found::Perhaps => break at,
-                Found::Text(pair) => {
-                    let made = made.get_or_insert_with(|| Vec::with_capacity(data.len()));
-                    made.extend_from_slice(&data[copied..at]);
-                    pair.put(made, length);
-                    at += pair.from.len();
-                    copied = at;
-                }
-            }
-        };
+            let Some(pair) = self.find(&data[at..]) else {
+                at += 1;
+                continue;
+            };
+            let made = made.get_or_insert_with(|| Vec::with_capacity(data.len()));
+            made.extend_from_slice(&data[copied..at]);
+            pair.put(made, length);
+            at += pair.from.len();
+            copied = at;
+        }
+        let end = places.end.max(copied);
         if let Some(made) = &mut made {
             made.extend_from_slice(&data[copied..end]);
         }
         (made, end)
     }
 
-    fn find(&self, data: &[u8], is_last: bool) -> Found<'_> {
-        let Some(first) = data.first() else {
-            return Found::Nothing;
-        };
-        for pair in &self.by_first[usize::from(*first)] {
-            if data.starts_with(&pair.from) {
-                return Found::Text(pair);
-            }
-            // A longer one that is still possible goes before a shorter one that is there.
-            if !is_last && data.len() < pair.from.len() && pair.from.starts_with(data) {
-                return Found::Perhaps;
-            }
-        }
-        Found::Nothing
+    fn find(&self, data: &[u8]) -> Option<&Pair> {
+        let alike = &self.by_first[usize::from(*data.first()?)];
+        alike.iter().find(|pair| data.starts_with(&pair.from))
     }
 }
 

@@ -9,14 +9,27 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Most headers of a request or a response.
 pub(super) const MAX_HEADERS: usize = 200;
 
-/// Longest head of a request or a response.
-const MAX_HEAD_BYTES: usize = 128 * 1024;
+/// Longest head of a request or a response in HTTP/1.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Most that is read ahead, or waits to be written, on one side of a connection in HTTP/1.
-const BUFFER_BYTES: usize = 192 * 1024;
+const BUFFER_BYTES: usize = 128 * 1024;
 
-/// What the other side may send ahead on one stream of HTTP/2, and on all of them.
-const WINDOWS: (u32, u32) = (1024 * 1024, 2 * 1024 * 1024);
+/// Most requests at once on one connection in HTTP/2. A sandbox may have many connections, and each of these bounds is memory
+/// that it can take of the server's.
+const MAX_STREAMS: u32 = 32;
+
+/// Longest head of one of them, as HTTP/2 counts.
+const MAX_STREAM_HEAD_BYTES: u32 = 32 * 1024;
+
+/// What may be sent ahead on one stream of HTTP/2, and on all of them.
+const WINDOWS: (u32, u32) = (256 * 1024, 256 * 1024);
+
+/// Most that waits to be written on one stream of HTTP/2.
+const STREAM_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Most streams of HTTP/2 that were given up by those who opened them before anybody looked.
+const MAX_RESET_STREAMS: usize = 8;
 
 /// Which HTTP both sides speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +88,10 @@ pub(super) fn server_two(tasks: Tasks) -> server::conn::http2::Builder<Tasks> {
     builder
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1)
-        .max_header_list_size(head_bytes())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_STREAM_HEAD_BYTES)
+        .max_send_buf_size(STREAM_BUFFER_BYTES)
+        .max_pending_accept_reset_streams(MAX_RESET_STREAMS)
         .auto_date_header(false);
     builder
 }
@@ -86,12 +102,11 @@ pub(super) fn client_two(tasks: Tasks) -> client::conn::http2::Builder<Tasks> {
     builder
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1)
-        .max_header_list_size(head_bytes());
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_STREAM_HEAD_BYTES)
+        .max_send_buf_size(STREAM_BUFFER_BYTES)
+        .max_pending_accept_reset_streams(MAX_RESET_STREAMS);
     builder
-}
-
-fn head_bytes() -> u32 {
-    u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX)
 }
 
 /// Runs what a connection starts beside itself, and ends it with the connection.

@@ -30,6 +30,7 @@ fn the_files_are_made_once_and_only_the_owner_reads_the_key() {
     let folder = folder.path().join("a/b");
     let first = Tls::open(&folder, None).unwrap();
     assert_eq!(names(&folder), ["ca.key", "ca.pem"]);
+    assert_eq!(mode(&folder), 0o700);
     assert_eq!(mode(&folder.join("ca.key")), 0o600);
     assert_eq!(mode(&folder.join("ca.pem")), 0o644);
     assert_eq!(

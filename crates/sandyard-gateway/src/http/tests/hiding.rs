@@ -134,6 +134,26 @@ async fn a_secret_that_comes_in_pieces_or_in_other_forms_is_hidden() {
 }
 
 #[tokio::test]
+async fn what_a_host_says_about_the_coding_does_not_keep_the_secret_from_being_hidden() {
+    let world = World::new();
+    let tls = world.site_tls(NAME, &["h2", "http/1.1"]);
+    let site = Site::start(Some(tls), |request| async move {
+        let coding = request.headers()["x-coding"].clone();
+        let response = Response::builder().header("content-encoding", coding);
+        response.body(full(format!("<{SECRET}>"))).unwrap()
+    })
+    .await;
+    for is_two in [false, true] {
+        let (mut program, _) = world.program(site.address, is_two).await;
+        for coding in ["utf-8", "aws-chunked", "identity", "", "gzip"] {
+            let answer = program.get("/", &[("x-coding", coding)]).await;
+            assert_eq!(answer.headers()["content-encoding"], coding);
+            assert_eq!(text(&answer), format!("<{PLACEHOLDER}>"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn lengths_stay_true() {
     let world = World::new();
     let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), show).await;

@@ -1,12 +1,15 @@
 //! Requests for other hosts, and for none.
 
+use std::collections::BTreeMap;
+
 use http::Request;
 use sandyard_core::network::Denial;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::site::{Site, echo, full};
 use super::world::{Carried, NAME, PLACEHOLDER, World, get, host, text, whole};
 use crate::http::HttpFailure;
+use crate::http::plain::PREFACE;
 
 async fn said(carried: Carried) -> String {
     match carried.await.unwrap() {
@@ -131,7 +134,7 @@ async fn heads_have_a_limit() {
     );
     let long = format!(
         "GET / HTTP/1.1\r\nHost: {NAME}\r\na: {}\r\n\r\n",
-        "b".repeat(129 * 1024)
+        "b".repeat(65 * 1024)
     );
     for request in [many, long] {
         let (answer, _) = raw(&world, &site, request.as_bytes()).await;
@@ -141,14 +144,90 @@ async fn heads_have_a_limit() {
     let names: Vec<_> = (0..201).map(|number| format!("x-{number}")).collect();
     let headers: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
     assert_eq!(program.get("/", &headers).await.status(), 431);
+    let long = "b".repeat(33 * 1024);
+    assert_eq!(program.get("/", &[("a", &long)]).await.status(), 431);
     assert!(site.seen().is_empty());
     let most = format!(
         "GET / HTTP/1.1\r\nHost: {NAME}\r\na: {}\r\nConnection: close\r\n\r\n",
-        "b".repeat(100 * 1024)
+        "b".repeat(60 * 1024)
     );
     let (answer, _) = raw(&world, &site, most.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 "), "{}", answer.len());
     assert_eq!(site.seen().len(), 1);
+    let (mut program, _) = world.program(site.address, true).await;
+    let mut request = get("/", &[("a", &"b".repeat(31 * 1024))]);
+    *request.method_mut() = http::Method::HEAD;
+    let _ = program.send(request).await;
+    assert_eq!(site.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn answers_have_a_limit_for_their_heads() {
+    let world = World::new();
+    let tls = world.site_tls(NAME, &["h2", "http/1.1"]);
+    let site = Site::start(Some(tls), |request| async move {
+        let bytes: usize = request.uri().path()[1..].parse().unwrap();
+        let response = http::Response::builder().header("a", "b".repeat(bytes));
+        response.body(full("")).unwrap()
+    })
+    .await;
+    for (is_two, good, bad) in [(false, 60, 65), (true, 31, 33)] {
+        let (mut program, _) = world.program(site.address, is_two).await;
+        let path = format!("/{}", good * 1024);
+        assert_eq!(program.get(&path, &[]).await.status(), 200);
+        let path = format!("/{}", bad * 1024);
+        let answer = program.send(get(&path, &[])).await;
+        match is_two {
+            true => assert!(answer.is_err(), "{answer:?}"),
+            false => assert_eq!(answer.unwrap().status(), 502),
+        }
+    }
+}
+
+/// Reads what one end of HTTP/2 says first: RFC 9113, 6.5. Each setting and its value.
+async fn settings(stream: &mut (impl AsyncRead + Unpin)) -> BTreeMap<u16, u32> {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(head[3], 4, "{head:?}");
+    let mut said = BTreeMap::new();
+    for _ in 0..usize::from(head[2]) / 6 {
+        let id = stream.read_u16().await.unwrap();
+        said.insert(id, stream.read_u32().await.unwrap());
+    }
+    said
+}
+
+#[tokio::test]
+async fn both_sides_are_told_how_much_they_may_send() {
+    let world = World::new();
+    let tls = world.site_tls(NAME, &["h2"]);
+    let (told, mut site_told) = tokio::sync::mpsc::unbounded_channel();
+    let site = Site::raw(move |stream| {
+        let (tls, told) = (tls.clone(), told.clone());
+        async move {
+            let mut stream = tls.accept(stream).await.unwrap();
+            let mut preface = [0; PREFACE.len()];
+            stream.read_exact(&mut preface).await.unwrap();
+            told.send(settings(&mut stream).await).unwrap();
+        }
+    })
+    .await;
+    let (stream, _carried) = world.open(site.address, host(), true).await;
+    let mut stream = world.hello(stream, NAME, &["h2"]).await.unwrap();
+    stream.write_all(PREFACE).await.unwrap();
+    stream
+        .write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    let program_told = settings(&mut stream).await;
+    for told in [program_told, site_told.recv().await.unwrap()] {
+        // Streams at once, the window of one, the length of a head.
+        assert_eq!(
+            (told[&3], told[&4], told[&6]),
+            (32, 262_144, 32_768),
+            "{told:?}"
+        );
+    }
 }
 
 #[tokio::test]

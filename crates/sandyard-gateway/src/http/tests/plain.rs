@@ -89,7 +89,7 @@ async fn the_second_request_must_be_for_the_same_host() {
 #[tokio::test]
 async fn a_proxy_gets_whole_urls_and_its_own_authorization() {
     let world = World::new();
-    world.set(grant(&[], &[(NAME, "x-team", "one")]));
+    world.set(grant(&[], &[("http://api.example.com", "x-team", "one")]));
     let proxy = Site::start(None, echo).await;
     let authorization = Some("Basic b3BlcmF0b3I6cHc=".to_owned());
     for port in [80, 8080] {

@@ -1,7 +1,7 @@
 //! Headers that rules set.
 
 use super::site::{Site, echo};
-use super::world::{NAME, PLACEHOLDER, SECRET, World, grant, text};
+use super::world::{NAME, PLACEHOLDER, SECRET, Sender, World, grant, host, text};
 
 #[tokio::test]
 async fn rules_set_headers_whatever_the_program_sent() {
@@ -45,6 +45,37 @@ async fn rules_alone_leave_the_rest_of_a_request_as_it_is() {
     assert_eq!(site.last().header("accept-encoding"), "gzip");
     assert_eq!(site.last().header("te"), "gzip");
     assert_eq!(site.last().header("x-team"), "one");
+}
+
+#[tokio::test]
+async fn a_rule_is_for_no_other_port_or_plain_connection() {
+    let world = World::new();
+    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    for (of, is_set) in [
+        ("api.example.com:8443", false),
+        ("api.example.com:443", true),
+        ("http://api.example.com", true),
+    ] {
+        world.set(grant(&[], &[(of, "x-team", "one")]));
+        let (mut program, _) = world.program(site.address, false).await;
+        program.get("/", &[]).await;
+        let headers = site.last().headers;
+        assert_eq!(headers.contains_key("x-team"), is_set, "{of}");
+    }
+    let plain = Site::start(None, echo).await;
+    for (of, is_set) in [
+        (NAME, false),
+        ("*.example.com", false),
+        ("http://api.example.com:80", false),
+        ("http://api.example.com", true),
+    ] {
+        world.set(grant(&[], &[(of, "x-team", "one")]));
+        let (stream, _) = world.open(plain.address, host(), false).await;
+        let mut program = Sender::new(stream, false).await;
+        program.get("/", &[]).await;
+        let headers = plain.last().headers;
+        assert_eq!(headers.contains_key("x-team"), is_set, "{of}");
+    }
 }
 
 #[tokio::test]

@@ -131,6 +131,7 @@ where
         let mut open = tokio::task::JoinSet::new();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
             open.spawn(serve(stream));
         }
     });
@@ -155,7 +156,9 @@ where
     // How the gateway ends it is for the test to say.
     let _ = match is_two {
         true => {
-            let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            // The bounds are to be the gateway's.
+            builder.max_header_list_size(1024 * 1024);
             builder.serve_connection(stream, service).await
         }
         false => {

@@ -4,9 +4,9 @@ use rcgen::date_time_ymd;
 
 use super::site::{Site, echo};
 use super::world::{
-    NAME, PLACEHOLDER, Sender, World, host, params, site_authority, site_tls, text,
+    NAME, PLACEHOLDER, SECRET, Sender, World, host, params, site_authority, site_tls, text,
 };
-use crate::http::{Host, Tls};
+use crate::http::{Host, HttpFailure, Tls};
 use crate::settings::GatewayError;
 
 #[tokio::test]
@@ -43,8 +43,11 @@ async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_w
             );
             assert!(told.contains(reason) && told.lines().count() == 1, "{told}");
             drop(program);
-            let failure = carried.await.unwrap().unwrap_err().to_string();
-            assert!(failure.contains(reason), "{failure}");
+            let failure = carried.await.unwrap().unwrap_err();
+            assert!(
+                matches!(&failure, HttpFailure::Unmet(text) if text.contains(reason)),
+                "{failure:?}"
+            );
         }
         assert!(site.seen().is_empty());
     }
@@ -83,6 +86,16 @@ async fn the_protocol_is_one_that_both_ends_know() {
     assert_eq!(stream.get_ref().1.alpn_protocol(), None);
     let answer = Sender::new(stream, false).await.get("/", &[]).await;
     assert_eq!(answer.status(), 200);
+    // So does one that names the old one alone, of which TLS servers know nothing.
+    for site in [&old, &new] {
+        let (stream, _) = world.open(site.address, host(), true).await;
+        let stream = world.hello(stream, NAME, &["http/1.0"]).await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), None);
+        let mut program = Sender::new(stream, false).await;
+        let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
+        assert_eq!(answer.status(), 200);
+        assert_eq!(site.last().header("x-key"), SECRET);
+    }
     // One that wants none of what there is learns so.
     for offers in [&["imap"][..], &["h3"]] {
         let (stream, carried) = world.open(new.address, host(), true).await;

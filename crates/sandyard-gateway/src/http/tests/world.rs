@@ -100,9 +100,12 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (program, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let inside = accepted.unwrap().0;
+        let (program, inside) = (program.unwrap(), accepted.unwrap().0);
+        // As those of sandboxes are.
+        inside.set_nodelay(true).unwrap();
+        program.set_nodelay(true).unwrap();
         let carried = self.carry(inside, site, host, is_tls, whole_urls).await;
-        (program.unwrap(), carried)
+        (program, carried)
     }
 
     pub(super) async fn carry<S>(
@@ -116,8 +119,10 @@ impl World {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        let stream = TcpStream::connect(site).await.unwrap();
+        stream.set_nodelay(true).unwrap();
         let outside = Dialled {
-            stream: TcpStream::connect(site).await.unwrap(),
+            stream,
             address: Some(site.ip()),
             whole_urls,
         };
@@ -187,7 +192,9 @@ impl Sender {
         let stream = TokioIo::new(stream);
         match is_two {
             true => {
-                let builder = http2::Builder::new(TokioExecutor::new());
+                let mut builder = http2::Builder::new(TokioExecutor::new());
+                // The bounds are to be the gateway's.
+                builder.max_header_list_size(1024 * 1024);
                 let (sender, connection) = builder.handshake(stream).await.unwrap();
                 tokio::spawn(connection);
                 Self::Two(sender)
