@@ -1,6 +1,9 @@
 //! One connection: what is said on it, judged, dialled, carried.
 
+mod admission;
+mod both_ways;
 mod inside;
+mod judged;
 mod reply;
 mod sniff;
 mod splice;
@@ -9,7 +12,7 @@ mod stream;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,23 +21,18 @@ use rustix::net::sockopt;
 use sandyard_core::network::pattern::canonical_name;
 use sandyard_core::network::{Denial, Flow, FlowVerdict, Protocol};
 use sandyard_wire::egress::Via;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::dial::{Destination, Dialled};
 use crate::gateway::Inner;
 use crate::http::{self, Host, HttpFailure};
-use crate::sandbox::{Counted, Sandbox, too_many};
+use crate::sandbox::{Counted, Sandbox};
+pub(crate) use admission::{Slots, admit, turn_away};
+use both_ways::both_ways;
 use inside::Inside;
+use judged::denied_later;
 use sniff::Said;
-use splice::Broken;
 use stream::InsideStream;
-
-/// How long a name is looked up that a proxy can look up as well.
-const PROXY_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How long a connection may be silent of which one side has closed.
-const HALF_CLOSED: Duration = Duration::from_secs(600);
 
 /// A connection that an agent hands over.
 #[derive(Debug)]
@@ -69,42 +67,6 @@ impl From<Denial> for Stop {
     fn from(denial: Denial) -> Self {
         Self::Denied(denial)
     }
-}
-
-/// What a connection needs to be let in: a place among its sandbox's and among all.
-#[derive(Debug)]
-pub(crate) struct Slots {
-    _of_sandbox: OwnedSemaphorePermit,
-    _of_all: OwnedSemaphorePermit,
-}
-
-/// Finds room for one more connection. Before anything is done for it: what waits for its turn costs a descriptor already.
-pub(crate) fn admit(gateway: &Inner, sandbox: &Sandbox) -> Result<Slots, Denial> {
-    sandbox.may_open()?;
-    let of_sandbox = sandbox.connections.clone().try_acquire_owned();
-    let of_all = gateway.connections.clone().try_acquire_owned();
-    Ok(Slots {
-        _of_sandbox: of_sandbox.map_err(|_| {
-            let most = sandbox.limits.connections;
-            too_many(format!("{most} connections at once"))
-        })?,
-        _of_all: of_all.map_err(|_| {
-            let most = gateway.max_connections;
-            too_many(format!("{most} connections of all sandboxes at once"))
-        })?,
-    })
-}
-
-/// Ends a connection that there is no room for.
-pub(crate) fn turn_away(gateway: &Inner, sandbox: &Sandbox, opening: Opening, denial: Denial) {
-    let mut flow = sandbox.flow(Protocol::Tcp);
-    flow.address = opening.host.parse().ok();
-    flow.name = canonical_name(&opening.host).filter(|_| flow.address.is_none());
-    flow.port = Some(opening.port);
-    flow.verdict = FlowVerdict::Denied;
-    flow.denial = Some(denial);
-    inside::reset(opening.descriptor);
-    gateway.recorder.record(sandbox, flow);
 }
 
 /// Sees one connection through, from its hand-over to its record.
@@ -145,8 +107,11 @@ pub(crate) async fn run(
         let is_told = match walk.answered {
             Answered::Not => reply::refuse(&inside, opening.via, stop),
             Answered::Connected => false,
-            // With a request's refusal, which a reset might overtake.
-            Answered::Requests => true,
+            // With a request's refusal, which a reset might overtake; unless it was cut in the middle of one.
+            Answered::Requests => matches!(
+                stop,
+                Stop::Denied(Denial::NameMismatch { .. }) | Stop::Unmet(_) | Stop::Failed(_)
+            ),
         };
         if is_told {
             inside.close_in_order();
@@ -241,54 +206,6 @@ impl Walk<'_> {
             denial = denied => Err(Stop::Denied(denial)),
             carried = self.carry(dialled, early) => carried,
         }
-    }
-
-    /// Finds the addresses that may be dialled, none of them before the name has been judged.
-    async fn destination(&self, address: Option<IpAddr>) -> Result<Destination, Stop> {
-        let grant = self.sandbox.grant();
-        let ground = self.gateway.ground();
-        let (policy, port) = (&grant.policy, self.port);
-        let Some(name) = self.flow.name.clone() else {
-            let address = address.ok_or_else(|| Stop::Unmet("no address".to_owned()))?;
-            policy.judge_address(&ground, None, address, port)?;
-            return Ok(Destination {
-                name: None,
-                addresses: vec![address],
-                port,
-            });
-        };
-        policy.judge_name(&ground, &name, Some(port))?;
-        let look_up = self.gateway.names.addresses(&name);
-        let addresses = if self.gateway.dialer.goes_by_proxy(&name, port) {
-            // The proxy knows names that we cannot find, and where it does there may be nobody to ask.
-            let found = tokio::time::timeout(PROXY_PATIENCE, look_up).await;
-            found.ok().and_then(Result::ok).unwrap_or_default()
-        } else {
-            let found = look_up.await;
-            found.map_err(|error| Stop::Unmet(format!("`{name}`: {error}")))?
-        };
-        let mut denial = None;
-        let is_found = !addresses.is_empty();
-        let allowed: Vec<_> = addresses
-            .into_iter()
-            .filter(
-                |address| match policy.judge_address(&ground, Some(&name), *address, port) {
-                    Ok(()) => true,
-                    Err(reason) => {
-                        denial.get_or_insert(reason);
-                        false
-                    }
-                },
-            )
-            .collect();
-        if let (Some(denial), true, true) = (denial, is_found, allowed.is_empty()) {
-            return Err(Stop::Denied(denial));
-        }
-        Ok(Destination {
-            name: Some(name),
-            addresses: allowed,
-            port,
-        })
     }
 
     fn is_for_proxy(&self, destination: &Destination) -> bool {
@@ -431,45 +348,6 @@ impl Walk<'_> {
     }
 }
 
-/// Carries both ways until both have ended. Gives back what broke on the way out while the way in went on to its end: a server
-/// may answer and close before it has heard all.
-async fn both_ways(
-    inside: &Inside,
-    counted: &Counted,
-    mut up: Pin<&mut impl Future<Output = Result<(), Broken>>>,
-    mut down: Pin<&mut impl Future<Output = io::Result<()>>>,
-    mut is_down_done: bool,
-) -> Result<Option<io::Error>, Stop> {
-    let mut is_up_done = false;
-    let mut broken = None;
-    let mut seen = counted.read();
-    while !(is_up_done && is_down_done) {
-        tokio::select! {
-            done = &mut up, if !is_up_done => {
-                is_up_done = true;
-                match done {
-                    Ok(()) => {}
-                    Err(Broken::Inside(error)) => return Err(error.into()),
-                    Err(Broken::Outside(error)) => broken = Some(error),
-                }
-            }
-            done = &mut down, if !is_down_done => {
-                done?;
-                is_down_done = true;
-            }
-            // The program may be gone altogether, while the other side says nothing and waits.
-            error = inside.broken(), if is_up_done => return Err(error.into()),
-            () = tokio::time::sleep(HALF_CLOSED), if is_up_done || is_down_done => {
-                if std::mem::replace(&mut seen, counted.read()) == counted.read() {
-                    let minutes = HALF_CLOSED.as_secs() / 60;
-                    return Err(Stop::Failed(format!("one side had closed, and the other said nothing for {minutes} minutes")));
-                }
-            }
-        }
-    }
-    Ok(broken)
-}
-
 /// Lets the kernel notice a peer that is gone without a word.
 fn keep_alive(dialled: &Dialled) {
     let stream = &dialled.stream;
@@ -485,34 +363,5 @@ fn dialled_host(flow: &Flow, port: u16) -> Host {
     Host {
         name: flow.name.clone().or_else(address).unwrap_or_default(),
         port,
-    }
-}
-
-/// Resolves when a change of the grant no longer allows what is open.
-async fn denied_later(
-    gateway: &Inner,
-    sandbox: &Sandbox,
-    mut changes: tokio::sync::watch::Receiver<u64>,
-    name: Option<String>,
-    address: Option<IpAddr>,
-    port: u16,
-) -> Denial {
-    loop {
-        if changes.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        let (grant, ground) = (sandbox.grant(), gateway.ground());
-        let by_name = name.as_deref().map_or(Ok(()), |name| {
-            grant.policy.judge_name(&ground, name, Some(port))
-        });
-        let judged = by_name.and_then(|()| match address {
-            Some(address) => grant
-                .policy
-                .judge_address(&ground, name.as_deref(), address, port),
-            None => Ok(()),
-        });
-        if let Err(denial) = judged {
-            return denial;
-        }
     }
 }
