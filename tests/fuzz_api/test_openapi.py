@@ -32,8 +32,9 @@ PATIENCE = 800
 
 @pytest.fixture(scope="module")
 def server():
-    # The quota bounds what fuzzing can make; commands that a generated text happens to be are ended soon.
-    limits = {"LIMITS_SANDBOXES": 200, "LIMITS_SANDBOXES_PER_USER": 0, "LIFECYCLE_COMMAND_TIMEOUT": 5}
+    # The quota bounds what fuzzing can make, and is more than it does: being full is an honest 503, and would hide others.
+    # Commands that a generated text happens to be are ended soon.
+    limits = {"LIMITS_SANDBOXES": 2000, "LIMITS_SANDBOXES_PER_USER": 0, "LIFECYCLE_COMMAND_TIMEOUT": 5}
     with Server("--auth", "required", **limits) as server:
         admin = server.admin()
         admin.ok("POST", "/users", {"name": OWNER_OF_KEYS, "role": "user"})
