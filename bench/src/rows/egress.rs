@@ -43,7 +43,7 @@ fn rate_row(plan: &Plan, subjects: &[&dyn Live]) -> Result<Row> {
         }
         Ok(())
     })?;
-    let row = Row::new("egress_rate", label, Unit::MegabytesPerSecond, None);
+    let row = Row::new("egress_rate", label, Unit::MegabytesPerSecond, Some(1000.0));
     Ok(with_percentile(row, &figures, 50.0))
 }
 
@@ -64,7 +64,7 @@ fn first_byte_row(plan: &Plan, subjects: &[&dyn Live]) -> Result<Row> {
 /// What the row before says in one figure: the difference of the two medians.
 fn added_row(first_byte: &Row) -> Row {
     let label = "the same: added by the gateway, p50";
-    let mut row = Row::new("egress_added_p50", label, Unit::Millis, None);
+    let mut row = Row::new("egress_added_p50", label, Unit::Millis, Some(0.3));
     let cells = &first_byte.cells;
     if let (Some(ours), Some(host)) = (cells.get(&Column::Sandyard), cells.get(&Column::Host)) {
         let value = ours.value - host.value;
