@@ -112,17 +112,16 @@ impl Gateway {
     /// and again until [`Gateway::detach`].
     pub fn attach(&self, key: &str, endpoint: Endpoint, grant: NetworkGrant) {
         let mut attached = self.attached();
-        if let Some(known) = attached.get(key) {
-            if known.endpoint == endpoint {
-                let is_leading = grant.is_leading;
-                known.sandbox.set_grant(grant);
-                if is_leading {
-                    known.calls.lead.notify_one();
-                }
-                known.calls.wake.notify_one();
-                return;
+        if let Some(known) = attached.get(key)
+            && known.endpoint == endpoint
+        {
+            let is_leading = grant.is_leading;
+            known.sandbox.set_grant(grant);
+            if is_leading {
+                known.calls.lead.notify_one();
             }
-            known.sandbox.end.cancel();
+            known.calls.wake.notify_one();
+            return;
         }
         let sandbox = Arc::new(Sandbox::new(grant, self.inner.settings.limits));
         let calls = Arc::new(Calls::default());
@@ -143,9 +142,7 @@ impl Gateway {
 
     /// Takes a sandbox's way out away; its flows end.
     pub fn detach(&self, key: &str) {
-        if let Some(known) = self.attached().remove(key) {
-            known.sandbox.end.cancel();
-        }
+        self.attached().remove(key);
     }
 
     /// Takes the way out of all away that were attached before `since` and are not among these: others may have removed them.

@@ -178,17 +178,6 @@ pub struct Flow {
     pub count: u64,
 }
 
-impl Flow {
-    /// Says whether this is the same attempt once more, to be counted with the other rather than recorded beside it.
-    pub fn is_like(&self, other: &Self) -> bool {
-        let key = |flow: &Self| {
-            let denial = flow.denial.as_ref().map(Denial::code);
-            (flow.protocol, flow.address, flow.port, flow.verdict, denial)
-        };
-        key(self) == key(other) && self.name == other.name && self.sandbox_id == other.sandbox_id
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,64 +201,6 @@ mod tests {
             sent_bytes: 3,
             received_bytes: 4,
             count: 1,
-        }
-    }
-
-    #[test]
-    fn attempts_are_alike_whatever_they_took() {
-        let other = Flow {
-            owner: "another".to_owned(),
-            at_ms: 9,
-            duration_ms: 9,
-            failure: Some("slow".to_owned()),
-            sent_bytes: 9,
-            received_bytes: 9,
-            count: 9,
-            ..flow()
-        };
-        assert!(flow().is_like(&other));
-    }
-
-    #[test]
-    fn attempts_at_something_else_are_not_alike() {
-        let too_many = Denial::TooMany {
-            limit: "connections".to_owned(),
-        };
-        for other in [
-            Flow {
-                sandbox_id: SandboxId::from_random([2; 20]),
-                ..flow()
-            },
-            Flow {
-                protocol: Protocol::Dns,
-                ..flow()
-            },
-            Flow {
-                name: None,
-                ..flow()
-            },
-            Flow {
-                address: None,
-                ..flow()
-            },
-            Flow {
-                port: Some(80),
-                ..flow()
-            },
-            Flow {
-                verdict: FlowVerdict::Failed,
-                ..flow()
-            },
-            Flow {
-                denial: None,
-                ..flow()
-            },
-            Flow {
-                denial: Some(too_many),
-                ..flow()
-            },
-        ] {
-            assert!(!flow().is_like(&other), "{other:?}");
         }
     }
 

@@ -9,7 +9,6 @@ pub(crate) mod lock;
 pub(crate) mod loopdev;
 pub(crate) mod mount;
 pub(crate) mod net;
-pub(crate) mod netlink;
 pub(crate) mod process;
 pub(crate) mod refusals;
 pub(crate) mod socket;

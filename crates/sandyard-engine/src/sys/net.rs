@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rustix::thread::UnshareFlags;
 
-use super::netlink::route::Changes;
+use sandyard_netlink::route::Changes;
+
 use super::{Doing, SysResult};
 
 /// Another address of the loopback link. Without it programs that ask for names of «configured» families only

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use sandyard_core::Caller;
 use sandyard_service::Sandbox;
 use serde::Serialize;
 use serde_json::Value;
@@ -35,7 +34,7 @@ pub(crate) async fn get_network(
     name: SandboxName,
 ) -> Result<Json<NetworkReply>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
-    reply(&app, &caller, sandbox).await
+    reply(&app, sandbox)
 }
 
 /// Replaces what a sandbox may reach, all of it. Connections that are open and no longer allowed end.
@@ -55,7 +54,7 @@ pub(crate) async fn set_network(
     service.inspect(&caller, &name.id).await?;
     let policy = policy::read("", policy, Otherwise::from(&app))?;
     let sandbox = service.set_network(&caller, &name.id, policy).await?;
-    reply(&app, &caller, sandbox).await
+    reply(&app, sandbox)
 }
 
 /// Lets a sandbox reach these targets too.
@@ -74,7 +73,7 @@ pub(crate) async fn allow_network(
     service.inspect(&caller, &name.id).await?;
     let targets = targets.read()?;
     let sandbox = service.allow_network(&caller, &name.id, targets).await?;
-    reply(&app, &caller, sandbox).await
+    reply(&app, sandbox)
 }
 
 /// Lets a sandbox reach these targets no more.
@@ -93,15 +92,11 @@ pub(crate) async fn deny_network(
     service.inspect(&caller, &name.id).await?;
     let targets = targets.read()?;
     let sandbox = service.deny_network(&caller, &name.id, targets).await?;
-    reply(&app, &caller, sandbox).await
+    reply(&app, sandbox)
 }
 
-async fn reply(
-    app: &App,
-    caller: &Caller,
-    sandbox: Sandbox,
-) -> Result<Json<NetworkReply>, ApiError> {
-    let network = app.service().network(caller, sandbox.id.as_str()).await?;
+fn reply(app: &App, sandbox: Sandbox) -> Result<Json<NetworkReply>, ApiError> {
+    let network = app.service().policy_of(&sandbox)?;
     Ok(Json(NetworkReply {
         sandbox_id: sandbox.id.to_string(),
         network: network.into(),

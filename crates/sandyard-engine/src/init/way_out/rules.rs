@@ -10,7 +10,7 @@
 
 use super::doors::{DNS_PORT, NAMES_PORT, REDIRECTED_PORT};
 use crate::error::EngineError;
-use crate::sys::netlink::nftables::{Expression, Hook, NewTable, Refused};
+use sandyard_netlink::nftables::{Expression, Hook, NewTable, Refused};
 
 use Expression::{
     Accept, Carries, Drop, Family, Forget, MoreThan, Network, Redirect, Reset, Transport,

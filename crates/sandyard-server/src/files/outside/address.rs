@@ -2,26 +2,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Blocks of IPv4 that are not for everybody: the IANA special-purpose registry (RFC 6890 and its followers), and one
-/// more.
-const CLOSED_V4: [(Ipv4Addr, u32); 17] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8), // this network; 0.0.0.0 is the own host
-    (Ipv4Addr::new(10, 0, 0, 0), 8), // private
-    (Ipv4Addr::new(100, 64, 0, 0), 10), // carrier-grade NAT; a metadata service of one cloud
-    (Ipv4Addr::new(127, 0, 0, 0), 8), // loopback
-    (Ipv4Addr::new(168, 63, 129, 16), 32), // a cloud's own service behind a public number
-    (Ipv4Addr::new(169, 254, 0, 0), 16), // link-local; metadata services of most clouds
-    (Ipv4Addr::new(172, 16, 0, 0), 12), // private
-    (Ipv4Addr::new(192, 0, 0, 0), 24), // protocol assignments; a metadata service of one cloud
-    (Ipv4Addr::new(192, 0, 2, 0), 24), // documentation
+use sandyard_core::network::address::closed_class;
+
+/// Blocks of IPv4 that nobody's service is in, beside those that are closed to sandboxes too
+/// ([`closed_class`]): the rest of the IANA special-purpose registry (RFC 6890 and its followers).
+const CLOSED_V4: [(Ipv4Addr, u32); 6] = [
+    (Ipv4Addr::new(192, 0, 2, 0), 24),    // documentation
     (Ipv4Addr::new(192, 31, 196, 0), 24), // AS112
     (Ipv4Addr::new(192, 52, 193, 0), 24), // AMT
-    (Ipv4Addr::new(192, 88, 99, 0), 24), // 6to4 relays
-    (Ipv4Addr::new(192, 168, 0, 0), 16), // private
-    (Ipv4Addr::new(198, 18, 0, 0), 15), // benchmarks
+    (Ipv4Addr::new(192, 88, 99, 0), 24),  // 6to4 relays
     (Ipv4Addr::new(198, 51, 100, 0), 24), // documentation
-    (Ipv4Addr::new(203, 0, 113, 0), 24), // documentation
-    (Ipv4Addr::new(224, 0, 0, 0), 3), // multicast, reserved, broadcast
+    (Ipv4Addr::new(203, 0, 113, 0), 24),  // documentation
 ];
 
 /// Blocks within IPv6's global unicast that are not for everybody. Whatever lies outside of 2000::/3 is closed anyway:
@@ -36,6 +27,9 @@ const CLOSED_V6: [(Ipv6Addr, u32); 5] = [
 
 /// Says whether anybody on the internet can reach an address.
 pub(super) fn is_open(address: IpAddr) -> bool {
+    if closed_class(address).is_some() {
+        return false;
+    }
     match address {
         IpAddr::V4(address) => !CLOSED_V4
             .iter()

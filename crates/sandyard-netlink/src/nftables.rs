@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::exchange::{NETFILTER, exchange};
-use super::message::{APPEND, Attributes, CREATE, Messages, REQUEST};
+use crate::exchange::{NETFILTER, exchange};
+use crate::message::{APPEND, Attributes, CREATE, Messages, REQUEST};
 
 const SUBSYSTEM: u16 = 10;
 const BATCH_BEGIN: u16 = 0x10;
@@ -20,7 +20,7 @@ const REGISTER: u32 = 1;
 
 /// When a chain sees a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Hook {
+pub enum Hook {
     /// On its way to this network's own programs.
     Input = 1,
     /// Sent by one of them.
@@ -29,7 +29,7 @@ pub(crate) enum Hook {
 
 /// A step of a rule: the rule ends at the first that does not hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Expression<'a> {
+pub enum Expression<'a> {
     /// The packet is IPv4 (2) or IPv6 (10).
     Family(u8),
     /// What it carries: 6 is TCP, 17 is UDP.
@@ -39,7 +39,12 @@ pub(crate) enum Expression<'a> {
     /// These bytes are in the header of what it carries, from there on.
     Transport(u32, &'a [u8]),
     /// More packets a second than this have come here lately; so many may come at once.
-    MoreThan { per_second: u64, burst: u32 },
+    MoreThan {
+        /// So many a second.
+        per_second: u64,
+        /// So many at once.
+        burst: u32,
+    },
     /// Leave the chain with the packet.
     Accept,
     /// Leave it without.
@@ -56,23 +61,23 @@ pub(crate) enum Expression<'a> {
 
 /// A table that is being put together.
 #[derive(Debug)]
-pub(crate) struct NewTable {
+pub struct NewTable {
     name: &'static str,
     messages: Messages,
 }
 
 /// What the kernel did not take.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub struct Refused {
     /// Number of the chain or rule, if it is one.
-    pub(crate) number: Option<u32>,
+    pub number: Option<u32>,
     /// Why.
-    pub(crate) error: io::Error,
+    pub error: io::Error,
 }
 
 impl NewTable {
     /// Starts with no chains.
-    pub(crate) fn new(name: &'static str) -> Self {
+    pub fn new(name: &'static str) -> Self {
         let mut messages = Messages::default();
         messages.add(BATCH_BEGIN, REQUEST, &fixed(0, SUBSYSTEM), |_| {});
         messages.add(NEW_TABLE, REQUEST | CREATE, &fixed(INET, 0), |table| {
@@ -82,7 +87,7 @@ impl NewTable {
     }
 
     /// Adds a chain of a kind (`filter`, `nat`), looked at earlier the lower its priority. Returns its number.
-    pub(crate) fn chain(&mut self, name: &str, kind: &str, hook: Hook, priority: i32) -> u32 {
+    pub fn chain(&mut self, name: &str, kind: &str, hook: Hook, priority: i32) -> u32 {
         self.messages
             .add(NEW_CHAIN, REQUEST | CREATE, &fixed(INET, 0), |chain| {
                 chain.text(1, self.name);
@@ -96,7 +101,7 @@ impl NewTable {
     }
 
     /// Adds a rule at the end of a chain. Returns its number.
-    pub(crate) fn rule(&mut self, chain: &str, expressions: &[Expression<'_>]) -> u32 {
+    pub fn rule(&mut self, chain: &str, expressions: &[Expression<'_>]) -> u32 {
         let flags = REQUEST | CREATE | APPEND;
         self.messages.add(NEW_RULE, flags, &fixed(INET, 0), |rule| {
             rule.text(1, self.name);
@@ -108,7 +113,7 @@ impl NewTable {
     }
 
     /// Puts it in force.
-    pub(crate) fn commit(mut self) -> Result<(), Refused> {
+    pub fn commit(mut self) -> Result<(), Refused> {
         // Failures are told of any; this one's answer, that everything is in force.
         let last = self.messages.ask_for_last();
         self.messages

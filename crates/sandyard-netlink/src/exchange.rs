@@ -6,12 +6,12 @@ use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use super::message::Messages;
+use crate::message::Messages;
 
 /// The kernel's parts we speak to.
-pub(super) const ROUTE: Option<Protocol> = None; // its number is 0
+pub(crate) const ROUTE: Option<Protocol> = None; // its number is 0
 /// See [`ROUTE`].
-pub(super) const NETFILTER: Option<Protocol> = Some(netlink::NETFILTER);
+pub(crate) const NETFILTER: Option<Protocol> = Some(netlink::NETFILTER);
 
 /// Kind of a message that answers another: `NLMSG_ERROR`. Its error is 0 when all went well.
 const ANSWER: u16 = 2;
@@ -20,23 +20,23 @@ const BUFFER_BYTES: usize = 16 * 1024;
 
 /// What messages came to, by number.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Answers(Vec<(u32, Option<Errno>)>);
+pub(crate) struct Answers(Vec<(u32, Option<Errno>)>);
 
 impl Answers {
     /// The first that failed: its number, and how.
-    pub(super) fn first_failure(&self) -> Option<(u32, Errno)> {
+    pub(crate) fn first_failure(&self) -> Option<(u32, Errno)> {
         let mut answers = self.0.iter();
         answers.find_map(|(number, errno)| Some((*number, (*errno)?)))
     }
 
     /// Forgets what messages of these numbers came to.
-    pub(super) fn without(mut self, numbers: &[u32]) -> Self {
+    pub(crate) fn without(mut self, numbers: &[u32]) -> Self {
         self.0.retain(|(number, _)| !numbers.contains(number));
         self
     }
 
     /// What the message of that number came to.
-    pub(super) fn of(&self, number: u32) -> io::Result<()> {
+    pub(crate) fn of(&self, number: u32) -> io::Result<()> {
         match self.0.iter().find(|(answered, _)| *answered == number) {
             Some((_, None)) => Ok(()),
             Some((_, Some(errno))) => Err((*errno).into()),
@@ -49,7 +49,7 @@ impl Answers {
 }
 
 /// Sends to the kernel's part named `protocol`, and reads all answers: they are there when sending returns.
-pub(super) fn exchange(protocol: Option<Protocol>, messages: &Messages) -> io::Result<Answers> {
+pub(crate) fn exchange(protocol: Option<Protocol>, messages: &Messages) -> io::Result<Answers> {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,

@@ -9,8 +9,9 @@
 //!
 //! A message is a header, a fixed part of its family and attributes: length, kind and value, each padded to four bytes
 //! (netlink(7)).
+#![forbid(unsafe_code)]
 
 mod exchange;
 mod message;
-pub(crate) mod nftables;
-pub(crate) mod route;
+pub mod nftables;
+pub mod route;

@@ -1,13 +1,13 @@
 //! Messages of netlink, written one behind the other.
 
 /// A request that is answered even if all goes well: `NLM_F_REQUEST | NLM_F_ACK`.
-pub(super) const ASKING: u16 = REQUEST | 0x4;
+pub(crate) const ASKING: u16 = REQUEST | 0x4;
 /// `NLM_F_REQUEST`.
-pub(super) const REQUEST: u16 = 0x1;
+pub(crate) const REQUEST: u16 = 0x1;
 /// `NLM_F_CREATE`.
-pub(super) const CREATE: u16 = 0x400;
+pub(crate) const CREATE: u16 = 0x400;
 /// `NLM_F_APPEND`.
-pub(super) const APPEND: u16 = 0x800;
+pub(crate) const APPEND: u16 = 0x800;
 
 /// Marks an attribute that holds attributes: `NLA_F_NESTED`.
 const NESTED: u16 = 0x8000;
@@ -15,7 +15,7 @@ const HEADER_BYTES: usize = 16;
 
 /// Messages that are sent together.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
+pub(crate) struct Messages {
     bytes: Vec<u8>,
     count: u32,
     /// Where the last one starts.
@@ -24,7 +24,7 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Adds a message of a kind: the fixed part of its family, then attributes. Returns its number, which its answer bears.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         kind: u16,
         flags: u16,
@@ -49,7 +49,7 @@ impl Messages {
     }
 
     /// Has the last one answered even if all goes well. Returns its number.
-    pub(super) fn ask_for_last(&mut self) -> u32 {
+    pub(crate) fn ask_for_last(&mut self) -> u32 {
         if let Some(flags) = self.bytes.get_mut(self.last + 6..self.last + 8) {
             flags.copy_from_slice(
                 &(u16::from_ne_bytes([flags[0], flags[1]]) | ASKING).to_ne_bytes(),
@@ -59,27 +59,27 @@ impl Messages {
     }
 
     /// All of it, as it is sent.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 /// Where the attributes of a message, or of an attribute, are written to.
-pub(super) struct Attributes<'a>(&'a mut Vec<u8>);
+pub(crate) struct Attributes<'a>(&'a mut Vec<u8>);
 
 impl Attributes<'_> {
     /// Adds one with this value.
-    pub(super) fn add(&mut self, kind: u16, value: &[u8]) {
+    pub(crate) fn add(&mut self, kind: u16, value: &[u8]) {
         self.hold(kind, |bytes| bytes.extend(value));
     }
 
     /// Adds a number in the order of the network, as netfilter wants it.
-    pub(super) fn number(&mut self, kind: u16, value: u32) {
+    pub(crate) fn number(&mut self, kind: u16, value: u32) {
         self.add(kind, &value.to_be_bytes());
     }
 
     /// Adds a text with a zero behind it.
-    pub(super) fn text(&mut self, kind: u16, value: &str) {
+    pub(crate) fn text(&mut self, kind: u16, value: &str) {
         self.hold(kind, |bytes| {
             bytes.extend(value.as_bytes());
             bytes.push(0);
@@ -87,7 +87,7 @@ impl Attributes<'_> {
     }
 
     /// Adds one that holds others.
-    pub(super) fn nest(&mut self, kind: u16, attributes: impl FnOnce(&mut Attributes<'_>)) {
+    pub(crate) fn nest(&mut self, kind: u16, attributes: impl FnOnce(&mut Attributes<'_>)) {
         self.hold(NESTED | kind, |bytes| attributes(&mut Attributes(bytes)));
     }
 

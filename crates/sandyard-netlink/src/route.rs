@@ -3,8 +3,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::exchange::{ROUTE, exchange};
-use super::message::{ASKING, CREATE, Messages};
+use crate::exchange::{ROUTE, exchange};
+use crate::message::{ASKING, CREATE, Messages};
 
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
@@ -24,7 +24,7 @@ const THIS_HOST: u8 = 254;
 
 /// What is to be changed, sent all at once.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub struct Changes {
     messages: Messages,
     /// Numbers of those that may fail.
     optional: Vec<u32>,
@@ -32,7 +32,7 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// Brings the loopback link up, and with it 127.0.0.1 and ::1.
-    pub(crate) fn raise_loopback(&mut self) {
+    pub fn raise_loopback(&mut self) {
         // `ifinfomsg`: family, pad, type, index, flags, which of them to change.
         let mut fixed = vec![0; 4];
         fixed.extend(LOOPBACK.to_ne_bytes());
@@ -42,7 +42,7 @@ impl Changes {
     }
 
     /// Gives the loopback link another address of 127.0.0.0/8.
-    pub(crate) fn add_loopback_address(&mut self, address: Ipv4Addr) {
+    pub fn add_loopback_address(&mut self, address: Ipv4Addr) {
         // `ifaddrmsg`: family, length of the prefix, flags, scope, index.
         let mut fixed = vec![INET, 8, 0, THIS_HOST];
         fixed.extend(LOOPBACK.to_ne_bytes());
@@ -54,7 +54,7 @@ impl Changes {
     }
 
     /// Makes every address there is one of this network's own, reached from `source`. IPv6 may be missing.
-    pub(crate) fn keep_everything_here(&mut self, source: IpAddr) {
+    pub fn keep_everything_here(&mut self, source: IpAddr) {
         let (family, octets) = match source {
             IpAddr::V4(source) => (INET, source.octets().to_vec()),
             IpAddr::V6(source) => (INET6, source.octets().to_vec()),
@@ -87,7 +87,7 @@ impl Changes {
     }
 
     /// Has the kernel make them.
-    pub(crate) fn make(&self) -> io::Result<()> {
+    pub fn make(&self) -> io::Result<()> {
         let answers = exchange(ROUTE, &self.messages)?.without(&self.optional);
         match answers.first_failure() {
             Some((_, errno)) => Err(errno.into()),
