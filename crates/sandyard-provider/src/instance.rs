@@ -24,6 +24,51 @@ pub struct InstanceSpec {
     /// What it may reach, for places that want to know at once; [`set_network`](crate::Provider::set_network) follows in any case.
     #[serde(default)]
     pub network: NetworkPolicy,
+    /// Volumes in it.
+    #[serde(default)]
+    pub mounts: Vec<Mount>,
+}
+
+/// A volume in an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// The volume's id.
+    pub volume: String,
+    /// Where, as seen inside; absolute.
+    pub path: String,
+}
+
+/// A volume to be made: a folder that outlives instances and can be in several of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeSpec {
+    /// Its id: letters and digits.
+    pub id: String,
+    /// How much fits into it, where that can be bounded.
+    pub size_bytes: u64,
+}
+
+/// What an instance used over some seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UsagePoint {
+    /// When.
+    pub at_ms: i64,
+    /// Processor time used since the point before, in percent of what it may use.
+    pub cpu_percent: f32,
+    /// Memory in bytes, without page cache.
+    pub memory_bytes: u64,
+    /// Page cache.
+    pub cache_bytes: u64,
+    /// Bytes written on top of the template.
+    pub disk_bytes: u64,
+}
+
+/// How many instances of a template to keep ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Which; none: the default template.
+    pub template: Option<String>,
+    /// How many.
+    pub count: usize,
 }
 
 impl fmt::Debug for InstanceSpec {

@@ -18,8 +18,11 @@ mod provider;
 mod verb;
 
 pub use error::{ProviderError, ProviderErrorKind, Retry};
-pub use instance::{Change, ChangeKind, Instance, InstanceSpec, Usage};
+pub use instance::{
+    Change, ChangeKind, Instance, InstanceSpec, Mount, Ready, Usage, UsagePoint, VolumeSpec,
+};
 pub use provider::{
     AgentAddress, ArchiveReader, Capabilities, Provider, ProviderInfo, Result, TemplateInfo,
+    VOLUME_PATH,
 };
 pub use verb::{Verb, VerbError};

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 
-use crate::error::ProviderError;
-use crate::instance::{Change, Instance, InstanceSpec, Usage};
+use crate::error::{ProviderError, ProviderErrorKind};
+use crate::instance::{Change, Instance, InstanceSpec, Ready, Usage, UsagePoint, VolumeSpec};
 
 /// Result of a provider's work.
 pub type Result<T, E = ProviderError> = std::result::Result<T, E>;
@@ -38,6 +38,9 @@ pub struct Capabilities {
     pub can_manage_templates: bool,
     /// Memory, processor, process and disk limits are enforced.
     pub can_limit: bool,
+    /// Volumes: folders that outlive sandboxes.
+    #[serde(default)]
+    pub can_mount: bool,
 }
 
 /// What a provider tells about itself.
@@ -157,8 +160,41 @@ pub trait Provider: Debug + Send + Sync + 'static {
     /// are the last.
     async fn close(&self) {}
 
-    /// Keeps up to `count` sandboxes of the default kind ready, where that makes creating faster.
-    async fn keep_ready(&self, count: usize) -> Result<()>;
+    /// Keeps so many sandboxes of each template ready, where that makes creating faster; of all others none. A template that
+    /// does not exist (yet) is passed over.
+    async fn keep_ready(&self, wanted: &[Ready]) -> Result<()>;
+
+    /// What it used between two moments, oldest first; as far back as is known.
+    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
+        let _ = (id, from_ms, to_ms);
+        Err(unsupported("keep a history of use"))
+    }
+
+    /// Makes an empty volume; one that is there already stays as it is. Requires [`Capabilities::can_mount`], like the two below.
+    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
+        let _ = volume;
+        Err(unsupported("keep volumes"))
+    }
+
+    /// Removes a volume and all that is in it; removing a missing one succeeds. No instance has it any more.
+    async fn delete_volume(&self, id: &str) -> Result<()> {
+        let _ = id;
+        Err(unsupported("keep volumes"))
+    }
+
+    /// An agent that sees the volume at [`VOLUME_PATH`] and belongs to nobody; commands and files are root's.
+    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
+        let _ = id;
+        Err(unsupported("keep volumes"))
+    }
+}
+
+/// Where the agent of [`Provider::open_volume`] sees the volume.
+pub const VOLUME_PATH: &str = "/volume";
+
+fn unsupported(what: &str) -> ProviderError {
+    let message = format!("this provider cannot {what}");
+    ProviderError::new(ProviderErrorKind::Unsupported, message)
 }
 
 /// What is needed to reach an agent.

@@ -27,11 +27,15 @@ pub enum Verb {
     Agent,
     SetNetwork,
     KeepReady,
+    UsageHistory,
+    CreateVolume,
+    DeleteVolume,
+    OpenVolume,
 }
 
 impl Verb {
     /// All of them, in the trait's order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::CheckHealth,
         Self::Create,
         Self::Inspect,
@@ -51,6 +55,10 @@ impl Verb {
         Self::Agent,
         Self::SetNetwork,
         Self::KeepReady,
+        Self::UsageHistory,
+        Self::CreateVolume,
+        Self::DeleteVolume,
+        Self::OpenVolume,
     ];
 
     /// The call's own name.
@@ -75,6 +83,10 @@ impl Verb {
             Self::Agent => "agent",
             Self::SetNetwork => "set_network",
             Self::KeepReady => "keep_ready",
+            Self::UsageHistory => "usage_history",
+            Self::CreateVolume => "create_volume",
+            Self::DeleteVolume => "delete_volume",
+            Self::OpenVolume => "open_volume",
         }
     }
 }

@@ -79,6 +79,8 @@ pub struct Listener {
     pub address: SocketAddr,
     /// Whether it speaks TLS.
     pub is_tls: bool,
+    /// Whether it is the E2B dialect's own: there paths mean what they mean to E2B's clients.
+    pub is_e2b: bool,
     /// Who is at the other end.
     pub peer: SocketAddr,
 }

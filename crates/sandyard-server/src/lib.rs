@@ -22,6 +22,7 @@ mod accounts;
 mod app;
 mod bounds;
 mod docker;
+mod e2b;
 mod enveloped;
 mod error;
 mod extract;

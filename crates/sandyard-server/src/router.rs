@@ -14,7 +14,8 @@ use crate::middleware::{access_log, forwarded, panics, request_id};
 pub(crate) use crate::mounted::{Mounted, mount, mount_plain};
 use crate::need::Need;
 use crate::{
-    accounts, docker, enveloped, files, health, internal, metrics, native, openapi, preview, stream,
+    accounts, docker, e2b, enveloped, files, health, internal, metrics, native, openapi, preview,
+    stream,
 };
 
 /// The route that takes a whole file as JSON.
@@ -42,6 +43,7 @@ pub(crate) fn all() -> Vec<Mounted> {
     routes.extend(stream::routes());
     routes.extend(enveloped::routes(&routes));
     routes.extend(docker::routes());
+    routes.extend(e2b::routes());
     routes.extend(internal::routes());
     routes.extend(accounts::routes());
     routes.extend(health::routes());
@@ -84,18 +86,24 @@ pub fn router(app: App) -> Router {
             }
         }
     }
-    router
+    let router = router
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(app.settings().max_json_bytes))
         .layer(from_fn(request_id::refuse_malformed))
         .layer(from_fn(panics::catch))
         .layer(from_fn(enveloped::wrap))
+        .layer(from_fn(e2b::translate))
+        .layer(from_fn_with_state(app.clone(), e2b::data::intercept))
         .layer(from_fn_with_state(app.clone(), preview::intercept))
         .layer(from_fn(access_log::log))
         .layer(from_fn(request_id::name))
         .layer(from_fn_with_state(app.clone(), forwarded::believe))
-        .with_state(app)
+        .with_state(app.clone());
+    // Before the router, since it changes paths.
+    Router::new()
+        .fallback_service(router)
+        .layer(from_fn_with_state(app, e2b::enter))
 }
 
 /// The same path with a slash at its end, or without; none where it would mean something else.

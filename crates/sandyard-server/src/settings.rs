@@ -8,6 +8,7 @@ use sandyard_config::settings::Tls;
 use sandyard_config::{Settings, is_open};
 use sandyard_core::network::Target;
 use sandyard_gateway::{FlowLimits, GatewaySettings};
+use sandyard_provider::Ready;
 use sandyard_service::ServiceSettings;
 
 use crate::app::{AuthMode, ServerSettings};
@@ -54,7 +55,10 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
         max_command_timeout: lifecycle.max_command_timeout,
         stranger_grace: lifecycle.stranger_grace,
         history: lifecycle.history_retention,
-        ready: settings.sandbox.ready,
+        ready: vec![Ready {
+            template: None,
+            count: settings.sandbox.ready,
+        }],
         default_network: settings.gateway.default_policy.clone(),
         sealing_key: Some(sealing_key),
         ..ServiceSettings::default()

@@ -54,14 +54,14 @@ impl Service {
         self.flush().await;
         self.leave().await;
         // What waits for a maker that may never come is not worth its memory.
-        let unready = self.places().default().keep_ready(0);
+        let unready = self.places().default().keep_ready(&[]);
         let _ = tokio::time::timeout(UNREADY_WITHIN, unready).await;
     }
 
     /// Asks for ready sandboxes. Again and again, since whoever keeps them may have started anew.
     async fn keep_ready(&self) {
-        let count = self.settings().ready;
-        if let Err(error) = self.places().default().keep_ready(count).await {
+        let wanted = &self.settings().ready;
+        if let Err(error) = self.places().default().keep_ready(wanted).await {
             tracing::warn!(%error, "No sandboxes are kept ready");
         }
     }

@@ -221,6 +221,7 @@ impl Service {
     async fn expire(&self, row: Sandbox) -> ServiceResult<Outcome> {
         let operation = match row.timeout_action {
             TimeoutAction::Pause => Operation::Pause,
+            TimeoutAction::Stop => Operation::Stop,
             TimeoutAction::Delete => Operation::Delete,
         };
         if let Some(end_ms) = self.time_left(&row) {
@@ -242,6 +243,11 @@ impl Service {
             TimeoutAction::Pause => {
                 let reason = format!("not used for {} s", claim.row.timeout_s);
                 self.pause_claimed(&Caller::system(), claim, Some(reason))
+                    .await?;
+            }
+            TimeoutAction::Stop => {
+                let reason = format!("not used for {} s", claim.row.timeout_s);
+                self.stop_claimed(&Caller::system(), claim, Some(reason))
                     .await?;
             }
             TimeoutAction::Delete => {

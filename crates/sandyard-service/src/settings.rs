@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use sandyard_core::NetworkPolicy;
+use sandyard_provider::Ready;
 
 /// Settings of the service.
 #[derive(Clone, PartialEq)]
@@ -30,8 +31,8 @@ pub struct ServiceSettings {
     pub stranger_grace: Duration,
     /// How long events and audit are kept.
     pub history: Duration,
-    /// How many sandboxes to keep ready.
-    pub ready: usize,
+    /// How many sandboxes of which templates to keep ready.
+    pub ready: Vec<Ready>,
     /// How often what should be is compared with what is.
     pub reconcile_every: Duration,
     /// What a sandbox may reach when its maker does not say.
@@ -66,7 +67,7 @@ impl Default for ServiceSettings {
             max_output_bytes: 8 << 20,
             stranger_grace: Duration::from_secs(300),
             history: HOUR * 24 * 30,
-            ready: 0,
+            ready: Vec::new(),
             reconcile_every: Duration::from_secs(30),
             default_network: NetworkPolicy::default(),
             sealing_key: None,

@@ -19,6 +19,7 @@ CREATE TABLE sandboxes (
     secrets TEXT NOT NULL,
     ports TEXT NOT NULL,
     public_ports TEXT NOT NULL,
+    mounts TEXT NOT NULL,
     access_token TEXT NOT NULL,
     timeout_s BIGINT NOT NULL,
     timeout_action TEXT NOT NULL,
@@ -178,7 +179,24 @@ CREATE TABLE snapshots (
     location TEXT NOT NULL,
     name TEXT NOT NULL,
     owner TEXT NOT NULL,
+    -- Another name its owner gave it; moves on to the newest that is given it.
+    alias TEXT,
+    -- What it was made of.
+    sandbox_id TEXT,
     created_ms BIGINT NOT NULL,
     PRIMARY KEY (location, name)
 );
-CREATE INDEX snapshots_owner ON snapshots (owner);
+CREATE UNIQUE INDEX snapshots_alias ON snapshots (location, owner, alias);
+
+-- Folders that outlive sandboxes and can be in several of them.
+CREATE TABLE volumes (
+    id TEXT NOT NULL PRIMARY KEY,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    location TEXT NOT NULL,
+    status TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    token TEXT NOT NULL,
+    created_ms BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX volumes_name ON volumes (owner, name);

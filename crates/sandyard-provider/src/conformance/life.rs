@@ -1,5 +1,6 @@
 //! A life from create to delete: each step once, twice and out of turn.
 
+use crate::instance::Ready;
 use std::collections::BTreeSet;
 
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
@@ -132,9 +133,12 @@ pub(super) async fn every_state_can_be_deleted(subject: &Subject) -> Done {
 
 pub(super) async fn ready_ones_belong_to_nobody(subject: &Subject) -> Done {
     let before = works("list", subject.provider.list().await)?;
-    works("keep one ready", subject.provider.keep_ready(1).await)?;
+    works(
+        "keep one ready",
+        subject.provider.keep_ready(&[one_ready()]).await,
+    )?;
     let held = ready_one_is_used(subject, before.len()).await;
-    works("keep none ready", subject.provider.keep_ready(0).await)?;
+    works("keep none ready", subject.provider.keep_ready(&[]).await)?;
     held
 }
 
@@ -148,5 +152,12 @@ async fn ready_one_is_used(subject: &Subject, before: usize) -> Done {
     match subject.sh(&made.id, "echo $WHO").await {
         Err(Trouble::CannotBeTried) => Ok(()),
         said => same("its own variables", said?.as_str(), "conformance"),
+    }
+}
+
+fn one_ready() -> Ready {
+    Ready {
+        template: None,
+        count: 1,
     }
 }

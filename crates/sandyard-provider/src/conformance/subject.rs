@@ -59,6 +59,7 @@ impl Subject {
             access_token: TOKEN.to_owned(),
             hostname: None,
             network: NetworkPolicy::default(),
+            mounts: Vec::new(),
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::FakeProvider;
 use super::script::Moment;
 use super::world::World;
-use crate::instance::{Change, Instance, InstanceSpec, Usage};
+use crate::instance::{Change, Instance, InstanceSpec, Ready, Usage};
 use crate::provider::{AgentAddress, ArchiveReader, Provider, ProviderInfo, TemplateInfo};
 use crate::{Capabilities, ProviderError, ProviderErrorKind, Result, Verb};
 
@@ -197,9 +197,9 @@ impl Provider for FakeProvider {
         flows.unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    async fn keep_ready(&self, count: usize) -> Result<()> {
+    async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {
         let keep = |world: &mut World| {
-            world.ready = count;
+            world.ready = wanted.iter().map(|ready| ready.count).sum();
             Ok(())
         };
         self.call(Verb::KeepReady, "", keep).await

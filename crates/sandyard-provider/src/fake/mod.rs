@@ -81,6 +81,7 @@ impl FakeProvider {
                     can_diff: true,
                     can_manage_templates: true,
                     can_limit: true,
+                    can_mount: false,
                 },
                 default_limits: sandyard_core::Limits::default(),
                 max_limits: sandyard_core::Limits::MOST,

@@ -78,6 +78,7 @@ impl World {
             access_token: String::new(),
             hostname: None,
             network: NetworkPolicy::default(),
+            mounts: Vec::new(),
         }
     }
 

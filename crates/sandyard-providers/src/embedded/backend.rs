@@ -10,7 +10,7 @@ use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, PoolSpec, SandboxInfo};
 use sandyard_provider::{
     AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderErrorKind, ProviderInfo, Result, TemplateInfo, Usage, Verb,
+    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, Verb,
 };
 use tokio::sync::mpsc;
 
@@ -209,13 +209,17 @@ impl Provider for Embedded {
         }
     }
 
-    async fn keep_ready(&self, count: usize) -> Result<()> {
-        let pool = PoolSpec {
-            template: DEFAULT_TEMPLATE.to_owned(),
+    async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {
+        let pool = |ready: &Ready| PoolSpec {
+            template: match &ready.template {
+                Some(template) => template.clone(),
+                None => DEFAULT_TEMPLATE.to_owned(),
+            },
             limits: self.info.default_limits.clone(),
-            count,
+            count: ready.count,
         };
-        let pool = if count == 0 { Vec::new() } else { vec![pool] };
+        let wanted = wanted.iter().filter(|ready| ready.count > 0);
+        let pool = wanted.map(pool).collect();
         self.within(Verb::KeepReady, self.engine.set_pool(pool))
             .await
     }

@@ -9,7 +9,7 @@ use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::network::NetworkGrant;
 use sandyard_provider::{
     AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderErrorKind, ProviderInfo, Result, TemplateInfo, Usage, Verb,
+    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, Verb,
 };
 use tokio_util::io::ReaderStream;
 
@@ -126,8 +126,10 @@ impl Provider for NodeProvider {
         self.call(Verb::SetNetwork, &request).await
     }
 
-    async fn keep_ready(&self, count: usize) -> Result<()> {
-        let request = KeepReadyRequest { count };
+    async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {
+        let request = KeepReadyRequest {
+            wanted: wanted.to_vec(),
+        };
         self.call(Verb::KeepReady, &request).await
     }
 }

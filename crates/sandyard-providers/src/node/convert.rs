@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use sandyard_core::SandboxId;
-use sandyard_provider::InstanceSpec;
+use sandyard_provider::{InstanceSpec, Ready};
 use serde::{Deserialize, Serialize};
 
 /// Nothing but the call itself.
@@ -36,7 +36,7 @@ pub(super) struct ForkRequest<'a> {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeepReadyRequest {
-    pub(super) count: usize,
+    pub(super) wanted: Vec<Ready>,
 }
 
 /// Asks to look up again what an instance may reach.

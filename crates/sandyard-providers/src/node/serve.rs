@@ -83,7 +83,7 @@ async fn call(provider: &dyn Provider, verb: Verb, body: &[u8]) -> Result<Bytes>
         }
         Verb::KeepReady => {
             let asked: KeepReadyRequest = read(verb, body)?;
-            answer(&provider.keep_ready(asked.count).await?)
+            answer(&provider.keep_ready(&asked.wanted).await?)
         }
         // An agent is reached by a tunnel, an archive comes as a stream, and what a sandbox may reach is the service's to say.
         _ => Err(ProviderError::new(

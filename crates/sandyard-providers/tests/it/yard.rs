@@ -112,6 +112,7 @@ pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
         access_token: "token".to_owned(),
         hostname: None,
         network: sandyard_core::NetworkPolicy::default(),
+        mounts: Vec::new(),
     }
 }
 

@@ -150,6 +150,7 @@ async fn accept(bound: &Bound) -> (TcpStream, Listener) {
                 let listener = Listener {
                     address: bound.address,
                     is_tls: bound.is_tls,
+                    is_e2b: bound.is_e2b,
                     peer,
                 };
                 return (socket, listener);

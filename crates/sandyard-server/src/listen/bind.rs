@@ -15,6 +15,8 @@ pub struct Bound {
     pub address: SocketAddr,
     /// Whether it speaks TLS.
     pub is_tls: bool,
+    /// Whether it is the E2B dialect's own.
+    pub is_e2b: bool,
     pub(super) socket: TcpListener,
 }
 
@@ -47,6 +49,17 @@ fn advice(error: &io::Error, address: &SocketAddr) -> String {
     }
 }
 
+impl Bound {
+    /// Makes it the E2B dialect's own.
+    #[must_use]
+    pub fn for_e2b(self) -> Self {
+        Self {
+            is_e2b: true,
+            ..self
+        }
+    }
+}
+
 /// Listens on every address. Must be called within a runtime.
 ///
 /// # Errors
@@ -61,6 +74,7 @@ pub fn bind(addresses: &[SocketAddr], is_tls: bool) -> Result<Vec<Bound>, BindEr
                     Ok(Bound {
                         address: socket.local_addr()?,
                         is_tls,
+                        is_e2b: false,
                         socket,
                     })
                 })

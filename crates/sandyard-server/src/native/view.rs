@@ -234,6 +234,7 @@ impl SandboxInfo {
 fn action_word(action: TimeoutAction) -> &'static str {
     match action {
         TimeoutAction::Pause => "pause",
+        TimeoutAction::Stop => "stop",
         TimeoutAction::Delete => "delete",
     }
 }

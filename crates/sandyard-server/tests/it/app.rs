@@ -140,6 +140,7 @@ impl TestApp {
         request.extensions_mut().insert(Listener {
             address,
             is_tls: false,
+            is_e2b: false,
             peer: "192.0.2.9:5555".parse().unwrap(),
         });
         self.router.clone().oneshot(request).await.unwrap()

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sandyard_core::{Caller, ErrorKind, Limits, SandboxStatus};
-use sandyard_provider::{Instance, InstanceSpec, Provider, ProviderErrorKind, ProviderInfo};
+use sandyard_provider::{Instance, InstanceSpec, Mount, Provider, ProviderErrorKind, ProviderInfo};
 use sandyard_store::model::{
-    Expiry, Idempotency, InsertOutcome, NewSandbox, Operation, Sandbox, SandboxPatch,
-    TimeoutAction, TimerPlan,
+    Expiry, Idempotency, InsertOutcome, MountedVolume, NewSandbox, Operation, Sandbox,
+    SandboxPatch, TimeoutAction, TimerPlan,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -370,6 +370,7 @@ impl Service {
             secrets: request.secrets.clone(),
             ports: request.ports.clone(),
             public_ports: Vec::new(),
+            mounts: Vec::new(),
             access_token: random::secret()?,
             timeout_s: self.timeout_s(request.timeout)?,
             timeout_action: request.timeout_action.unwrap_or(TimeoutAction::Pause),
@@ -400,6 +401,7 @@ impl Service {
             access_token: row.access_token.clone(),
             hostname: None,
             network,
+            mounts: row.mounts.iter().map(mount).collect(),
         })
     }
 
@@ -568,4 +570,11 @@ pub(crate) fn check_map(
         ));
     }
     Ok(())
+}
+
+fn mount(mounted: &MountedVolume) -> Mount {
+    Mount {
+        volume: mounted.volume_id.clone(),
+        path: mounted.path.clone(),
+    }
 }

@@ -5,6 +5,7 @@ use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
 use super::wake::is_row_wrong;
+use crate::claim::Claim;
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
@@ -15,42 +16,52 @@ impl Service {
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Stop).await?;
-            claim.check_exists()?;
-            match claim.row.status {
-                SandboxStatus::Stopped => return claim.release().await,
-                SandboxStatus::Running | SandboxStatus::Paused => {}
-                status => {
-                    return Err(ServiceError::new(
-                        ErrorKind::Conflict,
-                        format!(
-                            "sandbox `{}` is {status} and cannot be stopped",
-                            claim.row.id
-                        ),
-                    ));
-                }
-            }
-            let provider = service.places().provider(&claim.row.location).await?;
-            let id = claim.row.provider_id.clone().unwrap_or_default();
-            claim.check_held()?;
-            match provider.stop(&id).await {
-                Ok(_) => {}
-                Err(error) if is_row_wrong(&error) => {
-                    return service.accept_reality(&caller, claim, Some(error)).await;
-                }
-                Err(error) => return Err(error.into()),
-            }
-            let patch = SandboxPatch {
-                status: Some(SandboxStatus::Stopped),
-                reason: Some(None),
-                stopped_ms: Some(Some(service.clock().now_ms())),
-                ..SandboxPatch::default()
-            };
-            let event = claim.event("stopped", &caller, json!({}));
-            let timer = claim.timer_after(&patch);
-            let sandbox = claim.commit(patch, vec![event], timer).await?;
-            service.agents().remove(&sandbox.id);
-            Ok(sandbox)
+            service.stop_claimed(&caller, claim, None).await
         })
         .await
+    }
+
+    /// Ends the processes of a claimed sandbox.
+    pub(crate) async fn stop_claimed(
+        &self,
+        caller: &Caller,
+        claim: Claim,
+        reason: Option<String>,
+    ) -> ServiceResult<Sandbox> {
+        claim.check_exists()?;
+        match claim.row.status {
+            SandboxStatus::Stopped => return claim.release().await,
+            SandboxStatus::Running | SandboxStatus::Paused => {}
+            status => {
+                return Err(ServiceError::new(
+                    ErrorKind::Conflict,
+                    format!(
+                        "sandbox `{}` is {status} and cannot be stopped",
+                        claim.row.id
+                    ),
+                ));
+            }
+        }
+        let provider = self.places().provider(&claim.row.location).await?;
+        let id = claim.row.provider_id.clone().unwrap_or_default();
+        claim.check_held()?;
+        match provider.stop(&id).await {
+            Ok(_) => {}
+            Err(error) if is_row_wrong(&error) => {
+                return self.accept_reality(caller, claim, Some(error)).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let patch = SandboxPatch {
+            status: Some(SandboxStatus::Stopped),
+            reason: Some(reason.clone()),
+            stopped_ms: Some(Some(self.clock().now_ms())),
+            ..SandboxPatch::default()
+        };
+        let event = claim.event("stopped", caller, json!({"reason": reason}));
+        let timer = claim.timer_after(&patch);
+        let sandbox = claim.commit(patch, vec![event], timer).await?;
+        self.agents().remove(&sandbox.id);
+        Ok(sandbox)
     }
 }

@@ -87,6 +87,7 @@ async fn died_after_the_instance_was_made() {
         access_token: row.access_token.clone(),
         hostname: None,
         network: sandyard_core::NetworkPolicy::default(),
+        mounts: Vec::new(),
     };
     let instance = yard.provider.create(&spec).await.unwrap();
     next_server(&yard).await;

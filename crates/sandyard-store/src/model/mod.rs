@@ -11,8 +11,8 @@ pub use access::{ApiKey, NewApiKey, NewUser, Session, User, UserPatch};
 pub use cluster::Node;
 pub use history::{AuditEntry, Event, EventFilter, NewAuditEntry, NewEvent};
 pub use sandbox::{
-    ClaimOutcome, Expiry, Idempotency, InsertOutcome, NewSandbox, Operation, Page, Sandbox,
-    SandboxFilter, SandboxPatch, TimeoutAction,
+    ClaimOutcome, Expiry, Idempotency, InsertOutcome, MountedVolume, NewSandbox, Operation, Page,
+    Sandbox, SandboxFilter, SandboxPatch, TimeoutAction,
 };
 pub use secret::Secret;
 pub use timer::{Timer, TimerPlan};

@@ -13,6 +13,8 @@ use serde_json::Value;
 pub enum TimeoutAction {
     /// Pause it.
     Pause,
+    /// End its processes and keep its files.
+    Stop,
     /// Delete it.
     Delete,
 }
@@ -25,6 +27,17 @@ pub enum Expiry {
     Idle,
     /// So long after it was last set, whatever happens in between (E2B's way).
     Fixed,
+}
+
+/// A volume in a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountedVolume {
+    /// Which.
+    pub volume_id: String,
+    /// Its name, as its owner knew it then.
+    pub name: String,
+    /// Where, as seen inside.
+    pub path: String,
 }
 
 /// What somebody is doing to a sandbox right now.
@@ -86,6 +99,8 @@ pub struct Sandbox {
     pub ports: BTreeMap<String, String>,
     /// Ports whose previews anybody may open.
     pub public_ports: Vec<u16>,
+    /// Volumes in it.
+    pub mounts: Vec<MountedVolume>,
     /// What its agent asks for. A secret.
     pub access_token: String,
     /// How long it lives without activity (or at all).
@@ -251,6 +266,8 @@ pub struct SandboxFilter {
     pub location: Option<String>,
     /// Only those that may use a secret of this name.
     pub secret: Option<String>,
+    /// Only those with this volume in them.
+    pub volume_id: Option<String>,
     /// Only those whose claim ended before this without a commit.
     pub claim_ended_before_ms: Option<i64>,
     /// Only those stopped or paused before this.

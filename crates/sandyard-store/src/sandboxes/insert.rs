@@ -92,7 +92,7 @@ fn insert(new: &NewSandbox) -> Sql {
         "INSERT INTO sandboxes (",
         columns!(),
         ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
-         $22, $23, $24, $25, $26, $27, $28, $29, 1, $30, $31, $32)"
+         $22, $23, $24, $25, $26, $27, $28, $29, $30, 1, $31, $32, $33)"
     ))
     .text(sandbox.id.as_str())
     .text(&sandbox.owner)
@@ -111,6 +111,7 @@ fn insert(new: &NewSandbox) -> Sql {
     .json(&sandbox.secrets)
     .json(&sandbox.ports)
     .json(&sandbox.public_ports)
+    .json(&sandbox.mounts)
     .text(&sandbox.access_token)
     .int(sandbox.timeout_s)
     .word(&sandbox.timeout_action)

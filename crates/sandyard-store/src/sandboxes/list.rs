@@ -69,6 +69,12 @@ fn filtered(filter: &SandboxFilter) -> StoreResult<Sql> {
             .text(&json_value(name))
             .add(", '') <> secrets");
     }
+    if let Some(id) = &filter.volume_id {
+        query = query
+            .add_next(" AND replace(mounts, ")
+            .text(&json_pair("volume_id", id))
+            .add(", '') <> mounts");
+    }
     if let Some(text) = &filter.cursor {
         let (created_ms, id) = read_cursor(text)?;
         query = query

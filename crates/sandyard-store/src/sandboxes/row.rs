@@ -11,7 +11,7 @@ use crate::sql::Record;
 macro_rules! columns {
     () => {
         "id, owner, alias, project, provider, location, provider_id, template, status, reason, limits, metadata, env, \
-         network, secrets, ports, public_ports, access_token, timeout_s, timeout_action, expiry, is_auto_resumed, lacks, \
+         network, secrets, ports, public_ports, mounts, access_token, timeout_s, timeout_action, expiry, is_auto_resumed, lacks, \
          created_ms, started_ms, stopped_ms, last_activity_ms, fixed_end_ms, deleted_ms, version, claim_operation, \
          claim_holder, claim_until_ms"
     };
@@ -49,6 +49,7 @@ pub(super) fn read(row: &AnyRow) -> StoreResult<Sandbox> {
         secrets: record.json("secrets")?,
         ports: record.json("ports")?,
         public_ports: record.json("public_ports")?,
+        mounts: record.json("mounts")?,
         access_token: record.text("access_token")?,
         timeout_s: record.int("timeout_s")?,
         timeout_action: record.word("timeout_action")?,

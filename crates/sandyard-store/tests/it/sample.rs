@@ -42,6 +42,7 @@ pub(crate) fn sandbox(name: &str, owner: &str, created_ms: i64) -> Sandbox {
         secrets: map(&[("TOKEN", "github"), ("odd:\"name", "deploy-key")]),
         ports: map(&[("80", "8080")]),
         public_ports: vec![80, 443],
+        mounts: Vec::new(),
         access_token: "token-of-agent".to_owned(),
         timeout_s: 300,
         timeout_action: TimeoutAction::Pause,
