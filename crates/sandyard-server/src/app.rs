@@ -50,6 +50,10 @@ pub struct ServerSettings {
     pub trusted_proxies: Vec<Network>,
     /// Whether a sandbox may reach what no entry of its policy names, when the policy does not say.
     pub allow_internet_access: bool,
+    /// What E2B's clients put behind `{port}-{id}.` to reach a port, with the port of a listener where that is not the usual one.
+    pub e2b_domain: String,
+    /// Whether anybody may open the ports of sandboxes made by E2B's clients, unless their maker says otherwise.
+    pub e2b_public_traffic: bool,
 }
 
 impl Default for ServerSettings {
@@ -68,6 +72,8 @@ impl Default for ServerSettings {
             url_hosts: Vec::new(),
             trusted_proxies: Vec::new(),
             allow_internet_access: true,
+            e2b_domain: "localhost".to_owned(),
+            e2b_public_traffic: true,
         }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) fn server(settings: &Settings) -> ServerSettings {
         upload_limit_bytes: settings.server.upload_limit_bytes,
         url_hosts: settings.server.url_hosts.clone(),
         allow_internet_access: settings.gateway.default_policy.allow_internet_access,
+        e2b_domain: settings.server.domain.clone(),
+        e2b_public_traffic: true,
     }
 }
 

@@ -18,6 +18,7 @@ fn spec(sandbox_id: &str) -> InstanceSpec {
         access_token: "token".to_owned(),
         hostname: None,
         network: sandyard_core::NetworkPolicy::default(),
+        mounts: Vec::new(),
     }
 }
 
