@@ -51,11 +51,11 @@ pub use node::NodeSetup;
 pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;
 pub use request::{
-    Command, CommandOutput, CreateRequest, FlowFilter, ForkRequest, LimitsRequest, LogEntry,
-    LogSource, RunRequest, SecretInfo, SecretRequest, TimeoutRequest,
+    Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
+    LimitsRequest, LogEntry, LogSource, RunRequest, SecretInfo, SecretRequest, TimeoutRequest,
 };
 pub use sandyard_store::model::{
-    Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, TimeoutAction,
+    Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, Snapshot, TimeoutAction,
 };
 pub use service::Service;
 pub use settings::ServiceSettings;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use sandyard_core::network::{BoundHost, FlowVerdict, NetworkPolicy, SecretText};
-use sandyard_store::model::{Expiry, TimeoutAction};
+use sandyard_store::model::{Expiry, Sandbox, TimeoutAction};
 use serde::{Deserialize, Serialize};
 
 /// Limits asked for; what is not said comes from the settings.
@@ -81,6 +81,24 @@ impl fmt::Debug for ForkRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ForkRequest").finish_non_exhaustive()
     }
+}
+
+/// A sandbox to be made to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectRequest {
+    /// How long it shall live from now on at least; none: as before.
+    pub timeout: Option<Duration>,
+    /// Whether what it had in memory is given up: its processes start anew from its files.
+    pub is_cold: bool,
+}
+
+/// A sandbox that was made to run.
+#[derive(Clone, Debug)]
+pub struct Connected {
+    /// As it is now.
+    pub sandbox: Sandbox,
+    /// Whether it did not run before.
+    pub was_woken: bool,
 }
 
 /// A sandbox's new time.

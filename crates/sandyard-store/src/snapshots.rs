@@ -1,29 +1,53 @@
 //! Templates that users made of their sandboxes, and whose they are.
 
+use sandyard_core::SandboxId;
+use sqlx::any::AnyRow;
+
 use crate::error::StoreResult;
+use crate::model::Snapshot;
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
 const TABLE: &str = "snapshots";
 
 impl Store {
-    /// Remembers whose a snapshot is, before it is made; false: the name is taken.
-    pub async fn insert_snapshot(
-        &self,
-        location: &str,
-        name: &str,
-        owner: &str,
-        now_ms: i64,
-    ) -> StoreResult<bool> {
+    /// Remembers whose a snapshot is, before it is made; false: the name is taken. Its alias is not looked at.
+    pub async fn insert_snapshot(&self, location: &str, snapshot: &Snapshot) -> StoreResult<bool> {
         let insert = sql(
-            "INSERT INTO snapshots (location, name, owner, created_ms) VALUES ($1, $2, $3, $4) \
+            "INSERT INTO snapshots (location, name, owner, sandbox_id, created_ms) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (location, name) DO NOTHING",
         )
         .text(location)
-        .text(name)
-        .text(owner)
-        .int(now_ms);
+        .text(&snapshot.name)
+        .text(&snapshot.owner)
+        .maybe_text(snapshot.sandbox_id.as_ref().map(SandboxId::as_str))
+        .int(snapshot.created_ms);
         Ok(self.db.execute("remembering a snapshot", insert).await? > 0)
+    }
+
+    /// Gives a snapshot another name; the one that had it until now loses it.
+    pub async fn name_snapshot(
+        &self,
+        location: &str,
+        owner: &str,
+        name: &str,
+        alias: &str,
+    ) -> StoreResult<()> {
+        let mut writer = self.db.writer("naming a snapshot").await?;
+        let mut tx = writer.begin().await?;
+        let take = sql(
+            "UPDATE snapshots SET alias = NULL WHERE location = $1 AND owner = $2 AND alias = $3",
+        )
+        .text(location)
+        .text(owner)
+        .text(alias);
+        tx.execute(take).await?;
+        let give = sql("UPDATE snapshots SET alias = $1 WHERE location = $2 AND name = $3")
+            .text(alias)
+            .text(location)
+            .text(name);
+        tx.execute(give).await?;
+        tx.commit().await
     }
 
     /// Whose a snapshot is; none: it is no user's.
@@ -36,16 +60,32 @@ impl Store {
             .transpose()
     }
 
-    /// All snapshots of a place: name and owner.
-    pub async fn snapshots(&self, location: &str) -> StoreResult<Vec<(String, String)>> {
-        let query = sql("SELECT name, owner FROM snapshots WHERE location = $1").text(location);
+    /// The name of the snapshot that an owner calls so.
+    pub async fn snapshot_called(
+        &self,
+        location: &str,
+        owner: &str,
+        alias: &str,
+    ) -> StoreResult<Option<String>> {
+        let query =
+            sql("SELECT name FROM snapshots WHERE location = $1 AND owner = $2 AND alias = $3")
+                .text(location)
+                .text(owner)
+                .text(alias);
+        let row = self.db.read_one("finding a snapshot", query).await?;
+        row.map(|row| Record::new(TABLE, &row).text("name"))
+            .transpose()
+    }
+
+    /// All snapshots of a place, newest first.
+    pub async fn snapshots(&self, location: &str) -> StoreResult<Vec<Snapshot>> {
+        let query = sql(
+            "SELECT name, owner, alias, sandbox_id, created_ms FROM snapshots WHERE location = $1 \
+             ORDER BY created_ms DESC, name DESC",
+        )
+        .text(location);
         let rows = self.db.read("listing snapshots", query).await?;
-        rows.iter()
-            .map(|row| {
-                let record = Record::new(TABLE, row);
-                Ok((record.text("name")?, record.text("owner")?))
-            })
-            .collect()
+        rows.iter().map(read).collect()
     }
 
     /// Forgets whose a snapshot was.
@@ -57,4 +97,18 @@ impl Store {
         self.db.execute("forgetting a snapshot", delete).await?;
         Ok(())
     }
+}
+
+fn read(row: &AnyRow) -> StoreResult<Snapshot> {
+    let record = Record::new(TABLE, row);
+    Ok(Snapshot {
+        name: record.text("name")?,
+        owner: record.text("owner")?,
+        alias: record.maybe_text("alias")?,
+        // One that cannot be read names no sandbox that could be asked for.
+        sandbox_id: record
+            .maybe_text("sandbox_id")?
+            .and_then(|id| id.parse().ok()),
+        created_ms: record.int("created_ms")?,
+    })
 }

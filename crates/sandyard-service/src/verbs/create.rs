@@ -52,6 +52,9 @@ impl Service {
         let provider = self.places().default().clone();
         let mut row = self.new_row(caller, &request, provider.as_ref())?;
         row.env.extend(placeholders);
+        row.template = self
+            .template_called(&row.location, &row.owner, &row.template)
+            .await?;
         self.check_template(caller, &row.location, &row.template)
             .await?;
         let idempotency = match &request.idempotency_key {

@@ -2,12 +2,15 @@
 
 use sandyard_core::{Caller, ErrorKind};
 use sandyard_provider::{Retry, TemplateInfo};
-use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
+use sandyard_store::model::{Operation, Sandbox, SandboxPatch, Snapshot, TimerPlan};
 use serde_json::json;
 
 use crate::error::{ServiceError, ServiceResult};
+use crate::random;
 use crate::service::Service;
 
+/// Longest name an owner may give a snapshot.
+const MAX_ALIAS: usize = 128;
 /// Snapshots one user may have: each may be as large as a sandbox.
 const MAX_SNAPSHOTS: usize = 100;
 
@@ -56,6 +59,68 @@ impl Service {
 }
 
 impl Service {
+    /// Keeps a sandbox's files as a template with a name of its own, which its owner may call `alias` from now on. Whatever the
+    /// owner called so before stays, without that name.
+    pub async fn snapshot_as(
+        &self,
+        caller: &Caller,
+        name: &str,
+        alias: Option<&str>,
+    ) -> ServiceResult<Snapshot> {
+        if let Some(alias) = alias {
+            check_alias(alias)?;
+        }
+        let sandbox = self.existing(caller, name).await?;
+        let template = format!("snapshot-{}", random::id()?);
+        let made = self.snapshot(caller, name, &template).await?;
+        let snapshot = Snapshot {
+            name: made.name,
+            owner: sandbox.owner,
+            alias: alias.map(str::to_owned),
+            sandbox_id: Some(sandbox.id),
+            created_ms: made.created_ms.unwrap_or_else(|| self.clock().now_ms()),
+        };
+        if let Some(alias) = alias {
+            let (owner, name) = (&snapshot.owner, &snapshot.name);
+            let location = &sandbox.location;
+            self.store()
+                .name_snapshot(location, owner, name, alias)
+                .await?;
+        }
+        Ok(snapshot)
+    }
+
+    /// Lists the snapshots a caller may use, newest first; those of one sandbox, if that is named.
+    pub async fn snapshots(
+        &self,
+        caller: &Caller,
+        of: Option<&str>,
+    ) -> ServiceResult<Vec<Snapshot>> {
+        let location = &self.places().default().info().location;
+        let mut snapshots = self.store().snapshots(location).await?;
+        snapshots.retain(|snapshot| {
+            let is_of = |id: &str| {
+                snapshot
+                    .sandbox_id
+                    .as_ref()
+                    .is_some_and(|sandbox| sandbox.as_str() == id)
+            };
+            caller.owns(&snapshot.owner) && of.is_none_or(is_of)
+        });
+        Ok(snapshots)
+    }
+
+    /// The template that an owner means by a name.
+    pub(crate) async fn template_called(
+        &self,
+        location: &str,
+        owner: &str,
+        name: &str,
+    ) -> ServiceResult<String> {
+        let called = self.store().snapshot_called(location, owner, name).await?;
+        Ok(called.unwrap_or_else(|| name.to_owned()))
+    }
+
     /// Makes a name its owner's before there is anything under it, so that nobody else ever sees it.
     async fn reserve_snapshot(
         &self,
@@ -65,7 +130,7 @@ impl Service {
     ) -> ServiceResult<()> {
         let (location, owner) = (&sandbox.location, &sandbox.owner);
         let all = self.store().snapshots(location).await?;
-        let count = all.iter().filter(|(_, whose)| whose == owner).count();
+        let count = all.iter().filter(|one| one.owner == *owner).count();
         if count >= MAX_SNAPSHOTS && !caller.is_admin() {
             return Err(ServiceError::new(
                 ErrorKind::QuotaExceeded,
@@ -73,12 +138,14 @@ impl Service {
             )
             .hint("remove one: DELETE /templates/{name}"));
         }
-        let now_ms = self.clock().now_ms();
-        if self
-            .store()
-            .insert_snapshot(location, name, owner, now_ms)
-            .await?
-        {
+        let snapshot = Snapshot {
+            name: name.to_owned(),
+            owner: owner.clone(),
+            alias: None,
+            sandbox_id: Some(sandbox.id.clone()),
+            created_ms: self.clock().now_ms(),
+        };
+        if self.store().insert_snapshot(location, &snapshot).await? {
             return Ok(());
         }
         Err(ServiceError::new(
@@ -96,4 +163,16 @@ pub(super) fn unsupported(operation: &str, provider: &str) -> ServiceError {
         format!("provider `{provider}` cannot {operation} a sandbox"),
     )
     .hint("GET /health lists what each provider can do")
+}
+
+/// Refuses names that would not fit into a path or a line of text.
+fn check_alias(alias: &str) -> ServiceResult<()> {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:".contains(&byte);
+    if (1..=MAX_ALIAS).contains(&alias.len()) && alias.bytes().all(is_good) {
+        return Ok(());
+    }
+    Err(ServiceError::invalid(
+        "name",
+        format!("a snapshot's name is 1 to {MAX_ALIAS} letters, digits and `-_./:`"),
+    ))
 }

@@ -16,7 +16,7 @@ impl Service {
             let is_others = |name: &str| {
                 snapshots
                     .iter()
-                    .any(|(snapshot, owner)| snapshot == name && !caller.owns(owner))
+                    .any(|snapshot| snapshot.name == name && !caller.owns(&snapshot.owner))
             };
             templates.retain(|template| !is_others(&template.name));
         }
@@ -58,6 +58,7 @@ impl Service {
     pub async fn remove_template(&self, caller: &Caller, name: &str) -> ServiceResult<()> {
         let provider = self.places().default();
         let location = &provider.info().location;
+        let name = &self.template_called(location, &caller.name, name).await?;
         let owner = self.store().snapshot_owner(location, name).await?;
         match &owner {
             Some(owner) if caller.owns(owner) => {}

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::live::is_ready;
 use crate::claim::{Claim, PATIENCE};
 use crate::error::{ServiceError, ServiceResult};
+use crate::request::{ConnectRequest, Connected, TimeoutRequest};
 use crate::service::Service;
 
 impl Service {
@@ -16,6 +17,41 @@ impl Service {
         let sandbox = self.existing(caller, name).await?;
         let _use = self.activity().begin(&sandbox.id);
         self.wake(caller, &sandbox.id).await
+    }
+
+    /// Makes a sandbox run if it does not, for at least as long as asked. One that runs never loses time; one that is woken gets
+    /// exactly so much.
+    pub async fn connect_for(
+        &self,
+        caller: &Caller,
+        name: &str,
+        request: ConnectRequest,
+    ) -> ServiceResult<Connected> {
+        if let Some(timeout) = request.timeout {
+            // Refused before anything is woken.
+            self.timeout_s(Some(timeout))?;
+        }
+        let sandbox = self.existing(caller, name).await?;
+        let _use = self.activity().begin(&sandbox.id);
+        let was_woken = sandbox.status != SandboxStatus::Running;
+        let id = sandbox.id.as_str();
+        if request.is_cold && sandbox.status == SandboxStatus::Paused {
+            self.stop(caller, id).await?;
+        }
+        let woken = self.wake(caller, &sandbox.id).await?;
+        let sandbox = match request.timeout {
+            None => woken,
+            Some(timeout) if was_woken => {
+                let request = TimeoutRequest {
+                    timeout,
+                    action: None,
+                    expiry: None,
+                };
+                self.set_timeout(caller, id, request).await?
+            }
+            Some(timeout) => self.extend(caller, id, timeout).await?,
+        };
+        Ok(Connected { sandbox, was_woken })
     }
 
     /// Thaws or starts a sandbox; one that runs stays as it is.

@@ -2,6 +2,7 @@
 
 mod crash;
 mod create;
+mod fixed_time;
 mod flows;
 mod harness;
 mod idle;

@@ -62,3 +62,74 @@ async fn a_name_is_free_again_after_a_failed_snapshot_and_taken_after_a_good_one
         .unwrap_err();
     assert_eq!(again.kind, ErrorKind::Conflict);
 }
+
+#[tokio::test]
+async fn a_snapshots_name_moves_on_to_the_newest() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    let service = &yard.service;
+    let first = service
+        .snapshot_as(&alice(), name, Some("state"))
+        .await
+        .unwrap();
+    yard.clock.advance_ms(1);
+    let second = service
+        .snapshot_as(&alice(), name, Some("state"))
+        .await
+        .unwrap();
+    yard.clock.advance_ms(1);
+    let third = service.snapshot_as(&alice(), name, None).await.unwrap();
+    let listed = service.snapshots(&alice(), Some(name)).await.unwrap();
+    let names: Vec<_> = listed
+        .iter()
+        .map(|one| (one.name.as_str(), one.alias.as_deref()))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            (third.name.as_str(), None),
+            (second.name.as_str(), Some("state")),
+            (first.name.as_str(), None),
+        ]
+    );
+    assert!(
+        service
+            .snapshots(&alice(), Some("another"))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        service
+            .snapshots(&user("bob"), None)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+
+    let made = service.create(&alice(), from("state")).await.unwrap();
+    assert_eq!(made.template, second.name);
+    let error = service
+        .create(&user("bob"), from("state"))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    service.remove_template(&alice(), "state").await.unwrap();
+    let left = service.snapshots(&alice(), None).await.unwrap();
+    assert!(left.iter().all(|one| one.name != second.name));
+}
+
+#[tokio::test]
+async fn a_snapshots_name_is_a_word() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    for alias in ["", "two words", "line\nbreak", &"x".repeat(200)] {
+        let error = yard
+            .service
+            .snapshot_as(&alice(), sandbox.id.as_str(), Some(alias))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid, "{alias:?}");
+    }
+}

@@ -5,6 +5,7 @@ mod cluster;
 mod history;
 mod sandbox;
 mod secret;
+mod snapshot;
 mod timer;
 
 pub use access::{ApiKey, NewApiKey, NewUser, Session, User, UserPatch};
@@ -15,4 +16,5 @@ pub use sandbox::{
     Sandbox, SandboxFilter, SandboxPatch, TimeoutAction,
 };
 pub use secret::Secret;
+pub use snapshot::Snapshot;
 pub use timer::{Timer, TimerPlan};
