@@ -11,6 +11,7 @@ use crate::subject::Subject;
 use crate::subject::bwrap::Bubblewrap;
 use crate::subject::docker::{DockerApi, DockerCli, DockerConfig, Network};
 use crate::subject::engine::OwnEngine;
+use crate::subject::sdk::Sdk;
 use crate::subject::server::{Pool, Server};
 
 /// Prints the performance table. Who is named is measured: see `bench/run`, which names everybody.
@@ -22,7 +23,7 @@ pub(crate) struct Args {
     pub(crate) quick: bool,
 
     /// Measure only this, comma-separated: a section (engine, http), a group of rows (start, pool, output, exec, freeze,
-    /// burst, crowd, files, egress), one row by its id in the JSON, or one of those in one section (http.exec, http.exec_p50).
+    /// burst, crowd, files, egress, sdk), one row by its id in the JSON, or one of those in one section (http.exec, http.exec_p50).
     #[arg(long, value_delimiter = ',', value_name = "ROWS")]
     pub(crate) only: Vec<String>,
 
@@ -73,6 +74,14 @@ pub(crate) struct Args {
     /// The daemon has a bridge: measure `docker run` with network, too.
     #[arg(long)]
     docker_bridge: bool,
+
+    /// A Python that has the SDKs of clients/requirements.txt: measures through them, too.
+    #[arg(long, value_name = "PROGRAM", requires = "sdk_client")]
+    sdk_python: Option<PathBuf>,
+
+    /// The program that drives the SDKs: clients/first_command.py.
+    #[arg(long, value_name = "FILE", requires = "sdk_python")]
+    sdk_client: Option<PathBuf>,
 
     /// The `bwrap` program to measure.
     #[arg(long, value_name = "PROGRAM")]
@@ -155,7 +164,7 @@ impl Args {
         let Some((program, folder)) = self.own() else {
             return Ok(None);
         };
-        Server::start(program, &folder, pool)
+        Server::start(program, &folder, pool, self.sdk())
             .map(Some)
             .context("failed to start the server")
     }
@@ -172,12 +181,20 @@ impl Args {
         self.sandyard.clone().zip(self.data_dir.clone())
     }
 
+    fn sdk(&self) -> Option<Sdk> {
+        Some(Sdk {
+            python: self.sdk_python.clone()?,
+            program: self.sdk_client.clone()?,
+        })
+    }
+
     fn docker(&self) -> Option<DockerConfig> {
         Some(DockerConfig {
             socket: self.docker_socket.clone()?,
             program: self.docker_program.clone(),
             image: self.docker_image.clone()?,
             limits: Limits::default(),
+            sdk: self.sdk(),
         })
     }
 }

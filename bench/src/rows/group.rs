@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Subjects, burst, crowd, egress, exec, files, freeze, output, pool, start};
+use super::{Subjects, burst, crowd, egress, exec, files, freeze, output, pool, sdk, start};
 use crate::plan::Plan;
 use crate::report::Row;
 
@@ -18,7 +18,7 @@ pub(crate) struct Group {
 }
 
 /// All groups, in the order they run.
-pub(crate) const GROUPS: [Group; 9] = [
+pub(crate) const GROUPS: [Group; 10] = [
     Group {
         name: "start",
         rows: &[
@@ -88,6 +88,20 @@ pub(crate) const GROUPS: [Group; 9] = [
             "egress_create_p50",
         ],
         measure: egress::measure,
+    },
+    Group {
+        name: "sdk",
+        rows: &[
+            "sdk_p50",
+            "sdk_p95",
+            "sdk_p99",
+            "sdk_worked",
+            "sdk_burst_p50",
+            "sdk_burst_p95",
+            "sdk_burst_p99",
+            "sdk_burst_worked",
+        ],
+        measure: sdk::measure,
     },
 ];
 

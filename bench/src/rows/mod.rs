@@ -9,6 +9,7 @@
 //! - [`crowd`]: many live, what they cost, and a restart of what manages them
 //! - [`files`]: a large file in and out
 //! - [`egress`]: the way out, and what it costs
+//! - [`sdk`]: from nothing to the first output, through an official SDK
 //!
 //! The same rows are measured in both sections; only who is asked differs. [`group`] names them.
 
@@ -21,6 +22,7 @@ mod freeze;
 pub(crate) mod group;
 mod output;
 mod pool;
+mod sdk;
 mod start;
 
 use std::collections::BTreeMap;

@@ -13,6 +13,7 @@ pub(crate) mod docker;
 pub(crate) mod engine;
 mod http;
 mod parallel;
+pub(crate) mod sdk;
 pub(crate) mod server;
 pub(crate) mod site;
 mod spawn;
@@ -49,8 +50,29 @@ pub(crate) trait Subject {
     /// Starts `count` sandboxes at once, runs `true` in each and says how long all took; then takes them away.
     fn burst(&self, count: usize) -> Result<Duration>;
 
+    /// Has `count` sandboxes made through an official SDK and runs `echo` in each; none where there is no SDK.
+    fn with_sdk(&self, _order: SdkOrder, _count: usize) -> Result<Option<SdkRun>> {
+        Ok(None)
+    }
+
     /// Gives what can be asked about sandboxes that stay, if it has such.
     fn live(&self) -> Option<&dyn Live>;
+}
+
+/// Says in which order sandboxes are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SdkOrder {
+    /// One after another.
+    OneByOne,
+    /// All creates begin together.
+    AtOnce,
+}
+
+/// What a run through an SDK gave.
+#[derive(Clone, Debug)]
+pub(crate) struct SdkRun {
+    /// Milliseconds of each that worked, from before its create until its first output.
+    pub(crate) millis: Vec<f64>,
 }
 
 /// Something whose sandboxes stay until deleted. Sandboxes are named by an opaque id.

@@ -10,7 +10,7 @@ use super::{CONTAINERS, DockerConfig, fewer_samples, tar};
 use crate::memory;
 use crate::report::Column;
 use crate::subject::http::Connection;
-use crate::subject::{Live, Restart, Subject, parallel};
+use crate::subject::{Live, Restart, SdkOrder, SdkRun, Subject, parallel};
 
 /// Talks to a daemon over one connection; work at once uses one connection each.
 #[derive(Debug)]
@@ -126,6 +126,20 @@ impl Subject for DockerApi {
 
     fn burst(&self, count: usize) -> Result<Duration> {
         crate::subject::burst_of(self, count)
+    }
+
+    fn with_sdk(&self, order: SdkOrder, count: usize) -> Result<Option<SdkRun>> {
+        let Some(sdk) = &self.config.sdk else {
+            return Ok(None);
+        };
+        let variables = [
+            (
+                "DOCKER_HOST",
+                format!("unix://{}", self.config.socket.display()),
+            ),
+            ("IMAGE", self.config.image.clone()),
+        ];
+        sdk.run("docker", order, count, &variables).map(Some)
     }
 
     fn live(&self) -> Option<&dyn Live> {

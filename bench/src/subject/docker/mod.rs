@@ -11,6 +11,8 @@ use std::process::Command;
 
 use sandyard_core::Limits;
 
+use super::sdk::Sdk;
+
 pub(crate) use self::api::DockerApi;
 pub(crate) use self::cli::{DockerCli, Network};
 
@@ -25,6 +27,8 @@ pub(crate) struct DockerConfig {
     pub(crate) image: String,
     /// Limits of each container; Docker has no disk limit on most hosts.
     pub(crate) limits: Limits,
+    /// What drives Docker's own SDK, if that is measured.
+    pub(crate) sdk: Option<Sdk>,
 }
 
 impl DockerConfig {

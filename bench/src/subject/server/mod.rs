@@ -11,8 +11,9 @@ use anyhow::{Result, ensure};
 
 use self::api::Api;
 use self::process::{Process, Setup};
+use super::sdk::{self, Sdk};
 use super::site::{self, Download, Site};
-use super::{Live, Restart, Subject, parallel};
+use super::{Live, Restart, SdkOrder, SdkRun, Subject, parallel};
 use crate::report::Column;
 
 /// Connections where a whole crowd is visited: enough to keep a few processors busy.
@@ -69,11 +70,17 @@ pub(crate) struct Server {
     process: RefCell<Process>,
     kept: RefCell<(Api, Instant)>,
     made: Cell<usize>,
+    sdk: Option<Sdk>,
 }
 
 impl Server {
     /// Starts `program` with its data below `folder`.
-    pub(crate) fn start(program: PathBuf, folder: &Path, pool: Pool) -> Result<Self> {
+    pub(crate) fn start(
+        program: PathBuf,
+        folder: &Path,
+        pool: Pool,
+        sdk: Option<Sdk>,
+    ) -> Result<Self> {
         let data_dir = folder.join(pool.folder());
         let site = Site::start()?;
         let setup = Setup {
@@ -89,6 +96,7 @@ impl Server {
             process: RefCell::new(process),
             kept: RefCell::new(kept),
             made: Cell::new(0),
+            sdk,
         })
     }
 
@@ -156,7 +164,7 @@ impl Subject for Server {
     fn is_in(&self, group: &str) -> bool {
         match self.pool {
             Pool::Default => true,
-            Pool::Empty => matches!(group, "start" | "output" | "burst" | "egress"),
+            Pool::Empty => matches!(group, "start" | "output" | "burst" | "egress" | "sdk"),
             Pool::EmptyNoGateway => group == "egress",
         }
     }
@@ -191,6 +199,21 @@ impl Subject for Server {
 
     fn burst(&self, count: usize) -> Result<Duration> {
         super::burst_of(self, count)
+    }
+
+    fn with_sdk(&self, order: SdkOrder, count: usize) -> Result<Option<SdkRun>> {
+        let Some(sdk) = &self.sdk else {
+            return Ok(None);
+        };
+        // The dialect listens next to the server.
+        let address = self.process.borrow().address;
+        let url = format!("http://{}:{}", address.ip(), address.port() + 1);
+        let variables = [
+            ("E2B_API_KEY", sdk::admin_key(&self.data_dir)?),
+            ("E2B_API_URL", url.clone()),
+            ("E2B_SANDBOX_URL", url),
+        ];
+        sdk.run("e2b", order, count, &variables).map(Some)
     }
 
     fn live(&self) -> Option<&dyn Live> {
