@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sandyard_agent::AgentConfig;
+use sandyard_agent::{AgentConfig, StartFiles};
 use sandyard_core::SandboxState;
 use sandyard_template::Template;
 
@@ -23,6 +23,7 @@ use crate::sys::clone::{Cloned, clone_into_namespaces};
 use crate::sys::process::{ProcessKey, kill_and_wait};
 use crate::sys::{Doing, idmap, socket};
 use crate::trust::Trust;
+use crate::volume::{self, NO_LIMIT};
 
 /// Those the first process is born into. Network and cgroup it makes itself, when there is something to wait for anyway.
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
@@ -44,6 +45,13 @@ pub(crate) fn boot<'a>(
     steps: &mut Steps<'a>,
     fault: Option<Fault>,
 ) -> Result<()> {
+    // Until it is on record, nobody else would know that it has them.
+    let _held = match record.spec.mounts.is_empty() {
+        true => None,
+        false => Some(steps.step("find its volumes", || {
+            volume::hold(ctx, &record.spec.mounts)
+        })?),
+    };
     claim_ids(ctx, record, steps)?;
     let trust = steps.attempt("lay the gateway's certificate on top", || {
         Trust::prepare(&ctx.data, &record.template, ctx.owners())
@@ -105,9 +113,24 @@ pub(crate) fn boot<'a>(
         boot_id::write(dir)?;
         Ok::<_, EngineError>(disk)
     })?;
+    let volumes = match record.spec.mounts.is_empty() {
+        true => Vec::new(),
+        false => steps.step("open its volumes", || {
+            volume::open(ctx, &record.spec.mounts)
+        })?,
+    };
     steps.step("hand over mounts", || {
-        hand_over(ctx.mode, dir, &shown, disk, child.pid, ours.as_fd())
+        hand_over(
+            ctx.mode,
+            dir,
+            &shown,
+            disk,
+            volumes,
+            child.pid,
+            ours.as_fd(),
+        )
     })?;
+    let unbounded = ctx.mode != Mode::Root && !record.spec.mounts.is_empty();
     let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
     record.init = ProcessKey::of(child.pid);
     record.started_ms = Some(clock::now_ms());
@@ -117,6 +140,7 @@ pub(crate) fn boot<'a>(
         .into_iter()
         .chain(lacks)
         .chain(distrust)
+        .chain(unbounded.then(|| NO_LIMIT.to_owned()))
         .collect();
     // So that a sweep can end it; on record as running only once it does.
     steps.step("note its first process", || write_birth(dir, record.init))?;
@@ -181,6 +205,7 @@ fn plan<'a>(
             DiskRecord::Folder => Some((dir.disk(), dir.boot_id())),
             DiskRecord::Image { .. } => None,
         },
+        volumes: volume::plans(ctx, &record.spec.mounts),
         hostname: hostname(record),
         shm_bytes: record.spec.limits.memory_bytes / 2,
         filter: &ctx.filter,
@@ -190,6 +215,7 @@ fn plan<'a>(
             env: record.environment(),
             access_token: record.spec.access_token.clone(),
             is_init: true,
+            start: Some(StartFiles::default()),
             ..AgentConfig::default()
         },
         fault,
@@ -229,12 +255,13 @@ fn map_ids(mode: Mode, pid: i32, first_uid: Option<u32>) -> Result<()> {
     }
 }
 
-/// Sends the disk, the boot id and every layer as mounts whose owners are shifted into the child's ids.
+/// Sends the disk, the boot id, every layer and every volume as mounts whose owners are shifted into the child's ids.
 fn hand_over(
     mode: Mode,
     dir: &SandboxDir,
     shown: &Template,
     disk: OpenDisk,
+    volumes: Vec<OwnedFd>,
     pid: i32,
     child: BorrowedFd<'_>,
 ) -> Result<()> {
@@ -247,11 +274,15 @@ fn hand_over(
         for layer in shown.layers() {
             trees.push(idmap::shifted_read_only(layer, &user_namespace)?);
         }
+        for volume in volumes {
+            idmap::shift(&volume, &user_namespace)?;
+            trees.push(volume);
+        }
     }
     if trees.len() > socket::MAX_FDS {
         return Err(EngineError::new(
             ErrorKind::Invalid,
-            format!("template has {} layers, too many to mount", trees.len()),
+            format!("{} layers and volumes are too many to mount", trees.len()),
         ));
     }
     let borrowed: Vec<_> = trees.iter().map(AsFd::as_fd).collect();

@@ -42,17 +42,12 @@ impl Context {
     pub(crate) fn new(data: DataDir, mode: Mode, config: &LauncherConfig) -> Result<Self> {
         data.create()
             .doing("make data directory", data.root().display())?;
-        // One parent group a data directory, so that two of them can live on one host and each knows its own.
-        let cgroups = cgroup::Settings {
-            prefix: format!("sandyard-{:08x}", data.fingerprint()),
-            ..cgroup::Settings::default()
-        };
         let templates = Store::open(data.root())
             .map_err(|error| EngineError::template("opening the templates", &error))?;
         Ok(Self {
             mode,
             title: Title::find()?,
-            cgroups: Hierarchy::detect_with(&cgroups),
+            cgroups: cgroups(&data),
             filter: Filter::compile(),
             templates,
             settings: Settings::read(&data.settings())?,
@@ -135,6 +130,15 @@ impl Context {
         }
         lacks
     }
+}
+
+/// The control groups of a data directory's sandboxes: one parent group each, so that two of them can live on one host and
+/// each knows its own.
+pub(crate) fn cgroups(data: &DataDir) -> Hierarchy {
+    Hierarchy::detect_with(&cgroup::Settings {
+        prefix: format!("sandyard-{:08x}", data.fingerprint()),
+        ..cgroup::Settings::default()
+    })
 }
 
 /// A sandbox that this worker alone may change.

@@ -51,6 +51,7 @@ impl DataDir {
             self.trash(),
             self.spares(),
             self.trust(),
+            self.volumes(),
         ] {
             fs::DirBuilder::new()
                 .recursive(true)
@@ -121,6 +122,11 @@ impl DataDir {
     /// Ready sandboxes that nobody has asked for yet, one file each.
     pub(crate) fn spares(&self) -> PathBuf {
         self.root.join("spares")
+    }
+
+    /// Folders that outlive sandboxes, one folder each.
+    pub(crate) fn volumes(&self) -> PathBuf {
+        self.root.join("volumes")
     }
 
     /// Layers that make templates trust the gateway, one folder each.
@@ -229,7 +235,7 @@ impl SandboxDir {
 
     /// What it wrote, in a file of bounded size.
     pub(crate) fn image(&self) -> PathBuf {
-        self.root.join("disk.img")
+        self.root.join(crate::disk::IMAGE)
     }
 
     /// What it wrote, where images are not to be had.

@@ -10,7 +10,7 @@
 //! | first process  | `init/*`, then the agent                            |
 //!
 //! What they share: [`SandboxSpec`] and [`SandboxInfo`] (`spec`), `protocol`, what is on disk (`layout`, `record`, `disk`,
-//! `id_range`), `trust` (the gateway's certificate on top of templates), `steps` (steps with undo, failures on demand) and `sys`
+//! `id_range`, `volume`), `trust` (the gateway's certificate on top of templates), `steps` (steps with undo, failures on demand) and `sys`
 //! (kernel calls).
 //!
 //! This crate knows nothing of HTTP, SQL, tenants or timers.
@@ -41,13 +41,14 @@ pub mod sudo;
 mod sys;
 mod trust;
 mod verbs;
+mod volume;
 
-pub use client::{Engine, EngineConfig, Lease};
+pub use client::{Engine, EngineConfig, Lease, Sample, Sampler};
 pub use error::{EngineError, ErrorKind, Result};
 pub use layout::DataDir;
 pub use mode::Mode;
 pub use protocol::{Hello, PoolSpec};
-pub use spec::{DEFAULT_TEMPLATE, ForkSpec, SandboxInfo, SandboxSpec, SandboxStats};
+pub use spec::{DEFAULT_TEMPLATE, ForkSpec, MountSpec, SandboxInfo, SandboxSpec, SandboxStats};
 pub use steps::{Fault, FaultAction, FaultPlace};
 pub use sys::SysError;
 pub use sys::process::ProcessKey;

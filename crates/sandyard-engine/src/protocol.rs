@@ -18,7 +18,7 @@ pub(crate) const MAX_REQUEST: usize = 4 << 20;
 /// Largest frame of an answer: a long list of changes.
 pub(crate) const MAX_REPLY: usize = 64 << 20;
 /// Counts up when either side could no longer understand the other.
-pub(crate) const GENERATION: u32 = 2;
+pub(crate) const GENERATION: u32 = 3;
 
 /// What the client can ask.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,6 +63,10 @@ pub(crate) enum Request {
     SetPool { pool: Vec<PoolSpec> },
     /// How many are ready?
     PoolStatus,
+    /// Make an empty volume.
+    CreateVolume { id: String, size_bytes: u64 },
+    /// Remove a volume with all that is in it.
+    DeleteVolume { id: String },
     /// Put right whatever crashes have left.
     Sweep,
 }

@@ -29,8 +29,21 @@ pub struct SandboxSpec {
     /// What its maker writes on it, to find it again. Not secret, and nothing the sandbox gets to see.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Volumes in it. None of their files are in snapshots, differences and forks; a fork has the same volumes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<MountSpec>,
     /// Delete it when the connection that made it closes, however that happens.
     pub ephemeral: bool,
+}
+
+/// A volume in a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MountSpec {
+    /// The volume's id.
+    pub volume: String,
+    /// Where, as seen inside: absolute, and not below `/proc`, `/sys` or `/dev`. Made if it is missing; no link is followed.
+    pub path: String,
 }
 
 impl Default for SandboxSpec {
@@ -42,6 +55,7 @@ impl Default for SandboxSpec {
             access_token: None,
             hostname: None,
             labels: BTreeMap::new(),
+            mounts: Vec::new(),
             ephemeral: false,
         }
     }
@@ -55,12 +69,13 @@ impl fmt::Debug for SandboxSpec {
             .field("limits", &self.limits)
             .field("env", &self.env.keys())
             .field("labels", &self.labels)
+            .field("mounts", &self.mounts)
             .field("ephemeral", &self.ephemeral)
             .finish_non_exhaustive()
     }
 }
 
-/// How a fork is to differ from the sandbox it is made from. Files and limits are the same.
+/// How a fork is to differ from the sandbox it is made from. Files, limits and volumes are the same.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ForkSpec {

@@ -52,7 +52,9 @@ pub struct VolumeSpec {
 pub struct UsagePoint {
     /// When.
     pub at_ms: i64,
-    /// Processor time used since the point before, in percent of what it may use.
+    /// Processor time used since the point before, in percent of what its limit allows: 100 is all of it, however many
+    /// processors that is, as E2B's `cpuUsedPct` counts; the first point after a start has none before it and says zero.
+    /// Where nothing holds it to its limit it may be more.
     pub cpu_percent: f32,
     /// Memory in bytes, without page cache.
     pub memory_bytes: u64,

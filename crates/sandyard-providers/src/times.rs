@@ -13,6 +13,8 @@ pub struct Times {
     pub create: Duration,
     /// Everything that moves no files. The engine waits up to ten seconds for whoever has the sandbox.
     pub quick: Duration,
+    /// After how long without use the way to a volume's files is taken down.
+    pub keep: Duration,
     /// What copies or compares files: snapshot, fork, diff, import, filling the pool.
     pub copy: Duration,
 }
@@ -23,6 +25,7 @@ impl Default for Times {
             connect: Duration::from_secs(45),
             create: Duration::from_secs(60),
             quick: Duration::from_secs(30),
+            keep: Duration::from_secs(60),
             copy: Duration::from_secs(30 * 60),
         }
     }
@@ -33,7 +36,7 @@ impl Times {
     pub fn of(&self, verb: Verb) -> Duration {
         match verb {
             Verb::CheckHealth => self.connect,
-            Verb::Create | Verb::Start => self.create,
+            Verb::Create | Verb::Start | Verb::CreateVolume | Verb::OpenVolume => self.create,
             Verb::Snapshot | Verb::Fork | Verb::Diff | Verb::ImportTemplate | Verb::KeepReady => {
                 self.copy
             }
@@ -49,6 +52,7 @@ impl Times {
             create: self.create + more,
             quick: self.quick + more,
             copy: self.copy + more,
+            keep: self.keep,
         }
     }
 }

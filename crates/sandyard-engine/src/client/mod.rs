@@ -1,6 +1,7 @@
 //! The engine as the rest of the program sees it: async, without privilege, safe to share.
 
 mod connection;
+mod sampler;
 mod start;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::protocol::{GENERATION, Hello, PoolSpec, Reply, Request};
 use crate::spec::{ForkSpec, SandboxInfo, SandboxSpec, SandboxStats};
 use crate::steps::Fault;
 use connection::Connection;
+pub use sampler::{Sample, Sampler};
 
 /// Idle connections kept for the next request; each costs the launcher a small process.
 const MAX_IDLE: usize = 16;
@@ -298,6 +300,19 @@ impl Engine {
             Reply::Count(count) => Ok(count),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// Makes an empty volume: a folder that outlives sandboxes and can be in several at once. One that is there stays as it is.
+    pub async fn create_volume(&self, id: &str, size_bytes: u64) -> Result<()> {
+        let id = id.to_owned();
+        self.ask_done(&Request::CreateVolume { id, size_bytes })
+            .await
+    }
+
+    /// Removes a volume with all that is in it; removing what is not there succeeds. Refused while a sandbox has it.
+    pub async fn delete_volume(&self, id: &str) -> Result<()> {
+        let id = id.to_owned();
+        self.ask_done(&Request::DeleteVolume { id }).await
     }
 
     /// Puts right whatever crashes have left. The launcher does so by itself, too.

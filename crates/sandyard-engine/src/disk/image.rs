@@ -14,8 +14,8 @@ use crate::sys::Doing;
 /// Parts whose overlays find their folders on an empty image: the first files on an empty file system are the dear ones.
 pub(super) const USUAL_PARTS: [&str; 3] = ["root", "usr", "opt"];
 
-/// Formats an empty image of `size_bytes` at `image`.
-pub(super) fn format(image: &Path, size_bytes: u64) -> Result<()> {
+/// Formats an image of `size_bytes` at `image`, empty but for what the overlays of `parts` need.
+pub(crate) fn format(image: &Path, size_bytes: u64, parts: &[&str]) -> Result<()> {
     let temporary = PathBuf::from(format!("{}.{}", image.display(), std::process::id()));
     let content = PathBuf::from(format!("{}.d", temporary.display()));
     let prepare = || -> io::Result<()> {
@@ -26,7 +26,8 @@ pub(super) fn format(image: &Path, size_bytes: u64) -> Result<()> {
             .mode(0o600)
             .open(&temporary)?;
         file.set_len(size_bytes)?;
-        for part in USUAL_PARTS {
+        fs::create_dir_all(&content)?;
+        for part in parts {
             fs::create_dir_all(content.join(part).join("upper"))?;
             fs::create_dir_all(content.join(part).join("work"))?;
         }

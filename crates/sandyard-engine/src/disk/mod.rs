@@ -10,10 +10,13 @@ mod image;
 pub(crate) mod stock;
 mod usage;
 
+pub(crate) use image::format;
+
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
+use rustix::mount::MountAttrFlags;
 use sandyard_template::Template;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +30,9 @@ use crate::sys::{Doing, mount};
 const CRITICAL_FREE_BYTES: u64 = 512 << 20;
 /// Free space on the host below which no sandbox is made.
 const LEAST_FREE_BYTES: u64 = 1 << 30;
+
+/// How an image is called in its folder.
+pub(crate) const IMAGE: &str = "disk.img";
 
 /// Which kind of disk a sandbox has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,7 +104,11 @@ pub(crate) fn open(dir: &SandboxDir, record: &mut DiskRecord) -> Result<OpenDisk
         None => LoopDevice::attach(&dir.image())?,
     };
     *loop_number = Some(device.number);
-    Ok(OpenDisk::Mount(mount::detached_ext4(&device.path)?))
+    let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
+    Ok(OpenDisk::Mount(mount::detached_ext4(
+        &device.path,
+        attributes,
+    )?))
 }
 
 /// Makes the folders the overlays of `template` need, where an image does not have them from the start.
@@ -150,7 +160,8 @@ pub(crate) fn is_nearly_full(data: &DataDir) -> Result<bool> {
     Ok(free_bytes(data)? < LEAST_FREE_BYTES)
 }
 
-fn check_free_space(data: &DataDir) -> Result<()> {
+/// Refuses to make anything while the host's disk is about to be full.
+pub(crate) fn check_free_space(data: &DataDir) -> Result<()> {
     if !is_nearly_full(data)? {
         return Ok(());
     }

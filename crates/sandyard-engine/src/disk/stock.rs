@@ -37,7 +37,7 @@ pub(super) fn take(blanks: &Path, root: &Path, size_bytes: u64) -> Result<()> {
     fs::create_dir_all(&folder).doing("make", folder.display())?;
     let master = folder.join(MASTER);
     if !master.exists() {
-        image::format(&master, size_bytes)?;
+        image::format(&master, size_bytes, &image::USUAL_PARTS)?;
     }
     Ok(fill(&master, root).doing("make", root.display())?)
 }
@@ -45,7 +45,7 @@ pub(super) fn take(blanks: &Path, root: &Path, size_bytes: u64) -> Result<()> {
 /// Makes the folder `root` with a copy of `master` in it.
 fn fill(master: &Path, root: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(root)?;
-    image::copy_sparse(master, &root.join("disk.img"))?;
+    image::copy_sparse(master, &root.join(super::IMAGE))?;
     // What the record will be written to.
     File::create(root.join("state.json.new")).map(drop)
 }
@@ -85,7 +85,7 @@ fn refill_size(folder: &Path) -> io::Result<()> {
         }
         let _ = fs::remove_dir_all(&temporary);
         fill(&folder.join(MASTER), &temporary)?;
-        write_out(&File::open(temporary.join("disk.img"))?)?;
+        write_out(&File::open(temporary.join(super::IMAGE))?)?;
         fs::rename(&temporary, copy)?;
     }
     Ok(())

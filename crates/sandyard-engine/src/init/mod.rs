@@ -9,6 +9,7 @@ mod device;
 mod identity;
 mod kernel_fs;
 mod root;
+mod volumes;
 mod way_out;
 
 pub(crate) use identity::possible_files;
@@ -41,6 +42,7 @@ pub(crate) struct InitPlan<'a> {
     pub(crate) stage: PathBuf,
     /// Disk and boot id where this process can use paths of the host; else they come as mounts, as the layers do.
     pub(crate) paths: Option<(PathBuf, PathBuf)>,
+    pub(crate) volumes: Vec<VolumePlan>,
     pub(crate) hostname: String,
     /// Half of the memory limit: what `/dev/shm` may hold.
     pub(crate) shm_bytes: u64,
@@ -49,6 +51,14 @@ pub(crate) struct InitPlan<'a> {
     pub(crate) most_processes: Option<u32>,
     pub(crate) agent: AgentConfig,
     pub(crate) fault: Option<Fault>,
+}
+
+/// One volume of the sandbox.
+pub(crate) struct VolumePlan {
+    /// Where it belongs, as seen inside.
+    pub(crate) path: String,
+    /// The volume, where this process can use paths of the host; else it comes as a mount, after the layers.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// What the first process reports when it has set itself up, or failed to.
@@ -116,9 +126,13 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, Egress
     let way_out = way_out::open(&mut steps, &mut lacks)?;
     let trees = steps.step("receive mounts", || receive_trees(worker))?;
     steps.step("become root inside", || identity::become_root(plan.mode))?;
-    let root = steps.step("put the root together", || {
+    let (root, rest) = steps.step("put the root together", || {
         root::assemble(plan, trees, &mut lacks)
     })?;
+    let volumes = match plan.volumes.is_empty() {
+        true => rest,
+        false => steps.step("open volumes", || volumes::open(plan, rest))?,
+    };
     steps.step("make /dev", || device::populate(&root, plan))?;
     steps.step("mount /proc", || kernel_fs::mount_proc(&root, plan))?;
     steps.step("mount /sys", || {
@@ -129,6 +143,9 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, Egress
     steps.step("set the host name", || {
         identity::set_hostname(Path::new("/"), &plan.hostname, way_out.name_server)
     })?;
+    if !plan.volumes.is_empty() {
+        steps.step("mount volumes", || volumes::attach(plan, volumes))?;
+    }
     steps.step("give up privileges", || {
         confine::confine(plan.filter, plan.most_processes)
     })?;

@@ -15,15 +15,15 @@ use crate::sys::{Doing, mount};
 /// One page is what mount(2) takes, with a zero at its end.
 const MOST_OPTION_BYTES: usize = 4094;
 
-/// Builds the root under the stage and returns where it is.
+/// Builds the root under the stage; returns where it is, and the trees that are not part of it.
 ///
-/// `trees` are the disk, the boot id and then every layer of every part, in order; empty when this process can use the paths
-/// itself.
+/// `trees` are the disk, the boot id and then every layer of every part, in order, before others; none of those when this
+/// process can use the paths itself.
 pub(super) fn assemble(
     plan: &InitPlan<'_>,
     trees: Vec<OwnedFd>,
     lacks: &mut Vec<String>,
-) -> Result<PathBuf> {
+) -> Result<(PathBuf, Vec<OwnedFd>)> {
     mount::make_everything_private()?;
     mount::file_system(
         "tmpfs",
@@ -79,7 +79,7 @@ pub(super) fn assemble(
             "mode=755,size=64m",
         )?;
     }
-    Ok(root)
+    Ok((root, trees.trees.collect()))
 }
 
 /// A folder inside, to mount on. What the sandbox did to its root while it ran may have put a link there, which before the root

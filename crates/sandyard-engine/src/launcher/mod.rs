@@ -180,7 +180,7 @@ impl Launcher<'_> {
                 });
             }
             let due = swept.elapsed() >= SWEEP_EVERY
-                || (swept.elapsed() >= FILL_EVERY && self.pool_is_short());
+                || (swept.elapsed() >= FILL_EVERY && pool::is_short(&self.ctx));
             if due && self.sweeper.is_none() {
                 swept = Instant::now();
                 self.start_sweeper();
@@ -247,14 +247,6 @@ impl Launcher<'_> {
     fn give_up_own_descriptors(&self) {
         close_in_fork(self.listener.as_raw_fd());
         close_in_fork(self._lock.as_raw_fd());
-    }
-
-    fn pool_is_short(&self) -> bool {
-        let wanted: usize = pool::settings(&self.ctx)
-            .iter()
-            .map(|wanted| wanted.count)
-            .sum();
-        wanted > 0 && pool::count(&self.ctx).is_ok_and(|count| count < wanted)
     }
 
     /// Something would go unwatched without us.

@@ -25,7 +25,7 @@ use crate::sys::clone::clone_into_namespaces;
 use crate::sys::process::{ProcessKey, wait_gone};
 use crate::verbs::{
     create, delete, diff, fork, import, list, pause, pool, resume, snapshot, start, stats, stop,
-    sweep,
+    sweep, volume,
 };
 
 /// What the process of a request tells the worker, a line each: `+ID` to be deleted with the connection, `-ID` no longer,
@@ -187,6 +187,10 @@ fn answer(
         Request::RemoveTemplate { name } => import::remove(ctx, &name).map(|()| Reply::Done),
         Request::SetPool { pool } => pool::set(ctx, &pool).map(|()| Reply::Done),
         Request::PoolStatus => pool::count(ctx).map(Reply::Count),
+        Request::CreateVolume { id, size_bytes } => {
+            volume::create(ctx, &id, size_bytes).map(|()| Reply::Done)
+        }
+        Request::DeleteVolume { id } => volume::delete(ctx, &id).map(|()| Reply::Done),
         Request::Sweep => sweep::sweep(ctx).map(|()| Reply::Done),
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,15 @@ impl Lock {
     /// As [`Lock::try_take`], without making the file. None there: an error of that kind.
     pub(crate) fn try_take_existing(path: &Path) -> io::Result<Option<Self>> {
         Self::try_lock(OpenOptions::new().write(true).open(path)?)
+    }
+
+    /// Says whether this is the lock at `path`, and not one that was removed while we waited for it.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        let key = |found: std::fs::Metadata| (found.dev(), found.ino());
+        match (self.file.metadata(), std::fs::metadata(path)) {
+            (Ok(ours), Ok(theirs)) => key(ours) == key(theirs),
+            _ => false,
+        }
     }
 
     /// Takes the lock at `path` beside other sharers, waiting for an exclusive holder.

@@ -91,12 +91,45 @@ impl LoopDevice {
         Err(last).doing("attach disk image", image.display())
     }
 
+    /// Finds the device that stands on `image` in the kernel's list, where that can be read.
+    pub(crate) fn find(image: &Path) -> io::Result<Option<Self>> {
+        let folder = image.parent().and_then(Path::file_name);
+        let (Some(folder), Some(name)) = (folder, image.file_name()) else {
+            return Ok(None);
+        };
+        // The whole path may look different to whoever attached it.
+        let end = Path::new(folder).join(name);
+        let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
+        for device in devices.flatten() {
+            let backing = std::fs::read_to_string(device.path().join("loop/backing_file"));
+            let stands = backing.is_ok_and(|file| Path::new(file.trim_end()).ends_with(&end));
+            let number = || {
+                device
+                    .file_name()
+                    .to_str()?
+                    .strip_prefix("loop")?
+                    .parse()
+                    .ok()
+            };
+            if stands
+                && let Some(number) = number()
+                && let Some(found) = Self::reopen(number, image)?
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
     /// Opens device `number` if it still stands on `image`.
     pub(crate) fn reopen(number: u32, image: &Path) -> io::Result<Option<Self>> {
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let device = match File::options().read(true).write(true).open(&path) {
             Ok(device) => device,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // Not there, or just being taken from its last user.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENXIO)) => {
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         };
         // SAFETY: the structure is plain integers and arrays, for which all zeros is a valid value.

@@ -11,8 +11,8 @@ use rustix::mount::{
 
 use super::{Doing, SysResult};
 
-/// Mounts the ext4 on `device` without attaching it anywhere.
-pub(crate) fn detached_ext4(device: &Path) -> SysResult<OwnedFd> {
+/// Mounts the ext4 on `device` without attaching it anywhere. One that is mounted already is the same file system.
+pub(crate) fn detached_ext4(device: &Path, attributes: MountAttrFlags) -> SysResult<OwnedFd> {
     let context = rustix::mount::fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC)
         .doing("open file system type", "ext4")?;
     let configure = || {
@@ -20,7 +20,6 @@ pub(crate) fn detached_ext4(device: &Path) -> SysResult<OwnedFd> {
         // Deleted files give their blocks back to the host's disk.
         rustix::mount::fsconfig_set_flag(&context, "discard")?;
         rustix::mount::fsconfig_create(&context)?;
-        let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
         rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
     };
     configure().doing("mount disk on", device.display())
@@ -36,6 +35,12 @@ pub(crate) fn attach(tree: impl AsFd, target: &Path) -> SysResult<()> {
         MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
     )
     .doing("attach mount at", target.display())
+}
+
+/// Attaches a detached mount at the open folder `target`, which people know as `name`.
+pub(crate) fn attach_to(tree: impl AsFd, target: impl AsFd, name: &str) -> SysResult<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(tree, "", target, "", flags).doing("attach mount at", name)
 }
 
 /// Mounts a file system of `kind` at `target`.

@@ -20,6 +20,7 @@ use crate::steps::{Fault, Steps};
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
+use crate::volume;
 
 /// For how long the host is not looked at again for changes of its programs.
 const HOST_TRUSTED_FOR: Duration = Duration::from_secs(2);
@@ -36,7 +37,9 @@ pub(crate) fn create(
     fault: Option<Fault>,
 ) -> Result<SandboxInfo> {
     check(ctx, &spec)?;
+    // A ready one has no volumes, and cannot be given any.
     if fault.is_none()
+        && spec.mounts.is_empty()
         && let Some(info) = pool::take(ctx, &spec, owner)?
     {
         return Ok(info);
@@ -140,6 +143,7 @@ pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
         ));
     }
     check_labels(&spec.labels)?;
+    volume::check(&spec.mounts)?;
     let hostname = spec.hostname.as_deref().unwrap_or("a");
     let fits = (1..=63).contains(&hostname.len())
         && hostname

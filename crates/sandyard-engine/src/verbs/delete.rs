@@ -59,11 +59,16 @@ fn throw_away(ctx: &Context, id: &SandboxId) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other.doing("put aside", aside.display())?,
     }
+    remove_aside(&aside);
+    Ok(())
+}
+
+/// Has a folder that was put aside removed by a process of its own.
+pub(crate) fn remove_aside(aside: &Path) {
     if let Ok(None) = clone_into_namespaces(0, None) {
-        let _ = remove_tree(&aside);
+        let _ = remove_tree(aside);
         leave();
     }
-    Ok(())
 }
 
 /// Removes what was put aside and is still there.

@@ -12,7 +12,7 @@ use crate::sys::process::ProcessKey;
 /// How the template on the way is called.
 pub(crate) const PREFIX: &str = "fork-";
 
-/// Makes a copy: same files, limits and (unless given) variables; its own id, token, labels, processes and later changes.
+/// Makes a copy: same files, limits, volumes and (unless given) variables; its own id, token, labels, processes and later changes.
 pub(crate) fn fork(
     ctx: &Context,
     id: &SandboxId,
@@ -29,6 +29,7 @@ pub(crate) fn fork(
         access_token: spec.access_token,
         hostname: spec.hostname,
         labels: spec.labels,
+        mounts: open.record.spec.mounts.clone(),
         ..SandboxSpec::default()
     };
     let made = create::check(ctx, &spec).and_then(|()| create::make(ctx, spec, owner, None));

@@ -15,3 +15,4 @@ pub(crate) mod start;
 pub(crate) mod stats;
 pub(crate) mod stop;
 pub(crate) mod sweep;
+pub(crate) mod volume;

@@ -19,7 +19,7 @@ use crate::error::{EngineError, ErrorKind, Result};
 use crate::protocol::PoolSpec;
 use crate::random;
 use crate::record::Record;
-use crate::spec::{SandboxInfo, SandboxSpec};
+use crate::spec::{DEFAULT_TEMPLATE, SandboxInfo, SandboxSpec};
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
@@ -97,21 +97,46 @@ fn lock(ctx: &Context) -> Result<Option<Lock>> {
 }
 
 fn fill_locked(ctx: &Context) -> Result<()> {
-    remove_surplus(ctx)?;
+    // One kind that cannot be made does not keep the others from being ready. The first failure is told.
+    let mut done = remove_surplus(ctx);
     for wanted in settings(ctx) {
-        let spec = SandboxSpec {
-            template: wanted.template.clone(),
-            limits: wanted.limits.clone(),
-            ..SandboxSpec::default()
-        };
-        create::check(ctx, &spec)?;
-        let template = create::find_template(ctx, &spec.template)?;
-        let key = key(ctx, &template, spec.limits.disk_bytes);
-        for _ in count_keyed(ctx, &key)?..wanted.count {
-            add(ctx, &spec, &key)?;
-        }
+        let filled = fill_kind(ctx, &wanted);
+        done = done.and(filled);
+    }
+    done
+}
+
+/// Makes what is missing of one kind: nothing, as long as there is no such template.
+fn fill_kind(ctx: &Context, wanted: &PoolSpec) -> Result<()> {
+    let template = match create::find_template(ctx, &wanted.template) {
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    let spec = SandboxSpec {
+        template: wanted.template.clone(),
+        limits: wanted.limits.clone(),
+        ..SandboxSpec::default()
+    };
+    create::check(ctx, &spec)?;
+    let key = key(ctx, &template, spec.limits.disk_bytes);
+    for _ in count_keyed(ctx, &key)?..wanted.count {
+        add(ctx, &spec, &key)?;
     }
     Ok(())
+}
+
+/// Says whether fewer are ready than could be: what has no template yet cannot.
+pub(crate) fn is_short(ctx: &Context) -> bool {
+    let can_be_made = |wanted: &PoolSpec| {
+        wanted.template == DEFAULT_TEMPLATE
+            || matches!(ctx.templates.get(&wanted.template), Ok(Some(_)))
+    };
+    let wanted: usize = settings(ctx)
+        .iter()
+        .filter(|wanted| can_be_made(wanted))
+        .map(|wanted| wanted.count)
+        .sum();
+    wanted > 0 && count(ctx).is_ok_and(|count| count < wanted)
 }
 
 /// Makes one. Marked before it is there, so that it belongs to the pool at every moment of its life.
@@ -137,12 +162,16 @@ pub(crate) fn is_unfinished(mark: &std::path::Path) -> bool {
 fn remove_surplus(ctx: &Context) -> Result<()> {
     let mut wanted = BTreeMap::new();
     for kind in settings(ctx) {
-        let template = create::find_template(ctx, &kind.template)?;
+        // Of a template that is gone, or cannot be read, none are wanted.
+        let Ok(template) = create::find_template(ctx, &kind.template) else {
+            continue;
+        };
         *wanted
             .entry(key(ctx, &template, kind.limits.disk_bytes))
             .or_insert(0) += kind.count;
     }
     let folder = ctx.data.spares();
+    let mut done = Ok(());
     for mark in fs::read_dir(&folder)
         .doing("list", folder.display())?
         .flatten()
@@ -157,12 +186,12 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
             (Some(left), _) => *left -= 1,
             // Whoever removes the mark has it: nobody else can be taking it.
             (None, Some(id)) if fs::remove_file(mark.path()).is_ok() => {
-                super::delete::delete(ctx, &id)?
+                done = done.and(super::delete::delete(ctx, &id));
             }
             (None, _) => {}
         }
     }
-    Ok(())
+    done
 }
 
 /// How many are ready.

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 use sandyard_core::{SandboxId, SandboxState};
 
-use super::{delete, fork, import, list, pool};
+use super::{delete, fork, import, list, pool, volume};
 use crate::boot::{remove_cgroup, shut_down};
 use crate::clock;
 use crate::context::Context;
@@ -44,6 +44,7 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
     keep(sweep_cgroups(ctx));
     keep(sweep_spares(ctx));
     keep(sweep_forks(ctx));
+    keep(volume::sweep(ctx));
     keep(delete::empty_trash(ctx));
     keep(import::sweep_layers(ctx));
     keep(sweep_trust(ctx));

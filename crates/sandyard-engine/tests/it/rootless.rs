@@ -8,7 +8,7 @@ use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_engine::{ForkSpec, Mode};
 
 use crate::yard::{LAUNCHER, Yard};
-use crate::{network, trust};
+use crate::{network, trust, volumes};
 
 /// Nobody's id on any system we know of.
 const UID: u32 = 54_321;
@@ -138,6 +138,7 @@ async fn an_ordinary_user_with_subordinate_ids_gets_more_than_one_inside() {
             .await,
         "user\nroot"
     );
+    volumes::assert_volumes_work(&yard).await;
     yard.finish().await;
     drop(account);
 }
@@ -208,6 +209,7 @@ async fn an_ordinary_user_gets_a_sandbox_and_is_told_what_it_lacks() {
             .await,
         format!("0 {UID} 1")
     );
+    volumes::assert_volumes_work(&yard).await;
     yard.finish().await;
 }
 

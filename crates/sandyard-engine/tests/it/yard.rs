@@ -128,6 +128,12 @@ impl Yard {
         for spare in spares.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
             self.engine.delete(&spare).await.expect("delete a spare");
         }
+        let volumes = fs::read_dir(self.data.join("volumes")).expect("volumes");
+        for volume in volumes.flatten() {
+            let id = volume.file_name();
+            let deleted = self.engine.delete_volume(&id.to_string_lossy()).await;
+            deleted.expect("delete a volume");
+        }
         self.engine.sweep().await.expect("sweep");
         let launcher = self.engine.hello().await.expect("hello").launcher_pid;
         kill(launcher);
@@ -206,7 +212,7 @@ pub(crate) fn wait_for<T, E>(
 /// Everything of this data directory that is still on the host: folders, claims, cgroups, processes, mounts, loop devices.
 pub(crate) fn leftovers(data: &Path) -> Vec<String> {
     let mut left = Vec::new();
-    for folder in ["sandboxes", "run/ids", "spares", "trash"] {
+    for folder in ["sandboxes", "run/ids", "spares", "trash", "volumes"] {
         let entries =
             fs::read_dir(data.join(folder)).map(|entries| entries.flatten().collect::<Vec<_>>());
         left.extend(

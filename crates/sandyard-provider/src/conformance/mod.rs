@@ -8,19 +8,23 @@
 //! | `life` | create, pause, resume, stop, start, delete: each once, twice and out of turn |
 //! | `refusals` | what makes no sense is refused by kind, and nothing is left of it |
 //! | `reads` | looking while something changes, and at what is not there |
+//! | `history` | what was used of late: there soon, in order, not while it rests, gone with the instance |
 //! | `network` | the way out: given, changed, given to what is not there |
 //! | `copies` | snapshots, forks, differences |
 //! | `templates` | importing, listing, removing |
 //! | `agent` | commands inside, across pauses and stops |
+//! | `volumes` | folders that outlive instances: shared, kept, removed, opened by themselves |
 
 mod agent;
 mod copies;
+mod history;
 mod life;
 mod network;
 mod reads;
 mod refusals;
 mod subject;
 mod templates;
+mod volumes;
 
 use std::fmt;
 use std::pin::Pin;
@@ -140,6 +144,9 @@ pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
         always => reads::strangers_are_not_seen,
         |can| can.can_pause => reads::reading_while_it_pauses_always_finds_it,
         always => reads::usage_is_told_in_every_state,
+        always => history::there_is_a_point_soon_after_a_create,
+        |can| can.can_pause => history::nothing_is_counted_while_it_is_paused,
+        always => history::what_is_not_there_has_no_history,
         always => network::the_way_out_can_be_given_again_and_changed,
         always => network::what_is_not_there_has_no_way_out,
         |can| can.can_pause => network::the_way_out_can_be_changed_across_a_pause,
@@ -155,6 +162,12 @@ pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
         |can| can.can_pause => agent::a_command_goes_on_after_a_pause,
         |can| can.can_stop => agent::files_outlive_a_stop,
         |can| can.can_fork && can.can_diff => agent::a_fork_has_the_files_and_the_difference_tells_them,
+        |can| can.can_mount => volumes::a_missing_volume_is_not_found,
+        |can| can.can_mount => volumes::odd_mounts_and_volumes_are_invalid,
+        |can| can.can_mount => volumes::a_volume_is_deleted_when_no_instance_has_it,
+        |can| can.can_mount => volumes::a_volume_is_shared_and_outlives_its_instances,
+        |can| can.can_mount && can.can_stop && can.can_fork => volumes::stops_and_forks_keep_a_volume,
+        |can| can.can_mount => volumes::files_are_reached_without_instances,
     ];
     let capabilities = provider.info().capabilities;
     let mut outcomes = Vec::new();

@@ -10,7 +10,7 @@ use sandyard_agent_client::{AgentClient, RunOptions};
 use sandyard_core::{Clock, NetworkPolicy, SandboxId};
 
 use super::Options;
-use crate::instance::{Instance, InstanceSpec};
+use crate::instance::{Instance, InstanceSpec, Mount, VolumeSpec};
 use crate::provider::{AgentAddress, Provider};
 use crate::{ProviderErrorKind, Result};
 
@@ -34,6 +34,7 @@ pub(super) struct Subject {
     pub(super) options: Options,
     sandboxes: Mutex<Vec<SandboxId>>,
     templates: Mutex<Vec<String>>,
+    volumes: Mutex<Vec<String>>,
 }
 
 impl Subject {
@@ -43,6 +44,7 @@ impl Subject {
             options,
             sandboxes: Mutex::default(),
             templates: Mutex::default(),
+            volumes: Mutex::default(),
         }
     }
 
@@ -68,6 +70,30 @@ impl Subject {
         let name = unique("conformance-");
         lock(&self.templates).push(name.clone());
         name
+    }
+
+    /// Makes a volume nobody else has.
+    pub(super) async fn volume(&self) -> Done<String> {
+        let id = unique("v");
+        lock(&self.volumes).push(id.clone());
+        let spec = VolumeSpec {
+            id: id.clone(),
+            size_bytes: 32 << 20,
+        };
+        works("create_volume", self.provider.create_volume(&spec).await)?;
+        Ok(id)
+    }
+
+    /// What to make an instance from that has these volumes, each with its path.
+    pub(super) fn spec_with(&self, mounts: &[(&str, &str)]) -> InstanceSpec {
+        let mount = |(volume, path): &(&str, &str)| Mount {
+            volume: (*volume).to_owned(),
+            path: (*path).to_owned(),
+        };
+        InstanceSpec {
+            mounts: mounts.iter().map(mount).collect(),
+            ..self.spec()
+        }
     }
 
     /// Makes an instance.
@@ -105,17 +131,7 @@ impl Subject {
 
     /// What a shell line in an instance prints.
     pub(super) async fn sh(&self, id: &str, line: &str) -> Done<String> {
-        let process = ProcessConfig {
-            cmd: "/bin/sh".to_owned(),
-            args: vec!["-c".to_owned(), line.to_owned()],
-            ..ProcessConfig::default()
-        };
-        let agent = self.agent(id).await?;
-        let ran = agent.run(process, &RunOptions::default()).await;
-        let output = works("a command", ran)?;
-        Ok(String::from_utf8_lossy(&output.stdout)
-            .trim_end()
-            .to_owned())
+        printed(&self.agent(id).await?, line).await
     }
 
     /// Removes whatever was made, and sees that it is gone.
@@ -144,12 +160,29 @@ impl Subject {
                 Err(error) => return Err(say(error)),
             }
         }
+        let volumes = std::mem::take(&mut *lock(&self.volumes));
+        for id in volumes {
+            self.provider.delete_volume(&id).await.map_err(say)?;
+        }
         let left = self.provider.list().await.map_err(say)?;
         match left.iter().find(|one| is_mine(one)) {
             Some(one) => Err(format!("`{}` is still there", one.id)),
             None => Ok(()),
         }
     }
+}
+
+/// What a shell line prints where that agent is.
+pub(super) async fn printed(agent: &AgentClient, line: &str) -> Done<String> {
+    let process = ProcessConfig {
+        cmd: "/bin/sh".to_owned(),
+        args: vec!["-c".to_owned(), line.to_owned()],
+        ..ProcessConfig::default()
+    };
+    let ran = agent.run(process, &RunOptions::default()).await;
+    let output = works("a command", ran)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.trim_end().to_owned())
 }
 
 /// Says that a call must succeed.

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::FakeProvider;
 use super::script::Moment;
 use super::world::World;
-use crate::instance::{Change, Instance, InstanceSpec, Ready, Usage};
+use crate::instance::{Change, Instance, InstanceSpec, Ready, Usage, UsagePoint, VolumeSpec};
 use crate::provider::{AgentAddress, ArchiveReader, Provider, ProviderInfo, TemplateInfo};
 use crate::{Capabilities, ProviderError, ProviderErrorKind, Result, Verb};
 
@@ -30,6 +30,12 @@ impl FakeProvider {
         Ok(done)
     }
 
+    fn known_agent(&self) -> Result<AgentClient> {
+        self.agent.clone().ok_or_else(|| {
+            ProviderError::new(ProviderErrorKind::Unsupported, "there is no agent here")
+        })
+    }
+
     fn require(&self, verb: Verb) -> Result<()> {
         let can: Capabilities = self.info.capabilities;
         let is_able = match verb {
@@ -41,6 +47,8 @@ impl FakeProvider {
             Verb::Templates | Verb::ImportTemplate | Verb::RemoveTemplate => {
                 can.can_manage_templates
             }
+            Verb::CreateVolume | Verb::DeleteVolume => can.can_mount,
+            Verb::OpenVolume => can.can_mount && self.agent.is_some(),
             Verb::Agent => self.agent.is_some(),
             _ => true,
         };
@@ -142,6 +150,14 @@ impl Provider for FakeProvider {
         self.call(Verb::Usage, id, look).await
     }
 
+    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
+        let look = |world: &mut World| {
+            let now_ms = world.clock.now_ms();
+            Ok(world.one(id)?.usage_between(from_ms, to_ms.min(now_ms)))
+        };
+        self.call(Verb::UsageHistory, id, look).await
+    }
+
     async fn templates(&self) -> Result<Vec<TemplateInfo>> {
         let look = |world: &mut World| Ok(world.templates.values().cloned().collect());
         self.call(Verb::Templates, "", look).await
@@ -178,9 +194,7 @@ impl Provider for FakeProvider {
         let id = instance.id.as_str();
         self.call(Verb::Agent, id, |world| world.one(id).map(drop))
             .await?;
-        self.agent.clone().ok_or_else(|| {
-            ProviderError::new(ProviderErrorKind::Unsupported, "there is no agent here")
-        })
+        self.known_agent()
     }
 
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
@@ -195,6 +209,23 @@ impl Provider for FakeProvider {
     fn take_flows(&self) -> Option<mpsc::Receiver<Flow>> {
         let flows = self.shared.flows_out.lock();
         flows.unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
+        let make = |world: &mut World| world.add_volume(volume);
+        self.call(Verb::CreateVolume, &volume.id, make).await
+    }
+
+    async fn delete_volume(&self, id: &str) -> Result<()> {
+        let remove = |world: &mut World| world.remove_volume(id);
+        self.call(Verb::DeleteVolume, id, remove).await
+    }
+
+    /// The agent that every instance has: it sees no volume, but it is there for whoever has one.
+    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
+        let look = |world: &mut World| world.volume(id);
+        self.call(Verb::OpenVolume, id, look).await?;
+        self.known_agent()
     }
 
     async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {

@@ -15,6 +15,7 @@
 mod backend;
 mod gate;
 mod script;
+mod volumes;
 mod world;
 
 use std::fmt;
@@ -25,7 +26,7 @@ use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_core::{Clock, SandboxId, SandboxState};
 use tokio::sync::mpsc;
 
-use crate::instance::{Change, Instance, InstanceSpec};
+use crate::instance::{Change, Instance, InstanceSpec, VolumeSpec};
 use crate::provider::{Capabilities, ProviderInfo};
 use crate::{ProviderErrorKind, Verb};
 
@@ -81,7 +82,7 @@ impl FakeProvider {
                     can_diff: true,
                     can_manage_templates: true,
                     can_limit: true,
-                    can_mount: false,
+                    can_mount: true,
                 },
                 default_limits: sandyard_core::Limits::default(),
                 max_limits: sandyard_core::Limits::MOST,
@@ -180,6 +181,11 @@ impl FakeProvider {
     /// How many ready ones were asked for last.
     pub fn ready(&self) -> usize {
         self.world().ready
+    }
+
+    /// The volumes there are.
+    pub fn volumes(&self) -> Vec<VolumeSpec> {
+        self.world().volumes.values().cloned().collect()
     }
 
     /// Ends an instance's processes without anybody having asked.

@@ -7,7 +7,7 @@ use sandyard_core::network::NetworkGrant;
 use sandyard_core::{Clock, Limits, NetworkPolicy, SandboxId, SandboxState};
 
 use super::TEMPLATE;
-use crate::instance::{Change, Instance, InstanceSpec};
+use crate::instance::{Change, Instance, InstanceSpec, UsagePoint, VolumeSpec};
 use crate::provider::TemplateInfo;
 use crate::{ProviderError, ProviderErrorKind, Result};
 
@@ -17,6 +17,7 @@ pub(super) struct World {
     pub(super) clock: Clock,
     pub(super) instances: BTreeMap<String, One>,
     pub(super) templates: BTreeMap<String, TemplateInfo>,
+    pub(super) volumes: BTreeMap<String, VolumeSpec>,
     /// What each may reach, as last said.
     pub(super) grants: BTreeMap<String, NetworkGrant>,
     /// What of any policy cannot be enforced here.
@@ -55,6 +56,23 @@ impl One {
     }
 }
 
+impl One {
+    /// What it used: the same at every five seconds since its last start, at most an hour back.
+    pub(super) fn usage_between(&self, from_ms: i64, to_ms: i64) -> Vec<UsagePoint> {
+        let first_ms = self.started_ms;
+        let hour = (to_ms.saturating_sub(first_ms) / 5000 - 720).max(0);
+        let points = (hour..=hour + 720).map(|tick| UsagePoint {
+            at_ms: first_ms + tick * 5000,
+            cpu_percent: 1.0,
+            memory_bytes: 1 << 20,
+            cache_bytes: 0,
+            disk_bytes: 0,
+        });
+        let asked = |point: &UsagePoint| (from_ms..=to_ms).contains(&point.at_ms);
+        points.filter(asked).collect()
+    }
+}
+
 impl World {
     pub(super) fn new() -> Self {
         let base = template(TEMPLATE, None, None);
@@ -62,6 +80,7 @@ impl World {
             clock: Clock::System,
             instances: BTreeMap::new(),
             templates: BTreeMap::from([(TEMPLATE.to_owned(), base)]),
+            volumes: BTreeMap::new(),
             grants: BTreeMap::new(),
             unenforced: Vec::new(),
             ready: 0,
@@ -115,6 +134,7 @@ impl World {
         if !self.templates.contains_key(&spec.template) {
             return Err(no_template(&spec.template));
         }
+        self.check_mounts(&spec.mounts)?;
         let id = self.add(spec.clone(), true);
         self.instance(&id)
     }
@@ -124,6 +144,7 @@ impl World {
         let spec = InstanceSpec {
             template: source.spec.template.clone(),
             limits: source.spec.limits.clone(),
+            mounts: source.spec.mounts.clone(),
             ..spec.clone()
         };
         let id = self.add(spec, true);

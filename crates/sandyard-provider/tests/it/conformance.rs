@@ -15,8 +15,8 @@ async fn the_fake_is_a_provider_like_any_other() {
     };
     let report = conformance::run(Arc::new(fake.clone()), &options).await;
     report.assert();
-    // All but the four that need an agent.
-    assert_eq!(report.passed(), report.0.len() - 4, "\n{report}");
+    // All but the seven that need an agent.
+    assert_eq!(report.passed(), report.0.len() - 7, "\n{report}");
     assert_eq!(fake.instances().len(), 1, "only the stranger is left");
 }
 

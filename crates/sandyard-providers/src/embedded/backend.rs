@@ -10,7 +10,8 @@ use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, PoolSpec, SandboxInfo};
 use sandyard_provider::{
     AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, Verb,
+    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, UsagePoint, Verb,
+    VolumeSpec,
 };
 use tokio::sync::mpsc;
 
@@ -29,7 +30,9 @@ impl Embedded {
         F: Future<Output = Result<SandboxInfo, EngineError>> + Send,
     {
         let work = step(self.engine.clone(), parse(id)?);
-        self.within(verb, work).await.map(convert::instance)
+        let done = self.within(verb, work).await.map(convert::instance)?;
+        self.history.note(&done);
+        Ok(done)
     }
 }
 
@@ -48,7 +51,9 @@ impl Provider for Embedded {
         let marks = self.marks(&spec.sandbox_id);
         let asked = convert::sandbox_spec(spec, &marks);
         let make = self.make(&marks, || self.engine.create(&asked));
-        self.within(Verb::Create, make).await
+        let made = self.within(Verb::Create, make).await?;
+        self.history.note(&made);
+        Ok(made)
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
@@ -74,6 +79,7 @@ impl Provider for Embedded {
             .filter(|info| convert::is_of(info, &self.installation));
         let ours: Vec<_> = ours.map(convert::instance).collect();
         // Another server on this data directory may have removed some.
+        self.history.note_all(since, &ours);
         if let Some(gateway) = &self.gateway {
             let live = ours.iter().filter(|one| one.state.is_live());
             gateway.retain(since, live.map(|one| one.id.as_str()));
@@ -110,6 +116,7 @@ impl Provider for Embedded {
         self.within(Verb::Delete, self.engine.delete(&parsed))
             .await?;
         self.close_way_out(id);
+        self.history.forget(id);
         Ok(())
     }
 
@@ -125,7 +132,9 @@ impl Provider for Embedded {
         let marks = self.marks(&spec.sandbox_id);
         let asked = convert::fork_spec(spec, &marks);
         let make = self.make(&marks, || self.engine.fork(&id, &asked));
-        self.within(Verb::Fork, make).await
+        let made = self.within(Verb::Fork, make).await?;
+        self.history.note(&made);
+        Ok(made)
     }
 
     async fn diff(&self, id: &str) -> Result<Vec<Change>> {
@@ -138,6 +147,15 @@ impl Provider for Embedded {
         let id = parse(id)?;
         let stats = self.within(Verb::Usage, self.engine.stats(&id)).await;
         stats.map(convert::usage)
+    }
+
+    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
+        if let Some(points) = self.history.between(id, from_ms, to_ms) {
+            return Ok(points);
+        }
+        // Not seen since this server started, or not there.
+        let inspected = self.inspect(id).await?;
+        inspected.map(|_| Vec::new()).ok_or_else(|| no_instance(id))
     }
 
     async fn templates(&self) -> Result<Vec<TemplateInfo>> {
@@ -204,9 +222,27 @@ impl Provider for Embedded {
     }
 
     async fn close(&self) {
+        self.keepers.end_all().await;
         if let Some(gateway) = &self.gateway {
             gateway.shut_down().await;
         }
+    }
+
+    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
+        let make = self.engine.create_volume(&volume.id, volume.size_bytes);
+        self.within(Verb::CreateVolume, make).await
+    }
+
+    async fn delete_volume(&self, id: &str) -> Result<()> {
+        let remove = async {
+            self.keepers.end(id).await?;
+            self.engine.delete_volume(id).await
+        };
+        self.within(Verb::DeleteVolume, remove).await
+    }
+
+    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
+        self.keepers.open(id).await
     }
 
     async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use sandyard_core::SandboxId;
 use sandyard_engine::{
-    ChangeKind as EngineChangeKind, Diff, ForkSpec, SandboxInfo, SandboxSpec, SandboxStats,
-    Template, TemplateKind,
+    ChangeKind as EngineChangeKind, Diff, ForkSpec, MountSpec, SandboxInfo, SandboxSpec,
+    SandboxStats, Template, TemplateKind,
 };
-use sandyard_provider::{Change, ChangeKind, Instance, InstanceSpec, TemplateInfo, Usage};
+use sandyard_provider::{Change, ChangeKind, Instance, InstanceSpec, Mount, TemplateInfo, Usage};
 
 /// Label: the sandbox an instance was made for.
 pub(super) const SANDBOX: &str = "sandyard.sandbox";
@@ -54,7 +54,15 @@ pub(super) fn sandbox_spec(spec: &InstanceSpec, marks: &Marks) -> SandboxSpec {
         access_token: Some(spec.access_token.clone()),
         hostname: spec.hostname.clone(),
         labels: marks.labels(),
+        mounts: spec.mounts.iter().map(mount).collect(),
         ephemeral: false,
+    }
+}
+
+fn mount(mount: &Mount) -> MountSpec {
+    MountSpec {
+        volume: mount.volume.clone(),
+        path: mount.path.clone(),
     }
 }
 

@@ -7,6 +7,8 @@ mod backend;
 mod config;
 mod convert;
 mod error;
+mod keeper;
+mod usage_history;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +26,8 @@ use tokio::sync::mpsc;
 use crate::Times;
 pub use config::EmbeddedConfig;
 use convert::Marks;
+use keeper::Keepers;
+use usage_history::UsageHistory;
 
 /// How this provider is called in settings and answers.
 pub const NAME: &str = "embedded";
@@ -39,6 +43,10 @@ pub struct Embedded {
     /// Tells the attempts to make an instance apart, those of earlier processes too.
     attempts: AtomicU64,
     since_ms: i64,
+    /// The ways to volumes' files.
+    keepers: Keepers,
+    /// What its sandboxes used of late.
+    history: UsageHistory,
     /// The way out of its sandboxes; none: nothing leaves them.
     gateway: Option<Gateway>,
     flows: Mutex<Option<mpsc::Receiver<Flow>>>,
@@ -72,6 +80,8 @@ impl Embedded {
             info.default_limits = default.least_of(&info.max_limits);
         }
         Ok(Self {
+            keepers: Keepers::new(engine.clone(), &info.default_limits, config.times),
+            history: UsageHistory::begin(&engine),
             engine,
             info,
             installation,
@@ -165,6 +175,7 @@ fn info(hello: Hello) -> ProviderInfo {
     capabilities.can_diff = true;
     capabilities.can_manage_templates = true;
     capabilities.can_limit = hello.can_limit;
+    capabilities.can_mount = true;
     ProviderInfo {
         name: NAME.to_owned(),
         location: format!("{NAME}:{}", hello.installation_id),

@@ -9,12 +9,14 @@ use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::network::NetworkGrant;
 use sandyard_provider::{
     AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, Verb,
+    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, UsagePoint, Verb,
+    VolumeSpec,
 };
 use tokio_util::io::ReaderStream;
 
 use super::convert::{
     ById, ByName, ForkRequest, KeepReadyRequest, Nothing, SetNetworkRequest, SnapshotRequest,
+    UsageHistoryRequest,
 };
 use super::tunnel::Tunnel;
 use super::{NodeProvider, PROVIDER_PATH, read};
@@ -85,6 +87,15 @@ impl Provider for NodeProvider {
         self.call(Verb::Usage, &by(id)).await
     }
 
+    async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
+        let request = UsageHistoryRequest {
+            id: id.into(),
+            from_ms,
+            to_ms,
+        };
+        self.call(Verb::UsageHistory, &request).await
+    }
+
     async fn templates(&self) -> Result<Vec<TemplateInfo>> {
         self.call(Verb::Templates, &Nothing {}).await
     }
@@ -124,6 +135,21 @@ impl Provider for NodeProvider {
             sandbox_id: grant.sandbox_id.clone(),
         };
         self.call(Verb::SetNetwork, &request).await
+    }
+
+    async fn create_volume(&self, volume: &VolumeSpec) -> Result<()> {
+        self.call(Verb::CreateVolume, volume).await
+    }
+
+    async fn delete_volume(&self, id: &str) -> Result<()> {
+        self.call(Verb::DeleteVolume, &by(id)).await
+    }
+
+    /// Asked first, for an answer that says what is wrong; then each connection opens it again.
+    async fn open_volume(&self, id: &str) -> Result<AgentClient> {
+        let () = self.call(Verb::OpenVolume, &by(id)).await?;
+        let tunnel = Tunnel::to_volume(self.node.clone(), id);
+        Ok(AgentClient::patient(Endpoint::Custom(Arc::new(tunnel))).as_user("root"))
     }
 
     async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {

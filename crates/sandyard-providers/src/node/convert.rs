@@ -39,6 +39,14 @@ pub(super) struct KeepReadyRequest {
     pub(super) wanted: Vec<Ready>,
 }
 
+/// A call about what one instance used between two moments.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct UsageHistoryRequest<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) from_ms: i64,
+    pub(super) to_ms: i64,
+}
+
 /// Asks to look up again what an instance may reach.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SetNetworkRequest<'a> {

@@ -4,11 +4,14 @@ use bytes::Bytes;
 use http::StatusCode;
 use sandyard_provider::{
     ArchiveReader, InstanceSpec, Provider, ProviderError, ProviderErrorKind, Result, Verb,
+    VolumeSpec,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::convert::{ById, ByName, ForkRequest, KeepReadyRequest, SnapshotRequest};
+use super::convert::{
+    ById, ByName, ForkRequest, KeepReadyRequest, SnapshotRequest, UsageHistoryRequest,
+};
 use super::error::FAILED;
 
 /// Asks who the provider is; no call of the contract, but the first thing another server needs.
@@ -76,11 +79,23 @@ async fn call(provider: &dyn Provider, verb: Verb, body: &[u8]) -> Result<Bytes>
         }
         Verb::Diff => answer(&provider.diff(&id(verb, body)?).await?),
         Verb::Usage => answer(&provider.usage(&id(verb, body)?).await?),
+        Verb::UsageHistory => {
+            let asked: UsageHistoryRequest<'_> = read(verb, body)?;
+            let (from_ms, to_ms) = (asked.from_ms, asked.to_ms);
+            answer(&provider.usage_history(&asked.id, from_ms, to_ms).await?)
+        }
         Verb::Templates => answer(&provider.templates().await?),
         Verb::RemoveTemplate => {
             let asked: ByName<'_> = read(verb, body)?;
             answer(&provider.remove_template(&asked.name).await?)
         }
+        Verb::CreateVolume => {
+            let asked: VolumeSpec = read(verb, body)?;
+            answer(&provider.create_volume(&asked).await?)
+        }
+        Verb::DeleteVolume => answer(&provider.delete_volume(&id(verb, body)?).await?),
+        // The files themselves go through a tunnel.
+        Verb::OpenVolume => answer(&provider.open_volume(&id(verb, body)?).await.map(drop)?),
         Verb::KeepReady => {
             let asked: KeepReadyRequest = read(verb, body)?;
             answer(&provider.keep_ready(&asked.wanted).await?)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::{CONNECTION, UPGRADE as UPGRADE_HEADER};
-use sandyard_agent_client::{BoxedStream, Dial, Dialling};
+use sandyard_agent_client::{AgentClient, BoxedStream, Dial, Dialling};
 use sandyard_provider::{AgentAddress, Provider, ProviderError, ProviderErrorKind, Result, Verb};
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 
@@ -13,6 +13,9 @@ use super::{AGENT_PATH, Node, collect, error};
 
 /// What the connection is upgraded to.
 pub const UPGRADE: &str = "sandyard-agent";
+
+/// What comes before a volume's id where an instance's could be: no instance has a dash.
+const VOLUME: &str = "volume-";
 
 /// How long an agent may take to accept a connection: it only has to be in its queue.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,6 +36,11 @@ impl Tunnel {
             id: id.to_owned(),
             node,
         }
+    }
+
+    /// The way to the agent that sees a volume.
+    pub(super) fn to_volume(node: Node, id: &str) -> Self {
+        Self::new(node, &format!("{VOLUME}{id}"))
     }
 
     async fn open(&self) -> Result<BoxedStream> {
@@ -76,12 +84,25 @@ impl Dial for Tunnel {
     }
 }
 
-/// Opens the answering end: a stream to the agent of one instance, to be [`splice`]d with the upgraded request.
+/// Opens the answering end: a stream to the agent of one instance or volume, to be [`splice`]d with the upgraded request.
 ///
 /// # Errors
 /// `NotFound` when the instance is none of ours; `Conflict` when it has no processes; `Unavailable` when its agent does not
 /// take the connection.
 pub async fn tunnel(provider: &dyn Provider, id: &str) -> Result<BoxedStream> {
+    let agent = match id.strip_prefix(VOLUME) {
+        Some(volume) => provider.open_volume(volume).await?,
+        None => agent_of(provider, id).await?,
+    };
+    let unavailable = |message| ProviderError::new(ProviderErrorKind::Unavailable, message);
+    match tokio::time::timeout(DIAL_TIMEOUT, agent.endpoint().dial()).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(unavailable("the agent cannot be reached").source(error)),
+        Err(_) => Err(unavailable("the agent does not take the connection")),
+    }
+}
+
+async fn agent_of(provider: &dyn Provider, id: &str) -> Result<AgentClient> {
     let instance = provider.inspect(id).await?;
     let instance = instance.ok_or_else(|| {
         ProviderError::new(ProviderErrorKind::NotFound, "no such instance on this node")
@@ -95,13 +116,7 @@ pub async fn tunnel(provider: &dyn Provider, id: &str) -> Result<BoxedStream> {
         // The client at the other end shows it with each request.
         access_token: String::new(),
     };
-    let agent = provider.agent(&address).await?;
-    let unavailable = |message| ProviderError::new(ProviderErrorKind::Unavailable, message);
-    match tokio::time::timeout(DIAL_TIMEOUT, agent.endpoint().dial()).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(unavailable("the agent cannot be reached").source(error)),
-        Err(_) => Err(unavailable("the agent does not take the connection")),
-    }
+    provider.agent(&address).await
 }
 
 /// Carries bytes both ways until both ends are done or one breaks.

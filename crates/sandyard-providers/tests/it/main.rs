@@ -3,4 +3,5 @@
 mod embedded;
 mod node;
 mod server;
+mod volumes;
 mod yard;

@@ -70,7 +70,7 @@ impl Yard {
         self.kill_launcher().await;
         let data = self.data();
         let is_empty = || {
-            ["sandboxes", "run/ids", "spares", "trash"]
+            ["sandboxes", "run/ids", "spares", "trash", "volumes"]
                 .iter()
                 .all(|name| fs::read_dir(data.join(name)).is_ok_and(|mut all| all.next().is_none()))
         };

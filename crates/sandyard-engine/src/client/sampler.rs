@@ -1,0 +1,97 @@
+//! What sandboxes use, read past the launcher: asking it costs a process each time, and here somebody asks for every sandbox
+//! every few seconds.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::time::{Duration, Instant};
+
+use sandyard_confine::cgroup::{self, Cgroup, Hierarchy};
+use sandyard_core::SandboxId;
+
+use super::Engine;
+use crate::context;
+use crate::disk::{self, DiskRecord};
+use crate::layout::DataDir;
+
+/// How old the size of a folder may be: every file in it has to be looked at.
+const FOLDER_AGE: Duration = Duration::from_secs(60);
+
+/// What a sandbox uses at one moment. A figure this host does not count is zero.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    counters: cgroup::Sample,
+    disk_bytes: u64,
+    /// When that was looked up, where it is dear.
+    looked: Option<Instant>,
+}
+
+impl Sample {
+    /// Processor time used so far, in microseconds.
+    pub fn cpu_usage_us(&self) -> u64 {
+        self.counters.cpu_usage_us
+    }
+
+    /// Memory in bytes, without page cache.
+    pub fn memory_bytes(&self) -> u64 {
+        let all = self.counters.memory_bytes;
+        all.saturating_sub(self.counters.cache_bytes)
+    }
+
+    /// Page cache in bytes.
+    pub fn cache_bytes(&self) -> u64 {
+        self.counters.cache_bytes
+    }
+
+    /// Bytes written on top of the template.
+    pub fn disk_bytes(&self) -> u64 {
+        self.disk_bytes
+    }
+}
+
+/// Reads what sandboxes use. Blocks for some microseconds a sandbox; an ordinary user's, with folders for disks, now and then
+/// for as long as it takes to look at all its files.
+#[derive(Debug)]
+pub struct Sampler {
+    data: DataDir,
+    groups: Hierarchy,
+}
+
+impl Engine {
+    /// Makes a sampler of this engine's sandboxes. Blocks while it looks at the host's control groups.
+    pub fn sampler(&self) -> Sampler {
+        let data = self.shared.data.clone();
+        Sampler {
+            groups: context::cgroups(&data),
+            data,
+        }
+    }
+}
+
+impl Sampler {
+    /// Reads what a sandbox uses; `before` is the sample taken before this one. None: it has no processes, or is gone.
+    pub fn sample(&self, id: &SandboxId, before: Option<&Sample>) -> Option<Sample> {
+        let dir = self.data.sandbox(id);
+        let group = self.groups.named(id.as_str());
+        let counters = |group: Cgroup| group.sample(before.map(|before| &before.counters)).ok();
+        let counters = group.ok().and_then(counters)?;
+        let mut sample = Sample {
+            counters,
+            ..Sample::default()
+        };
+        if let Ok(image) = std::fs::metadata(dir.image()) {
+            sample.disk_bytes = image.blocks() * 512;
+            return Some(sample);
+        }
+        let known = before.and_then(|before| Some((before.looked?, before.disk_bytes)));
+        let (looked, bytes) = match known {
+            Some(known) if known.0.elapsed() < FOLDER_AGE => known,
+            _ => {
+                let bytes = disk::used_bytes(&dir, &DiskRecord::Folder);
+                (Instant::now(), bytes)
+            }
+        };
+        sample.looked = Some(looked);
+        sample.disk_bytes = bytes;
+        // Without control groups this is all that tells whether it is there.
+        dir.agent_socket().exists().then_some(sample)
+    }
+}

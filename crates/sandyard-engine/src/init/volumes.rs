@@ -1,0 +1,87 @@
+//! Volumes in the sandbox's root.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid};
+use rustix::io::Errno;
+
+use super::InitPlan;
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::sys::{Doing, idmap, mount};
+use crate::volume;
+
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Opens volumes that are folders of the host, as long as this process can reach them; those that came as mounts are `sent`.
+pub(super) fn open(plan: &InitPlan<'_>, sent: Vec<OwnedFd>) -> Result<Vec<OwnedFd>> {
+    let folders = plan.volumes.iter().filter_map(|one| one.folder.as_ref());
+    let opened = folders.map(|folder| Ok(idmap::safe_clone(folder)?));
+    let trees: Vec<_> = sent
+        .into_iter()
+        .map(Ok)
+        .chain(opened)
+        .collect::<Result<_>>()?;
+    if trees.len() == plan.volumes.len() {
+        return Ok(trees);
+    }
+    let message = "the worker sent too few or too many mounts";
+    Err(EngineError::new(ErrorKind::Failed, message))
+}
+
+/// Puts each volume where it belongs. For a process that is in its root already: nothing leads out of that.
+pub(super) fn attach(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<()> {
+    for (volume, tree) in plan.volumes.iter().zip(trees) {
+        let target = make_folder(&volume.path)?;
+        mount::attach_to(tree, target, &volume.path)?;
+    }
+    Ok(())
+}
+
+/// Opens the folder at `path`, making what is missing of it. No link is followed: neither a template nor what ran here before
+/// decides where a volume is.
+fn make_folder(path: &str) -> Result<OwnedFd> {
+    let mut at = rustix::fs::open("/", FOLDER, Mode::empty()).doing("open", "/")?;
+    for piece in volume::pieces(path)? {
+        at = match open_below(&at, piece) {
+            Err(Errno::NOENT) => {
+                make_below(&at, piece).doing("make a folder on the way to", path)?;
+                open_below(&at, piece)
+            }
+            other => other,
+        }
+        .map_err(|error| explain(path, error))?;
+    }
+    Ok(at)
+}
+
+fn open_below(folder: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    rustix::fs::openat2(folder, name, FOLDER, Mode::empty(), resolve)
+}
+
+/// Makes a folder that belongs to whom the one above belongs: in a user's home it is the user's.
+fn make_below(folder: impl AsFd, name: &str) -> rustix::io::Result<()> {
+    rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
+    let above = rustix::fs::statat(&folder, "", AtFlags::EMPTY_PATH)?;
+    let owner = (Uid::from_raw(above.st_uid), Gid::from_raw(above.st_gid));
+    // One that has no id in here cannot be given anything.
+    let _ = rustix::fs::chownat(
+        &folder,
+        name,
+        Some(owner.0),
+        Some(owner.1),
+        AtFlags::SYMLINK_NOFOLLOW,
+    );
+    Ok(())
+}
+
+fn explain(path: &str, error: Errno) -> EngineError {
+    let why = match error {
+        Errno::LOOP => "is a symbolic link, or leads through one",
+        Errno::NOTDIR => "is not a folder, or leads through a file",
+        other => return EngineError::failed(format!("opening `{path}` inside"), &other),
+    };
+    let message = format!("no volume can be at `{path}`: inside, that {why}");
+    EngineError::new(ErrorKind::Conflict, message)
+        .hint("mount the volume at another path, or start from a template without that")
+}

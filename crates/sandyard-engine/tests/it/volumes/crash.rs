@@ -1,0 +1,130 @@
+//! Volumes when things end in the middle: kills of launchers and first processes, failures of every step, lost notes.
+
+use std::fs;
+
+use sandyard_core::SandboxState::Stopped;
+use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultPlace};
+
+use super::{SIZE, create, devices, with};
+use crate::yard::{Yard, kill, wait_for};
+
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+#[tokio::test]
+async fn what_was_written_is_there_after_a_killed_launcher_and_a_killed_first_process() {
+    let yard = Yard::new().await;
+    yard.engine.create_volume("v1", SIZE).await.expect("make");
+    let id = create(&yard, &["v1:/data"]).await;
+    yard.sh(&id, "echo kept > /data/file").await;
+    yard.kill_launcher().await;
+    assert_eq!(yard.out(&id, "cat /data/file").await, "kept");
+    let other = create(&yard, &["v1:/data"]).await;
+    assert_eq!(devices(&yard.data, "v1").len(), 1, "the old one is found");
+    assert_eq!(yard.out(&other, "cat /data/file").await, "kept");
+    let init = yard.engine.inspect(&id).await.expect("inspect").init;
+    kill(init.expect("a first process").pid);
+    assert_eq!(
+        yard.engine.inspect(&id).await.expect("inspect").state,
+        Stopped
+    );
+    yard.engine.start(&id).await.expect("start");
+    assert_eq!(yard.out(&id, "cat /data/file").await, "kept");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_device_whose_number_was_lost_is_found_all_the_same() {
+    let yard = Yard::new().await;
+    yard.engine.create_volume("v1", SIZE).await.expect("make");
+    let id = create(&yard, &["v1:/data"]).await;
+    let note = yard.data.join("run/volume-v1.device.lock");
+    let number: u32 = fs::read_to_string(&note)
+        .expect("a note")
+        .parse()
+        .expect("a number");
+    fs::remove_file(&note).expect("lose it");
+    let other = create(&yard, &["v1:/data"]).await;
+    assert_eq!(devices(&yard.data, "v1"), [format!("loop{number}")]);
+    yard.sh(&id, "echo one > /data/file").await;
+    assert_eq!(yard.out(&other, "cat /data/file").await, "one");
+    // A number that is another's by now is no reason to touch that one.
+    for id in [&id, &other] {
+        yard.engine.delete(id).await.expect("delete");
+    }
+    let detached = wait_for(PATIENCE, || {
+        let left = devices(&yard.data, "v1");
+        left.is_empty().then_some(()).ok_or(left)
+    });
+    assert_eq!(detached, Ok(()));
+    yard.engine.create_volume("v2", SIZE).await.expect("make");
+    let theirs = create(&yard, &["v2:/data"]).await;
+    let taken = fs::read_to_string(yard.data.join("run/volume-v2.device.lock"));
+    fs::write(&note, taken.expect("a note")).expect("a wrong note");
+    let id = create(&yard, &["v1:/data"]).await;
+    assert_eq!(yard.out(&id, "cat /data/file").await, "one");
+    assert_eq!(yard.out(&theirs, "ls -A /data").await, "");
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn a_create_with_a_volume_that_fails_at_any_step_leaves_nothing_mounted() {
+    let yard = Yard::new().await;
+    yard.engine.create_volume("v1", SIZE).await.expect("make");
+    let id = create(&yard, &["v1:/data"]).await;
+    yard.sh(&id, "echo kept > /data/file; sync").await;
+    yard.engine.delete(&id).await.expect("delete");
+    for (place, action) in [
+        (FaultPlace::Worker, FaultAction::Fail),
+        (FaultPlace::Worker, FaultAction::KillAfter),
+        (FaultPlace::Init, FaultAction::Fail),
+        (FaultPlace::Init, FaultAction::KillBefore),
+    ] {
+        let mut failed = 0;
+        for step in 1..60 {
+            let fault = Fault {
+                place,
+                step,
+                action,
+            };
+            let made = yard
+                .engine
+                .create_with_fault(&with(&["v1:/data"]), fault)
+                .await;
+            yard.engine.sweep().await.expect("sweep");
+            for info in yard.engine.list().await.expect("list") {
+                assert_eq!(yard.out(&info.id, "cat /data/file").await, "kept");
+                yard.engine.delete(&info.id).await.expect("delete");
+            }
+            let detached = wait_for(PATIENCE, || {
+                let left = devices(&yard.data, "v1");
+                left.is_empty().then_some(()).ok_or(left)
+            });
+            assert_eq!(detached, Ok(()), "step {step} of {place:?} {action:?}");
+            if made.is_ok() {
+                break;
+            }
+            failed += 1;
+        }
+        assert!(failed >= 8, "only {failed} steps of {place:?} {action:?}");
+    }
+    yard.finish().await;
+}
+
+#[tokio::test]
+async fn what_an_unfinished_creation_left_is_swept_and_in_nobodys_way() {
+    let yard = Yard::new().await;
+    let left = yard.data.join("volumes/.new-v1");
+    fs::create_dir(&left).expect("make");
+    fs::write(left.join("disk.img"), "half").expect("write");
+    let missing = yard.engine.create(&with(&["v1:/data"])).await;
+    assert_eq!(missing.expect_err("not there").kind, ErrorKind::NotFound);
+    yard.engine.create_volume("v1", SIZE).await.expect("make");
+    assert!(!left.exists());
+    let id = create(&yard, &["v1:/data"]).await;
+    assert_eq!(yard.out(&id, "echo x > /data/x; ls /data").await, "x");
+    fs::create_dir(yard.data.join("volumes/.new-v2")).expect("make");
+    yard.engine.sweep().await.expect("sweep");
+    assert!(!yard.data.join("volumes/.new-v2").exists());
+    assert_eq!(yard.out(&id, "ls /data").await, "x");
+    yard.finish().await;
+}

@@ -1,0 +1,147 @@
+//! Folders that outlive instances.
+
+use super::subject::{Done, Subject, Trouble, fails, printed, same, works};
+use crate::ProviderErrorKind::{self, Conflict, Invalid, NotFound, Unsupported};
+use crate::instance::VolumeSpec;
+use crate::provider::VOLUME_PATH;
+
+pub(super) async fn a_missing_volume_is_not_found(subject: &Subject) -> Done {
+    let provider = &subject.provider;
+    let there = subject.volume().await?;
+    let mounts = [(there.as_str(), "/mnt/a"), ("nobodymadethis", "/mnt/b")];
+    let spec = subject.spec_with(&mounts);
+    fails("create", NotFound, provider.create(&spec).await)?;
+    same("left", subject.made_for(&spec.sandbox_id).await?, vec![])?;
+    works("delete", provider.delete_volume("nobodymadethis").await)?;
+    match provider.open_volume("nobodymadethis").await {
+        // There are no agents at all.
+        Err(error) if error.kind == Unsupported => Ok(()),
+        opened => fails("open", NotFound, opened),
+    }
+}
+
+pub(super) async fn odd_mounts_and_volumes_are_invalid(subject: &Subject) -> Done {
+    let provider = &subject.provider;
+    let id = subject.volume().await?;
+    for paths in [
+        &["relative"][..],
+        &[""],
+        &["/"],
+        &["/a/../b"],
+        &["/proc/sys"],
+        &["/sys"],
+        &["/dev/x"],
+        &["/a", "/a"],
+        &["/a", "/a/b"],
+        &["/a/b", "/a/"],
+    ] {
+        let mounts: Vec<_> = paths.iter().map(|path| (id.as_str(), *path)).collect();
+        let spec = subject.spec_with(&mounts);
+        let made = provider.create(&spec).await;
+        fails(&format!("create with {paths:?}"), Invalid, made)?;
+        same("left", subject.made_for(&spec.sandbox_id).await?, vec![])?;
+    }
+    for (id, size_bytes) in [("", 1 << 25), ("..", 1 << 25), ("a/b", 1 << 25), ("a", 0)] {
+        let id = id.to_owned();
+        let spec = VolumeSpec { id, size_bytes };
+        let made = provider.create_volume(&spec).await;
+        fails("create_volume", Invalid, made)?;
+    }
+    Ok(())
+}
+
+pub(super) async fn a_volume_is_deleted_when_no_instance_has_it(subject: &Subject) -> Done {
+    let provider = &subject.provider;
+    let id = subject.volume().await?;
+    let spec = subject.spec_with(&[(&id, "/mnt/data")]);
+    let made = works("create", provider.create(&spec).await)?;
+    fails("delete", Conflict, provider.delete_volume(&id).await)?;
+    if provider.info().capabilities.can_stop {
+        works("stop", provider.stop(&made.id).await)?;
+        let deleted = provider.delete_volume(&id).await;
+        fails("delete while one is stopped", Conflict, deleted)?;
+    }
+    works("delete it", provider.delete(&made.id).await)?;
+    for _ in 0..2 {
+        works("delete", provider.delete_volume(&id).await)?;
+    }
+    fails("create", NotFound, provider.create(&spec).await)
+}
+
+pub(super) async fn a_volume_is_shared_and_outlives_its_instances(subject: &Subject) -> Done {
+    let provider = &subject.provider;
+    let id = subject.volume().await?;
+    let one = subject.spec_with(&[(&id, "/mnt/data")]);
+    let two = subject.spec_with(&[(&id, "/home/user/data")]);
+    let (one, two) = tokio::join!(provider.create(&one), provider.create(&two));
+    let (one, two) = (works("create", one)?.id, works("create", two)?.id);
+    let said = subject
+        .sh(&one, "ls -A /mnt/data; echo 1 > /mnt/data/x")
+        .await?;
+    same("in a new one", said.as_str(), "")?;
+    let said = subject.sh(&two, "cat ~/data/x; echo 2 > ~/data/x").await?;
+    same("in the other", said.as_str(), "1")?;
+    let said = subject.sh(&one, "cat /mnt/data/x").await?;
+    same("in the first", said.as_str(), "2")?;
+    for id in [&one, &two] {
+        works("delete", provider.delete(id).await)?;
+    }
+    // Made again it stays as it is.
+    let size_bytes = 32 << 20;
+    let again = VolumeSpec { id, size_bytes };
+    works("create_volume", provider.create_volume(&again).await)?;
+    let spec = subject.spec_with(&[(&again.id, "/data")]);
+    let made = works("create", provider.create(&spec).await)?;
+    let said = subject.sh(&made.id, "cat /data/x").await?;
+    same("in a later one", said.as_str(), "2")
+}
+
+pub(super) async fn stops_and_forks_keep_a_volume(subject: &Subject) -> Done {
+    let provider = &subject.provider;
+    let id = subject.volume().await?;
+    let spec = subject.spec_with(&[(&id, "/data")]);
+    let made = works("create", provider.create(&spec).await)?.id;
+    subject.sh(&made, "echo 1 > /data/x").await?;
+    works("stop", provider.stop(&made).await)?;
+    works("start", provider.start(&made).await)?;
+    let said = subject.sh(&made, "cat /data/x").await?;
+    same("after a stop", said.as_str(), "1")?;
+    // Asked for without any, it has the other's.
+    let fork = works("fork", provider.fork(&made, &subject.spec()).await)?.id;
+    let said = subject.sh(&fork, "cat /data/x; echo 2 > /data/x").await?;
+    same("in a fork", said.as_str(), "1")?;
+    let said = subject.sh(&made, "cat /data/x").await?;
+    same("shared with it", said.as_str(), "2")
+}
+
+pub(super) async fn files_are_reached_without_instances(subject: &Subject) -> Done {
+    let provider = &subject.provider;
+    let id = subject.volume().await?;
+    let before = works("list", provider.list().await)?.len();
+    let (agent, other) = tokio::join!(provider.open_volume(&id), provider.open_volume(&id));
+    let agent = match agent {
+        Err(error) if error.kind == ProviderErrorKind::Unsupported => {
+            return Err(Trouble::CannotBeTried);
+        }
+        other => works("open", other)?,
+    };
+    let other = works("open twice", other)?;
+    let line = format!("id -u; cd {VOLUME_PATH} && ls -A && echo 1 > x");
+    same("as root", printed(&agent, &line).await?.as_str(), "0")?;
+    let line = format!("cat {VOLUME_PATH}/x");
+    same("shared", printed(&other, &line).await?.as_str(), "1")?;
+    let after = works("list", provider.list().await)?.len();
+    same("listed", after, before)?;
+    // At the same time as an instance has it.
+    let spec = subject.spec_with(&[(&id, "/data")]);
+    let made = works("create", provider.create(&spec).await)?.id;
+    let said = subject.sh(&made, "cat /data/x; echo 2 > /data/y").await?;
+    same("in an instance", said.as_str(), "1")?;
+    let line = format!("cat {VOLUME_PATH}/y");
+    same("and back", printed(&agent, &line).await?.as_str(), "2")?;
+    works("delete it", provider.delete(&made).await)?;
+    same("after", printed(&agent, &line).await?.as_str(), "2")?;
+    // Whoever has it open is in nobody's way.
+    works("delete", provider.delete_volume(&id).await)?;
+    fails("open", NotFound, provider.open_volume(&id).await)
+}
