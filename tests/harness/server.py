@@ -1,6 +1,7 @@
 """The real server: started on a free port with a data directory of its own, and taken away without a trace."""
 
 import signal
+import ssl
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -22,8 +23,13 @@ class Server:
         self.data = data or DataDir()
         self._owns_data = data is None
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
         self.flags = [str(flag) for flag in flags]
+        self.is_tls = "--tls-self-signed" in self.flags
+        scheme = "https" if self.is_tls else "http"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        # Named, since the one after the server's may be another test's.
+        self.e2b_port = free_port()
+        self.e2b_url = f"{scheme}://127.0.0.1:{self.e2b_port}"
         self.settings = {f"SANDYARD_{name}": str(value) for name, value in settings.items()}
         self.log = self.data.path / f"server-{self.port}.log"
         self._process = None
@@ -31,7 +37,8 @@ class Server:
     # --- life
 
     def command(self):
-        return [str(find_program()), "serve", "--data-dir", str(self.data.path), "--port", str(self.port), *self.flags]
+        ports = ["--port", str(self.port), "--e2b-port", str(self.e2b_port)]
+        return [str(find_program()), "serve", "--data-dir", str(self.data.path), *ports, *self.flags]
 
     def start(self):
         """Starts it and waits until it answers; returns the seconds that took."""
@@ -57,7 +64,9 @@ class Server:
     def _answers(self):
         code = self._process.poll()
         assert code is None, f"the server ended with {code}; the end of its log:\n{self.tail()}"
-        return is_healthy(self.url)
+        if self.is_tls and not self.certificate.exists():
+            return False
+        return is_healthy(self.url, self.trust())
 
     def kill(self):
         """Ends it as a power failure would."""
@@ -122,8 +131,17 @@ class Server:
     def admin_key(self):
         return (self.data.path / "admin.key").read_text().strip()
 
+    @property
+    def certificate(self):
+        """What clients must trust, for a server that speaks TLS with a certificate of its own."""
+        return self.data.path / "tls" / "ca.pem"
+
+    def trust(self):
+        """The same for httpx."""
+        return ssl.create_default_context(cafile=self.certificate) if self.is_tls else True
+
     def api(self, key=None, **options):
-        return Api(self.url, key, **options)
+        return Api(self.url, key, verify=self.trust(), **options)
 
     def admin(self):
         return self.api(self.admin_key)

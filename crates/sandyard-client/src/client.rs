@@ -119,6 +119,12 @@ impl Client {
         is_loopback(&self.inner.url)
     }
 
+    /// The key that is shown to the server. A secret: not for logs.
+    pub fn key(&self) -> Option<&str> {
+        let value = self.inner.authorization.as_ref()?.to_str().ok()?;
+        value.strip_prefix("Bearer ")
+    }
+
     pub(crate) fn http(&self) -> &reqwest::Client {
         &self.inner.http
     }

@@ -52,11 +52,12 @@ pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
-    LimitsRequest, LogEntry, LogSource, RunRequest, SecretInfo, SecretRequest, TimeoutRequest,
+    LimitsRequest, LogEntry, LogSource, MountRequest, RunRequest, SecretInfo, SecretRequest,
+    TimeoutRequest,
 };
 pub use sandyard_store::model::{
-    Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, Snapshot, TimeoutAction,
+    Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, Snapshot, TimeoutAction, Volume,
 };
 pub use service::Service;
 pub use settings::ServiceSettings;
-pub use verbs::Live;
+pub use verbs::{Live, VOLUME_TOKEN_PREFIX};

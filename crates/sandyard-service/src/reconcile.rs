@@ -12,6 +12,7 @@
 //! | deleting, unclaimed | any | the delete is finished |
 //! | none, deleted, or with another instance | any | removed after a grace period |
 //! | any, without a timer | | the timer is set |
+//! | a volume's, deleting, or creating for long | | the volume is removed |
 //! | running, paused | running, paused | its grant is pushed, unless this process did: see `grants` |
 //!
 //! Rows with a live claim are left alone: somebody is at it. Every step may be repeated.
@@ -92,6 +93,7 @@ impl Service {
         let strangers: Vec<&Instance> = instances.iter().filter(is_stranger).collect();
         self.remove_strangers(provider, &strangers).await;
         self.wind_timers(&location).await?;
+        self.settle_volumes(&location).await?;
         self.forget_deleted(&rows).await?;
         Ok(Some(rows.len()))
     }

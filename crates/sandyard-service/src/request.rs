@@ -50,6 +50,8 @@ pub struct CreateRequest {
     pub secrets: BTreeMap<String, String>,
     /// Ports its maker names.
     pub ports: BTreeMap<String, String>,
+    /// Volumes in it.
+    pub mounts: Vec<MountRequest>,
     /// Whether a request may wake it when it is paused; yes if not said.
     pub is_auto_resumed: Option<bool>,
     /// Makes repeating this request safe.
@@ -64,6 +66,15 @@ impl fmt::Debug for CreateRequest {
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
+}
+
+/// A volume that a sandbox is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountRequest {
+    /// Which of its owner's: name or id.
+    pub volume: String,
+    /// Where, as seen inside; absolute.
+    pub path: String,
 }
 
 /// A copy to be made of a sandbox. It has the network and the secrets of its original.

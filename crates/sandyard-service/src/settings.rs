@@ -39,6 +39,8 @@ pub struct ServiceSettings {
     pub default_network: NetworkPolicy,
     /// Seals secrets in the store; none: no secret can be kept.
     pub sealing_key: Option<[u8; 32]>,
+    /// How much fits into a volume.
+    pub volume_size_bytes: u64,
 }
 
 impl fmt::Debug for ServiceSettings {
@@ -71,6 +73,7 @@ impl Default for ServiceSettings {
             reconcile_every: Duration::from_secs(30),
             default_network: NetworkPolicy::default(),
             sealing_key: None,
+            volume_size_bytes: 1 << 30,
         }
     }
 }

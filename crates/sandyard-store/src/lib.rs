@@ -5,7 +5,7 @@
 //! truth, so that a lost Redis loses nothing.
 //!
 //! - [`model`]: the rows
-//! - one file a table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `secrets`, `meta`, `nodes`, `timer_rows`
+//! - one file a table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `secrets`, `volumes`, `meta`, `nodes`, `timer_rows`
 //! - `timers/`: [`Timers`], the queue over `timer_rows`, with or without Redis
 //! - `connect`, `db`, `lane`, `sql`, `migrate`: the two engines behind one face
 //!
@@ -34,6 +34,7 @@ mod store;
 mod timer_rows;
 mod timers;
 mod users;
+mod volumes;
 
 pub use error::{StoreError, StoreResult};
 pub use store::Store;

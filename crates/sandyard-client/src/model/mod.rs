@@ -9,6 +9,7 @@ mod history;
 mod network;
 mod operation;
 mod sandbox;
+mod volume;
 
 pub use account::{ApiKey, KeyRequest, NewKey, User, UserChange, UserRequest};
 pub use command::{Command, CommandResult, RunCommand, StartedCommand};
@@ -17,10 +18,12 @@ pub use history::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry};
 pub use network::{
     Flow, FlowFilter, Network, NetworkPolicy, NetworkRule, NetworkTransform, Secret, SecretRequest,
 };
-pub use operation::{DeadTimer, Health, Node, Template};
+pub use operation::{DeadTimer, E2bInfo, Health, Node, ServerInfo, Template};
 pub use sandbox::{
-    CreateSandbox, ForkSandbox, ListFilter, Metrics, Page, Port, Sandbox, SandboxInfo, SetTimeout,
+    CreateSandbox, ForkSandbox, ListFilter, Metrics, MetricsPoint, Page, Port, Sandbox,
+    SandboxInfo, SetTimeout,
 };
+pub use volume::Volume;
 
 /// Fields of an answer that have no place in its type.
 pub type Other = serde_json::Map<String, serde_json::Value>;

@@ -20,6 +20,34 @@ pub struct Health {
     pub other: BTreeMap<String, Value>,
 }
 
+/// How the server is reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// Its version.
+    #[serde(default)]
+    pub version: String,
+    /// For programs written for E2B.
+    pub e2b: E2bInfo,
+    /// What else was said.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// How a program written for E2B is pointed at the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct E2bInfo {
+    /// Where E2B's API is.
+    pub url: String,
+    /// What stands behind `{port}-{id}.` in the hosts of ports.
+    pub domain: String,
+    /// Whether the domain alone is enough to reach everything.
+    #[serde(default)]
+    pub is_domain_enough: bool,
+    /// Whether the API has a listener of its own. If not, it is below a path, which some clients drop.
+    #[serde(default)]
+    pub has_listener: bool,
+}
+
 /// What sandboxes start from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Template {

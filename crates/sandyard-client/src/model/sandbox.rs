@@ -49,6 +49,9 @@ pub struct CreateSandbox {
     /// Secrets it uses without seeing them: by variable, the secret's name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, String>,
+    /// Volumes in it: by path inside, the volume's name or id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub volumes: BTreeMap<String, String>,
 }
 
 impl fmt::Debug for CreateSandbox {
@@ -107,6 +110,9 @@ pub struct SandboxInfo {
     /// Secrets it uses without seeing them: by variable, the secret's name.
     #[serde(default)]
     pub secrets: BTreeMap<String, String>,
+    /// Volumes in it: by path inside, the volume's name.
+    #[serde(default)]
+    pub volumes: BTreeMap<String, String>,
     /// What else was said.
     #[serde(flatten)]
     pub other: Other,
@@ -182,6 +188,25 @@ pub struct Port {
     /// Whether anybody may open it.
     #[serde(default)]
     pub public: bool,
+    /// What else was said.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// What a sandbox used over some seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MetricsPoint {
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// Processor time used since the point before, in percent of what its limit allows.
+    pub cpu_percent: f64,
+    /// Memory in bytes, without page cache.
+    pub memory_bytes: u64,
+    /// Page cache in bytes.
+    pub cache_bytes: u64,
+    /// Bytes written on top of the template.
+    pub disk_bytes: u64,
     /// What else was said.
     #[serde(flatten)]
     pub other: Other,

@@ -9,8 +9,8 @@ use super::listing::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::model::{
-    Change, CreateSandbox, ForkSandbox, ListFilter, Metrics, Page, Sandbox, SandboxInfo,
-    SetTimeout, Template,
+    Change, CreateSandbox, ForkSandbox, ListFilter, Metrics, MetricsPoint, Page, Sandbox,
+    SandboxInfo, SetTimeout, Template,
 };
 use crate::request::Patience;
 
@@ -221,6 +221,18 @@ impl Client {
     pub async fn metrics(&self, sandbox: &str) -> Result<Metrics> {
         let route = ["sandboxes", sandbox, "metrics"];
         self.get("measuring a sandbox", route).await
+    }
+
+    /// What a sandbox used over the last hour, oldest first: a point every five seconds that it ran.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such sandbox.
+    pub async fn metrics_history(&self, sandbox: &str) -> Result<Vec<MetricsPoint>> {
+        let operation = "reading what a sandbox used";
+        let route = ["sandboxes", sandbox, "metrics", "history"];
+        let answer: Wrapped = self.get(operation, route).await?;
+        Ok(answer.page(operation, "points")?.items)
     }
 }
 

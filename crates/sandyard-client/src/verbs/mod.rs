@@ -12,5 +12,6 @@ mod operations;
 mod ports;
 mod secrets;
 mod templates;
+mod volumes;
 
 pub use history::FollowLogs;

@@ -5,7 +5,7 @@ use reqwest::Method;
 use super::listing::Wrapped;
 use crate::Result;
 use crate::client::Client;
-use crate::model::{DeadTimer, Health, Node};
+use crate::model::{DeadTimer, Health, Node, ServerInfo};
 use crate::request::Patience;
 
 impl Client {
@@ -21,6 +21,15 @@ impl Client {
             let told = told.and_then(|refusal| serde_json::from_str(&refusal.body).ok());
             told.ok_or(error)
         })
+    }
+
+    /// How the server is reached.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be reached, or does not want this caller.
+    pub async fn server_info(&self) -> Result<ServerInfo> {
+        self.get("asking how the server is reached", ["info"]).await
     }
 
     /// The servers that share the store; for admins.

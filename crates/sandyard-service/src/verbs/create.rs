@@ -18,6 +18,7 @@ use sandyard_store::model::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::volumes::check_can_mount;
 use crate::claim::{CLAIM_FOR, Claim, millis};
 use crate::error::{ServiceError, ServiceResult};
 use crate::policy;
@@ -49,8 +50,17 @@ impl Service {
         let placeholders = self
             .placeholders(owner, &request.secrets, &request.env)
             .await?;
-        let provider = self.places().default().clone();
+        let found = self.find_mounts(owner, &request.mounts).await?;
+        let provider = match &found.location {
+            Some(location) => {
+                let provider = self.places().provider(location).await?;
+                check_can_mount(&provider)?;
+                provider
+            }
+            None => self.places().default().clone(),
+        };
         let mut row = self.new_row(caller, &request, provider.as_ref())?;
+        row.mounts = found.mounts;
         row.env.extend(placeholders);
         row.template = self
             .template_called(&row.location, &row.owner, &row.template)
@@ -152,6 +162,16 @@ impl Service {
                         "another sandbox of yours has this name",
                     )
                     .field("alias"));
+                }
+                InsertOutcome::VolumeGone { id } => {
+                    let mounts = &row.mounts;
+                    let gone = mounts.iter().find(|mount| mount.volume_id == id);
+                    let name = gone.map_or(&id, |mount| &mount.name);
+                    return Err(ServiceError::new(
+                        ErrorKind::Conflict,
+                        format!("volume `{name}` is being deleted"),
+                    )
+                    .field("mounts"));
                 }
             }
         }
@@ -430,6 +450,7 @@ impl Service {
             network,
             request.secrets,
             request.ports,
+            row.mounts,
         ]);
         let digest = Sha256::digest(meaning.to_string().as_bytes());
         Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())

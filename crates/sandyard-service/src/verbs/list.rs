@@ -18,4 +18,12 @@ impl Service {
         }
         Ok(self.store().list_sandboxes(&filter).await?)
     }
+
+    /// Counts them; cursor and limit of the filter are not looked at.
+    pub async fn count(&self, caller: &Caller, mut filter: SandboxFilter) -> ServiceResult<i64> {
+        if !caller.is_admin() {
+            filter.owner = Some(caller.name.clone());
+        }
+        Ok(self.store().count_matching(&filter).await?)
+    }
 }

@@ -12,6 +12,7 @@ mod inspect;
 mod list;
 mod live;
 mod logs;
+mod mounts;
 mod network;
 mod pause;
 mod port;
@@ -21,6 +22,8 @@ mod stop;
 mod templates;
 mod timeout;
 mod usage;
+mod volumes;
 mod wake;
 
 pub use live::Live;
+pub use volumes::VOLUME_TOKEN_PREFIX;

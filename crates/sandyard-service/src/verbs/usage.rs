@@ -1,7 +1,7 @@
-//! What a sandbox uses now.
+//! What a sandbox uses now, and used of late.
 
 use sandyard_core::Caller;
-use sandyard_provider::Usage;
+use sandyard_provider::{ProviderErrorKind, Usage, UsagePoint};
 
 use crate::error::ServiceResult;
 use crate::service::Service;
@@ -13,5 +13,23 @@ impl Service {
         let provider = self.places().provider(&sandbox.location).await?;
         let id = sandbox.provider_id.unwrap_or_default();
         Ok(provider.usage(&id).await?)
+    }
+
+    /// What a sandbox used between two moments, oldest first, as far back as its place knows: an hour at most, with a point
+    /// every five seconds that it ran. Empty where no history is kept. Does not wake it and is no activity.
+    pub async fn usage_history(
+        &self,
+        caller: &Caller,
+        name: &str,
+        from_ms: i64,
+        to_ms: i64,
+    ) -> ServiceResult<Vec<UsagePoint>> {
+        let sandbox = self.existing(caller, name).await?;
+        let provider = self.places().provider(&sandbox.location).await?;
+        let id = sandbox.provider_id.unwrap_or_default();
+        match provider.usage_history(&id, from_ms, to_ms).await {
+            Err(error) if error.kind == ProviderErrorKind::Unsupported => Ok(Vec::new()),
+            other => Ok(other?),
+        }
     }
 }

@@ -32,7 +32,7 @@ async fn connect(yard: &Yard, sandbox: &Sandbox, timeout: u64) -> (Sandbox, bool
         .service
         .connect_for(&alice(), sandbox.id.as_str(), request)
         .await
-        .unwrap();
+        .expect("it can be connected to");
     (connected.sandbox, connected.was_woken)
 }
 

@@ -12,4 +12,6 @@ mod replicas;
 mod sealed;
 mod secrets;
 mod snapshots;
+mod usage;
+mod volumes;
 mod wake;

@@ -7,6 +7,7 @@ mod sandbox;
 mod secret;
 mod snapshot;
 mod timer;
+mod volume;
 
 pub use access::{ApiKey, NewApiKey, NewUser, Session, User, UserPatch};
 pub use cluster::Node;
@@ -18,3 +19,4 @@ pub use sandbox::{
 pub use secret::Secret;
 pub use snapshot::Snapshot;
 pub use timer::{Timer, TimerPlan};
+pub use volume::{Volume, VolumeInsert, VolumeRemoval, VolumeStatus};

@@ -190,6 +190,11 @@ pub enum InsertOutcome {
     },
     /// Another sandbox of the owner's has the alias.
     AliasTaken,
+    /// A volume it shall have is not there any more.
+    VolumeGone {
+        /// Which.
+        id: String,
+    },
 }
 
 /// How a claim went.
@@ -251,7 +256,7 @@ pub struct SandboxPatch {
     pub forget_secrets: bool,
 }
 
-/// Which sandboxes to list. Newest first.
+/// Which sandboxes to list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxFilter {
     /// Whose; none: everybody's.
@@ -268,11 +273,17 @@ pub struct SandboxFilter {
     pub secret: Option<String>,
     /// Only those with this volume in them.
     pub volume_id: Option<String>,
+    /// Only those made from this template.
+    pub template: Option<String>,
+    /// Only those made at this time or later.
+    pub created_from_ms: Option<i64>,
     /// Only those whose claim ended before this without a commit.
     pub claim_ended_before_ms: Option<i64>,
     /// Only those stopped or paused before this.
     pub stopped_before_ms: Option<i64>,
-    /// Continue after this cursor of an earlier page.
+    /// Whether the oldest come first; else the newest do.
+    pub is_oldest_first: bool,
+    /// Continue after this cursor of an earlier page, which was in the same order.
     pub cursor: Option<String>,
     /// At most so many; 0: the store's maximum of 1,000.
     pub limit: usize,

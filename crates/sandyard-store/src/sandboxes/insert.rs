@@ -13,8 +13,8 @@ use crate::store::Store;
 use crate::timer_rows;
 
 impl Store {
-    /// Remembers a sandbox with its first event and timer, unless its key was used, its alias is taken or its owner's
-    /// quota is full. All checks and the insert are one transaction: two at once cannot both take the last place.
+    /// Remembers a sandbox with its first event and timer, unless its key was used, its alias is taken, its owner's quota is
+    /// full or a volume of it is not there. All checks and the insert are one transaction: two at once cannot both take the last place.
     pub async fn insert_sandbox(
         &self,
         new: &NewSandbox,
@@ -25,14 +25,12 @@ impl Store {
     ) -> StoreResult<InsertOutcome> {
         let mut writer = self.db.writer("remembering a sandbox").await?;
         let mut tx = writer.begin().await?;
-        if self.db.engine() == Engine::Postgres {
-            // Its rows cannot be locked before they are there: one owner's creates stand in line instead.
-            let lock = owner_lock(&new.sandbox.owner);
-            tx.rows(sql("SELECT pg_advisory_xact_lock($1)").int(lock))
-                .await?;
-        }
+        self.lock_owner(&mut tx, &new.sandbox.owner).await?;
         if let Some(obstacle) = obstacle(&mut tx, new, idempotency, quota).await? {
             return Ok(obstacle);
+        }
+        if let Some(id) = self.missing_volume(&mut tx, &new.sandbox.mounts).await? {
+            return Ok(InsertOutcome::VolumeGone { id });
         }
         tx.execute(insert(new)).await?;
         if let Some(idempotency) = idempotency {
@@ -42,6 +40,16 @@ impl Store {
         events::add(&mut tx, std::slice::from_ref(event)).await?;
         tx.commit().await?;
         Ok(InsertOutcome::Inserted)
+    }
+
+    /// Lets one owner's transactions of this kind stand in line. SQLite's all do.
+    pub(crate) async fn lock_owner(&self, tx: &mut Tx<'_>, owner: &str) -> StoreResult<()> {
+        if self.db.engine() == Engine::Postgres {
+            // Rows cannot be locked before they are there.
+            let lock = sql("SELECT pg_advisory_xact_lock($1)").int(owner_lock(owner));
+            tx.rows(lock).await?;
+        }
+        Ok(())
     }
 }
 

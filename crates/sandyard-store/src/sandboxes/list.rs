@@ -1,24 +1,29 @@
-//! Lists sandboxes, newest first.
+//! Lists sandboxes by when they were made.
 
 use super::row::{columns, read};
 use crate::error::{StoreError, StoreResult};
 use crate::model::{Page, Sandbox, SandboxFilter};
-use crate::sql::{Sql, json_pair, json_value, sql};
+use crate::sql::{Record, Sql, json_pair, json_value, sql};
 use crate::store::Store;
 
 /// Longest page.
 const MOST: usize = 1000;
 
 impl Store {
-    /// Lists sandboxes, newest first.
+    /// Lists sandboxes: the newest first, unless the filter says otherwise.
     pub async fn list_sandboxes(&self, filter: &SandboxFilter) -> StoreResult<Page<Sandbox>> {
         let limit = match filter.limit {
             0 => MOST,
             limit => limit.min(MOST),
         };
         // One more than asked for tells whether there is another page.
-        let query = filtered(filter)?
-            .add_next(" ORDER BY created_ms DESC, id DESC LIMIT ")
+        let order = match filter.is_oldest_first {
+            true => " ORDER BY created_ms, id LIMIT ",
+            false => " ORDER BY created_ms DESC, id DESC LIMIT ",
+        };
+        let query = sql(concat!("SELECT ", columns!(), " FROM sandboxes WHERE "));
+        let query = after_cursor(filtered(query, filter), filter)?
+            .add_next(order)
             .int(limit as i64 + 1);
         let rows = self.db.read("listing sandboxes", query).await?;
         let has_more = rows.len() > limit;
@@ -30,10 +35,17 @@ impl Store {
         let next = items.last().filter(|_| has_more).map(cursor);
         Ok(Page { items, next })
     }
+
+    /// Counts sandboxes; cursor and limit of the filter are not looked at.
+    pub async fn count_matching(&self, filter: &SandboxFilter) -> StoreResult<i64> {
+        let query = filtered(sql("SELECT COUNT(*) FROM sandboxes WHERE "), filter);
+        let rows = self.db.read("counting sandboxes", query).await?;
+        let count = rows.first().map(|row| Record::first_int("sandboxes", row));
+        Ok(count.transpose()?.flatten().unwrap_or(0))
+    }
 }
 
-fn filtered(filter: &SandboxFilter) -> StoreResult<Sql> {
-    let mut query = sql(concat!("SELECT ", columns!(), " FROM sandboxes WHERE "));
+fn filtered(mut query: Sql, filter: &SandboxFilter) -> Sql {
     query = if filter.statuses.is_empty() {
         query.add("status <> 'deleted'")
     } else {
@@ -44,17 +56,19 @@ fn filtered(filter: &SandboxFilter) -> StoreResult<Sql> {
         (" AND owner = ", &filter.owner),
         (" AND project = ", &filter.project),
         (" AND location = ", &filter.location),
+        (" AND template = ", &filter.template),
     ] {
         if let Some(value) = value {
             query = query.add_next(column).text(value);
         }
     }
-    for (column, before_ms) in [
+    for (column, at_ms) in [
         (" AND claim_until_ms < ", filter.claim_ended_before_ms),
         (" AND stopped_ms < ", filter.stopped_before_ms),
+        (" AND created_ms >= ", filter.created_from_ms),
     ] {
-        if let Some(before_ms) = before_ms {
-            query = query.add_next(column).int(before_ms);
+        if let Some(at_ms) = at_ms {
+            query = query.add_next(column).int(at_ms);
         }
     }
     for (name, value) in &filter.metadata {
@@ -75,16 +89,25 @@ fn filtered(filter: &SandboxFilter) -> StoreResult<Sql> {
             .text(&json_pair("volume_id", id))
             .add(", '') <> mounts");
     }
-    if let Some(text) = &filter.cursor {
-        let (created_ms, id) = read_cursor(text)?;
-        query = query
-            .add_next(" AND (created_ms, id) < (")
-            .int(created_ms)
-            .add_next(", ")
-            .text(id)
-            .add(")");
-    }
-    Ok(query)
+    query
+}
+
+/// Goes on where an earlier page ended.
+fn after_cursor(query: Sql, filter: &SandboxFilter) -> StoreResult<Sql> {
+    let Some(text) = &filter.cursor else {
+        return Ok(query);
+    };
+    let (created_ms, id) = read_cursor(text)?;
+    let beyond = match filter.is_oldest_first {
+        true => " AND (created_ms, id) > (",
+        false => " AND (created_ms, id) < (",
+    };
+    Ok(query
+        .add_next(beyond)
+        .int(created_ms)
+        .add_next(", ")
+        .text(id)
+        .add(")"))
 }
 
 /// Where the page after this sandbox begins.

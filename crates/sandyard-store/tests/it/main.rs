@@ -23,6 +23,7 @@ mod secrets;
 mod servers;
 mod speed;
 mod timers;
+mod volumes;
 
 /// Makes a test of each check for each engine.
 macro_rules! on_every_engine {

@@ -181,6 +181,19 @@ async fn pages_follow_each_other_without_gap(home: Home) {
         assert!(names.len() < 8, "the list does not end");
     }
     assert_eq!(names, ["s6", "s5", "s4", "s3", "s2", "s1", "s0"]);
+    names.clear();
+    filter.is_oldest_first = true;
+    loop {
+        let page = store.list_sandboxes(&filter).await.unwrap();
+        names.extend(page.items.iter().map(|sandbox| sandbox.id.to_string()));
+        assert_eq!(store.count_matching(&filter).await.unwrap(), 7);
+        filter.cursor = page.next;
+        if filter.cursor.is_none() {
+            break;
+        }
+        assert!(names.len() < 8, "the list does not end");
+    }
+    assert_eq!(names, ["s0", "s1", "s2", "s3", "s4", "s5", "s6"]);
     for cursor in ["", "x", "1", "x-s1", "-"] {
         filter.cursor = Some(cursor.to_owned());
         let listed = store.list_sandboxes(&filter).await;
@@ -199,6 +212,7 @@ async fn filters_leave_out_the_rest(home: Home) {
     elsewhere.location = "there".to_owned();
     elsewhere.project = None;
     elsewhere.stopped_ms = Some(50);
+    elsewhere.template = "other".to_owned();
     insert_running(&store, elsewhere).await;
     insert_running(&store, sandbox("gone", "alice", 4)).await;
     delete(&store, &id("gone")).await;
@@ -228,6 +242,16 @@ async fn filters_leave_out_the_rest(home: Home) {
         list(SandboxFilter { location, ..all() }).await,
         ["made", "runs"]
     );
+    let template = Some("other".to_owned());
+    let of_template = SandboxFilter { template, ..all() };
+    assert_eq!(store.count_matching(&of_template).await.unwrap(), 1);
+    assert_eq!(list(of_template).await, ["elsewhere"]);
+    let created_from_ms = Some(2);
+    let later = SandboxFilter {
+        created_from_ms,
+        ..all()
+    };
+    assert_eq!(list(later).await, ["elsewhere", "made"]);
     let stopped_before_ms = Some(51);
     assert_eq!(
         list(SandboxFilter {

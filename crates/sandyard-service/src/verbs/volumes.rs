@@ -1,0 +1,265 @@
+//! Volumes: folders that outlive sandboxes.
+//!
+//! ```text
+//!  create:  row `creating` ──▶ made at the provider ──▶ row `ready`
+//!  delete:  row `deleting` ──▶ gone at the provider ──▶ no row
+//! ```
+//!
+//! So whatever a provider has is in a row, and a row that is not `ready` says what is left to do: `deleting` ones are
+//! finished by the reconciler, and so are `creating` ones that nobody can be at any more. Nobody was told of those, so they
+//! end as deleted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_agent_client::AgentClient;
+use sandyard_core::{Caller, ErrorKind, SandboxId};
+use sandyard_provider::{Provider, VolumeSpec};
+use sandyard_store::model::{Volume, VolumeInsert, VolumeRemoval, VolumeStatus};
+
+use crate::claim::millis;
+use crate::error::{ServiceError, ServiceResult};
+use crate::random;
+use crate::service::Service;
+
+/// Most volumes of one user.
+const MOST: i64 = 100;
+const MAX_NAME: usize = 128;
+/// How long a provider has to make one.
+const MAKE_WITHIN: Duration = Duration::from_secs(60);
+/// When nobody can be at making one any more.
+const LEFT_BEHIND: Duration = Duration::from_secs(120);
+
+/// What tokens of volumes begin with, so that they can be told from other credentials.
+pub const VOLUME_TOKEN_PREFIX: &str = "vol_";
+
+impl Service {
+    /// The caller's volumes, by name; an admin may ask for somebody else's.
+    pub async fn volumes(
+        &self,
+        caller: &Caller,
+        owner: Option<&str>,
+    ) -> ServiceResult<Vec<Volume>> {
+        let owner = owner.filter(|_| caller.is_admin());
+        let mut volumes = self
+            .store()
+            .volumes(Some(owner.unwrap_or(&caller.name)))
+            .await?;
+        volumes.retain(|volume| volume.status == VolumeStatus::Ready);
+        Ok(volumes)
+    }
+
+    /// Says whether an owner has volumes, those on their way too.
+    pub async fn has_volumes(&self, owner: &str) -> ServiceResult<bool> {
+        Ok(!self.store().volumes(Some(owner)).await?.is_empty())
+    }
+
+    /// Finds a volume of the caller's by id or name; an admin finds everybody's by id.
+    pub async fn volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
+        let volume = self.find_volume(caller, name).await?;
+        match volume.status {
+            VolumeStatus::Ready => Ok(volume),
+            VolumeStatus::Creating | VolumeStatus::Deleting => Err(no_volume(name)),
+        }
+    }
+
+    /// Finds the volume that a token opens, whoever has it.
+    pub async fn volume_opened_by(&self, id: &str, token: &str) -> ServiceResult<Volume> {
+        let volume = self.store().volume(id).await?;
+        let volume = volume
+            .filter(|volume| volume.status == VolumeStatus::Ready)
+            .ok_or_else(|| no_volume(id))?;
+        if !is_same(volume.token.as_bytes(), token.as_bytes()) {
+            let message = "this is not the token of this volume";
+            return Err(ServiceError::new(ErrorKind::Unauthenticated, message));
+        }
+        Ok(volume)
+    }
+
+    /// Makes an empty volume of the caller's.
+    pub async fn create_volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
+        check_name(name)?;
+        let volume = Volume {
+            id: random::id()?.to_string(),
+            owner: caller.name.clone(),
+            name: name.to_owned(),
+            location: self.places().default().info().location.clone(),
+            status: VolumeStatus::Creating,
+            size_bytes: i64::try_from(self.settings().volume_size_bytes).unwrap_or(i64::MAX),
+            token: format!("{VOLUME_TOKEN_PREFIX}{}", random::secret()?),
+            created_ms: self.clock().now_ms(),
+        };
+        let quota = (!caller.is_admin()).then_some(MOST);
+        let service = self.clone();
+        self.detached(async move { service.create_volume_now(volume, quota).await })
+            .await
+    }
+
+    /// Removes a volume of the caller's and all that is in it. Refused while a sandbox has it.
+    pub async fn delete_volume(&self, caller: &Caller, name: &str) -> ServiceResult<()> {
+        // One whose removal failed before can be asked for again.
+        let volume = self.find_volume(caller, name).await?;
+        if volume.status == VolumeStatus::Creating {
+            return Err(no_volume(name));
+        }
+        let service = self.clone();
+        self.detached(async move { service.remove_volume(&volume).await })
+            .await
+    }
+
+    /// An agent that sees a volume of the caller's at `sandyard_provider::VOLUME_PATH`.
+    pub async fn open_volume(&self, caller: &Caller, name: &str) -> ServiceResult<AgentClient> {
+        let volume = self.volume(caller, name).await?;
+        let provider = self.places().provider(&volume.location).await?;
+        Ok(provider.open_volume(&volume.id).await?)
+    }
+
+    async fn find_volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
+        if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
+            return Err(no_volume(name));
+        }
+        if let Some(volume) = self.store().volume(name).await?
+            && caller.owns(&volume.owner)
+        {
+            return Ok(volume);
+        }
+        let named = self.store().volume_named(&caller.name, name).await?;
+        named.ok_or_else(|| no_volume(name))
+    }
+
+    async fn create_volume_now(
+        &self,
+        mut volume: Volume,
+        quota: Option<i64>,
+    ) -> ServiceResult<Volume> {
+        let provider = self.places().default().clone();
+        check_can_mount(&provider)?;
+        match self.store().insert_volume(&volume, quota).await? {
+            VolumeInsert::Inserted => {}
+            VolumeInsert::NameTaken => {
+                return Err(ServiceError::new(
+                    ErrorKind::Conflict,
+                    format!("there is a volume `{}` already", volume.name),
+                )
+                .field("name"));
+            }
+            VolumeInsert::OverQuota { count } => {
+                return Err(ServiceError::new(
+                    ErrorKind::QuotaExceeded,
+                    format!("`{}` has {count} volumes, as many as allowed", volume.owner),
+                )
+                .hint("delete one you do not need"));
+            }
+        }
+        let error = match self.make_volume(&provider, &volume).await {
+            Ok(()) => {
+                volume.status = VolumeStatus::Ready;
+                return Ok(volume);
+            }
+            Err(error) => error,
+        };
+        if let Err(error) = self.remove_volume(&volume).await {
+            tracing::warn!(%error, volume.id, "A volume that failed is left to the reconciler");
+        }
+        Err(error)
+    }
+
+    async fn make_volume(
+        &self,
+        provider: &Arc<dyn Provider>,
+        volume: &Volume,
+    ) -> ServiceResult<()> {
+        let spec = VolumeSpec {
+            id: volume.id.clone(),
+            size_bytes: u64::try_from(volume.size_bytes).unwrap_or_default(),
+        };
+        let too_late = || ServiceError::new(ErrorKind::TimedOut, "making the volume took too long");
+        match tokio::time::timeout(MAKE_WITHIN, provider.create_volume(&spec)).await {
+            Ok(made) => made?,
+            Err(_) => return Err(too_late()),
+        }
+        match self.store().finish_volume(&volume.id).await? {
+            true => Ok(()),
+            false => Err(too_late()),
+        }
+    }
+
+    /// Removes a volume, whoever asks.
+    async fn remove_volume(&self, volume: &Volume) -> ServiceResult<()> {
+        match self.store().begin_volume_removal(&volume.id).await? {
+            VolumeRemoval::Begun => {}
+            VolumeRemoval::InUse(sandboxes) => return Err(in_use(volume, &sandboxes)),
+            VolumeRemoval::Missing => return Err(no_volume(&volume.name)),
+        }
+        let provider = self.places().provider(&volume.location).await?;
+        provider.delete_volume(&volume.id).await?;
+        Ok(self.store().forget_volume(&volume.id).await?)
+    }
+
+    /// Finishes what was begun with volumes of a place and left behind.
+    pub(crate) async fn settle_volumes(&self, location: &str) -> ServiceResult<()> {
+        let before_ms = self.clock().now_ms() - millis(LEFT_BEHIND);
+        let unfinished = self.store().unfinished_volumes(location, before_ms).await?;
+        for volume in unfinished {
+            match self.remove_volume(&volume).await {
+                Ok(()) => tracing::info!(volume.id, "A removal left behind is finished"),
+                Err(error) => {
+                    tracing::warn!(%error, volume.id, "A volume could not be removed; it is tried again");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses where there are no volumes.
+pub(super) fn check_can_mount(provider: &Arc<dyn Provider>) -> ServiceResult<()> {
+    let info = provider.info();
+    if info.capabilities.can_mount {
+        return Ok(());
+    }
+    Err(ServiceError::new(
+        ErrorKind::Unsupported,
+        format!("there are no volumes with the provider `{}`", info.name),
+    ))
+}
+
+/// There is no such volume, or it is not the caller's: the two look the same.
+pub(super) fn no_volume(name: &str) -> ServiceError {
+    // What the caller sent is shown back, so it is cut: it may be anything.
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+    ServiceError::new(ErrorKind::NotFound, format!("no volume `{shown}`"))
+        .hint("GET /volumes lists yours")
+}
+
+fn in_use(volume: &Volume, sandboxes: &[SandboxId]) -> ServiceError {
+    let names: Vec<_> = sandboxes.iter().map(|id| format!("`{id}`")).collect();
+    ServiceError::new(
+        ErrorKind::Conflict,
+        format!("volume `{}` is in use by {}", volume.name, names.join(", ")),
+    )
+    .hint("delete these sandboxes first; paused ones keep their volumes")
+}
+
+fn check_name(name: &str) -> ServiceResult<()> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let begins_well = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if begins_well && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(ServiceError::invalid(
+        "name",
+        format!(
+            "the name of a volume is 1 to {MAX_NAME} letters, digits, `-`, `_` and `.`, and begins with neither `-` nor `.`"
+        ),
+    ))
+}
+
+/// Compares in a time that does not tell how much of it is right.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
+    one.len() == other.len() && differences == 0
+}

@@ -1,0 +1,44 @@
+//! What sandboxes used of late.
+
+use sandyard_core::{ErrorKind, SandboxState};
+use sandyard_provider::{ProviderErrorKind, Verb};
+
+use crate::harness::{Yard, alice, user};
+
+#[tokio::test]
+async fn the_history_of_use_is_its_owners_and_wakes_nothing() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    let service = &yard.service;
+    let all = service.usage_history(&alice(), name, 0, i64::MAX).await;
+    let all = all.unwrap();
+    assert!(!all.is_empty());
+    let first = all[0].at_ms;
+    let one = service.usage_history(&alice(), name, first, first).await;
+    assert_eq!(one.unwrap(), all[..1]);
+    let bob = user("bob");
+    let error = service.usage_history(&bob, name, 0, i64::MAX).await;
+    assert_eq!(error.unwrap_err().kind, ErrorKind::SandboxNotFound);
+    let provider_id = sandbox.provider_id.clone().unwrap();
+    sandyard_provider::Provider::pause(&yard.provider, &provider_id)
+        .await
+        .unwrap();
+    let paused = service.usage_history(&alice(), name, 0, i64::MAX).await;
+    assert!(!paused.unwrap().is_empty());
+    let instance = sandyard_provider::Provider::inspect(&yard.provider, &provider_id).await;
+    assert_eq!(instance.unwrap().unwrap().state, SandboxState::Paused);
+}
+
+#[tokio::test]
+async fn a_place_without_history_has_an_empty_one() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    yard.provider
+        .fail_next(Verb::UsageHistory, ProviderErrorKind::Unsupported);
+    let history = yard
+        .service
+        .usage_history(&alice(), sandbox.id.as_str(), 0, i64::MAX)
+        .await;
+    assert_eq!(history.unwrap(), []);
+}

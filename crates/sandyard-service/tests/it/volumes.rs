@@ -1,0 +1,398 @@
+//! Volumes: folders that outlive sandboxes.
+
+use sandyard_core::ErrorKind;
+use sandyard_provider::{Mount, ProviderErrorKind, Verb};
+use sandyard_service::{CreateRequest, ForkRequest, MountRequest};
+use sandyard_store::model::VolumeStatus;
+
+use crate::harness::{Yard, admin, alice, user};
+
+const MINUTE_MS: i64 = 60_000;
+
+fn with(mounts: &[(&str, &str)]) -> CreateRequest {
+    let mount = |(volume, path): &(&str, &str)| MountRequest {
+        volume: (*volume).to_owned(),
+        path: (*path).to_owned(),
+    };
+    CreateRequest {
+        mounts: mounts.iter().map(mount).collect(),
+        ..CreateRequest::default()
+    }
+}
+
+/// Names of alice's volumes.
+async fn names(yard: &Yard) -> Vec<String> {
+    let volumes = yard.service.volumes(&alice(), None).await;
+    let volumes = volumes.expect("the service answers").into_iter();
+    volumes.map(|volume| volume.name).collect()
+}
+
+/// Whether neither the store nor the provider has any volume.
+async fn is_empty(yard: &Yard) -> bool {
+    let rows = yard.store.volumes(None).await;
+    rows.expect("the store answers").is_empty() && yard.provider.volumes().is_empty()
+}
+
+#[tokio::test]
+async fn a_volume_is_made_found_and_removed() {
+    let yard = Yard::new().await;
+    let service = &yard.service;
+    let volume = service.create_volume(&alice(), "data").await.unwrap();
+    assert_eq!(
+        (volume.owner.as_str(), volume.size_bytes),
+        ("alice", 1 << 30)
+    );
+    assert_eq!(volume.status, VolumeStatus::Ready);
+    assert_eq!(volume.location, "fake:1");
+    assert_eq!(yard.provider.volumes()[0].id, volume.id);
+    for name in ["data", &volume.id] {
+        assert_eq!(service.volume(&alice(), name).await.unwrap(), volume);
+    }
+    service.open_volume(&alice(), "data").await.unwrap();
+    let again = service.create_volume(&alice(), "data").await.unwrap_err();
+    assert_eq!(again.kind, ErrorKind::Conflict);
+    service.delete_volume(&alice(), "data").await.unwrap();
+    assert!(is_empty(&yard).await);
+    let gone = service.delete_volume(&alice(), "data").await.unwrap_err();
+    assert_eq!(gone.kind, ErrorKind::NotFound);
+    service.create_volume(&alice(), "data").await.unwrap();
+}
+
+#[tokio::test]
+async fn another_users_volume_is_not_found() {
+    let yard = Yard::new().await;
+    let service = &yard.service;
+    let volume = service.create_volume(&alice(), "data").await.unwrap();
+    let bob = user("bob");
+    for name in ["data", &volume.id] {
+        let seen = service.volume(&bob, name).await.unwrap_err();
+        assert_eq!(seen.kind, ErrorKind::NotFound);
+        let opened = service.open_volume(&bob, name).await.unwrap_err();
+        assert_eq!(opened.kind, ErrorKind::NotFound);
+        let deleted = service.delete_volume(&bob, name).await.unwrap_err();
+        assert_eq!(deleted.kind, ErrorKind::NotFound);
+        let mounted = service.create(&bob, with(&[(name, "/data")])).await;
+        assert_eq!(mounted.unwrap_err().field, Some("mounts"));
+    }
+    assert_eq!(service.volumes(&bob, Some("alice")).await.unwrap(), []);
+    let seen = service.volumes(&admin(), Some("alice")).await.unwrap();
+    assert_eq!(seen, std::slice::from_ref(&volume));
+    assert!(service.volume(&admin(), "data").await.is_err());
+    // An admin's sandbox for a user has the user's volumes, and not the admin's.
+    let for_alice = CreateRequest {
+        owner: Some("alice".to_owned()),
+        ..with(&[("data", "/data")])
+    };
+    let sandbox = service.create(&admin(), for_alice).await.unwrap();
+    assert_eq!(sandbox.mounts[0].volume_id, volume.id);
+    let own = service
+        .create(&admin(), with(&[(&volume.id, "/data")]))
+        .await;
+    assert!(own.is_err());
+    service.delete(&admin(), sandbox.id.as_str()).await.unwrap();
+    service.delete_volume(&admin(), &volume.id).await.unwrap();
+    assert!(is_empty(&yard).await);
+}
+
+#[tokio::test]
+async fn a_token_opens_one_volume() {
+    let yard = Yard::new().await;
+    let service = &yard.service;
+    let one = service.create_volume(&alice(), "one").await.unwrap();
+    let other = service.create_volume(&alice(), "other").await.unwrap();
+    let opened = service.volume_opened_by(&one.id, &one.token).await;
+    assert_eq!(opened.unwrap(), one);
+    for token in [&other.token, "", "vol_", &one.token[1..]] {
+        let refused = service.volume_opened_by(&one.id, token).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Unauthenticated, "{token}");
+    }
+    service.delete_volume(&alice(), "one").await.unwrap();
+    let gone = service.volume_opened_by(&one.id, &one.token).await;
+    assert_eq!(gone.unwrap_err().kind, ErrorKind::NotFound);
+    assert!(!format!("{other:?}").contains(&other.token));
+}
+
+#[tokio::test]
+async fn odd_names_and_too_many_are_refused() {
+    let yard = Yard::new().await;
+    let service = &yard.service;
+    let long = "a".repeat(129);
+    for name in ["", "a b", "a/b", "ü", "a\0", "-a", ".a", "a:b", &long] {
+        let refused = service.create_volume(&alice(), name).await.unwrap_err();
+        assert_eq!(
+            (refused.kind, refused.field),
+            (ErrorKind::Invalid, Some("name"))
+        );
+    }
+    for number in 0..100 {
+        let name = format!("v{number}");
+        service.create_volume(&alice(), &name).await.unwrap();
+        service.create_volume(&admin(), &name).await.unwrap();
+    }
+    let refused = service.create_volume(&alice(), "more").await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::QuotaExceeded);
+    service.create_volume(&admin(), "more").await.unwrap();
+    service.create_volume(&user("bob"), "more").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_place_without_volumes_says_so() {
+    let yard = Yard::new().await;
+    let provider = yard.provider.clone();
+    let unable = Yard {
+        provider: provider.with_info(|info| info.capabilities.can_mount = false),
+        ..yard
+    };
+    let service = unable.another().await;
+    let refused = service.create_volume(&alice(), "data").await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Unsupported);
+    assert!(is_empty(&unable).await);
+}
+
+#[tokio::test]
+async fn a_sandbox_has_its_volumes_and_so_has_its_fork() {
+    let yard = Yard::new().await;
+    let service = &yard.service;
+    let one = service.create_volume(&alice(), "one").await.unwrap();
+    let two = service.create_volume(&alice(), "two").await.unwrap();
+    let sandbox = yard
+        .make(with(&[("one", "/mnt//one/"), (&two.id, "/mnt/two")]))
+        .await;
+    let wanted = [(&one.id, "/mnt/one"), (&two.id, "/mnt/two")].map(|(volume, path)| Mount {
+        volume: volume.clone(),
+        path: path.to_owned(),
+    });
+    let mounts = async |sandbox: &sandyard_service::Sandbox| {
+        let row = yard.row(&sandbox.id).await;
+        yard.provider
+            .spec_of(row.provider_id.as_deref().unwrap())
+            .unwrap()
+            .mounts
+    };
+    assert_eq!(mounts(&sandbox).await, wanted);
+    assert_eq!(yard.row(&sandbox.id).await.mounts[1].name, "two");
+    let fork = service
+        .fork(&alice(), sandbox.id.as_str(), ForkRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(mounts(&fork).await, wanted);
+    service.delete(&alice(), sandbox.id.as_str()).await.unwrap();
+    let kept = service.delete_volume(&alice(), "one").await.unwrap_err();
+    assert_eq!(kept.kind, ErrorKind::Conflict);
+    assert!(kept.message.contains(fork.id.as_str()), "{kept}");
+    service
+        .pause(&alice(), fork.id.as_str(), None)
+        .await
+        .unwrap();
+    assert!(service.delete_volume(&alice(), "one").await.is_err());
+    service.delete(&alice(), fork.id.as_str()).await.unwrap();
+    service.delete_volume(&alice(), "one").await.unwrap();
+    assert_eq!(names(&yard).await, ["two"]);
+}
+
+#[tokio::test]
+async fn odd_mounts_are_refused_and_nothing_is_left() {
+    let yard = Yard::new().await;
+    yard.service.create_volume(&alice(), "data").await.unwrap();
+    let many: Vec<String> = (0..17).map(|number| format!("/m{number}")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|path| ("data", path.as_str())).collect();
+    for mounts in [
+        &[("data", "mnt")][..],
+        &[("data", "/")],
+        &[("data", "/a/../b")],
+        &[("data", "/proc/x")],
+        &[("nothing", "/mnt")],
+        &[("", "/mnt")],
+        &[("data", "/mnt"), ("data", "/mnt/")],
+        &[("data", "/mnt"), ("data", "/mnt/deeper")],
+        &many,
+    ] {
+        let refused = yard
+            .service
+            .create(&alice(), with(mounts))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (refused.kind, refused.field),
+            (ErrorKind::Invalid, Some("mounts")),
+            "{mounts:?}"
+        );
+    }
+    assert_eq!(yard.provider.count(Verb::Create), 0);
+    yard.service.delete_volume(&alice(), "data").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_means_the_same_volumes() {
+    let yard = Yard::new().await;
+    yard.service.create_volume(&alice(), "one").await.unwrap();
+    yard.service.create_volume(&alice(), "two").await.unwrap();
+    let keyed = |mounts: &[(&str, &str)]| CreateRequest {
+        idempotency_key: Some("once".to_owned()),
+        ..with(mounts)
+    };
+    let first = yard.make(keyed(&[("one", "/mnt")])).await;
+    let same = yard.make(keyed(&[("one", "/mnt/")])).await;
+    assert_eq!(first.id, same.id);
+    for other in [&[("two", "/mnt")][..], &[("one", "/other")], &[]] {
+        let refused = yard
+            .service
+            .create(&alice(), keyed(other))
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Conflict);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_create_leaves_nothing() {
+    let yard = Yard::new().await;
+    for is_made in [false, true] {
+        match is_made {
+            false => yard
+                .provider
+                .fail_next(Verb::CreateVolume, ProviderErrorKind::NoCapacity),
+            true => yard
+                .provider
+                .lose_next_answer(Verb::CreateVolume, ProviderErrorKind::TimedOut),
+        }
+        assert!(yard.service.create_volume(&alice(), "data").await.is_err());
+        assert!(is_empty(&yard).await);
+    }
+    yard.service.create_volume(&alice(), "data").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_undone_at_once_is_undone_later() {
+    let yard = Yard::new().await;
+    yard.provider
+        .lose_next_answer(Verb::CreateVolume, ProviderErrorKind::Unavailable);
+    yard.provider
+        .fail_next(Verb::DeleteVolume, ProviderErrorKind::Unavailable);
+    assert!(yard.service.create_volume(&alice(), "data").await.is_err());
+    assert_eq!(yard.provider.volumes().len(), 1);
+    assert_eq!(names(&yard).await, [""; 0]);
+    yard.pass(MINUTE_MS).await;
+    assert!(is_empty(&yard).await);
+}
+
+#[tokio::test]
+async fn a_server_that_dies_at_any_moment_leaves_what_another_finishes() {
+    for moment in 0..4 {
+        let yard = Yard::new().await;
+        let kept = yard.service.create_volume(&alice(), "kept").await.unwrap();
+        let (verb, is_before) = match moment {
+            0 => (Verb::CreateVolume, true),
+            1 => (Verb::CreateVolume, false),
+            2 => (Verb::DeleteVolume, true),
+            _ => (Verb::DeleteVolume, false),
+        };
+        let gate = match is_before {
+            true => yard.provider.hold(verb),
+            false => yard.provider.hold_answer(verb),
+        };
+        let service = yard.service.clone();
+        // The runtime goes, and with it all that the server was at.
+        let dying = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let work = tokio::spawn(async move {
+                    match verb {
+                        Verb::CreateVolume => drop(service.create_volume(&alice(), "new").await),
+                        _ => drop(service.delete_volume(&alice(), "kept").await),
+                    }
+                });
+                gate.reached_by(1).await;
+                work.abort();
+            });
+            runtime.shutdown_timeout(std::time::Duration::from_secs(20));
+            gate
+        });
+        drop(
+            tokio::task::spawn_blocking(|| dying.join().unwrap())
+                .await
+                .unwrap(),
+        );
+        let other = yard.another().await;
+        yard.clock.advance_ms(5 * MINUTE_MS);
+        // A lease of the dead one may be in the way of the first round.
+        other.sweep().await.unwrap();
+        let volumes = other.volumes(&alice(), None).await.unwrap();
+        match verb {
+            Verb::CreateVolume => assert_eq!(volumes, std::slice::from_ref(&kept), "{moment}"),
+            _ => assert_eq!(volumes, [], "{moment}"),
+        }
+        let rows = yard.store.volumes(None).await.unwrap();
+        assert_eq!(rows.len(), volumes.len(), "{moment}");
+        assert_eq!(yard.provider.volumes().len(), volumes.len(), "{moment}");
+    }
+}
+
+#[tokio::test]
+async fn a_volume_being_made_is_left_alone() {
+    let yard = Yard::new().await;
+    let gate = yard.provider.hold(Verb::CreateVolume);
+    let service = yard.service.clone();
+    let making = tokio::spawn(async move { service.create_volume(&alice(), "data").await });
+    gate.reached_by(1).await;
+    assert!(yard.service.volume(&alice(), "data").await.is_err());
+    let early = yard
+        .service
+        .delete_volume(&alice(), "data")
+        .await
+        .unwrap_err();
+    assert_eq!(early.kind, ErrorKind::NotFound);
+    let early = yard
+        .service
+        .create(&alice(), with(&[("data", "/mnt")]))
+        .await;
+    assert_eq!(early.unwrap_err().field, Some("mounts"));
+    yard.pass(MINUTE_MS).await;
+    gate.release();
+    making.await.unwrap().unwrap();
+    assert_eq!(names(&yard).await, ["data"]);
+}
+
+#[tokio::test]
+async fn a_removal_that_failed_can_be_asked_for_again() {
+    let yard = Yard::new().await;
+    yard.service.create_volume(&alice(), "data").await.unwrap();
+    yard.provider
+        .fail_next(Verb::DeleteVolume, ProviderErrorKind::Failed);
+    assert!(yard.service.delete_volume(&alice(), "data").await.is_err());
+    assert_eq!(names(&yard).await, [""; 0]);
+    let late = yard
+        .service
+        .create(&alice(), with(&[("data", "/mnt")]))
+        .await;
+    assert!(late.is_err());
+    yard.service.delete_volume(&alice(), "data").await.unwrap();
+    assert!(is_empty(&yard).await);
+}
+
+#[tokio::test]
+async fn a_volume_goes_or_is_given_to_a_sandbox_never_both() {
+    for _ in 0..10 {
+        let yard = Yard::new().await;
+        let other = yard.another().await;
+        yard.service.create_volume(&alice(), "data").await.unwrap();
+        let making =
+            tokio::spawn(async move { other.create(&alice(), with(&[("data", "/mnt")])).await });
+        let removal = yard.service.delete_volume(&alice(), "data").await;
+        match (making.await.unwrap(), removal) {
+            (Ok(_), Err(error)) => {
+                assert_eq!(error.kind, ErrorKind::Conflict);
+                assert_eq!(names(&yard).await, ["data"]);
+            }
+            (Err(error), Ok(())) => {
+                assert_eq!(error.field, Some("mounts"));
+                assert!(is_empty(&yard).await);
+                assert!(yard.provider.instances().is_empty());
+            }
+            (made, removed) => panic!("{made:?} and {removed:?}"),
+        }
+    }
+}

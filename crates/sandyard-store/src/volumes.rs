@@ -1,0 +1,208 @@
+//! Volumes. Beginning to delete one and giving one to a sandbox exclude each other.
+
+use sandyard_core::SandboxId;
+use sqlx::any::AnyRow;
+
+use crate::db::{Engine, Tx};
+use crate::error::{StoreError, StoreResult};
+use crate::model::{MountedVolume, Volume, VolumeInsert, VolumeRemoval, VolumeStatus};
+use crate::sql::{Record, Sql, json_pair, sql};
+use crate::store::Store;
+
+const TABLE: &str = "volumes";
+/// Sandboxes named of those that have a volume.
+const MOST_NAMED: i64 = 5;
+
+macro_rules! columns {
+    () => {
+        "id, owner, name, location, status, size_bytes, token, created_ms"
+    };
+}
+
+impl Store {
+    /// Remembers a volume on its way, unless its name is taken or its owner's quota is full.
+    pub async fn insert_volume(
+        &self,
+        volume: &Volume,
+        quota: Option<i64>,
+    ) -> StoreResult<VolumeInsert> {
+        let mut writer = self.db.writer("remembering a volume").await?;
+        let mut tx = writer.begin().await?;
+        // One owner's stand in line: what is counted below stays so until the end.
+        self.lock_owner(&mut tx, &volume.owner).await?;
+        let check = sql("SELECT \
+             (SELECT COUNT(*) FROM volumes WHERE owner = $1 AND name = $2) AS names, \
+             (SELECT COUNT(*) FROM volumes WHERE owner = $1) AS places")
+        .text(&volume.owner)
+        .text(&volume.name);
+        let rows = tx.rows(check).await?;
+        if let Some(row) = rows.first() {
+            let record = Record::new(TABLE, row);
+            if record.int("names")? > 0 {
+                return Ok(VolumeInsert::NameTaken);
+            }
+            let count = record.int("places")?;
+            if quota.is_some_and(|quota| count >= quota) {
+                return Ok(VolumeInsert::OverQuota { count });
+            }
+        }
+        tx.execute(insert(volume)).await?;
+        tx.commit().await?;
+        Ok(VolumeInsert::Inserted)
+    }
+
+    /// Finds a volume by its id, whoever owns it.
+    pub async fn volume(&self, id: &str) -> StoreResult<Option<Volume>> {
+        let query = sql(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM volumes WHERE id = $1"
+        ));
+        self.one_volume(query.text(id)).await
+    }
+
+    /// Finds an owner's volume by its name.
+    pub async fn volume_named(&self, owner: &str, name: &str) -> StoreResult<Option<Volume>> {
+        let query = sql(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM volumes WHERE owner = $1 AND name = $2"
+        ));
+        self.one_volume(query.text(owner).text(name)).await
+    }
+
+    /// Lists volumes by name: an owner's, or everybody's.
+    pub async fn volumes(&self, owner: Option<&str>) -> StoreResult<Vec<Volume>> {
+        let mut query = sql(concat!("SELECT ", columns!(), " FROM volumes"));
+        if let Some(owner) = owner {
+            query = query.add_next(" WHERE owner = ").text(owner);
+        }
+        self.list_volumes(query).await
+    }
+
+    /// Lists the volumes of a place that are on their way out, or were to be made before a moment and are not ready.
+    pub async fn unfinished_volumes(
+        &self,
+        location: &str,
+        before_ms: i64,
+    ) -> StoreResult<Vec<Volume>> {
+        let query = sql(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM volumes WHERE location = $1 \
+             AND (status = 'deleting' OR (status = 'creating' AND created_ms < $2))"
+        ));
+        self.list_volumes(query.text(location).int(before_ms)).await
+    }
+
+    /// Notes that a volume is made; false: it is not being made any more.
+    pub async fn finish_volume(&self, id: &str) -> StoreResult<bool> {
+        let update = sql("UPDATE volumes SET status = $1 WHERE id = $2 AND status = 'creating'")
+            .word(&VolumeStatus::Ready)
+            .text(id);
+        Ok(self.db.execute("finishing a volume", update).await? > 0)
+    }
+
+    /// Puts a volume on its way out, unless a sandbox that is not deleted has it.
+    pub async fn begin_volume_removal(&self, id: &str) -> StoreResult<VolumeRemoval> {
+        let mut writer = self.db.writer("removing a volume").await?;
+        let mut tx = writer.begin().await?;
+        // First, so that no sandbox can get it once its sandboxes are looked for: see `missing_volume`.
+        let update = sql("UPDATE volumes SET status = $1 WHERE id = $2")
+            .word(&VolumeStatus::Deleting)
+            .text(id);
+        if tx.execute(update).await? == 0 {
+            return Ok(VolumeRemoval::Missing);
+        }
+        let look = sql("SELECT id FROM sandboxes WHERE status <> 'deleted' AND replace(mounts, $1, '') <> mounts \
+             ORDER BY created_ms, id LIMIT $2")
+        .text(&json_pair("volume_id", id))
+        .int(MOST_NAMED);
+        let rows = tx.rows(look).await?;
+        if !rows.is_empty() {
+            let ids = rows.iter().map(read_sandbox_id);
+            return Ok(VolumeRemoval::InUse(ids.collect::<StoreResult<_>>()?));
+        }
+        tx.commit().await?;
+        Ok(VolumeRemoval::Begun)
+    }
+
+    /// Forgets a volume that is gone.
+    pub async fn forget_volume(&self, id: &str) -> StoreResult<()> {
+        let delete = sql("DELETE FROM volumes WHERE id = $1 AND status = 'deleting'")
+            .text(id)
+            .repeatable();
+        self.db.execute("forgetting a volume", delete).await?;
+        Ok(())
+    }
+
+    /// Finds a volume of these that cannot be used. Those that can stay so until the transaction ends.
+    pub(crate) async fn missing_volume(
+        &self,
+        tx: &mut Tx<'_>,
+        mounts: &[MountedVolume],
+    ) -> StoreResult<Option<String>> {
+        for mount in mounts {
+            let mut query = sql("SELECT status FROM volumes WHERE id = $1 AND status = 'ready'")
+                .text(&mount.volume_id);
+            if self.db.engine() == Engine::Postgres {
+                query = query.add(" FOR SHARE");
+            }
+            if tx.rows(query).await?.is_empty() {
+                return Ok(Some(mount.volume_id.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn one_volume(&self, query: Sql) -> StoreResult<Option<Volume>> {
+        let row = self.db.read_one("looking for a volume", query).await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    async fn list_volumes(&self, query: Sql) -> StoreResult<Vec<Volume>> {
+        let rows = self.db.read("listing volumes", query).await?;
+        let mut volumes = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
+        // Sorted here: the engines do not agree on what comes after what.
+        volumes.sort_by(|one, other| (&one.name, &one.owner).cmp(&(&other.name, &other.owner)));
+        Ok(volumes)
+    }
+}
+
+fn insert(volume: &Volume) -> Sql {
+    sql(concat!(
+        "INSERT INTO volumes (",
+        columns!(),
+        ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+    ))
+    .text(&volume.id)
+    .text(&volume.owner)
+    .text(&volume.name)
+    .text(&volume.location)
+    .word(&volume.status)
+    .int(volume.size_bytes)
+    .text(&volume.token)
+    .int(volume.created_ms)
+}
+
+fn read(row: &AnyRow) -> StoreResult<Volume> {
+    let record = Record::new(TABLE, row);
+    Ok(Volume {
+        id: record.text("id")?,
+        owner: record.text("owner")?,
+        name: record.text("name")?,
+        location: record.text("location")?,
+        status: record.word("status")?,
+        size_bytes: record.int("size_bytes")?,
+        token: record.text("token")?,
+        created_ms: record.int("created_ms")?,
+    })
+}
+
+fn read_sandbox_id(row: &AnyRow) -> StoreResult<SandboxId> {
+    let id = Record::new("sandboxes", row).text("id")?;
+    id.parse().map_err(|_| StoreError::Corrupt {
+        table: "sandboxes",
+        detail: format!("`{id}` is no sandbox id"),
+    })
+}

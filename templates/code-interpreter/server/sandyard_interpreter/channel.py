@@ -1,0 +1,122 @@
+"""The server's ends of a kernel: a socket for requests and answers, a pipe for each output stream, its process."""
+
+import asyncio
+import codecs
+import fcntl
+import os
+import select
+import socket
+import struct
+import termios
+from dataclasses import dataclass
+
+# How much is taken at once from a socket or a pipe; a pipe holds as much.
+CHUNK = 64 * 1024
+
+
+@dataclass
+class KernelEnds:
+    """What the kernel's process gets. Closed here as soon as it has them."""
+
+    control: socket.socket
+    stdout: int
+    stderr: int
+
+    def close(self) -> None:
+        self.control.close()
+        os.close(self.stdout)
+        os.close(self.stderr)
+
+
+class Channel:
+    """Reads whatever comes first. Nothing is read unless asked for, so a slow client slows the code down, not the memory."""
+
+    def __init__(self):
+        self.control, control = socket.socketpair()
+        self._stdout, stdout = os.pipe()
+        self._stderr, stderr = os.pipe()
+        self.kernel_ends = KernelEnds(control, stdout, stderr)
+        self.control.setblocking(False)
+        self._decoders = {}
+        for name, pipe in (("stdout", self._stdout), ("stderr", self._stderr)):
+            os.set_blocking(pipe, False)
+            self._decoders[name] = (pipe, codecs.getincrementaldecoder("utf-8")("replace"))
+        # One descriptor that is readable when any of them is.
+        self._any = select.epoll()
+        for descriptor in (self.control, self._stdout, self._stderr):
+            self._any.register(descriptor, select.EPOLLIN)
+        self._process: int | None = None
+
+    def watch(self, pid: int) -> None:
+        """Makes the end of the process count as something to read.
+
+        The socket alone would not do: children of a dead kernel may hold the other end.
+        """
+        try:
+            self._process = os.pidfd_open(pid)
+        except ProcessLookupError:
+            # Gone already; the socket tells.
+            return
+        self._any.register(self._process, select.EPOLLIN)
+
+    async def wait(self) -> None:
+        """Returns when there is something to read."""
+        ready = asyncio.Event()
+        asyncio.get_running_loop().add_reader(self._any.fileno(), ready.set)
+        try:
+            await ready.wait()
+        finally:
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        # After `close` the number may be another's.
+        if not self._any.closed:
+            asyncio.get_running_loop().remove_reader(self._any.fileno())
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.control, data)
+
+    def read_control(self) -> bytes | None:
+        """What the kernel answered; none when it is gone."""
+        try:
+            data = self.control.recv(CHUNK)
+        except BlockingIOError:
+            return None if self._has_ended() else b""
+        except OSError:
+            return None
+        return data or None
+
+    def read_output(self, name: str) -> str:
+        """What is in the pipe now and no more, lest somebody who never stops printing keeps us here."""
+        pipe, decoder = self._decoders[name]
+        waiting = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
+        if waiting:
+            return decoder.decode(os.read(pipe, waiting))
+        self._forget_if_closed(pipe)
+        return ""
+
+    def finish_output(self, name: str) -> str:
+        """What remains of a character that never came to its end."""
+        return self._decoders[name][1].decode(b"", final=True)
+
+    def _forget_if_closed(self, pipe: int) -> None:
+        # A closed pipe is readable for ever.
+        try:
+            if os.read(pipe, 1) == b"":
+                self._any.unregister(pipe)
+        except (BlockingIOError, FileNotFoundError):
+            pass
+
+    def _has_ended(self) -> bool:
+        if self._process is None:
+            return False
+        return bool(select.select([self._process], [], [], 0)[0])
+
+    def close(self) -> None:
+        self._stop_waiting()
+        self._any.close()
+        self.control.close()
+        os.close(self._stdout)
+        os.close(self._stderr)
+        if self._process is not None:
+            os.close(self._process)

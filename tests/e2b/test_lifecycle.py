@@ -1,0 +1,239 @@
+"""How long sandboxes live, what a pause keeps, and what brings them back."""
+
+from datetime import datetime, timedelta, timezone
+
+import e2b
+import pytest
+from e2b import SandboxNotFoundException, SandboxState
+
+from features import FEATURES, NotRunning, without_memory
+from waiting import wait_for
+
+BOOT = "cat /proc/sys/kernel/random/boot_id"
+
+# Has its number in memory alone; the file is for us to look at.
+COUNTER = """
+import os, time
+n = 0
+while True:
+    n += 1
+    with open("/tmp/n.new", "w") as file:
+        file.write(str(n))
+    os.rename("/tmp/n.new", "/tmp/n")
+    time.sleep(0.02)
+"""
+
+
+def left(sandbox):
+    """Seconds until its time is over."""
+    return (sandbox.get_info().end_at - datetime.now(timezone.utc)).total_seconds()
+
+
+def state(half, sandbox):
+    """Its state, or none when it is gone."""
+    try:
+        return half.Sandbox.get_info(sandbox.sandbox_id).state
+    except SandboxNotFoundException:
+        return None
+
+
+def until(half, sandbox, wanted):
+    wait_for(lambda: state(half, sandbox) == wanted, lambda: f"{wanted}, but it is {state(half, sandbox)}", 30)
+
+
+# --- time
+
+
+def test_set_timeout_lengthens_and_shortens(half, make):
+    sandbox = make(timeout=60)
+    sandbox.set_timeout(500)
+    assert 480 < left(sandbox) <= 501
+    half.Sandbox.set_timeout(sandbox.sandbox_id, 30)
+    assert 10 < left(sandbox) <= 31
+
+
+def test_connect_extends_but_never_shortens(half, make):
+    sandbox = make(timeout=200)
+    half.Sandbox.connect(sandbox.sandbox_id, timeout=20)
+    assert left(sandbox) > 150
+    sandbox.connect(timeout=600)
+    assert 580 < left(sandbox) <= 601
+    sandbox.connect()
+    assert left(sandbox) > 550
+
+
+def test_time_over_ends_a_sandbox(half, make):
+    sandbox = make(timeout=1)
+    until(half, sandbox, None)
+    assert sandbox.is_running() is False
+    with pytest.raises(NotRunning):
+        sandbox.commands.run("true")
+
+
+def test_no_time_at_all_ends_it_now(half, own):
+    own.set_timeout(0)
+    until(half, own, None)
+
+
+def test_work_does_not_keep_it_alive(half, make):
+    """The end is fixed: unlike our own dialects, E2B's knows no idleness."""
+    sandbox = make(timeout=2)
+    end = sandbox.get_info().end_at
+    sandbox.commands.run("true")
+    sandbox.files.write("x", "y")
+    assert sandbox.get_info().end_at == end
+    until(half, sandbox, None)
+
+
+def test_time_over_pauses_when_asked(half, make):
+    sandbox = make(timeout=1, lifecycle={"on_timeout": "pause"})
+    until(half, sandbox, SandboxState.PAUSED)
+    again = half.Sandbox.connect(sandbox.sandbox_id, timeout=60)
+    assert again.commands.run("echo back").stdout == "back\n"
+    assert 40 < left(again) <= 61
+
+
+def test_impossible_times_are_refused(half, own):
+    for seconds in (-1, 10**9):
+        with pytest.raises(e2b.SandboxException):
+            half.Sandbox.create(timeout=seconds)
+        with pytest.raises(e2b.SandboxException):
+            own.set_timeout(seconds)
+
+
+# --- pause
+
+
+def test_pause_keeps_processes_and_memory(half, own):
+    boot = own.commands.run(BOOT).stdout
+    own.files.write("/tmp/counter.py", COUNTER)
+    own.commands.run("exec python3 -m http.server 3456", background=True, timeout=0)
+    handle = own.commands.run("exec python3 /tmp/counter.py", background=True, timeout=0)
+    wait_for(lambda: own.files.exists("/tmp/n"), "it counts")
+    listens = "curl -sf -o /dev/null http://127.0.0.1:3456/ && echo listens || true"
+    wait_for(lambda: own.commands.run(listens).stdout, "it listens")
+    assert own.pause() is True
+    assert state(half, own) == SandboxState.PAUSED
+    assert own.is_running() is False
+    again = half.Sandbox.connect(own.sandbox_id)
+    assert again.sandbox_id == own.sandbox_id
+    assert again.commands.run(BOOT).stdout == boot
+    assert handle.pid in [process.pid for process in again.commands.list()]
+    count = int(again.files.read("/tmp/n"))
+    wait_for(lambda: int(again.files.read("/tmp/n")) > count, "it counts on")
+    assert again.commands.run(listens).stdout == "listens\n"
+
+
+def test_pause_of_the_files_alone_is_a_new_start(half, own):
+    boot = own.commands.run(BOOT).stdout
+    own.files.write("kept.txt", "kept")
+    handle = own.commands.run("sleep 1000", background=True)
+    assert own.pause(**without_memory()) is True
+    assert state(half, own) == SandboxState.PAUSED
+    again = half.Sandbox.connect(own.sandbox_id)
+    assert again.files.read("kept.txt") == "kept"
+    assert again.commands.run(BOOT).stdout != boot
+    assert handle.pid not in [process.pid for process in again.commands.list() if "sleep 1000" in str(process.args)]
+
+
+def test_second_pause_says_there_was_nothing_to_do(half, own):
+    assert half.Sandbox.pause(own.sandbox_id) is True
+    assert own.pause() is False
+    assert own.beta_pause() is False
+    own.connect()
+    assert own.beta_pause() is True
+
+
+def test_paused_sandbox_answers_nothing_until_it_is_resumed(own):
+    own.pause()
+    for call in (lambda: own.commands.run("true"), lambda: own.files.read("/etc/hostname"), lambda: own.files.list("/")):
+        with pytest.raises(NotRunning):
+            call()
+    assert own.connect().commands.run("echo back").stdout == "back\n"
+    assert own.commands.run("echo same object").stdout == "same object\n"
+
+
+def test_files_survive_many_pauses(half, own):
+    for number in range(4):
+        own.files.write(f"file-{number}", str(number))
+        own.pause(**(without_memory() if number % 2 else {}))
+        own.connect()
+        assert [own.files.read(f"file-{n}") for n in range(number + 1)] == [str(n) for n in range(number + 1)]
+
+
+def test_paused_sandbox_can_be_killed(half, own):
+    own.pause()
+    assert own.kill() is True
+    assert state(half, own) is None
+
+
+def test_paused_sandbox_keeps_its_environment_and_metadata(half, make):
+    sandbox = make(envs={"GIVEN": "value"}, metadata={"k": "v"})
+    sandbox.pause(**without_memory())
+    again = half.Sandbox.connect(sandbox.sandbox_id)
+    assert again.commands.run("echo $GIVEN").stdout == "value\n"
+    assert again.get_info().metadata == {"k": "v"}
+
+
+@pytest.mark.needs("on_resume")
+def test_reboot_drops_the_memory_of_a_pause(half, own):
+    boot = own.commands.run(BOOT).stdout
+    own.files.write("kept.txt", "kept")
+    own.pause()
+    again = half.Sandbox.connect(own.sandbox_id, on_resume="reboot")
+    assert again.commands.run(BOOT).stdout != boot
+    assert again.files.read("kept.txt") == "kept"
+    boot = again.commands.run(BOOT).stdout
+    again.connect(on_resume="reboot")
+    assert again.commands.run(BOOT).stdout == boot, "it was running"
+
+
+@pytest.mark.needs("strict_pause")
+def test_strict_pause_of_a_healthy_sandbox(half, own):
+    assert own.pause(strict=True) is True
+    assert half.Sandbox.connect(own.sandbox_id).commands.run("echo back").stdout == "back\n"
+
+
+# --- what brings it back by itself
+
+
+def test_a_request_wakes_what_was_made_so(half, make):
+    sandbox = make(timeout=300, lifecycle={"on_timeout": "pause", "auto_resume": True})
+    handle = sandbox.commands.run("sleep 1000", background=True)
+    sandbox.pause()
+    assert state(half, sandbox) == SandboxState.PAUSED
+    assert sandbox.commands.run("echo woken").stdout == "woken\n"
+    assert handle.pid in [process.pid for process in sandbox.commands.list()]
+    sandbox.pause()
+    sandbox.files.write("woken.txt", "by a file")
+    assert state(half, sandbox) == SandboxState.RUNNING
+
+
+def test_nothing_wakes_what_was_not(half, make):
+    sandbox = make(timeout=300, lifecycle={"on_timeout": "pause", "auto_resume": False})
+    sandbox.pause()
+    with pytest.raises(NotRunning):
+        sandbox.commands.run("true")
+    assert state(half, sandbox) == SandboxState.PAUSED
+
+
+def test_time_over_may_keep_the_files_alone(half, make):
+    option = {"mode": "filesystem"} if FEATURES["pause_mode"] else {"keep_memory": False}
+    sandbox = make(timeout=60, lifecycle={"on_timeout": {"action": "pause", **option}})
+    boot = sandbox.commands.run(BOOT).stdout
+    sandbox.set_timeout(0)
+    until(half, sandbox, SandboxState.PAUSED)
+    assert sandbox.connect(timeout=60).commands.run(BOOT).stdout != boot
+
+
+def test_metrics_have_a_point_soon_and_keep_to_the_span_asked_for(half, make):
+    sandbox = make(timeout=120)
+    points = wait_for(lambda: sandbox.get_metrics(), "a first point", 30)
+    point = points[0]
+    assert point.cpu_count >= 1 and point.cpu_used_pct >= 0
+    assert 0 < point.mem_used <= point.mem_total and 0 <= point.mem_cache <= point.mem_total
+    assert 0 <= point.disk_used <= point.disk_total
+    now = datetime.now(timezone.utc)
+    assert abs(now - point.timestamp) < timedelta(seconds=60)
+    assert half.Sandbox.get_metrics(sandbox.sandbox_id, start=now - timedelta(minutes=5), end=now + timedelta(minutes=5))
+    assert sandbox.get_metrics(start=now - timedelta(days=2), end=now - timedelta(days=1)) == []

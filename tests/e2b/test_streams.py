@@ -1,0 +1,175 @@
+"""How streams end: with their sandbox, at once; and with the server, without anything lost."""
+
+import functools
+import itertools
+import time
+
+import e2b
+import pytest
+
+from features import NotRunning
+from server import Server
+from streams import Follower, Terminal, Watch
+from tenants import Tenant
+from waiting import wait_for
+
+# These start servers of their own, which speak plain HTTP.
+pytestmark = pytest.mark.plain
+
+# The promise is a second; on a busy machine only much more than that is a failure.
+PROMPT = 5.0
+
+# How often a server is killed under one command.
+KILLS = 3
+
+
+# --- killing a sandbox
+
+
+def kill(sandbox, *ends):
+    """Kills a sandbox, waits for the ends of its streams and says how long they took from the call on."""
+    began = time.monotonic()
+    sandbox.kill()
+    for what, has_ended in ends:
+        wait_for(has_ended, f"{what} ends", PROMPT)
+        print(f"{what} ended {time.monotonic() - began:.3f} s after the kill began")
+
+
+def test_command_streams_end_with_their_sandbox(own):
+    talking = Follower.run(own, "echo begun; sleep 1000", timeout=0)
+    quiet = Follower.run(own, "sleep 1000", timeout=0)
+    wait_for(talking.text, "it has begun")
+    kill(own, ("a command", lambda: talking.ending), ("a silent command", lambda: quiet.ending))
+    for one in (talking, quiet):
+        assert isinstance(one.ending[0], NotRunning), one.ending
+
+
+def test_terminal_ends_with_its_sandbox(own):
+    terminal = Terminal.create(own, e2b.PtySize(24, 80), timeout=0)
+    terminal.type("echo begun-$((1+1))\n")
+    terminal.expect("begun-2")
+    kill(own, ("a terminal", terminal.ending))
+    assert isinstance(terminal.ending(), NotRunning), terminal.ending()
+
+
+def test_watch_ends_with_its_sandbox(own):
+    watch = Watch(own, "/home/user", **({"timeout": 0} if own.is_async else {}))
+    own.files.write("x", "y")
+    watch.until("x")
+    if own.is_async:
+        kill(own, ("a watch", lambda: watch.error))
+        assert isinstance(watch.error[0], NotRunning), watch.error
+    else:
+        # This half asks for events again and again, so there is no stream to end.
+        own.kill()
+        with pytest.raises(NotRunning):
+            watch.events()
+
+
+def test_download_ends_with_its_sandbox(own):
+    own.commands.run("head -c 300M /dev/zero > big")
+    chunks = iter(own.files.read("big", format="stream"))
+    next(chunks)
+    own.kill()
+    began = time.monotonic()
+    with pytest.raises(Exception):
+        for _ in chunks:
+            pass
+    assert time.monotonic() - began < PROMPT
+
+
+def test_stream_is_cut_by_a_pause_and_the_command_goes_on(half, own):
+    follower = Follower.run(own, "while [ ! -e /tmp/go ]; do sleep 0.05; done; echo end", timeout=0)
+    own.pause()
+    own.connect()
+    own.files.write("/tmp/go", "")
+    again = Follower.connect(own, follower.handle.pid)
+    assert again.ended().exit_code == 0
+
+
+def test_client_that_leaves_does_not_end_its_command(own):
+    handle = own.commands.run("sleep 0.3; echo alive > proof", background=True)
+    handle.disconnect()
+    wait_for(lambda: own.files.exists("proof"), "the command went on")
+
+
+# --- killing the server
+
+
+@pytest.fixture
+def fragile():
+    """A server that may be killed."""
+    with Server("--ready", "0") as server:
+        yield server
+
+
+def numbers(text):
+    """The whole lines of a piece of output, as numbers."""
+    return [int(line) for line in text.split("\n")[:-1] if line.strip()]
+
+
+# Prints a number a line and keeps all of them in a file, until it is told to stop.
+COUNTER = """
+import os, time
+n = 0
+with open("/tmp/written", "w") as kept:
+    while not os.path.exists("/tmp/stop"):
+        n += 1
+        print(n, flush=True)
+        print(n, file=kept)
+        time.sleep(0.0005)
+"""
+
+
+def test_no_output_is_lost_when_the_server_is_killed(half, fragile):
+    sandbox = half.client(**Tenant(fragile, "streams").connection).Sandbox.create(timeout=600)
+    sandbox.files.write("/tmp/counter.py", COUNTER)
+    follower = Follower.run(sandbox, "exec python3 /tmp/counter.py", timeout=0)
+    pid, texts = follower.handle.pid, []
+    for _ in range(KILLS):
+        # Killed in the middle, while lines are on their way.
+        wait_for(lambda: follower.text().count("\n") > 300, "it counts on")
+        fragile.kill()
+        broken = follower.ended()
+        assert isinstance(broken, Exception), broken
+        texts.append(follower.text())
+        fragile.start()
+        assert sandbox.is_running() is True, "the sandbox did not notice"
+        follower = Follower.connect(sandbox, pid, timeout=0)
+        assert follower.handle.pid == pid
+    sandbox.files.write("/tmp/stop", "")
+    ended = follower.ended()
+    assert ended.exit_code == 0, ended
+    texts.append(follower.text())
+    written = numbers(sandbox.files.read("/tmp/written"))
+    # What all of them saw is one text: each begins at the latest where the one before was cut, be it in the middle of a line.
+    seen = functools.reduce(joined, texts)
+    cuts = [(before[-20:], after[:20]) for before, after in itertools.pairwise(texts)]
+    assert numbers(seen) == written, f"something is missing at one of the cuts {cuts}"
+
+
+def joined(first, second):
+    """One text of two that may overlap."""
+    for shared in range(min(len(first), len(second)), -1, -1):
+        if first.endswith(second[:shared]):
+            return first + second[shared:]
+    return first + second
+
+
+def test_unreachable_server_is_said_and_everything_goes_on_after(half, fragile):
+    client = half.client(**Tenant(fragile, "outage").connection)
+    sandbox = client.Sandbox.create(timeout=600)
+    sandbox.files.write("kept.txt", "kept")
+    handle = sandbox.commands.run("sleep 1000", background=True, timeout=0)
+    fragile.kill()
+    with pytest.raises(Exception) as raised:
+        sandbox.commands.list()
+    if hasattr(e2b, "SandboxUnreachableException"):
+        assert raised.type is e2b.SandboxUnreachableException
+        with pytest.raises(e2b.SandboxUnreachableException):
+            sandbox.files.list("/")
+    fragile.start()
+    assert sandbox.files.read("kept.txt") == "kept"
+    assert handle.pid in [process.pid for process in sandbox.commands.list()]
+    assert client.Sandbox.connect(sandbox.sandbox_id).commands.run("echo back").stdout == "back\n"
+    assert sandbox.kill() is True

@@ -1,0 +1,106 @@
+"""What arrives, when, and in which order."""
+
+import json
+import time
+
+import pytest
+
+
+def lines(http, body):
+    with http.stream("POST", "/execute", json=body) as reply:
+        assert reply.status_code == 200
+        for line in reply.iter_lines():
+            yield json.loads(line)
+
+
+def test_the_order(http, context):
+    code = "import sys\nprint('a')\ndisplay(1)\nprint('b')\ndisplay(2)\nprint('c')\n3"
+    kinds = [(each["type"], each.get("text")) for each in lines(http, {"code": code, "context_id": context.id})]
+    assert kinds == [
+        ("number_of_executions", None),
+        ("stdout", "a\n"),
+        ("result", "1"),
+        ("stdout", "b\n"),
+        ("result", "2"),
+        ("stdout", "c\n"),
+        ("result", "3"),
+        ("end_of_execution", None),
+    ]
+
+
+def test_output_comes_while_the_code_runs(http, context, server):
+    gate = server.home / "gate"
+    code = (
+        f"import os, time\nprint('first', end='')\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\nprint('second')"
+    )
+    seen = []
+    for event in lines(http, {"code": code, "context_id": context.id}):
+        if event["type"] == "stdout":
+            seen.append(event["text"])
+            gate.touch()
+    assert seen == ["first", "second\n"]
+    gate.unlink()
+
+
+def test_times_are_nanoseconds(http, context):
+    before = time.time_ns()
+    [event] = [each for each in lines(http, {"code": "print(1)", "context_id": context.id}) if each["type"] == "stdout"]
+    assert before < event["timestamp"] < time.time_ns()
+
+
+def test_signs_of_life_while_it_is_silent(http, context):
+    kinds = [each["type"] for each in lines(http, {"code": "import time; time.sleep(5.5)", "context_id": context.id})]
+    assert kinds == ["number_of_executions", "keepalive", "end_of_execution"]
+
+
+def test_callbacks_of_the_sdk(sandbox, context):
+    seen = []
+    code = "import sys\nprint('out')\nprint('err', file=sys.stderr)\ndisplay(1)\n1/0"
+    sandbox.run_code(
+        code,
+        context=context,
+        on_stdout=lambda message: seen.append(message.line),
+        on_stderr=lambda message: seen.append(message.line),
+        on_result=lambda result: seen.append(result.text),
+        on_error=lambda error: seen.append(error.name),
+    )
+    assert sorted(seen) == ["1", "ZeroDivisionError", "err\n", "out\n"]
+
+
+@pytest.mark.parametrize(
+    "language, code", [("python", "for _ in range(100_000): print('x' * 99)"), ("bash", "yes | head -c 10000000")]
+)
+def test_ten_megabytes(sandbox, language, code):
+    execution = sandbox.run_code(code, language=language)
+    assert sum(map(len, execution.logs.stdout)) == 10_000_000
+    assert execution.error is None
+
+
+def test_a_slow_reader_slows_the_code_not_the_memory(http, context, server):
+    from processes import memory_bytes
+
+    body = {"code": "for _ in range(2000): print('x' * 100_000)", "context_id": context.id}
+    with http.stream("POST", "/execute", json=body) as reply:
+        pieces = reply.iter_raw()
+        next(pieces)
+        time.sleep(2)
+        assert memory_bytes(server.pid, "VmHWM") < 150 * 1024 * 1024
+        rest = sum(map(len, pieces))
+    assert rest > 200_000_000
+
+
+@pytest.mark.parametrize("language", ["python", "javascript", "bash"])
+def test_text_of_every_kind(sandbox, language):
+    text = "ü 🎉 \u2028 \u0085 \u200b\t\r end"
+    code = {
+        "python": f"print({text!r})",
+        "javascript": f"console.log({json.dumps(text)})",
+        "bash": f"printf '%s\\n' '{text}'",
+    }[language]
+    assert "".join(sandbox.run_code(code, language=language).logs.stdout) == text + "\n"
+
+
+def test_bytes_that_are_no_text(sandbox, context):
+    code = "import os\nos.write(1, b'\\xff\\xfe' + 'ü'.encode()[:1])\nos.write(1, 'ü'.encode()[1:] + b'\\n\\xc3')"
+    printed = "".join(sandbox.run_code(code + "\nNone", context=context).logs.stdout)
+    assert printed == "\ufffd\ufffdü\n\ufffd"
