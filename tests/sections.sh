@@ -105,6 +105,63 @@ server_tests() {
     with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 "$@" "tests/$directory"
 }
 
+# The official Python SDK against a running server: e2b_tests NAME REQUIREMENT, in plain HTTP.
+e2b_tests() {
+    must_be_root "tests of E2B's SDK" || return
+    e2b_venv "$1" "$2" || return
+    with_program "$E2B_PYTHON" -m pytest -q -p no:cacheprovider --durations=5 tests/e2b
+}
+
+# The same with a domain and TLS; names below the domain are known to the tests alone.
+e2b_domain_tests() {
+    must_be_root "tests of E2B's SDK" || return
+    e2b_venv "$1" "$2" || return
+    with_program "$E2B_PYTHON" tests/harness/resolver.py sbx.test -- \
+        "$E2B_PYTHON" -m pytest -q -p no:cacheprovider --durations=5 --domain sbx.test tests/e2b
+}
+
+# Fifty sandboxes at once for two minutes.
+e2b_load_tests() {
+    must_be_root "load tests of E2B's SDK" || return
+    e2b_venv newest e2b || return
+    with_program "$E2B_PYTHON" -m pytest -q -p no:cacheprovider tests/e2b_load
+}
+
+# The official JavaScript SDK, in both modes.
+e2b_js_tests() {
+    must_be_root "tests of E2B's SDK" || return
+    e2b_venv newest e2b && e2b_node_modules || return
+    with_program "$E2B_PYTHON" tests/e2b_js/run.py "$E2B_NODE_MODULES"
+}
+
+# The interpreter's server by itself.
+interpreter_tests() {
+    local venv=$CARGO_TARGET_DIR/venvs/interpreter
+    python_venv "$venv" tests/interpreter/requirements.txt 'import ipykernel, pytest, pytest_timeout' || return
+    "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/interpreter
+}
+
+# Makes a virtual environment with one version of the SDK, kept from run to run; $E2B_PYTHON is its Python.
+e2b_venv() {
+    local venv=$CARGO_TARGET_DIR/venvs/e2b-$1
+    E2B_PYTHON=$venv/bin/python
+    [ -x "$venv/bin/pip" ] || python3 -m venv --clear "$venv" || return
+    # Without a network the newest version known here still counts; the version is in the log.
+    "$venv/bin/pip" install --quiet --upgrade --disable-pip-version-check \
+        "$2" --requirement tests/e2b/requirements.txt || "$E2B_PYTHON" -c 'import e2b, httpx, pytest, pytest_timeout' || return
+    "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null | grep '^e2b '
+}
+
+# Fetches the newest JavaScript SDKs; $E2B_NODE_MODULES is where they are.
+e2b_node_modules() {
+    local place=$CARGO_TARGET_DIR/node/e2b
+    E2B_NODE_MODULES=$place/node_modules
+    mkdir -p "$place"
+    npm install --silent --no-audit --no-fund --prefix "$place" e2b@latest @e2b/code-interpreter@latest ||
+        [ -d "$E2B_NODE_MODULES/e2b" ] || return
+    grep '"version"' "$E2B_NODE_MODULES"/e2b/package.json "$E2B_NODE_MODULES"/@e2b/code-interpreter/package.json
+}
+
 # Generated requests against the published OpenAPI document.
 api_fuzz() {
     must_be_root "fuzzing the API" || return

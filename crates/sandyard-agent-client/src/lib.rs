@@ -21,6 +21,7 @@
 //! | `host` | what only the host may ask |
 //! | `dial` | bytes to a port inside |
 //! | `egress` | the way out |
+//! | `relay` | output that is passed on to somebody else |
 #![forbid(unsafe_code)]
 
 mod body;
@@ -39,6 +40,7 @@ mod limits;
 mod pool;
 mod process;
 mod query;
+mod relay;
 mod run;
 mod stream;
 mod upload;

@@ -12,7 +12,9 @@ use crate::query::Query;
 /// Lets a request pass or says why not.
 ///
 /// The host is trusted. Whoever comes by TCP shows the access token, if there is one; for one file a signature made
-/// with it does too, and a signature that is shown has to be good at either door.
+/// with it does too, and a signature that is shown has to be good at either door. The agent's port is reached by every user
+/// inside, and from outside through previews, so not even the variables are told there without a key: the start program
+/// has one of its own for them, see [`crate::start`].
 #[expect(
     clippy::result_large_err,
     reason = "the answer is sent at once, not carried around"
@@ -27,6 +29,12 @@ pub(crate) fn check(call: &Call) -> Result<(), Response> {
     }
     let shown = call.header(header::ACCESS_TOKEN);
     if shown.is_some_and(|shown| signature::secrets_match(shown, token)) {
+        return Ok(());
+    }
+    // The start program's own key opens the sandbox's variables and nothing else.
+    if call.path() == routes::ENVS
+        && shown.is_some_and(|shown| call.agent.start.is_envs_token(shown))
+    {
         return Ok(());
     }
     if call.path() == routes::FILES

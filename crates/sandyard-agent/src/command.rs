@@ -5,11 +5,12 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 
-use crate::config::{AgentConfig, DEFAULT_PORT, EgressDoors};
+use crate::config::{AgentConfig, DEFAULT_PORT, EgressDoors, StartFiles};
 
 const USAGE: &str = "\
 Usage: sandyard-agent [OPTION]...
@@ -22,6 +23,7 @@ Serve processes and files of this machine to the clients of a sandbox.
   --workdir PATH     where commands start by default
   --env KEY=VALUE    a variable for every command; may be repeated
   --init             this is the first process of a PID namespace
+  --start FOLDER     run FOLDER/start, if there is one, with its output in FOLDER/start.log
 
 The way out, through a gateway that attaches at the Unix socket; all but --proxy and --strays may be repeated:
 
@@ -91,7 +93,7 @@ impl Options {
                 "--init" => options.config.is_init = true,
                 "--strays" => options.wants_strays = true,
                 "--listen" | "--unix" | "--token" | "--user" | "--workdir" | "--env"
-                | "--redirected" | "--names" | "--names-tcp" | "--proxy" => {
+                | "--start" | "--redirected" | "--names" | "--names-tcp" | "--proxy" => {
                     let value = inline
                         .or_else(|| arguments.next())
                         .ok_or_else(|| format!("{name} needs a value"))?;
@@ -116,6 +118,11 @@ impl Options {
             "--token" => self.config.access_token = Some(value),
             "--user" => self.config.default_user = value,
             "--workdir" => self.config.default_workdir = Some(value),
+            "--start" => {
+                let folder = PathBuf::from(value);
+                let log = folder.join("start.log");
+                self.config.start = Some(StartFiles { folder, log });
+            }
             _ => {
                 let pair = value.split_once('=');
                 let (key, value) = pair.ok_or_else(|| format!("'{value}' is not KEY=VALUE"))?;

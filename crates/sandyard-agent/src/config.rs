@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 /// The user commands run as when a request names none.
 pub const DEFAULT_USER: &str = "user";
@@ -37,10 +38,30 @@ pub struct AgentConfig {
     pub access_token: Option<String>,
     /// Whether the agent is the first process of a PID namespace and so adopts and reaps every orphan.
     pub is_init: bool,
+    /// The program to run in the background once the agent serves; none: there is none to look for.
+    pub start: Option<StartFiles>,
     /// Written to the `oom_score_adj` of commands, so that the kernel ends them before the agent.
     pub oom_score_adj: Option<i32>,
     /// How much output of one process is kept.
     pub ring_bytes: usize,
+}
+
+/// Where a template's start program is looked for; [`Default`] is where templates put it.
+#[derive(Debug, Clone)]
+pub struct StartFiles {
+    /// The folder of `start`, `start.user` and `start.ports`.
+    pub folder: PathBuf,
+    /// Where the program's output goes.
+    pub log: PathBuf,
+}
+
+impl Default for StartFiles {
+    fn default() -> Self {
+        Self {
+            folder: "/etc/sandyard".into(),
+            log: "/var/log/sandyard-start.log".into(),
+        }
+    }
 }
 
 /// What the way out needs, bound by whoever made the network namespace.
@@ -72,6 +93,7 @@ impl Default for AgentConfig {
             env: BTreeMap::new(),
             access_token: None,
             is_init: false,
+            start: None,
             oom_score_adj: Some(500),
             ring_bytes: DEFAULT_RING_BYTES,
         }

@@ -1,5 +1,6 @@
 //! Carrying bytes between the host and a TCP port inside the sandbox.
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -16,6 +17,10 @@ use crate::query::Query;
 
 /// How long a port may take to answer. Loopback answers at once, unless a full backlog drops the first attempts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How soon a port that somebody is about to listen on is tried again; twice as long each time, up to the second.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes moved in one go, each way.
 const BUFFER_BYTES: usize = 32 * 1024;
@@ -36,7 +41,7 @@ pub(crate) async fn dial(call: &mut Call) -> Response {
             format!("ask for the upgrade '{DIAL_UPGRADE}'"),
         );
     };
-    let Some(inside) = connect(port).await else {
+    let Some(inside) = reach(call, port).await else {
         return plain_error(StatusCode::BAD_GATEWAY, format!("port {port} is not open"));
     };
     let Some(upgrade) = call.parts.extensions.remove::<OnUpgrade>() else {
@@ -53,15 +58,36 @@ fn is_dial(value: &HeaderValue) -> bool {
         .any(|name| value.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
 }
 
-async fn connect(port: u16) -> Option<TcpStream> {
+/// Connects to a port; to one that the start program is about to listen on, as soon as it does.
+async fn reach(call: &Call, port: u16) -> Option<TcpStream> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match connect(port).await {
+            Ok(stream) => return Some(stream),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(_) => return None,
+        }
+        if !call.agent.start.is_coming_up(port) {
+            return None;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            () = call.peer.gone() => return None,
+        }
+    }
+}
+
+async fn connect(port: u16) -> io::Result<TcpStream> {
     let attempts = async {
         match TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await {
             Ok(stream) => Ok(stream),
-            Err(_) => TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await,
+            // There may be no IPv6 at all, so what the first attempt says counts.
+            Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, port))
+                .await
+                .map_err(|_| error),
         }
     };
-    let connected = tokio::time::timeout(CONNECT_TIMEOUT, attempts).await;
-    connected.ok()?.ok()
+    tokio::time::timeout(CONNECT_TIMEOUT, attempts).await?
 }
 
 async fn carry(

@@ -10,6 +10,7 @@
 //!                           ├▶ watch/       inotify, shared by all watchers
 //!                           ├▶ files/       contents: range, gzip, multipart
 //!                           ├▶ egress/      the way out: channels to gateways
+//!                           ├▶ start/       what the template wants to have running
 //!                           └▶ host, dial, metrics
 //! ```
 //!
@@ -41,9 +42,12 @@ mod run;
 mod server;
 mod settings;
 mod socket;
+mod start;
 mod state;
 mod user;
 mod watch;
 
-pub use config::{AgentConfig, DEFAULT_PORT, DEFAULT_RING_BYTES, DEFAULT_USER, EgressDoors};
+pub use config::{
+    AgentConfig, DEFAULT_PORT, DEFAULT_RING_BYTES, DEFAULT_USER, EgressDoors, StartFiles,
+};
 pub use run::run;

@@ -51,6 +51,7 @@ async fn dispatch(call: &mut Call) -> Response {
         ("GET", routes::ACTIVITY) if call.door == Door::Host => return host::activity(call),
         // Says nothing of how busy the sandbox is either.
         ("GET", routes::EGRESS) if call.door == Door::Host => return egress::attach(call),
+        ("POST", routes::LEFT) if call.door == Door::Host => return process::left(call),
         _ => call.agent.counters.add_request(),
     }
     match (method.as_str(), call.path()) {

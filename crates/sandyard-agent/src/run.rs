@@ -17,7 +17,7 @@ use crate::config::AgentConfig;
 use crate::server::{Listener, serve};
 use crate::settings::Settings;
 use crate::state::Agent;
-use crate::{egress, fs, limits, reap};
+use crate::{egress, fs, limits, reap, start};
 
 /// How long the end of all commands may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,6 +52,9 @@ async fn serve_all(mut config: AgentConfig) -> io::Result<()> {
     if let Some(ready) = config.ready.take() {
         // Whoever waits for this notices a closed pipe too.
         let _ = rustix::io::write(&ready, b"1");
+    }
+    if let Some(files) = config.start.take() {
+        start::begin(&agent, &files);
     }
     if config.is_init {
         // The kernel keeps signals without a handler from the first process, so nobody inside can stop it by accident.

@@ -8,6 +8,7 @@ use crate::egress::Egress;
 use crate::metrics::Meter;
 use crate::process::Registry;
 use crate::settings::Settings;
+use crate::start::Start;
 use crate::watch::Hub;
 
 /// The agent's memory.
@@ -19,6 +20,7 @@ pub(crate) struct Agent {
     pub(crate) counters: Rc<Counters>,
     pub(crate) meter: Meter,
     pub(crate) egress: Rc<Egress>,
+    pub(crate) start: Start,
 }
 
 impl Agent {
@@ -30,6 +32,7 @@ impl Agent {
             counters: Rc::new(Counters::default()),
             meter: Meter::default(),
             egress: Rc::new(Egress::default()),
+            start: Start::default(),
         }
     }
 }

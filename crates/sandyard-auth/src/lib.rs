@@ -8,7 +8,7 @@
 //! - `keys`, `key_text`, `key_cache`: keys of programs
 //! - `authenticate`: any of them, back to a caller
 //! - `users`, `user_name`, `last_admin`, `first_admin`: who there is
-//! - `preview`, `node`: short signed words, for links and between servers
+//! - `preview`, `traffic`, `node`: short signed words, for links, for programs and between servers
 //! - `secret`: one secret per installation, one key per purpose
 //!
 //! Nothing here trusts what it is given: sizes are bounded before work is done, and secrets are compared in constant time
@@ -34,6 +34,7 @@ mod random;
 mod refresh_token;
 mod secret;
 mod session;
+mod traffic;
 mod user_name;
 mod users;
 

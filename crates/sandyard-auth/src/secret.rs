@@ -30,6 +30,8 @@ pub(crate) struct Keys {
     pub(crate) preview: MacKey,
     /// Calls between servers.
     pub(crate) node: MacKey,
+    /// Tokens that open all ports of a sandbox.
+    pub(crate) traffic: MacKey,
 }
 
 impl Keys {
@@ -65,6 +67,7 @@ impl Keys {
             refresh: root.derive("refresh"),
             preview: root.derive("preview"),
             node: root.derive("node"),
+            traffic: root.derive("traffic"),
         })
     }
 }
@@ -128,7 +131,13 @@ mod tests {
     #[test]
     fn no_purpose_accepts_what_another_signed() {
         let keys = Keys::from_secrets(SECRET, None).unwrap();
-        let all = [&keys.token, &keys.refresh, &keys.preview, &keys.node];
+        let all = [
+            &keys.token,
+            &keys.refresh,
+            &keys.preview,
+            &keys.node,
+            &keys.traffic,
+        ];
         for (signer_index, signer) in all.iter().enumerate() {
             let signature = signer.sign(b"message");
             for (reader_index, reader) in all.iter().enumerate() {

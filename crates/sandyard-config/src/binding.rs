@@ -2,7 +2,7 @@
 //!
 //! The promise: nobody but this machine's users ever reaches a sandbox without a credential. What makes it hold:
 //!
-//! - *Reachable by others* is a server with a listener on any address but loopback; or one with a loopback listener and a
+//! - *Reachable by others* is a server with a listener on any address but loopback, that of E2B's API included; or one with a loopback listener and a
 //!   proxy in front, which shows as `server.public_url` with a host of its own or as `server.trusted_proxies`.
 //! - Where others can reach it, `auto` means the same as `required`, on every listener: behind a proxy, loopback is where
 //!   strangers come from.
@@ -51,6 +51,14 @@ fn reachable_by(settings: &Settings) -> Option<String> {
     let is_foreign = |host: &&IpAddr| !host.to_canonical().is_loopback();
     if let Some(host) = server.hosts.iter().find(is_foreign) {
         return Some(format!("it listens on {host}"));
+    }
+    if let Some(at) = settings
+        .e2b
+        .listeners()
+        .iter()
+        .find(|at| is_foreign(&&at.ip()))
+    {
+        return Some(format!("E2B's API listens on {}", at.ip()));
     }
     if let Some(url) = server
         .public_url

@@ -134,6 +134,14 @@ impl Values {
             .unwrap_or_else(|_| unreachable!("the range of `{key}` in the table is too wide"))
     }
 
+    /// The same for a number that need not be there.
+    pub(crate) fn maybe_small<T: TryFrom<u64>>(&self, key: &str) -> Option<T> {
+        match self.value(key) {
+            Value::Nothing => None,
+            _ => Some(self.small(key)),
+        }
+    }
+
     pub(crate) fn duration(&self, key: &str) -> Duration {
         match self.value(key) {
             Value::Duration(duration) => *duration,
@@ -186,6 +194,13 @@ impl Values {
     pub(crate) fn name_servers(&self, key: &str) -> &[SocketAddr] {
         match self.value(key) {
             Value::NameServers(servers) => servers,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn counts(&self, key: &str) -> &[(String, u64)] {
+        match self.value(key) {
+            Value::Counts(counts) => counts,
             _ => &[],
         }
     }

@@ -158,7 +158,7 @@ fn is_navigation(parts: &Parts) -> bool {
 }
 
 /// Tells whether a person is looking.
-pub(crate) fn accepts_html(headers: &HeaderMap) -> bool {
+pub fn accepts_html(headers: &HeaderMap) -> bool {
     hop::tokens(headers, &ACCEPT).any(|range| {
         let kind = range.split(';').next().unwrap_or(range).trim();
         kind.eq_ignore_ascii_case("text/html")

@@ -19,6 +19,9 @@ pub const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-sandyard-token")
 /// The same in the E2B dialect.
 pub const E2B_TOKEN_HEADER: HeaderName = HeaderName::from_static("e2b-traffic-access-token");
 
+/// Headers that start like this name the sandbox and port a request is for, in the E2B dialect.
+pub const E2B_SANDBOX_PREFIX: &str = "e2b-sandbox-";
+
 /// Headers whose value may open a private preview, in the order they are tried.
 pub const TOKEN_HEADERS: [HeaderName; 2] = [TOKEN_HEADER, E2B_TOKEN_HEADER];
 

@@ -85,6 +85,11 @@ impl Problem {
         }
     }
 
+    /// Says it in one sentence.
+    pub fn message(self, port: u16) -> String {
+        self.words(port).message
+    }
+
     pub(crate) fn words(self, port: u16) -> Words {
         let words = |title, message: String, hint: &str| Words {
             title,

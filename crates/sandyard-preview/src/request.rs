@@ -11,7 +11,8 @@ use hyper::upgrade::OnUpgrade;
 
 use crate::error::ForwardError;
 use crate::names::{
-    CREDENTIAL_HEADERS, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PREFIX, FORWARDED_PROTO,
+    CREDENTIAL_HEADERS, E2B_SANDBOX_PREFIX, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PREFIX,
+    FORWARDED_PROTO,
 };
 use crate::target::{AuthorizationHeader, HostHeader, Target};
 use crate::{cookie, hop, query};
@@ -91,6 +92,7 @@ pub(crate) fn strip_credentials(headers: &mut HeaderMap) {
 
 fn is_ours(name: &str) -> bool {
     name.starts_with("x-forwarded-")
+        || name.starts_with(E2B_SANDBOX_PREFIX)
         // `Proxy` becomes the variable HTTP_PROXY in CGI programs (CVE-2016-5385 and others).
         || matches!(name, "forwarded" | "x-real-ip" | "proxy")
         || CREDENTIAL_HEADERS.iter().any(|known| known == name)
@@ -109,8 +111,9 @@ fn set_forwarded(headers: &mut HeaderMap, target: &Target) -> Result<(), Forward
     if let Some(prefix) = &target.prefix {
         headers.insert(FORWARDED_PREFIX, value(prefix)?);
     }
-    let host = match target.host_header {
+    let host = match &target.host_header {
         HostHeader::Keep => value(&target.host)?,
+        HostHeader::Named(name) => value(name)?,
         HostHeader::Localhost => value(&format!("localhost:{}", target.port))?,
     };
     headers.insert(HOST, host);

@@ -75,6 +75,8 @@ fn our_credentials_never_get_in() {
         ("x_api_key", "SECRET"),
         ("x-sandyard-token", "SECRET"),
         ("e2b-traffic-access-token", "SECRET"),
+        ("e2b-sandbox-id", "SECRET"),
+        ("e2b_sandbox_port", "SECRET"),
         ("proxy-authorization", "SECRET"),
         ("authorization", "Bearer SECRET"),
         ("referer", "https://h/?sandyard_token=SECRET&b=1"),
@@ -86,6 +88,23 @@ fn our_credentials_never_get_in() {
     assert_eq!(parts.uri, "/?a=1");
     assert_eq!(parts.headers["cookie"], "a=1");
     assert_eq!(parts.headers["referer"], "https://h/?b=1");
+}
+
+#[test]
+fn a_program_sees_the_host_it_shall_see() {
+    let mut target = target(PreviewForm::Host);
+    for (host_header, expected) in [
+        (HostHeader::Keep, "public.example:81"),
+        (HostHeader::Localhost, "localhost:3000"),
+        (HostHeader::Named("app.example".to_owned()), "app.example"),
+    ] {
+        target.host_header = host_header;
+        let parts = prepared("/", &[("host", "spoofed")], &target).unwrap();
+        assert_eq!(parts.headers["host"], expected);
+        assert_eq!(parts.headers["x-forwarded-host"], "public.example:81");
+    }
+    target.host_header = HostHeader::Named("a\r\nx: y".to_owned());
+    assert!(prepared("/", &[], &target).is_err());
 }
 
 #[test]

@@ -83,13 +83,15 @@ impl Scheme {
 }
 
 /// Which `Host` the sandbox sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostHeader {
     /// The public one, so that absolute links come out right.
     #[default]
     Keep,
     /// `localhost:{port}`, for programs that serve no other.
     Localhost,
+    /// This one, with its port, whatever the client asked for.
+    Named(String),
 }
 
 /// Whether the sandbox sees `Authorization`.

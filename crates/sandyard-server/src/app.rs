@@ -1,6 +1,6 @@
 //! What every handler can reach.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +10,7 @@ use sandyard_service::{Service, ServiceResult};
 use sandyard_store::{Store, Timers};
 use tokio::sync::Semaphore;
 
+use crate::e2b::data::DataPlane;
 use crate::files::Outside;
 use crate::middleware::audit::Audit;
 use crate::middleware::rate_limit::RateLimit;
@@ -52,6 +53,12 @@ pub struct ServerSettings {
     pub allow_internet_access: bool,
     /// What E2B's clients put behind `{port}-{id}.` to reach a port, with the port of a listener where that is not the usual one.
     pub e2b_domain: String,
+    /// Whether that domain is all that E2B's clients need: `https://api.{e2b_domain}` is this server.
+    pub is_e2b_domain_enough: bool,
+    /// Whether E2B's clients without a domain reach a listener of their own.
+    pub has_e2b_listener: bool,
+    /// Where that listener is, if not at the addresses of the others.
+    pub e2b_address: Option<IpAddr>,
     /// Whether anybody may open the ports of sandboxes made by E2B's clients, unless their maker says otherwise.
     pub e2b_public_traffic: bool,
 }
@@ -73,6 +80,9 @@ impl Default for ServerSettings {
             trusted_proxies: Vec::new(),
             allow_internet_access: true,
             e2b_domain: "localhost".to_owned(),
+            is_e2b_domain_enough: false,
+            has_e2b_listener: false,
+            e2b_address: None,
             e2b_public_traffic: true,
         }
     }
@@ -115,6 +125,7 @@ struct Inner {
     is_ready: AtomicBool,
     /// Made when the first URL is named.
     outside: OnceLock<Outside>,
+    data_plane: DataPlane,
 }
 
 impl App {
@@ -135,6 +146,7 @@ impl App {
             )),
             is_ready: AtomicBool::new(true),
             outside: OnceLock::new(),
+            data_plane: DataPlane::default(),
             service,
             auth,
             store,
@@ -198,6 +210,11 @@ impl App {
         }
         let made = Outside::new(&self.0.settings.url_hosts)?;
         Ok(self.0.outside.get_or_init(|| made))
+    }
+
+    /// What the E2B dialect's data plane remembers.
+    pub(crate) fn data_plane(&self) -> &DataPlane {
+        &self.0.data_plane
     }
 
     /// Places for requests at work.

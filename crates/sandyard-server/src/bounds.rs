@@ -24,6 +24,8 @@ const MAX_NAME: usize = 256;
 const MAX_VALUE: usize = 32_768;
 /// Longest name of a secret.
 const MAX_SECRET_NAME: usize = 64;
+/// Longest name of a volume.
+const MAX_VOLUME_NAME: usize = 128;
 
 /// A whole number between two bounds. `3.0` is one too: JSON does not tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -167,6 +169,19 @@ pub(crate) fn secrets(
         .try_for_each(|name| text(field, name, 1, MAX_SECRET_NAME))
 }
 
+/// Checks paths of volumes and their names.
+pub(crate) fn volumes(
+    field: &'static str,
+    volumes: &BTreeMap<String, String>,
+) -> Result<(), ServiceError> {
+    pairs(field, volumes.len())?;
+    for (path, name) in volumes {
+        text(field, path, 1, MAX_NAME)?;
+        text(field, name, 1, MAX_VOLUME_NAME)?;
+    }
+    Ok(())
+}
+
 fn pairs(field: &'static str, count: usize) -> Result<(), ServiceError> {
     if count <= MAX_PAIRS {
         return Ok(());
@@ -306,6 +321,11 @@ pub(crate) fn env_schema() -> schema::Object {
 pub(crate) fn secrets_schema() -> schema::Object {
     let name = string(1, MAX_SECRET_NAME, Some("^[A-Za-z0-9_-]+$"));
     map("^[A-Za-z_][A-Za-z0-9_]{0,255}$", name.into())
+}
+
+pub(crate) fn volumes_schema() -> schema::Object {
+    let name = string(1, MAX_VOLUME_NAME, Some("^[A-Za-z0-9_][A-Za-z0-9_.-]*$"));
+    map(r"^/[^\u0000-\u001f\u007f]{1,255}$", name.into())
 }
 
 pub(crate) fn metadata_schema() -> schema::Object {

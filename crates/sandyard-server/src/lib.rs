@@ -28,6 +28,7 @@ mod error;
 mod extract;
 mod files;
 mod health;
+mod info;
 mod internal;
 mod links;
 pub mod listen;

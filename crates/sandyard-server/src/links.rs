@@ -7,6 +7,7 @@ use sandyard_core::SandboxId;
 use sandyard_preview::names::TOKEN_QUERY;
 use sandyard_preview::{Scheme, UrlForm, url_for};
 use std::convert::Infallible;
+use std::net::IpAddr;
 
 use crate::app::{App, Listener};
 
@@ -48,6 +49,26 @@ impl FromRequestParts<App> for Links {
 }
 
 impl Links {
+    /// The URL of a place on this server.
+    pub(crate) fn below(&self, path: &str) -> String {
+        format!("{}://{}{path}", self.scheme.as_str(), self.host)
+    }
+
+    /// The URL of another listener of this server: at another port or the usual one, and at an address of its own or
+    /// where the client came to.
+    pub(crate) fn at_port(&self, address: Option<IpAddr>, port: Option<&str>) -> String {
+        let name = match (address, self.host.rsplit_once(':')) {
+            (Some(IpAddr::V4(address)), _) => address.to_string(),
+            (Some(IpAddr::V6(address)), _) => format!("[{address}]"),
+            (None, Some((name, digits))) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+                name.to_owned()
+            }
+            _ => self.host.clone(),
+        };
+        let port = port.map_or_else(String::new, |port| format!(":{port}"));
+        format!("{}://{name}{port}", self.scheme.as_str())
+    }
+
     /// The URL of a port.
     pub(crate) fn port(&self, id: &SandboxId, port: u16) -> String {
         let domain = &self.app.settings().domain;

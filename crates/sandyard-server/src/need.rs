@@ -15,6 +15,8 @@ pub enum Need {
     Scope(Scope),
     /// The same, of an admin.
     Admin(Scope),
+    /// The token of the volume that the path names, or credentials with this scope.
+    Volume(Scope),
     /// The token of another node.
     Node,
 }

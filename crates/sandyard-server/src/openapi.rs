@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::routes;
 
+use crate::e2b::{self, E2bError};
 use crate::enveloped::{self, EnvelopedError};
 use crate::error::ErrorBody;
 use crate::native::ONE_OF;
@@ -49,6 +50,8 @@ const GUARDED: [(u16, &str); 7] = [
     (502, "Where the sandbox runs, something failed."),
     (507, "The sandbox's disk is full."),
 ];
+/// The error that only E2B's dialect has: elsewhere this is 408.
+const TOO_LATE: (u16, &str) = (504, "Where the sandbox runs, it took too long.");
 
 /// The routes of the documentation.
 pub(crate) fn routes() -> Vec<Mounted> {
@@ -87,6 +90,7 @@ fn build(routes: &[Mounted]) -> Value {
         &EnvelopedError::name(),
         EnvelopedError::schema(),
     );
+    add_schema(&mut schemas, &E2bError::name(), E2bError::schema());
     for mounted in routes.iter().filter(|mounted| mounted.is_documented) {
         for (name, schema) in &mounted.schemas {
             add_schema(&mut schemas, name, schema);
@@ -138,8 +142,13 @@ fn tags() -> Value {
             "What sandboxes reach, and secrets they use without seeing them.",
         ),
         ("templates", "What sandboxes start from."),
+        ("volumes", "Folders that outlive sandboxes."),
         ("monitoring", "What sandboxes do and use."),
         ("docker", "The Docker-style contract: `/api/sandboxes`."),
+        (
+            "e2b",
+            "E2B's contract, for its SDKs: `/e2b`, a listener of its own and `api.{domain}`.",
+        ),
         ("accounts", "Login, users, keys, audit."),
         ("operations", "For whoever runs the server."),
     ]
@@ -166,8 +175,11 @@ fn complete(operation: &mut Value, mounted: &Mounted, path: &str) {
             wrap(status, response);
         }
     }
+    let is_e2b = path.starts_with(e2b::PREFIX);
     let error = if is_enveloped {
         EnvelopedError::name()
+    } else if is_e2b {
+        E2bError::name()
     } else {
         ErrorBody::name()
     };
@@ -177,7 +189,8 @@ fn complete(operation: &mut Value, mounted: &Mounted, path: &str) {
     } else {
         &GUARDED[..1]
     };
-    for (status, description) in COMMON.iter().chain(guarded) {
+    let own = (is_e2b && is_guarded).then_some(&TOO_LATE);
+    for (status, description) in COMMON.iter().chain(guarded).chain(own) {
         responses
             .entry(status.to_string())
             .or_insert_with(|| error_response(*status, description, &error));

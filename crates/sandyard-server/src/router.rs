@@ -14,8 +14,8 @@ use crate::middleware::{access_log, forwarded, panics, request_id};
 pub(crate) use crate::mounted::{Mounted, mount, mount_plain};
 use crate::need::Need;
 use crate::{
-    accounts, docker, e2b, enveloped, files, health, internal, metrics, native, openapi, preview,
-    stream,
+    accounts, docker, e2b, enveloped, files, health, info, internal, metrics, native, openapi,
+    preview, stream,
 };
 
 /// The route that takes a whole file as JSON.
@@ -47,6 +47,7 @@ pub(crate) fn all() -> Vec<Mounted> {
     routes.extend(internal::routes());
     routes.extend(accounts::routes());
     routes.extend(health::routes());
+    routes.extend(info::routes());
     routes.extend(metrics::routes());
     routes.extend(openapi::routes());
     routes

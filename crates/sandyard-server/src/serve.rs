@@ -8,6 +8,7 @@
 //!
 //! Sandboxes are started by no server and end with none.
 
+pub(crate) mod e2b;
 mod logging;
 mod sealing_key;
 mod signals;
@@ -34,7 +35,7 @@ pub use sealing_key::{SEALING_KEY_FILE, SealingKeyError};
 pub use signals::Signals;
 pub use started::{Address, Started};
 
-use crate::app::App;
+use crate::app::{App, ServerSettings};
 use crate::listen::{self, BindError, Bound, CertificateError, Listeners, TlsConfig};
 use crate::{internal, router, settings as convert};
 
@@ -130,14 +131,21 @@ where
     let tls = convert::certificate(&settings)
         .map(|source| TlsConfig::open(source, clock.now_ms()))
         .transpose()?;
-    let sockets = listen::bind(&settings.server.listeners(), tls.is_some())?;
+    let mut sockets = listen::bind(&settings.server.listeners(), tls.is_some())?;
+    let e2b = e2b::bind(&settings, tls.is_some())?;
+    sockets.extend(e2b.sockets);
     let store = Store::open(settings.database_url.expose())
         .await
         .map_err(ServeError::Store)?;
     let provider = connect(installation(&store).await?).await?;
-    let (app, admin_key) = open(&settings, store, provider, clock.clone()).await?;
+    let http = convert::server(&settings, &sockets);
+    let (app, admin_key) = open(&settings, http, store, provider, clock.clone()).await?;
 
-    let started = Started::new(&settings, &app, &sockets, admin_key);
+    let started = Started {
+        e2b_warning: e2b.warning,
+        certificate: tls.as_ref().and_then(TlsConfig::to_trust),
+        ..Started::new(&settings, &app, &sockets, admin_key)
+    };
     let listeners = start(&settings, &app, sockets, tls.clone());
     // Timers go on until the last request is done.
     let stop = CancellationToken::new();
@@ -176,6 +184,7 @@ where
 /// Opens everything behind the sockets; also returns the first admin's key, if it was made just now.
 async fn open(
     settings: &Settings,
+    http: ServerSettings,
     store: Store,
     provider: Arc<dyn Provider>,
     clock: Clock,
@@ -201,7 +210,7 @@ async fn open(
         clock,
     )
     .await?;
-    let app = App::new(service, auth, store, timers, convert::server(settings));
+    let app = App::new(service, auth, store, timers, http);
     Ok((app, admin_key))
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sandyard_auth::AuthConfig;
-use sandyard_config::settings::Tls;
+use sandyard_config::settings::{SandboxSettings, Tls};
 use sandyard_config::{Settings, is_open};
 use sandyard_core::network::Target;
 use sandyard_gateway::{FlowLimits, GatewaySettings};
@@ -12,10 +12,12 @@ use sandyard_provider::Ready;
 use sandyard_service::ServiceSettings;
 
 use crate::app::{AuthMode, ServerSettings};
-use crate::listen::{CertificateSource, ListenSettings};
+use crate::listen::{Bound, CertificateSource, ListenSettings};
+use crate::serve::e2b;
 
-/// For the HTTP side.
-pub(crate) fn server(settings: &Settings) -> ServerSettings {
+/// For the HTTP side, once the ports of its `sockets` are known.
+pub(crate) fn server(settings: &Settings, sockets: &[Bound]) -> ServerSettings {
+    let e2b_domain = e2b::domain(settings, sockets);
     let listeners = settings.server.listeners();
     let is_any_open = listeners.iter().any(|at| is_open(settings, at.ip()));
     ServerSettings {
@@ -36,8 +38,18 @@ pub(crate) fn server(settings: &Settings) -> ServerSettings {
         upload_limit_bytes: settings.server.upload_limit_bytes,
         url_hosts: settings.server.url_hosts.clone(),
         allow_internet_access: settings.gateway.default_policy.allow_internet_access,
-        e2b_domain: settings.server.domain.clone(),
-        e2b_public_traffic: true,
+        is_e2b_domain_enough: e2b::is_domain_enough(settings, sockets, &e2b_domain),
+        // Where a proxy is in front, only the operator knows how clients reach the listener, and tells so by a domain.
+        has_e2b_listener: sockets.iter().any(|socket| socket.is_e2b)
+            && (settings.server.public_url.is_none() || settings.e2b.domain.is_some()),
+        e2b_address: settings
+            .e2b
+            .hosts
+            .first()
+            .filter(|host| !host.is_unspecified() && !settings.server.hosts.contains(host))
+            .copied(),
+        e2b_domain,
+        e2b_public_traffic: settings.e2b.is_traffic_public,
     }
 }
 
@@ -57,14 +69,24 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
         max_command_timeout: lifecycle.max_command_timeout,
         stranger_grace: lifecycle.stranger_grace,
         history: lifecycle.history_retention,
-        ready: vec![Ready {
-            template: None,
-            count: settings.sandbox.ready,
-        }],
+        ready: ready(&settings.sandbox),
         default_network: settings.gateway.default_policy.clone(),
         sealing_key: Some(sealing_key),
         ..ServiceSettings::default()
     }
+}
+
+/// How many of which templates are kept ready: of the default one, and of others by name.
+fn ready(sandbox: &SandboxSettings) -> Vec<Ready> {
+    let default = Ready {
+        template: None,
+        count: sandbox.ready,
+    };
+    let named = sandbox.ready_templates.iter().map(|(name, count)| Ready {
+        template: Some(name.clone()),
+        count: *count,
+    });
+    std::iter::once(default).chain(named).collect()
 }
 
 /// For the way out of sandboxes. One that is off refuses everything: programs learn that at once, rather than wait.
@@ -126,7 +148,7 @@ pub(crate) fn certificate(settings: &Settings) -> Option<CertificateSource> {
         Tls::SelfSigned => Some(CertificateSource::SelfSigned {
             folder: tls_folder(&settings.data_dir),
             domain: settings.server.domain.clone(),
-            addresses: settings.server.hosts.clone(),
+            addresses: [&settings.server.hosts[..], &settings.e2b.hosts].concat(),
         }),
     }
 }

@@ -79,6 +79,10 @@ pub const EGRESS: &str = "/egress";
 /// The value of `Upgrade` for [`EGRESS`].
 pub const EGRESS_UPGRADE: &str = "sandyard-egress";
 
+/// Host only, `POST /left?reader=R`: a relayed reader, named by the answer's [`READER`](header::READER), left knowing all that was
+/// handed out; 204 whoever it is.
+pub const LEFT: &str = "/left";
+
 /// Query keys.
 pub mod query {
     /// The file of [`FILES`](super::FILES).
@@ -91,6 +95,8 @@ pub mod query {
     pub const SIGNATURE_EXPIRATION: &str = "signature_expiration";
     /// The port of [`DIAL`](super::DIAL).
     pub const PORT: &str = "port";
+    /// The reader of [`LEFT`](super::LEFT).
+    pub const READER: &str = "reader";
 }
 
 /// Header names, lower-case.
@@ -111,6 +117,13 @@ pub mod header {
     /// On a `Connect` request: from where to continue; absent means from now on. On the answers of `Start` and
     /// `Connect`: where it does begin, later than asked when the agent no longer keeps that much.
     pub const OUTPUT_OFFSET: &str = "sandyard-output-offset";
+    /// On `Start` and `Connect` by the host: whoever asks passes the output on to somebody else.
+    ///
+    /// It says at the end ([`LEFT`](super::LEFT)) that it got there. One that ends without a word may have died with output in its hands, and
+    /// the next reader gets that again.
+    pub const RELAYED: &str = "sandyard-relayed";
+    /// On the answer to a relayed call: the reader's name.
+    pub const READER: &str = "sandyard-reader";
 }
 
 /// Content types.

@@ -50,22 +50,59 @@ pub enum SignatureError {
 
 /// Signs a URL with a sandbox's access token.
 pub fn sign(url: &SignedUrl<'_>, token: &str) -> String {
-    let mut hash = Sha256::new();
-    for part in [
-        url.path,
-        ":",
-        url.operation.as_str(),
-        ":",
-        url.user,
-        ":",
-        token,
-    ] {
-        hash.update(part);
+    let digest = url.unsigned().digest(token);
+    format!("{PREFIX}{}", STANDARD_NO_PAD.encode(digest))
+}
+
+/// A URL on its way to be signed: what is the same for every token, for who has many to try.
+#[derive(Debug, Clone)]
+pub struct Unsigned {
+    hash: Sha256,
+    end: String,
+}
+
+impl SignedUrl<'_> {
+    /// Does the part of the work that no token changes.
+    pub fn unsigned(&self) -> Unsigned {
+        let mut hash = Sha256::new();
+        for part in [self.path, ":", self.operation.as_str(), ":", self.user, ":"] {
+            hash.update(part);
+        }
+        Unsigned {
+            hash,
+            end: self
+                .expiration
+                .map_or(String::new(), |expiration| format!(":{expiration}")),
+        }
     }
-    if let Some(expiration) = url.expiration {
-        hash.update(format!(":{expiration}"));
+}
+
+impl Unsigned {
+    fn digest(&self, token: &str) -> [u8; 32] {
+        let hash = self.hash.clone();
+        hash.chain_update(token)
+            .chain_update(&self.end)
+            .finalize()
+            .into()
     }
-    format!("{PREFIX}{}", STANDARD_NO_PAD.encode(hash.finalize()))
+
+    /// Says whether a signature was made with this token, in a time that does not tell how near it is.
+    pub fn is_signed_by(&self, token: &str, signature: &Signature) -> bool {
+        is_same(&self.digest(token), &signature.0)
+    }
+}
+
+/// A signature, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature([u8; 32]);
+
+impl Signature {
+    /// Reads a signature; none: it cannot be one, whatever it were made with.
+    pub fn parse(text: &str) -> Option<Self> {
+        let encoded = text.strip_prefix(PREFIX).filter(|text| text.len() == 43)?;
+        let digest = STANDARD_NO_PAD.decode(encoded).ok()?;
+        digest.try_into().ok().map(Self)
+    }
 }
 
 /// Checks a signature; `now` is in seconds since 1970.
@@ -90,10 +127,11 @@ pub fn secrets_match(presented: &str, expected: &str) -> bool {
     // tell only about bits of a hash that nobody can steer.
     let presented = Sha256::digest(presented);
     let expected = Sha256::digest(expected);
-    let difference = presented
-        .iter()
-        .zip(&expected)
-        .fold(0, |acc, (a, b)| acc | (a ^ b));
+    is_same(&presented.into(), &expected.into())
+}
+
+fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    let difference = one.iter().zip(other).fold(0, |acc, (a, b)| acc | (a ^ b));
     std::hint::black_box(difference) == 0
 }
 
@@ -125,6 +163,28 @@ mod tests {
             sign(&forever, "tok"),
             "v1_f04GAQy9t5LwqFJFzjWjjq5PMpXTu5C9c5tvdT+qpk4"
         );
+    }
+
+    #[test]
+    fn one_of_many_tokens_is_found() {
+        let signature = sign(&URL, "tok");
+        let read = Signature::parse(&signature).unwrap();
+        let unsigned = URL.unsigned();
+        let found: Vec<_> = ["tik", "tok", "tok:1700000000", ""]
+            .into_iter()
+            .filter(|token| unsigned.is_signed_by(token, &read))
+            .collect();
+        assert_eq!(found, ["tok"]);
+        for text in [
+            "",
+            "v1_",
+            "tok",
+            &signature[3..],
+            &format!("{signature}A"),
+            &signature[..40],
+        ] {
+            assert_eq!(Signature::parse(text), None, "{text}");
+        }
     }
 
     #[test]

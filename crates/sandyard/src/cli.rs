@@ -7,9 +7,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::lifecycle::{ManyArgs, Verb};
 use crate::commands::{
-    completions, config, copies, cp, create, demo, doctor, exec, files, flows, info, key,
+    completions, config, copies, cp, create, demo, doctor, e2b, exec, files, flows, info, key,
     lifecycle, logs, ls, network, operations, ports, probe, rm, run, secret, selftest, serve,
-    template, timeout, user,
+    template, timeout, user, volume,
 };
 use crate::global::Global;
 use crate::output;
@@ -62,6 +62,9 @@ enum Command {
     /// Keep secrets that sandboxes use without seeing them
     #[command(subcommand)]
     Secret(secret::SecretCommand),
+    /// Keep folders that outlive sandboxes
+    #[command(subcommand)]
+    Volume(volume::VolumeCommand),
     /// Show what commands in a sandbox wrote
     Logs(logs::LogsArgs),
     /// Show what happened to a sandbox
@@ -92,6 +95,9 @@ enum Command {
     /// Manage keys
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Use the server from programs written for E2B
+    #[command(subcommand)]
+    E2b(e2b::E2bCommand),
     /// Show who did what
     Audit(operations::AuditArgs),
     /// Show how the server is
@@ -191,6 +197,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Network(command) => network::network(global, command).await,
         Command::Flows(args) => flows::flows(global, &args).await,
         Command::Secret(command) => secret::secret(global, command).await,
+        Command::Volume(command) => volume::volume(global, command).await,
         Command::Logs(args) => logs::logs(global, &args).await,
         Command::Events(args) => logs::events(global, &args).await,
         Command::Metrics(args) => info::metrics(global, &args).await,
@@ -205,6 +212,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Template(args) => template::template(global, args).await,
         Command::User(command) => user::user(global, command).await,
         Command::Key(command) => key::key(global, command).await,
+        Command::E2b(command) => e2b::e2b(global, command).await,
         Command::Audit(args) => operations::audit(global, &args).await,
         Command::Health(args) => operations::health(global, &args).await,
         Command::Node(command) => operations::node(global, command).await,
@@ -295,6 +303,27 @@ mod tests {
             &["flows", "abc", "-n", "0"],
             &["secret", "set", "a", "--host", "https://a/b"],
             &["secret", "set", "a"],
+        ] {
+            assert!(parse(words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn volumes_have_a_name_and_a_place() {
+        for words in [
+            &["volume", "create", "data", "--json"][..],
+            &["volume", "ls", "--json"],
+            &["volume", "rm", "data", "more"],
+            &["create", "--volume", "data:/mnt/data", "--volume", "b:/b"],
+        ] {
+            assert!(parse(words).is_ok(), "{words:?}: {:?}", parse(words));
+        }
+        for words in [
+            &["volume", "create"][..],
+            &["volume", "rm"],
+            &["create", "--volume", "data"],
+            &["create", "--volume", ":/mnt"],
+            &["create", "--volume", "data:mnt"],
         ] {
             assert!(parse(words).is_err(), "{words:?}");
         }

@@ -11,7 +11,7 @@ use sandyard_engine::{DataDir, Engine, EngineConfig};
 use crate::{listeners, output};
 
 /// Where a server is that was started with nothing configured.
-const DEFAULT_URL: &str = "http://127.0.0.1:8100";
+pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8100";
 /// The largest file that can be a key.
 const MAX_KEY_BYTES: u64 = 4096;
 
@@ -66,15 +66,17 @@ impl Global {
         Ok(Engine::connect(EngineConfig::new(data_dir)).await?)
     }
 
+    /// The file with certificates to trust.
+    pub(crate) fn ca_cert(&self) -> Option<PathBuf> {
+        let named = self.ca_cert.clone();
+        named.or_else(|| variable("SANDYARD_CA_CERT"))
+    }
+
     /// A client of the server. Nothing is connected to yet.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let url = self.url.clone().or_else(|| text("SANDYARD_URL"));
         let url = url.unwrap_or_else(|| DEFAULT_URL.to_owned());
-        let ca_cert = self
-            .ca_cert
-            .clone()
-            .or_else(|| variable("SANDYARD_CA_CERT"));
-        let ca_pem = ca_cert.map(|path| {
+        let ca_pem = self.ca_cert().map(|path| {
             std::fs::read(&path).with_context(|| format!("reading `{}`", path.display()))
         });
         let mut config = ClientConfig {

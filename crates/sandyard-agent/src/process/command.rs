@@ -70,6 +70,12 @@ impl Command {
             oom_score_adj: settings.oom_score_adj.map(|adj| adj.to_string()),
         })
     }
+
+    /// Adds a variable that the request did not name.
+    pub(super) fn add_variable(&mut self, name: &str, value: &str) -> Result<(), ConnectError> {
+        self.env.push(variable(name, value)?);
+        Ok(())
+    }
 }
 
 fn environment(

@@ -16,23 +16,37 @@ use super::report::{Report, Stage};
 use super::running::{Birth, Process};
 use super::stdio;
 use crate::ready;
+use crate::start::Log;
 use crate::state::Agent;
 use crate::user::{Account, Accounts};
 
 /// A terminal's size when the caller names none.
 const DEFAULT_SIZE: PtySize = PtySize { cols: 80, rows: 24 };
 
+/// What a process has besides what `List` tells of it.
+#[derive(Debug, Default)]
+pub(crate) struct Unlisted {
+    /// A variable.
+    pub(crate) variable: Option<(&'static str, String)>,
+    /// Where its output goes instead of into memory; readers then get none.
+    pub(crate) log: Option<Log>,
+}
+
 /// Starts a command and returns once its program runs.
-pub(super) async fn launch(
+pub(crate) async fn launch(
     agent: Rc<Agent>,
     request: StartRequest,
     account: Account,
     accounts: Accounts,
     deadline: Option<Instant>,
+    unlisted: Unlisted,
 ) -> Result<Rc<Process>, ConnectError> {
     agent.processes.check_room()?;
     let settings = agent.settings.borrow().clone();
-    let command = Command::prepare(&request.process, &account, &accounts, &settings)?;
+    let mut command = Command::prepare(&request.process, &account, &accounts, &settings)?;
+    if let Some((name, value)) = &unlisted.variable {
+        command.add_variable(name, value)?;
+    }
     let owner = command.identity.as_ref().map(|identity| identity.uid);
     let (child, ends) = match request.pty {
         Some(pty) => stdio::terminal(sane(pty.size), owner),
@@ -69,6 +83,7 @@ pub(super) async fn launch(
         ring_bytes: settings.ring_bytes,
         budget: agent.processes.budget(),
         counters: agent.counters.clone(),
+        log: unlisted.log,
     }));
     let sources = sources.map_err(|error| no_resources(&error))?;
     agent.processes.add(process.clone());

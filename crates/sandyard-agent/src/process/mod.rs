@@ -27,5 +27,7 @@ mod stdio;
 mod stream;
 mod tree;
 
+pub(crate) use launch::{Unlisted, launch};
 pub(crate) use registry::Registry;
-pub(crate) use rpc::{connect, start, stream_input, unary};
+pub(crate) use rpc::{connect, left, start, stream_input, unary};
+pub(crate) use running::Process;

@@ -3,20 +3,23 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::{HeaderValue, StatusCode};
 use sandyard_wire::process::{
-    CloseStdinRequest, ConnectRequest, ListRequest, SendInputRequest, SendSignalRequest, Signal,
-    StartRequest, StreamInputRequest, UpdateRequest,
+    CloseStdinRequest, ConnectRequest, ListRequest, ProcessSelector, SendInputRequest,
+    SendSignalRequest, Signal, StartRequest, StreamInputRequest, UpdateRequest,
 };
 use sandyard_wire::{Code, ConnectError, Decoder, Frame, json::Empty, routes};
 use tokio::time::Instant;
 
-use super::launch::launch;
+use super::launch::{Unlisted, launch};
+use super::reader::Reader;
 use super::running::Process;
 use super::stdio;
 use super::stream::{Deadline, EventStream};
 use super::tree;
 use crate::body::Body;
-use crate::call::{Call, Response, json_reply, stream_reply};
+use crate::call::{Call, Door, Response, empty_reply, json_reply, stream_reply};
+use crate::query::Query;
 
 /// How long a kill is waited for before its call is answered.
 const KILL_WAIT: Duration = Duration::from_secs(2);
@@ -110,7 +113,15 @@ pub(crate) async fn start(call: &mut Call) -> Result<Response, ConnectError> {
     let (account, accounts) = call.account()?;
     let agent = call.agent.clone();
     // In a task of its own, so that a caller that leaves now leaves a process that is known and not one that is lost.
-    let launched = tokio::task::spawn_local(launch(agent, request, account, accounts, deadline));
+    let launched = launch(
+        agent,
+        request,
+        account,
+        accounts,
+        deadline,
+        Unlisted::default(),
+    );
+    let launched = tokio::task::spawn_local(launched);
     let process = launched
         .await
         .map_err(|_| ConnectError::internal("the start was interrupted"))??;
@@ -147,9 +158,13 @@ fn kept_position(process: &Process, asked: u64) -> Result<u64, ConnectError> {
 
 fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) -> Response {
     let begins = position.max(process.ring.borrow().start());
+    let is_relayed =
+        call.door == Door::Host && call.headers().contains_key(routes::header::RELAYED);
+    let reader = Reader::attach(&process, position, is_relayed);
+    let name = is_relayed.then(|| reader.name());
     let stream = EventStream::new(
         process,
-        position,
+        reader,
         call.peer.clone(),
         call.keepalive(),
         deadline,
@@ -159,7 +174,25 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
     reply
         .headers_mut()
         .insert(routes::header::OUTPUT_OFFSET, begins.into());
+    if let Some(name) = name.and_then(|name| HeaderValue::try_from(name).ok()) {
+        reply.headers_mut().insert(routes::header::READER, name);
+    }
     reply
+}
+
+/// Takes the word of a relayed reader that all it was given got where it was meant for.
+pub(crate) fn left(call: &Call) -> Response {
+    let query = Query::of(&call.parts.uri);
+    let named = query.get(routes::query::READER).and_then(|name| {
+        let (pid, id) = name.split_once('-')?;
+        Some((pid.parse().ok()?, id.parse().ok()?))
+    });
+    if let Some((pid, id)) = named
+        && let Ok(process) = call.agent.processes.find(&ProcessSelector::Pid(pid))
+    {
+        process.readers.borrow_mut().take_word(id);
+    }
+    empty_reply(StatusCode::NO_CONTENT)
 }
 
 /// Writes a stream of messages to a process.

@@ -15,6 +15,7 @@ use super::input::Input;
 use super::reader::Readers;
 use super::ring::{Channel, Ring};
 use crate::activity::Counters;
+use crate::start::Log;
 
 /// How long a reader may block a process without taking anything.
 pub(super) const STALL: Duration = Duration::from_secs(30);
@@ -54,6 +55,7 @@ pub(super) struct Birth {
     pub(super) ring_bytes: usize,
     pub(super) budget: Rc<Budget>,
     pub(super) counters: Rc<Counters>,
+    pub(super) log: Option<Log>,
 }
 
 /// A process, running or finished.
@@ -70,6 +72,7 @@ pub(crate) struct Process {
     pub(super) readers: RefCell<Readers>,
     budget: Rc<Budget>,
     pub(super) counters: Rc<Counters>,
+    log: Option<Log>,
     /// Output nobody got.
     pub(super) dropped: Cell<u64>,
     /// Output or the end came.
@@ -97,6 +100,7 @@ impl Process {
             readers: RefCell::default(),
             budget: birth.budget,
             counters: birth.counters,
+            log: birth.log,
             dropped: Cell::default(),
             changed: Notify::new(),
             room: Notify::new(),
@@ -122,12 +126,15 @@ impl Process {
     }
 
     /// Whether it is still to be listed and signalled.
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         !self.over.get()
     }
 
     /// Appends output, dropping the oldest when it has to.
     pub(super) fn push(&self, channel: Channel, bytes: &[u8]) {
+        if let Some(log) = &self.log {
+            return log.write(bytes);
+        }
         let mut ring = self.ring.borrow_mut();
         self.readers.borrow_mut().mark_caught_up(ring.end());
         let before = ring.used();
@@ -155,14 +162,16 @@ impl Process {
     }
 
     fn blocking_reader(&self, len: usize) -> Option<(u64, Instant)> {
-        let slowest = self.readers.borrow().slowest()?;
+        let readers = self.readers.borrow();
+        let slowest = readers.slowest()?;
         let ring = self.ring.borrow();
         let fits = ring.fits(len, slowest.position, self.budget.capacity());
         (!fits).then_some((slowest.id, slowest.progress))
     }
 
     fn detach(&self, reader: u64) {
-        self.readers.borrow_mut().detach(reader);
+        let end = self.ring.borrow().end();
+        self.readers.borrow_mut().detach(reader, end);
         self.changed.notify_waiters();
     }
 
@@ -230,13 +239,14 @@ mod tests {
             ring_bytes: FLOOR_BYTES,
             budget: Rc::default(),
             counters: Rc::default(),
+            log: None,
         }))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_nothing_for_long_is_let_go() {
         let process = process();
-        let reader = Reader::attach(&process, 0);
+        let reader = Reader::attach(&process, 0, false);
         tokio::time::advance(STALL * 10).await;
         process.push(Channel::Stdout, &[b'x'; FLOOR_BYTES / 2]);
         process.push(Channel::Stdout, &[b'y'; FLOOR_BYTES / 4]);
@@ -252,7 +262,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_something_now_and_then_is_waited_for() {
         let process = process();
-        let reader = Reader::attach(&process, 0);
+        let reader = Reader::attach(&process, 0, false);
         for _ in 0..5 {
             process.wait_for_room(FLOOR_BYTES / 2).await;
             process.push(Channel::Stdout, &[b'x'; FLOOR_BYTES / 2]);

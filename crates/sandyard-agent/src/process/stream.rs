@@ -49,14 +49,14 @@ enum Stage {
 impl EventStream {
     pub(super) fn new(
         process: Rc<Process>,
-        position: u64,
+        reader: Reader,
         peer: Peer,
         keepalive: Duration,
         deadline: Deadline,
     ) -> Self {
         let open = process.counters.open_stream();
         Self {
-            reader: Some(Reader::attach(&process, position)),
+            reader: Some(reader),
             process,
             peer,
             keepalive,

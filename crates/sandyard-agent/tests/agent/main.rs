@@ -11,4 +11,5 @@ mod host;
 mod limits;
 mod process;
 mod refusals;
+mod start;
 mod watch;

@@ -49,6 +49,21 @@ pub(super) fn name_servers(text: &str) -> Result<Value, String> {
     each(text, "an IP address, with or without a port", server).map(Value::NameServers)
 }
 
+pub(super) fn counts(text: &str, most: u64) -> Result<Value, String> {
+    let what = format!("a name and a number up to {most}, like `name=1`");
+    let found = each(text, &what, |word| {
+        let (name, number) = word.split_once('=')?;
+        let (name, number) = (name.trim(), number.trim().parse().ok()?);
+        let is_name = !name.is_empty() && !name.chars().any(char::is_control);
+        (is_name && number <= most).then(|| (name.to_owned(), number))
+    })?;
+    let is_twice = |index: usize| found[..index].iter().any(|other| other.0 == found[index].0);
+    match (0..found.len()).any(is_twice) {
+        true => Err("has a name twice".to_owned()),
+        false => Ok(Value::Counts(found)),
+    }
+}
+
 fn address(word: &str) -> Option<IpAddr> {
     if word.eq_ignore_ascii_case("localhost") {
         return Some(Ipv4Addr::LOCALHOST.into());
@@ -101,6 +116,16 @@ fn at_most<T: PartialEq>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_names_with_numbers() {
+        let found = vec![("a".to_owned(), 1), ("team/b:v2".to_owned(), 0)];
+        assert_eq!(counts("a=1, team/b:v2 = 0", 10), Ok(Value::Counts(found)));
+        for wrong in ["a", "=1", "a=", "a=-1", "a=11", "a=1,", "a=x"] {
+            assert!(counts(wrong, 10).is_err(), "{wrong}");
+        }
+        assert_eq!(counts("a=1,a=2", 10), Err("has a name twice".to_owned()));
+    }
 
     #[test]
     fn lists_are_read_and_doubles_dropped() {

@@ -46,12 +46,16 @@ pub enum Kind {
     Networks,
     /// What a sandbox reaches, separated by commas: names, addresses, networks, with or without a port.
     Targets,
+    /// Names with a number up to this one each, like `a=1,b=2`.
+    Counts(u64),
     /// Addresses of name servers with or without a port, separated by commas.
     NameServers,
     /// 32 bytes, in hexadecimal digits or base64.
     SealingKey,
     /// A DNS name.
     Domain,
+    /// A DNS name with or without a port.
+    Host,
     /// `http://host:port` or the same with `https`, with nothing behind it.
     HttpUrl,
     /// A URL of one of these schemes.
@@ -77,8 +81,10 @@ impl Kind {
             Self::Networks => list::networks(text),
             Self::Targets => list::targets(text),
             Self::NameServers => list::name_servers(text),
+            Self::Counts(most) => list::counts(text, most),
             Self::SealingKey => sealing_key::parse(text),
             Self::Domain => url::domain(text),
+            Self::Host => url::host(text),
             Self::HttpUrl => url::http(text),
             Self::Url(schemes) => url::any(text, schemes),
             Self::LogFilter => filter::parse(text),
@@ -89,7 +95,12 @@ impl Kind {
     pub(crate) fn is_list(self) -> bool {
         matches!(
             self,
-            Self::Ports | Self::Addresses | Self::Networks | Self::Targets | Self::NameServers
+            Self::Ports
+                | Self::Addresses
+                | Self::Networks
+                | Self::Targets
+                | Self::NameServers
+                | Self::Counts(_)
         )
     }
 
@@ -141,8 +152,10 @@ impl Kind {
             Self::NameServers => {
                 "IP addresses with or without a port, separated by commas".to_owned()
             }
+            Self::Counts(_) => "names with numbers, like `a=1,b=2`".to_owned(),
             Self::SealingKey => "key of 32 bytes".to_owned(),
             Self::Domain => "DNS name".to_owned(),
+            Self::Host => "DNS name with or without a port".to_owned(),
             Self::HttpUrl => "URL".to_owned(),
             Self::Url(schemes) => {
                 let schemes: Vec<String> =

@@ -13,6 +13,25 @@ pub(super) fn domain(text: &str) -> Result<Value, String> {
     }
 }
 
+/// Reads a DNS name with or without a port behind it.
+pub(super) fn host(text: &str) -> Result<Value, String> {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (text, None),
+    };
+    let lower = name.trim_end_matches('.').to_ascii_lowercase();
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    if !is_domain(&lower) || !port.is_none_or(is_port) {
+        return Err(
+            "is not a DNS name like sandboxes.example.com or sandboxes.example.com:8443".to_owned(),
+        );
+    }
+    Ok(Value::Text(match port {
+        Some(port) => format!("{lower}:{port}"),
+        None => lower,
+    }))
+}
+
 /// Reads `http://host:port`. Returned without a slash at the end, so that paths can be put behind it.
 pub(super) fn http(text: &str) -> Result<Value, String> {
     let trimmed = text.trim_end_matches('/');

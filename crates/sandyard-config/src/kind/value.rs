@@ -23,5 +23,6 @@ pub(crate) enum Value {
     Networks(Vec<Network>),
     Targets(Vec<Target>),
     NameServers(Vec<SocketAddr>),
+    Counts(Vec<(String, u64)>),
     SealingKey(SealingKey),
 }

@@ -1,12 +1,13 @@
 //! What no value can tell alone: settings that do not go together.
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::Report;
 use crate::binding::check_binding;
 use crate::problem::Problem;
-use crate::settings::{Provider, Settings, Tls};
+use crate::settings::{E2bPort, Provider, Settings, Tls};
 use crate::values::Values;
 
 /// Checks what is left once every value is fine by itself.
@@ -17,6 +18,8 @@ pub(super) fn check(settings: &Settings, values: &Values, report: &mut Report) {
     }
     errors.extend(provider(settings));
     errors.extend(tls(values));
+    errors.extend(e2b_port(settings));
+    errors.extend(e2b_domain(settings));
     errors.extend(files(settings, values));
     errors.extend(check_binding(settings).err().map(|problem| *problem));
     report.errors.extend(
@@ -102,6 +105,32 @@ fn tls(values: &Values) -> Option<Problem> {
     }
 }
 
+/// The server's own listeners have it.
+fn e2b_port(settings: &Settings) -> Option<Problem> {
+    let E2bPort::Chosen(port) = settings.e2b.port else {
+        return None;
+    };
+    let own = settings.server.listeners();
+    let is_taken = |at: &SocketAddr| port != 0 && own.contains(at);
+    settings.e2b.listeners().iter().any(is_taken).then(|| {
+        Problem::new(format!("`{port}` is `server.port` already"))
+            .about("e2b.port")
+            .hint("choose another; E2B's API is a listener of its own, since its paths mean something else elsewhere")
+    })
+}
+
+/// Nothing would answer below another name.
+fn e2b_domain(settings: &Settings) -> Option<Problem> {
+    let domain = settings.e2b.domain.as_deref()?;
+    let name = domain.split(':').next().unwrap_or(domain);
+    let own = settings.server.domain.as_str();
+    (name != own && name != "localhost").then(|| {
+        Problem::new(format!("`{name}` is not `server.domain`, which is `{own}`"))
+            .about("e2b.domain")
+            .hint(format!("set `server.domain` to `{name}`"))
+    })
+}
+
 fn files(settings: &Settings, values: &Values) -> Vec<Problem> {
     let (cert, key) = match &settings.server.tls {
         Tls::Files { cert, key } => (Some(cert), Some(key)),
@@ -125,20 +154,25 @@ fn files(settings: &Settings, values: &Values) -> Vec<Problem> {
 /// Keys and passwords would cross the network readable. A proxy in front may speak TLS, so this is no error.
 fn clear_text(settings: &Settings) -> Option<Problem> {
     let server = &settings.server;
-    let is_local = server
-        .hosts
+    let listeners = [server.listeners(), settings.e2b.listeners()].concat();
+    let foreign = listeners
         .iter()
-        .all(|host| host.to_canonical().is_loopback());
+        .position(|at| !at.ip().to_canonical().is_loopback());
     let is_proxied = !server.trusted_proxies.is_empty()
         || server
             .public_url
             .as_deref()
             .is_some_and(|url| url.starts_with("https:"));
-    (server.tls == Tls::Off && !is_local && !is_proxied).then(|| {
+    let foreign = foreign.filter(|_| server.tls == Tls::Off && !is_proxied)?;
+    let key = match foreign < server.listeners().len() {
+        true => "server.host",
+        false => "e2b.host",
+    };
+    Some(
         Problem::new("keys and passwords cross the network readable, since there is no TLS")
-            .about("server.host")
-            .hint("set `server.tls_cert` and `server.tls_key`, or `server.tls_self_signed`, or put a TLS proxy in front and name it in `server.trusted_proxies`")
-    })
+            .about(key)
+            .hint("set `server.tls_cert` and `server.tls_key`, or `server.tls_self_signed`, or put a TLS proxy in front and name it in `server.trusted_proxies`"),
+    )
 }
 
 fn lone_redis(values: &Values) -> Option<Problem> {

@@ -4,6 +4,7 @@
 //! somebody wrote down is a problem instead.
 
 mod auth;
+mod e2b;
 mod gateway;
 mod lifecycle;
 mod server;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use sandyard_core::Limits;
 
 pub use auth::{AuthMode, AuthSettings};
+pub use e2b::{E2bPort, E2bSettings};
 pub use gateway::GatewaySettings;
 pub use lifecycle::LifecycleSettings;
 pub use server::{ServerSettings, Tls};
@@ -30,6 +32,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// Where the server listens and what it bears.
     pub server: ServerSettings,
+    /// What E2B's own clients are offered.
+    pub e2b: E2bSettings,
     /// Who may come in.
     pub auth: AuthSettings,
     /// URL of the database, without a driver's name: `sqlite:///…` or `postgres://…`. May hold a password.
@@ -62,6 +66,8 @@ pub struct SandboxSettings {
     pub template: Option<String>,
     /// How many are kept ready.
     pub ready: usize,
+    /// How many of which other templates are kept ready.
+    pub ready_templates: Vec<(String, usize)>,
     /// Port of the tool server inside.
     pub mcp_port: u16,
     /// Port of VS Code inside.
@@ -132,9 +138,11 @@ pub struct LogSettings {
 impl Settings {
     /// Makes settings of values. Where one is faulty its default stands in, so that checking can go on.
     pub(crate) fn build(values: &Values, working_dir: &Path) -> Self {
+        let server = ServerSettings::build(values, working_dir);
         Self {
             data_dir: values.path("data_dir", working_dir).unwrap_or_default(),
-            server: ServerSettings::build(values, working_dir),
+            e2b: E2bSettings::build(values, &server),
+            server,
             auth: AuthSettings::build(values),
             database_url: stores::database_url(values),
             redis_url: stores::redis_url(values),
@@ -142,6 +150,7 @@ impl Settings {
                 provider: Provider::of(values.text("sandbox.provider")),
                 template: values.text("sandbox.template").map(str::to_owned),
                 ready: values.small("sandbox.ready"),
+                ready_templates: ready_templates(values),
                 mcp_port: values.small("sandbox.mcp_port"),
                 code_server_port: values.small("sandbox.code_server_port"),
             },
@@ -179,4 +188,11 @@ impl LimitSettings {
             sandboxes: values.count("limits.sandboxes"),
         }
     }
+}
+
+fn ready_templates(values: &Values) -> Vec<(String, usize)> {
+    let counts = values.counts("sandbox.ready_templates").iter();
+    counts
+        .map(|(name, count)| (name.clone(), usize::try_from(*count).unwrap_or(usize::MAX)))
+        .collect()
 }

@@ -4,6 +4,7 @@
 
 mod auth;
 mod database;
+mod e2b;
 mod gateway;
 mod lifecycle;
 mod limits;
@@ -17,9 +18,10 @@ mod top;
 
 use crate::setting::{Section, Setting};
 
-static SECTIONS: [Section; 12] = [
+static SECTIONS: [Section; 13] = [
     top::SECTION,
     server::SECTION,
+    e2b::SECTION,
     auth::SECTION,
     database::SECTION,
     redis::SECTION,

@@ -34,6 +34,14 @@ pub(super) const SECTION: Section = Section {
         .env(&["SANDYARD_READY"])
         .flag("--ready"),
         Setting::new(
+            "sandbox.ready_templates",
+            Kind::Counts(1000),
+            "code-interpreter-v1=1",
+            "How many sandboxes of which other templates are kept ready, with their start programs running. A template that does not exist is passed over until it does; `=0` keeps none.",
+        )
+        .env(&["SANDYARD_READY_TEMPLATES"])
+        .example("code-interpreter-v1=2,desktop=1"),
+        Setting::new(
             "sandbox.mcp_port",
             Kind::Whole(1, 65_535),
             "6060",

@@ -63,7 +63,8 @@ pub(super) const SECTION: Section = Section {
             "server.tls_self_signed",
             Kind::Switch,
             "false",
-            "Speak TLS with a certificate made at the start and kept in the data directory. Clients must be told to trust it.",
+            "Speak TLS with a certificate for `server.domain` and the names below it, made at the start and kept in the data \
+             directory. Clients must be told to trust `tls/ca.pem` there.",
         )
         .flag("--tls-self-signed"),
         Setting::new(

@@ -36,6 +36,7 @@ fn the_example_file_changes_nothing_as_it_is() {
     let host = Host::new().toml(&example_toml());
     let (with, without) = (host.loaded().settings, plain.loaded().settings);
     assert_eq!(with.server, without.server);
+    assert_eq!(with.e2b, without.e2b);
     assert_eq!(with.lifecycle, without.lifecycle);
     assert_eq!(with.limits, without.limits);
     assert_eq!(with.gateway, without.gateway);

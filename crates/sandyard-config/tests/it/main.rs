@@ -1,6 +1,7 @@
 //! What operators meet: sources, precedence, problems, the rule about listeners, and the generated files.
 
 mod binding;
+mod e2b;
 mod files;
 mod gateway;
 mod generated;

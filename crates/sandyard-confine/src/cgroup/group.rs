@@ -8,6 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sandyard_core::Limits;
 
+use super::sample::{self, Sample};
 use super::stats::{self, Stats};
 use super::tree::{Jobs, Tree};
 use super::{CgroupError, freezer, limits};
@@ -224,6 +225,11 @@ impl Cgroup {
             stats::collect(tree, &tree.group(&self.name), &mut stats)?;
         }
         Ok(stats)
+    }
+
+    /// Reads what the group uses now, with little work; `before` is the sample before this one. Fails when it is gone.
+    pub fn sample(&self, before: Option<&Sample>) -> Result<Sample, CgroupError> {
+        sample::take(&self.trees, &self.name, before)
     }
 
     /// Removes the group from all trees. Succeeds when it is already gone; fails while processes are in it.

@@ -151,6 +151,11 @@ impl Hierarchy {
         }
     }
 
+    /// Names a group without looking whether it is there: whoever reads it finds out.
+    pub fn named(&self, name: &str) -> Result<Cgroup, CgroupError> {
+        Cgroup::named(Arc::clone(&self.trees), name)
+    }
+
     /// Lists the names of all groups in any of the trees, sorted.
     pub fn list(&self) -> Result<Vec<String>, CgroupError> {
         let mut names = BTreeSet::new();

@@ -18,7 +18,7 @@
 //! - `tree`: one mounted hierarchy and its jobs; file access below it
 //! - `hierarchy`: all trees together; create, open, list
 //! - `group`: one sandbox's group over all trees
-//! - `limits`, `freezer`, `devices`, `stats`: one job each, v1 and v2 side by side
+//! - `limits`, `freezer`, `devices`, `stats`, `sample`: one job each, v1 and v2 side by side
 
 mod devices;
 mod error;
@@ -28,10 +28,12 @@ mod hierarchy;
 mod limits;
 mod mounts;
 mod parent;
+mod sample;
 mod stats;
 mod tree;
 
 pub use error::CgroupError;
 pub use group::Cgroup;
 pub use hierarchy::{Hierarchy, Place, Settings, Support};
+pub use sample::Sample;
 pub use stats::Stats;

@@ -53,12 +53,12 @@ pub(super) fn collect(tree: &Tree, group: &str, stats: &mut Stats) -> Result<(),
     Ok(())
 }
 
-fn number(text: &str) -> Option<u64> {
+pub(super) fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
 /// Finds a `name value` line.
-fn field(text: &str, name: &str) -> Option<u64> {
+pub(super) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').and_then(number))
 }

@@ -140,7 +140,7 @@ pub(crate) async fn change_user(
     Ok(Json(user.into()))
 }
 
-/// Removes a user with its keys and logins. Refused while it has sandboxes: a later user of its name would get them.
+/// Removes a user with its keys and logins. Refused while it has sandboxes or volumes: a later user of its name would get them.
 #[utoipa::path(
     delete, path = "/users/{name}", operation_id = "delete_user", tag = "accounts",
     params(("name" = String, Path, description = "The user.", min_length = 1, max_length = 128)),
@@ -163,6 +163,13 @@ pub(crate) async fn delete_user(
             format!("user `{name}` still has sandboxes"),
         )
         .hint("delete them first, or disable the user"));
+    }
+    if app.service().has_volumes(&name).await? {
+        return Err(ApiError::new(
+            ErrorKind::Conflict,
+            format!("user `{name}` still has volumes"),
+        )
+        .hint("delete them first (GET /volumes?user_id= lists them), or disable the user"));
     }
     app.auth().delete_user(&name).await.map_err(from_auth)?;
     Ok(Json(Done::new(format!("User {name} deleted"))))

@@ -16,6 +16,9 @@ pub(crate) const PREFIX: &str = "/e2b";
 
 const SANDBOX_ID: HeaderName = HeaderName::from_static("e2b-sandbox-id");
 const SANDBOX_PORT: HeaderName = HeaderName::from_static("e2b-sandbox-port");
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// The port this dialect's clients know the agent by.
+const AGENT_PORT: &str = "49983";
 
 /// What a request of this dialect wants; an extension of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +77,8 @@ fn place<'a>(request: &'a Request, domain: &str) -> Option<(Plane, &'a str)> {
         .strip_prefix(PREFIX)
         .filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let is_data_host = is_named(&host, "sandbox", domain);
-    if !(is_own || below.is_some() || is_data_host || is_named(&host, "api", domain)) {
+    let is_control_host = is_named(&host, "api", domain);
+    if !(is_own || below.is_some() || is_data_host || is_control_host) {
         return None;
     }
     let path = match below {
@@ -84,6 +88,7 @@ fn place<'a>(request: &'a Request, domain: &str) -> Option<(Plane, &'a str)> {
     };
     let headers = request.headers();
     let plane = match (text(headers, &SANDBOX_ID), text(headers, &SANDBOX_PORT)) {
+        _ if is_control_host || is_control_call(path, headers) => Plane::Control,
         (Some(sandbox), port) => Plane::Data(Wanted::Port {
             sandbox: sandbox.to_owned(),
             port: port.unwrap_or_default().to_owned(),
@@ -93,6 +98,18 @@ fn place<'a>(request: &'a Request, domain: &str) -> Option<(Plane, &'a str)> {
         _ => Plane::Control,
     };
     Some((plane, path))
+}
+
+/// Says whether a request that names a sandbox's agent is about the sandbox all the same.
+///
+/// COMPAT(e2b): SDKs around 2.8 send a connect with the headers of both planes; the agent has no such path.
+fn is_control_call(path: &str, headers: &HeaderMap) -> bool {
+    let names_agent = text(headers, &SANDBOX_PORT) == Some(AGENT_PORT);
+    let has_key = headers.contains_key(&API_KEY);
+    let is_about = ["/sandboxes/", "/v2/sandboxes/"]
+        .iter()
+        .any(|start| path.starts_with(start));
+    names_agent && has_key && is_about
 }
 
 /// The host a request names, lower-case and without port.
@@ -217,6 +234,19 @@ mod tests {
         assert_eq!(placed(false, "localhost:8100", "/files", &PORT), None);
         let nobody = Some((Plane::Data(Wanted::Nobody), "/".to_owned()));
         assert_eq!(placed(false, "sandbox.sbx.test", "/", &[]), nobody);
+    }
+
+    #[test]
+    fn a_key_and_a_sandboxes_path_are_for_the_control_plane() {
+        let both = [PORT[0], PORT[1], ("X-API-Key", "k")];
+        let path = "/sandboxes/abc/connect";
+        assert_eq!(placed(true, "127.0.0.1:8101", path, &both), control(path));
+        assert_eq!(placed(false, "api.sbx.test", path, &PORT), control(path));
+        assert_eq!(placed(true, "127.0.0.1:8101", path, &PORT), data(path));
+        assert_eq!(
+            placed(true, "127.0.0.1:8101", "/files", &both),
+            data("/files")
+        );
     }
 
     #[test]

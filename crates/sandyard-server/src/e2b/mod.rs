@@ -16,8 +16,8 @@ mod door;
 mod error;
 mod volumes;
 
-pub(crate) use door::enter;
-pub(crate) use error::translate;
+pub(crate) use door::{PREFIX, enter};
+pub(crate) use error::{E2bError, translate};
 
 use crate::mounted::Mounted;
 

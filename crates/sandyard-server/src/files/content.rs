@@ -41,14 +41,14 @@ impl Count {
 }
 
 /// Content on its way into a sandbox.
-pub(super) struct Upload {
+pub(crate) struct Upload {
     reader: ArchiveReader,
     count: Count,
     limit: Option<u64>,
 }
 
 /// The body of a request, to be written. A client that breaks off is an error, never an end.
-pub(super) fn read_body(app: &App, body: Body) -> Upload {
+pub(crate) fn read_body(app: &App, body: Body) -> Upload {
     let pieces = body
         .into_data_stream()
         .map(|piece| piece.map_err(io::Error::other));
@@ -87,11 +87,18 @@ impl Upload {
         self.reader
     }
 
-    /// Writes it all to a file; when it breaks off the file stays as it was.
+    /// Writes it all to a file; when it breaks off a new file is gone again.
     pub(super) async fn write(self, agent: &AgentClient, path: &str) -> ServiceResult<Written> {
+        let count = self.count();
+        let path = self.write_all(agent, path).await?;
+        Ok(Written::new(path, count.get()))
+    }
+
+    /// The same; returns where, in full.
+    pub(crate) async fn write_all(self, agent: &AgentClient, path: &str) -> ServiceResult<String> {
         let written = agent.write_file_from(path, self.reader).await;
         match (written, self.limit) {
-            (Ok(file), _) => Ok(Written::new(file.path, self.count.get())),
+            (Ok(file), _) => Ok(file.path),
             (Err(_), Some(limit)) if self.count.get() > limit => Err(too_large(limit)),
             (Err(ClientError::Io { source, .. }), _) => Err(broke_off(source)),
             (Err(error), _) => Err(error.into()),

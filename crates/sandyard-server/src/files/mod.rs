@@ -33,6 +33,7 @@ use utoipa_axum::routes;
 use crate::need::Need;
 use crate::router::{Mounted, mount};
 
+pub(crate) use content::read_body;
 pub(crate) use outside::Outside;
 
 /// The routes of files.

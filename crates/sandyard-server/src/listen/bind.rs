@@ -22,28 +22,38 @@ pub struct Bound {
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}{}", advice(.source, .address))]
+#[error("cannot listen on {address}{}", advice(.source, .address, *.is_e2b))]
 pub struct BindError {
     /// Where.
     pub address: SocketAddr,
+    /// Whether it was to be the E2B dialect's own.
+    pub is_e2b: bool,
     /// Why.
     #[source]
     pub source: io::Error,
 }
 
 /// What to do about it, where that is known.
-fn advice(error: &io::Error, address: &SocketAddr) -> String {
+fn advice(error: &io::Error, address: &SocketAddr, is_e2b: bool) -> String {
+    let (port, host) = match is_e2b {
+        true => ("`--e2b-port` or `SANDYARD_E2B_PORT`", "`SANDYARD_E2B_HOST`"),
+        false => (
+            "`--port` or `SANDBOX_SERVER_PORT`",
+            "`--host` or `SANDBOX_SERVER_HOST`",
+        ),
+    };
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            ": another program listens there; end it, or choose another port with `--port` or `SANDBOX_SERVER_PORT` \
+            ": another program listens there; end it, or choose another port with {port} \
              (`ss -ltnp 'sport = :{}'` shows which one it is)",
             address.port()
         ),
         io::ErrorKind::PermissionDenied => {
-            ": ports below 1024 need the capability CAP_NET_BIND_SERVICE; choose a higher one".to_owned()
+            ": ports below 1024 need the capability CAP_NET_BIND_SERVICE; choose a higher one"
+                .to_owned()
         }
         io::ErrorKind::AddrNotAvailable => {
-            ": this host does not have that address; choose another with `--host` or `SANDBOX_SERVER_HOST`".to_owned()
+            format!(": this host does not have that address; choose another with {host}")
         }
         _ => String::new(),
     }
@@ -57,6 +67,16 @@ impl Bound {
             is_e2b: true,
             ..self
         }
+    }
+}
+
+impl BindError {
+    /// Says whether somebody else has the port, or nobody may.
+    pub fn is_about_port(&self) -> bool {
+        matches!(
+            self.source.kind(),
+            io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
+        )
     }
 }
 
@@ -78,9 +98,26 @@ pub fn bind(addresses: &[SocketAddr], is_tls: bool) -> Result<Vec<Bound>, BindEr
                         socket,
                     })
                 })
-                .map_err(|source| BindError { address, source })
+                .map_err(|source| BindError {
+                    address,
+                    is_e2b: false,
+                    source,
+                })
         })
         .collect()
+}
+
+/// Listens on every address for the E2B dialect alone.
+///
+/// # Errors
+///
+/// As [`bind`].
+pub fn bind_e2b(addresses: &[SocketAddr], is_tls: bool) -> Result<Vec<Bound>, BindError> {
+    let sockets = bind(addresses, is_tls).map_err(|error| BindError {
+        is_e2b: true,
+        ..error
+    })?;
+    Ok(sockets.into_iter().map(Bound::for_e2b).collect())
 }
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {
@@ -109,5 +146,9 @@ mod tests {
             text.contains("another program") && text.contains("--port"),
             "{text}"
         );
+        let error = bind_e2b(&[first[0].address], false).unwrap_err();
+        assert!(error.is_about_port());
+        let text = error.to_string();
+        assert!(text.contains("--e2b-port"), "{text}");
     }
 }

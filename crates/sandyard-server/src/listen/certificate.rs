@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -136,6 +136,14 @@ impl TlsConfig {
         Ok(())
     }
 
+    /// What clients must be told to trust; none if the operator's certificate is one they know.
+    pub fn to_trust(&self) -> Option<PathBuf> {
+        match &self.source {
+            CertificateSource::Files { .. } => None,
+            CertificateSource::SelfSigned { folder, .. } => Some(self_signed::authority(folder)),
+        }
+    }
+
     pub(super) fn server(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.server)
     }
@@ -186,6 +194,11 @@ fn read_files(
 
 /// Writes a file that only we may read, whole or not at all.
 pub(crate) fn write_secret(path: &Path, text: &[u8]) -> io::Result<()> {
+    write_file(path, text, 0o600)
+}
+
+/// Writes a file that those may read whom `mode` names, whole or not at all.
+pub(super) fn write_file(path: &Path, text: &[u8], mode: u32) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::DirBuilder::new()
         .recursive(true)
@@ -200,8 +213,10 @@ pub(crate) fn write_secret(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o600)
+        .mode(mode)
         .open(&temporary)?;
+    // Whatever the mask of the process says.
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(text)?;
     file.sync_all()?;
     fs::rename(&temporary, path)

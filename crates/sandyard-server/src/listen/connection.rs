@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::header::EXPECT;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -69,7 +70,8 @@ where
     let word = ending.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         // A client that announces a body and sends none would hold a place for ever.
-        let request = request.map(|body| Body::new(TimedBody::new(body, body_timeout)));
+        let is_awaited = request.headers().contains_key(EXPECT);
+        let request = request.map(|body| Body::new(TimedBody::new(body, body_timeout, is_awaited)));
         answer(router.clone(), word.clone(), listener, request)
     });
     let connection = http1::Builder::new()

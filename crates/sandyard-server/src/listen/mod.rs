@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `bind` | sockets, all of them or none |
-//! | `certificate`, `self_signed` | the operator's certificate, or one made here |
+//! | `certificate`, `self_signed`, `authority` | the operator's certificate, or one made here |
 //! | `accept` | connections on their way in, so many at a time |
 //! | `places` | how many of them one address may have |
 //! | `connection` | one connection: HTTP/1.1 with upgrades |
@@ -11,6 +11,7 @@
 //! | `ending` | how everything learns that the server ends |
 
 mod accept;
+mod authority;
 mod bind;
 mod body;
 mod certificate;
@@ -21,7 +22,7 @@ mod self_signed;
 mod stall;
 
 pub use accept::{ListenSettings, Listeners};
-pub use bind::{BindError, Bound, bind};
+pub use bind::{BindError, Bound, bind, bind_e2b};
 pub(crate) use body::is_late;
 pub(crate) use certificate::write_secret;
 pub use certificate::{CertificateError, CertificateSource, TlsConfig};

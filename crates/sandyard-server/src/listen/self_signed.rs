@@ -3,19 +3,18 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use serde::{Deserialize, Serialize};
 
-use super::certificate::write_secret;
+use super::authority::{self, DAY_MS, Pair};
+use super::certificate::{write_file, write_secret};
 
-/// How long one is valid. Some clients refuse what is valid for longer than 398 days.
-const VALID_DAYS: i64 = 397;
-/// From which age on another is made.
+/// From which age on another certificate is made.
 const RENEW_DAYS: i64 = 300;
-
-const DAY_MS: i64 = 24 * 3600 * 1000;
+/// From which age on another authority is made, which clients must be told to trust.
+const RENEW_AUTHORITY_DAYS: i64 = 3200;
 
 /// A certificate that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +44,7 @@ pub enum SelfSignedError {
 struct Made {
     names: Vec<String>,
     at_ms: i64,
+    authority_at_ms: i64,
 }
 
 /// The names of a certificate for this domain and these addresses.
@@ -52,11 +52,11 @@ pub(super) fn names(domain: &str, addresses: &[IpAddr]) -> Vec<String> {
     let mut names = vec![
         domain.to_owned(),
         "localhost".to_owned(),
-        "*.localhost".to_owned(),
         Ipv4Addr::LOCALHOST.to_string(),
         Ipv6Addr::LOCALHOST.to_string(),
     ];
-    if domain.parse::<IpAddr>().is_err() {
+    // No client takes a wildcard right below the top, such as `*.localhost`; some refuse the whole certificate for it.
+    if domain.contains('.') && domain.parse::<IpAddr>().is_err() {
         names.push(format!("*.{domain}"));
     }
     let own = addresses.iter().filter(|address| !address.is_unspecified());
@@ -64,6 +64,11 @@ pub(super) fn names(domain: &str, addresses: &[IpAddr]) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// What clients must be told to trust.
+pub(super) fn authority(folder: &Path) -> PathBuf {
+    folder.join("ca.pem")
 }
 
 /// Returns the paths of a certificate with these names and of its key.
@@ -75,79 +80,130 @@ pub(super) fn find_or_make(
     let certificate = folder.join("certificate.pem");
     let key = folder.join("key.pem");
     let note = folder.join("made.json");
-    if !is_good(&note, names, now_ms) || !certificate.exists() || !key.exists() {
-        // The note goes first and comes last: what is not whole is made again.
-        let _ = fs::remove_file(&note);
-        let (certificate_pem, key_pem) =
-            generate(names, now_ms).map_err(|source| SelfSignedError::Generate {
-                names: names.to_vec(),
-                source,
-            })?;
-        let made = Made {
-            names: names.to_vec(),
-            at_ms: now_ms,
-        };
-        let made = serde_json::to_string(&made).expect("strings and a number");
-        for (path, text) in [
-            (&key, key_pem),
-            (&certificate, certificate_pem),
-            (&note, made),
-        ] {
-            write_secret(path, text.as_bytes()).map_err(|source| SelfSignedError::Write {
-                path: path.clone(),
-                source,
-            })?;
-        }
+    // Servers that share the folder would mix up their files.
+    let _lock = lock(folder)?;
+    let made = read_note(&note, names, now_ms);
+    let is_good = made
+        .as_ref()
+        .is_some_and(|made| now_ms - made.at_ms < RENEW_DAYS * DAY_MS);
+    if is_good && certificate.exists() && key.exists() && authority(folder).exists() {
+        return Ok((certificate, key));
     }
+    // The note goes first and comes last: what is not whole is made again.
+    let _ = fs::remove_file(&note);
+    let (signer, made_ms) = match made.and_then(|made| kept_authority(folder, &made)) {
+        Some(kept) => kept,
+        None => (new_authority(folder, names, now_ms)?, now_ms),
+    };
+    let signed = authority::sign(&signer, made_ms, names, now_ms).map_err(failed(names))?;
+    let made = Made {
+        names: names.to_vec(),
+        at_ms: now_ms,
+        authority_at_ms: made_ms,
+    };
+    let made = serde_json::to_string(&made).expect("strings and numbers");
+    keep(&key, &signed.key, write_secret)?;
+    keep(&certificate, &signed.certificate, write_public)?;
+    keep(&note, &made, write_secret)?;
     Ok((certificate, key))
 }
 
-fn is_good(note: &Path, names: &[String], now_ms: i64) -> bool {
-    let made: Option<Made> = fs::read(note)
-        .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok());
-    made.is_some_and(|made| made.names == names && now_ms - made.at_ms < RENEW_DAYS * DAY_MS)
+/// What was made for these names, if its authority is still to be used.
+fn read_note(note: &Path, names: &[String], now_ms: i64) -> Option<Made> {
+    let made: Made = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
+    let is_young = now_ms - made.authority_at_ms < RENEW_AUTHORITY_DAYS * DAY_MS;
+    (made.names == names && is_young).then_some(made)
 }
 
-fn generate(names: &[String], now_ms: i64) -> Result<(String, String), rcgen::Error> {
-    let mut params = CertificateParams::new(names)?;
-    params.distinguished_name = DistinguishedName::new();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "sandyard self-signed");
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    // A day back: clocks of clients differ. A clock that no calendar has leaves the library's far dates.
-    if let (Some((y, m, d)), Some((end_y, end_m, end_d))) =
-        (date(now_ms - DAY_MS), date(now_ms + VALID_DAYS * DAY_MS))
-    {
-        params.not_before = rcgen::date_time_ymd(y, m, d);
-        params.not_after = rcgen::date_time_ymd(end_y, end_m, end_d);
-    }
-    let key = KeyPair::generate()?;
-    let certificate = params.self_signed(&key)?;
-    Ok((certificate.pem(), key.serialize_pem()))
+fn kept_authority(folder: &Path, made: &Made) -> Option<(Pair, i64)> {
+    let pair = Pair {
+        certificate: fs::read_to_string(authority(folder)).ok()?,
+        key: fs::read_to_string(authority_key(folder)).ok()?,
+    };
+    Some((pair, made.authority_at_ms))
 }
 
-fn date(at_ms: i64) -> Option<(i32, u8, u8)> {
-    let date = jiff::Timestamp::from_millisecond(at_ms)
-        .ok()?
-        .to_zoned(jiff::tz::TimeZone::UTC)
-        .date();
-    let part = |part: i8| u8::try_from(part).ok();
-    Some((
-        i32::from(date.year()),
-        part(date.month())?,
-        part(date.day())?,
-    ))
+fn new_authority(folder: &Path, names: &[String], now_ms: i64) -> Result<Pair, SelfSignedError> {
+    let pair = authority::make_authority(names, now_ms).map_err(failed(names))?;
+    keep(&authority_key(folder), &pair.key, write_secret)?;
+    keep(&authority(folder), &pair.certificate, write_public)?;
+    Ok(pair)
+}
+
+fn authority_key(folder: &Path) -> PathBuf {
+    folder.join("ca.key")
+}
+
+fn failed(names: &[String]) -> impl FnOnce(rcgen::Error) -> SelfSignedError {
+    let names = names.to_vec();
+    move |source| SelfSignedError::Generate { names, source }
+}
+
+/// Writes a file that everybody may read.
+fn write_public(path: &Path, text: &[u8]) -> io::Result<()> {
+    write_file(path, text, 0o644)
+}
+
+fn keep(
+    path: &Path,
+    text: &str,
+    write: impl FnOnce(&Path, &[u8]) -> io::Result<()>,
+) -> Result<(), SelfSignedError> {
+    write(path, text.as_bytes()).map_err(|source| SelfSignedError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Waits until nobody else makes certificates here; the lock ends with what is returned.
+fn lock(folder: &Path) -> Result<fs::File, SelfSignedError> {
+    let path = folder.join("lock");
+    let locked = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .and_then(|()| fs::File::create(&path))
+        .and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|source| SelfSignedError::Write { path, source })
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use rustls::RootCertStore;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
     use super::*;
 
     const NOW_MS: i64 = 1_800_000_000_000;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// Checks a server's certificate as a client would that trusts what is in `trusted`.
+    fn is_trusted(certificate: &Path, trusted: &[u8], name: &str, now_ms: i64) -> bool {
+        let mut roots = RootCertStore::empty();
+        for root in CertificateDer::pem_slice_iter(trusted) {
+            roots.add(root.unwrap()).unwrap();
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider)
+            .build()
+            .unwrap();
+        let leaf = CertificateDer::from_pem_file(certificate).unwrap();
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let now = UnixTime::since_unix_epoch(Duration::from_millis(now_ms.unsigned_abs()));
+        verifier
+            .verify_server_cert(&leaf, &[], &name, &[], now)
+            .is_ok()
+    }
 
     #[test]
     fn a_certificate_is_used_again_until_it_is_old_or_its_names_change() {
@@ -156,22 +212,61 @@ mod tests {
         let ours = names("boxes.example", &["192.0.2.7".parse().unwrap()]);
         let (certificate, key) = find_or_make(&folder, &ours, NOW_MS).unwrap();
         let first = fs::read(&certificate).unwrap();
+        let trusted = fs::read(authority(&folder)).unwrap();
+        assert_eq!((mode(&key), mode(&authority_key(&folder))), (0o600, 0o600));
         assert_eq!(
-            fs::metadata(&key).unwrap().permissions().mode() & 0o777,
-            0o600
+            (mode(&certificate), mode(&authority(&folder))),
+            (0o644, 0o644)
         );
         find_or_make(&folder, &ours, NOW_MS + DAY_MS).unwrap();
         assert_eq!(fs::read(&certificate).unwrap(), first);
-        find_or_make(&folder, &ours, NOW_MS + RENEW_DAYS * DAY_MS).unwrap();
+        // Another one that those trust who trust the first.
+        let later = NOW_MS + RENEW_DAYS * DAY_MS;
+        find_or_make(&folder, &ours, later).unwrap();
         let second = fs::read(&certificate).unwrap();
         assert_ne!(second, first);
-        find_or_make(
-            &folder,
-            &names("other.example", &[]),
-            NOW_MS + RENEW_DAYS * DAY_MS,
-        )
-        .unwrap();
+        assert_eq!(fs::read(authority(&folder)).unwrap(), trusted);
+        assert!(is_trusted(&certificate, &trusted, "boxes.example", later));
+        find_or_make(&folder, &names("other.example", &[]), later).unwrap();
         assert_ne!(fs::read(&certificate).unwrap(), second);
+        assert_ne!(fs::read(authority(&folder)).unwrap(), trusted);
+    }
+
+    #[test]
+    fn clients_that_trust_the_authority_or_the_chain_reach_every_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let ours = names("boxes.example", &["192.0.2.7".parse().unwrap()]);
+        let (certificate, _) = find_or_make(folder.path(), &ours, NOW_MS).unwrap();
+        let authority = fs::read(authority(folder.path())).unwrap();
+        let chain = fs::read(&certificate).unwrap();
+        for trusted in [&authority, &chain] {
+            let reaches = |name| is_trusted(&certificate, trusted, name, NOW_MS);
+            for name in [
+                "boxes.example",
+                "api.boxes.example",
+                "sandbox.boxes.example",
+                "3000-abc.boxes.example",
+                "localhost",
+                "127.0.0.1",
+                "::1",
+                "192.0.2.7",
+            ] {
+                assert!(reaches(name), "{name}");
+            }
+            assert!(!reaches("other.example") && !reaches("192.0.2.8"));
+        }
+    }
+
+    #[test]
+    fn an_authority_vouches_for_no_other_names() {
+        let made = |domain: &str| names(domain, &[]);
+        let pair = authority::make_authority(&made("boxes.example"), NOW_MS).unwrap();
+        let stolen = authority::sign(&pair, NOW_MS, &made("bank.example"), NOW_MS).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stolen.pem");
+        fs::write(&path, stolen.certificate).unwrap();
+        let trusted = pair.certificate.as_bytes();
+        assert!(!is_trusted(&path, trusted, "bank.example", NOW_MS));
     }
 
     #[test]
@@ -179,6 +274,8 @@ mod tests {
         let ours = names("boxes.example", &["0.0.0.0".parse().unwrap()]);
         assert!(ours.contains(&"*.boxes.example".to_owned()));
         assert!(!ours.contains(&"0.0.0.0".to_owned()));
-        assert!(!names("192.0.2.7", &[]).contains(&"*.192.0.2.7".to_owned()));
+        for domain in ["192.0.2.7", "localhost"] {
+            assert!(!names(domain, &[]).iter().any(|name| name.contains('*')));
+        }
     }
 }

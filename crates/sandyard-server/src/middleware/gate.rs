@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Request, State};
+use axum::RequestExt;
+use axum::extract::{RawPathParams, Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use sandyard_core::{Caller, ErrorKind};
-use sandyard_service::ServiceError;
+use sandyard_core::{Caller, ErrorKind, Role};
+use sandyard_service::{ServiceError, VOLUME_TOKEN_PREFIX};
 use sandyard_store::model::NewAuditEntry;
 
+use super::rate_limit::Allowance;
 use super::request_id::RequestId;
 use super::{audit, open_listener};
 use crate::app::{App, AuthMode, Listener};
@@ -70,7 +72,7 @@ impl Gate {
     }
 
     /// Finds out who asks, and whether that one may.
-    async fn admit(&self, shown: Shown) -> Result<Option<Caller>, ApiError> {
+    async fn admit(&self, shown: Shown, volume: Option<&str>) -> Result<Option<Caller>, ApiError> {
         let auth = self.app.auth();
         let needed = match self.need {
             Need::Nothing => return Ok(None),
@@ -81,9 +83,12 @@ impl Gate {
                 auth.check_node(&token).map_err(from_auth)?;
                 return Ok(Some(Caller::system()));
             }
-            Need::Scope(scope) | Need::Admin(scope) => scope,
+            Need::Scope(scope) | Need::Admin(scope) | Need::Volume(scope) => scope,
         };
         let caller = match shown {
+            Shown::Credential(token) if token.starts_with(VOLUME_TOKEN_PREFIX) => {
+                return self.opener(&token, volume).await.map(Some);
+            }
             Shown::Credential(credential) => {
                 auth.authenticate(&credential).await.map_err(from_auth)?
             }
@@ -103,6 +108,23 @@ impl Gate {
         Ok(Some(caller))
     }
 
+    /// Whoever has the token of the volume that a path names: may do with it what its owner may, and nothing else.
+    async fn opener(&self, token: &str, volume: Option<&str>) -> Result<Caller, ApiError> {
+        let (Need::Volume(scope), Some(id)) = (self.need, volume) else {
+            return Err(ApiError::new(
+                ErrorKind::Unauthenticated,
+                "the token of a volume opens its contents and nothing else",
+            ));
+        };
+        let volume = self.app.service().volume_opened_by(id, token).await?;
+        Ok(Caller {
+            name: volume.owner,
+            role: Role::User,
+            scopes: vec![scope],
+            via: format!("volume:{}", volume.id),
+        })
+    }
+
     fn is_open(&self, request: &Request) -> bool {
         let listener = request.extensions().get::<Listener>();
         !self.is_strict
@@ -110,23 +132,27 @@ impl Gate {
             && listener.is_some_and(Listener::is_loopback)
     }
 
-    /// Keeps one caller from using up the server.
-    fn check_rate(&self, caller: Option<&Caller>, peer: &str) -> Result<(), ApiError> {
+    /// Keeps one caller from using up the server. Says what is left, or answers.
+    fn check_rate(
+        &self,
+        caller: Option<&Caller>,
+        peer: &str,
+    ) -> Result<Option<Allowance>, Box<Response>> {
         let name = match caller {
             // Other nodes and this host's own programs act for many.
-            Some(caller) if caller.via == "system" => return Ok(()),
+            Some(caller) if caller.via == "system" => return Ok(None),
             Some(caller) => format!("user {}", caller.name),
             None => format!("address {peer}"),
         };
-        self.app
-            .rate_limit()
-            .take(&name, Instant::now())
-            .map_err(|seconds| {
-                let mut error = ServiceError::new(ErrorKind::RateLimited, "too many requests")
-                    .hint("wait as long as `Retry-After` says");
-                error.retry_after_s = Some(seconds);
-                error.into()
-            })
+        let taken = self.app.rate_limit().take(&name, Instant::now());
+        taken.map_err(|refusal| {
+            let mut error = ServiceError::new(ErrorKind::RateLimited, "too many requests")
+                .hint("wait as long as `Retry-After` says");
+            error.retry_after_s = Some(refusal.retry_after_s);
+            let mut response = ApiError::from(error).into_response();
+            refusal.allowance.tell(response.headers_mut());
+            Box::new(response)
+        })
     }
 }
 
@@ -144,17 +170,21 @@ pub(crate) async fn guard(
         Need::Nothing => Ok(Shown::Nothing),
         _ => gate.look(&request),
     };
+    let volume = match gate.need {
+        Need::Volume(_) => named(&mut request).await,
+        _ => None,
+    };
     let admitted = match shown {
-        Ok(shown) => gate.admit(shown).await,
+        Ok(shown) => gate.admit(shown, volume.as_deref()).await,
         Err(error) => Err(error),
     };
-    let admitted = admitted.and_then(|caller| {
-        gate.check_rate(caller.as_ref(), peer.as_deref().unwrap_or("-"))?;
-        Ok(caller)
-    });
     let caller = match admitted {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
+    };
+    let allowance = match gate.check_rate(caller.as_ref(), peer.as_deref().unwrap_or("-")) {
+        Ok(allowance) => allowance,
+        Err(response) => return *response,
     };
     let _place = match gate.need {
         // Health must answer when nothing else does.
@@ -172,10 +202,20 @@ pub(crate) async fn guard(
     if let Some(note) = &mut note {
         note.finish(response.status().as_u16(), target);
     }
+    if let Some(allowance) = allowance {
+        allowance.tell(response.headers_mut());
+    }
     if let Some(caller) = caller {
         response.extensions_mut().insert(CallerName(caller.name));
     }
     response
+}
+
+/// What the path names.
+async fn named(request: &mut Request) -> Option<String> {
+    let words = request.extract_parts::<RawPathParams>().await.ok()?;
+    let name = words.iter().find(|(key, _)| *key == "name");
+    name.map(|(_, word)| word.to_owned())
 }
 
 /// An audit entry in the making. One that is dropped before its end says so: the client hung up.

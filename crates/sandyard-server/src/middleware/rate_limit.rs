@@ -4,8 +4,43 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
 /// Buckets kept; beyond that, full ones are forgotten, which changes nothing for their callers.
 const MAX_BUCKETS: usize = 10_000;
+
+const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
+
+/// What a caller has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// Requests in one go.
+    limit: u64,
+    /// Those that are left of them.
+    remaining: u64,
+    /// Seconds until there are as many as can be.
+    reset_s: u64,
+}
+
+impl Allowance {
+    /// Says so in an answer, in the words of the IETF's draft.
+    pub(crate) fn tell(self, headers: &mut HeaderMap) {
+        headers.insert(LIMIT, HeaderValue::from(self.limit));
+        headers.insert(REMAINING, HeaderValue::from(self.remaining));
+        headers.insert(RESET, HeaderValue::from(self.reset_s));
+    }
+}
+
+/// One request too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany {
+    /// What the caller has left: nothing.
+    pub(crate) allowance: Allowance,
+    /// In how many seconds there is a token again.
+    pub(crate) retry_after_s: u64,
+}
 
 /// The buckets of all callers.
 #[derive(Debug)]
@@ -29,10 +64,10 @@ impl RateLimit {
         }
     }
 
-    /// Takes a token of `caller`'s; else says in how many seconds there is one.
-    pub(crate) fn take(&self, caller: &str, now: Instant) -> Result<(), u64> {
+    /// Takes a token of `caller`'s, and says what is left; nothing where there is no limit.
+    pub(crate) fn take(&self, caller: &str, now: Instant) -> Result<Option<Allowance>, TooMany> {
         if self.per_second == 0.0 {
-            return Ok(());
+            return Ok(None);
         }
         let most = self.per_second * 2.0;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +75,10 @@ impl RateLimit {
             buckets.retain(|_, bucket| bucket.filled(self.per_second, most, now) < most);
         }
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(caller) {
-            return Err(1);
+            return Err(TooMany {
+                allowance: self.allowance(0.0),
+                retry_after_s: 1,
+            });
         }
         let bucket = buckets.entry(caller.to_owned()).or_insert(Bucket {
             tokens: most,
@@ -49,10 +87,23 @@ impl RateLimit {
         bucket.tokens = bucket.filled(self.per_second, most, now);
         bucket.filled_at = now;
         if bucket.tokens < 1.0 {
-            return Err(((1.0 - bucket.tokens) / self.per_second).ceil().max(1.0) as u64);
+            let wait_s = (1.0 - bucket.tokens) / self.per_second;
+            return Err(TooMany {
+                allowance: self.allowance(bucket.tokens),
+                retry_after_s: wait_s.ceil().max(1.0) as u64,
+            });
         }
         bucket.tokens -= 1.0;
-        Ok(())
+        Ok(Some(self.allowance(bucket.tokens)))
+    }
+
+    fn allowance(&self, tokens: f64) -> Allowance {
+        let most = self.per_second * 2.0;
+        Allowance {
+            limit: most as u64,
+            remaining: tokens as u64,
+            reset_s: ((most - tokens) / self.per_second).ceil() as u64,
+        }
     }
 }
 
@@ -73,20 +124,34 @@ mod tests {
     fn a_caller_beyond_its_rate_waits_and_others_do_not() {
         let limit = RateLimit::new(2);
         let start = Instant::now();
-        for _ in 0..4 {
-            assert_eq!(limit.take("alice", start), Ok(()));
+        let left = |taken: Result<Option<Allowance>, TooMany>| {
+            taken
+                .map(|allowance| allowance.unwrap().remaining)
+                .map_err(|refusal| refusal.retry_after_s)
+        };
+        for remaining in (0..4).rev() {
+            assert_eq!(left(limit.take("alice", start)), Ok(remaining));
         }
-        assert_eq!(limit.take("alice", start), Err(1));
-        assert_eq!(limit.take("bob", start), Ok(()));
-        assert_eq!(
-            limit.take("alice", start + Duration::from_millis(500)),
-            Ok(())
-        );
+        assert_eq!(left(limit.take("alice", start)), Err(1));
+        assert_eq!(left(limit.take("bob", start)), Ok(3));
+        let later = start + Duration::from_millis(500);
+        assert_eq!(left(limit.take("alice", later)), Ok(0));
+    }
+
+    #[test]
+    fn an_answer_says_what_is_left() {
+        let limit = RateLimit::new(5);
+        let mut headers = HeaderMap::new();
+        let allowance = limit.take("alice", Instant::now()).unwrap().unwrap();
+        allowance.tell(&mut headers);
+        assert_eq!(headers[LIMIT], "10");
+        assert_eq!(headers[REMAINING], "9");
+        assert_eq!(headers[RESET], "1");
     }
 
     #[test]
     fn zero_is_no_limit() {
         let limit = RateLimit::new(0);
-        assert!((0..1000).all(|_| limit.take("alice", Instant::now()).is_ok()));
+        assert!((0..1000).all(|_| limit.take("alice", Instant::now()) == Ok(None)));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use sandyard_service::{CreateRequest, LimitsRequest, ServiceError};
+use sandyard_service::{CreateRequest, LimitsRequest, MountRequest, ServiceError};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -60,6 +60,9 @@ pub(crate) struct CreateSandbox {
     /// Secrets it uses without seeing them: by variable, the secret's name. The variable holds a placeholder.
     #[schema(schema_with = bounds::secrets_schema)]
     secrets: Option<BTreeMap<String, String>>,
+    /// Volumes in it: by path inside, the volume's name or id.
+    #[schema(schema_with = bounds::volumes_schema)]
+    volumes: Option<BTreeMap<String, String>>,
     /// Bytes it may write, like `4g`.
     #[schema(schema_with = bounds::disk_limit_schema)]
     disk_limit: Option<String>,
@@ -101,6 +104,9 @@ impl CreateSandbox {
         }
         let secrets = self.secrets.unwrap_or_default();
         bounds::secrets("secrets", &secrets)?;
+        let volumes = self.volumes.unwrap_or_default();
+        bounds::volumes("volumes", &volumes)?;
+        let mount = |(path, volume)| MountRequest { volume, path };
         Ok(CreateRequest {
             owner: self.user_id,
             template,
@@ -120,6 +126,7 @@ impl CreateSandbox {
             },
             network: policy::read_both(self.network, self.allow_internet_access, otherwise)?,
             secrets,
+            mounts: volumes.into_iter().map(mount).collect(),
             is_auto_resumed: self.auto_resume,
             idempotency_key: key.key,
             ..CreateRequest::default()

@@ -107,7 +107,7 @@ fn metadata(query: &str) -> Result<BTreeMap<String, String>, ServiceError> {
 }
 
 /// Undoes the encoding of a query's word.
-fn decode(word: &str) -> Result<String, ServiceError> {
+pub(crate) fn decode(word: &str) -> Result<String, ServiceError> {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word.bytes();
     while let Some(byte) = rest.next() {

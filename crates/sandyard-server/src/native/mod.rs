@@ -12,11 +12,11 @@ mod file_path;
 mod flows;
 pub(crate) mod history;
 mod info;
-mod list;
+pub(crate) mod list;
 mod network;
 mod operations;
 mod pause;
-mod policy;
+pub(crate) mod policy;
 mod port_access;
 mod read_file;
 pub(crate) mod run_command;
@@ -26,7 +26,9 @@ mod setup_mcp;
 mod status;
 mod templates;
 mod tool_server;
+mod usage_history;
 pub(crate) mod view;
+mod volumes;
 mod write_file;
 
 use sandyard_core::Scope;
@@ -66,6 +68,7 @@ pub(crate) fn routes() -> Vec<Mounted> {
         mount(read, routes!(list::list_sandboxes)),
         mount(read, routes!(history::list_events)),
         mount(read, routes!(history::get_sandbox_metrics)),
+        mount(read, routes!(usage_history::get_sandbox_metrics_history)),
         mount(read, routes!(network::get_network)),
         mount(manage, routes!(network::set_network)),
         mount(manage, routes!(network::allow_network)),
@@ -74,6 +77,10 @@ pub(crate) fn routes() -> Vec<Mounted> {
         mount(read, routes!(secrets::list_secrets)),
         mount(manage, routes!(secrets::put_secret)),
         mount(manage, routes!(secrets::delete_secret)),
+        mount(read, routes!(volumes::list_volumes)),
+        mount(manage, routes!(volumes::create_volume)),
+        mount(read, routes!(volumes::get_volume)),
+        mount(manage, routes!(volumes::delete_volume)),
         mount(manage, routes!(pause::pause_sandbox)),
         mount(manage, routes!(pause::resume_sandbox)),
         mount(manage, routes!(pause::stop_sandbox)),

@@ -168,6 +168,8 @@ pub(crate) struct SandboxInfo {
     network: Option<NetworkView>,
     /// Secrets it uses without seeing them: by variable, the secret's name.
     secrets: BTreeMap<String, String>,
+    /// Volumes in it: by path inside, the volume's name.
+    volumes: BTreeMap<String, String>,
     /// Seconds it lives without activity, or at all.
     timeout: i64,
     /// What happens then: `pause` or `delete`.
@@ -214,6 +216,11 @@ impl SandboxInfo {
             public_ports: sandbox.public_ports,
             network,
             secrets: sandbox.secrets,
+            volumes: sandbox
+                .mounts
+                .into_iter()
+                .map(|mount| (mount.path, mount.name))
+                .collect(),
             timeout: sandbox.timeout_s,
             timeout_action: action_word(sandbox.timeout_action),
             expiry: match sandbox.expiry {

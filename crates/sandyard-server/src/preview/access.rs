@@ -1,18 +1,23 @@
 //! Who may open a port: everybody if its owner says so, else the owner, whoever has a link, and this host's own people.
 //!
+//! E2B's clients say it of all ports of a sandbox at once: all are everybody's, or all are for who shows the sandbox's token.
+//!
 //! A sandbox that does not exist is as private as one of somebody else's: who may open neither cannot tell them apart.
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
+use sandyard_agent_client::wire::routes::AGENT_PORT;
 use sandyard_auth::Auth;
 use sandyard_core::{SandboxId, Scope};
 use sandyard_preview::access::open;
+use sandyard_preview::names::E2B_TOKEN_HEADER;
 use sandyard_preview::{Access, AuthorizationHeader, Denial, Place, PreviewBody, Problem};
 use sandyard_service::Sandbox;
 
 use super::local;
 use crate::app::App;
+use crate::e2b::data::Told;
 
 /// What becomes of a request.
 pub(super) enum Verdict {
@@ -22,6 +27,8 @@ pub(super) enum Verdict {
     Answer(Response<PreviewBody>),
     /// It may not.
     Closed(Problem),
+    /// It may not without the sandbox's token; what there is to tell of that.
+    NeedsToken(Told),
 }
 
 pub(super) async fn check(
@@ -29,10 +36,15 @@ pub(super) async fn check(
     parts: &Parts,
     place: Place<'_>,
     sandbox: Option<&Sandbox>,
+    is_public: Option<bool>,
 ) -> Verdict {
     let port = place.address.port;
     let authorization = authorization(app.auth(), &parts.headers);
-    if sandbox.is_some_and(|sandbox| sandbox.public_ports.contains(&port))
+    let shown = parts.headers.get(E2B_TOKEN_HEADER);
+    // The agent's port is never everybody's.
+    if (is_public == Some(true) && port != AGENT_PORT)
+        || sandbox.is_some_and(|sandbox| sandbox.public_ports.contains(&port))
+        || sandbox.is_some_and(|sandbox| is_traffic_token(app, sandbox, shown))
         || is_owner(app, &parts.headers, sandbox).await
     {
         return Verdict::Open(authorization);
@@ -45,6 +57,10 @@ pub(super) async fn check(
     match open(parts, place, is_good) {
         Access::Granted(_) => Verdict::Open(authorization),
         Access::Redirect(redirect) => Verdict::Answer(redirect.into_response()),
+        Access::Denied(_) if is_public == Some(false) => Verdict::NeedsToken(match shown {
+            Some(_) => Told::TokenInvalid,
+            None => Told::TokenMissing,
+        }),
         Access::Denied(_) if local::may_open(app, parts, place) => Verdict::Open(authorization),
         // A page of another site is told no more than that the preview is private.
         Access::Denied(Denial::Foreign) => Verdict::Closed(Problem::Refused),
@@ -52,9 +68,15 @@ pub(super) async fn check(
     }
 }
 
+fn is_traffic_token(app: &App, sandbox: &Sandbox, shown: Option<&HeaderValue>) -> bool {
+    shown
+        .and_then(|token| token.to_str().ok())
+        .is_some_and(|token| app.auth().is_traffic_token(&sandbox.id, token))
+}
+
 /// Says for whom `Authorization` is. A credential of ours stays here however the port was opened and whether or not it
 /// is good: what runs in the sandbox could use it against its owner.
-fn authorization(auth: &Auth, headers: &HeaderMap) -> AuthorizationHeader {
+pub(crate) fn authorization(auth: &Auth, headers: &HeaderMap) -> AuthorizationHeader {
     let is_ours = headers.get_all(header::AUTHORIZATION).iter().any(|value| {
         let text = String::from_utf8_lossy(value.as_bytes());
         let is_node = |word: &str| word.eq_ignore_ascii_case("node");

@@ -6,42 +6,50 @@
 //! |---|---|
 //! | `access` | who may open a port |
 //! | `local` | what may be asked without credentials on an open listener |
-//! | here | the way to the port, and what is said when there is none |
+//! | `words` | what is said when a port cannot be shown, to people, to programs, and to E2B's clients |
+//! | `way` | the way to a port |
+//! | here | one request |
 
 mod access;
 mod local;
-
-use std::time::Duration;
+mod way;
+mod words;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use sandyard_agent_client::wire::Code;
-use sandyard_agent_client::{AgentClient, ClientError, DialStream};
-use sandyard_core::{ErrorKind, SandboxStatus};
+use sandyard_agent_client::wire::routes::{AGENT_PORT, header::ACCESS_TOKEN};
+use sandyard_agent_client::wire::signature::secrets_match;
+use sandyard_core::network::NetworkPolicy;
 use sandyard_preview::address::{host_of, slash_redirect};
 use sandyard_preview::{
-    DialError, Domains, ForwardError, Page, Place, PreviewAddress, PreviewBody, Problem, Scheme,
-    Target, forward,
+    Domains, HostHeader, Place, PreviewAddress, PreviewForm, Problem, Target, forward,
 };
-use sandyard_service::{Sandbox, ServiceError};
+use sandyard_service::{Live, Sandbox, ServiceResult};
 
 use crate::app::{App, Listener};
+use crate::e2b::data;
+use crate::listen::Ending;
 use access::Verdict;
+use words::Words;
 
-/// For how long after its start a sandbox may still be starting what shall listen.
-const STARTING_MS: i64 = 60_000;
-/// How soon a page then looks again.
-const RELOAD: Duration = Duration::from_secs(2);
+pub(crate) use access::authorization;
+pub(crate) use way::{dial, limits};
+
+/// Stands for the port in a masked host.
+const PORT_VARIABLE: &str = "${PORT}";
 
 /// Answers requests for previews; lets all others pass.
 pub(crate) async fn intercept(State(app): State<App>, request: Request, next: Next) -> Response {
+    if data::is_data(request.extensions()) {
+        // It says by other means whom it is for; its path may well look like one of ours.
+        return next.run(request).await;
+    }
     let (parts, body) = request.into_parts();
-    let domains = Domains::new([app.settings().domain.as_str(), "localhost"]);
-    let Some(address) = domains.address_of(&parts) else {
+    let Some(mut address) = domains(&app).address_of(&parts) else {
         return next.run(Request::from_parts(parts, body)).await;
     };
     if matches!(parts.method, Method::GET | Method::HEAD)
@@ -50,9 +58,17 @@ pub(crate) async fn intercept(State(app): State<App>, request: Request, next: Ne
     {
         return redirect(location);
     }
-    show(&app, parts, body, &address, &domains)
-        .await
-        .map(Body::new)
+    if address.form == PreviewForm::Host {
+        if address.port == AGENT_PORT {
+            return data::ask(&app, parts, body, &address.sandbox).await;
+        }
+        address.sandbox = data::id_of(&address.sandbox).to_owned();
+    }
+    visit(&app, parts, body, &address).await
+}
+
+fn domains(app: &App) -> Domains {
+    Domains::new([app.settings().domain.as_str(), "localhost"])
 }
 
 fn redirect(location: HeaderValue) -> Response {
@@ -62,116 +78,127 @@ fn redirect(location: HeaderValue) -> Response {
     response
 }
 
-async fn show(
+/// Shows a port of a sandbox, however the request named it.
+pub(crate) async fn visit(
     app: &App,
-    parts: Parts,
+    mut parts: Parts,
     body: Body,
     address: &PreviewAddress,
-    domains: &Domains,
-) -> Response<PreviewBody> {
-    let headers = parts.headers.clone();
-    let page = |problem| Page::new(problem, &address.sandbox, address.port).into_response(&headers);
+) -> Response {
+    let mut words = Words::new(&parts, address);
     let Some(host) = host_of(&parts).map(str::to_owned) else {
-        return page(Problem::BadRequest);
+        return words.problem(Problem::BadRequest);
     };
-    let sandbox = match app.service().find_for_preview(&address.sandbox).await {
-        Ok(sandbox) => sandbox,
-        Err(error) => return page(problem_of(&error)),
+    let sandbox = app.service().find_for_preview(&address.sandbox).await;
+    let (sandbox, policy) = match sandbox.and_then(|sandbox| with_policy(app, sandbox)) {
+        Ok(found) => found,
+        Err(error) => return words.failure(&error),
     };
+    words.know(app, sandbox.as_ref(), policy.allow_public_traffic);
+    if words.is_e2b() && !sandbox.as_ref().is_some_and(|it| data::is_there(it.status)) {
+        return words.problem(Problem::Gone);
+    }
     let listener = parts.extensions.get::<Listener>().copied();
-    let scheme = scheme(app, listener);
     let place = Place {
         address,
         host: &host,
-        scheme,
-        domains,
+        scheme: way::scheme(app, listener),
+        domains: &domains(app),
     };
-    let authorization = match access::check(app, &parts, place, sandbox.as_ref()).await {
+    let is_public = policy.allow_public_traffic;
+    let authorization = match access::check(app, &parts, place, sandbox.as_ref(), is_public).await {
         Verdict::Open(authorization) => authorization,
-        Verdict::Answer(response) => return response,
-        Verdict::Closed(problem) => return page(problem),
+        Verdict::Answer(response) => return response.map(Body::new),
+        Verdict::Closed(problem) => return words.problem(problem),
+        Verdict::NeedsToken(told) => return words.token(&told),
     };
     // Only now: whether there is such a sandbox is for those to know who may open it.
-    let Some(sandbox) = sandbox.filter(is_there) else {
-        return page(Problem::Gone);
+    let Some(sandbox) = sandbox.filter(|it| data::is_there(it.status)) else {
+        return words.problem(Problem::Gone);
     };
-    let live = match app.service().live_for_preview(&sandbox).await {
+    withhold_token(&mut parts, &sandbox);
+    let live = match data::awake(app, sandbox, true).await {
         Ok(live) => live,
-        Err(error) => return page(problem_of(&error)),
+        Err(absent) => return words.absent(&absent),
     };
-    let agent = live.agent.clone();
     let target = Target {
         client: listener.map(|listener| listener.peer.ip()),
         authorization,
-        // In use for as long as the answer, or the connection it was upgraded to, goes on.
-        guard: Some(Box::new(live)),
-        ..Target::new(address, host.clone(), scheme)
+        limits: limits(),
+        host_header: masked(policy.mask_request_host.as_deref(), address.port),
+        ..Target::new(
+            address,
+            public_host(app, &parts, address, &host),
+            place.scheme,
+        )
     };
-    let request = Request::from_parts(parts, body);
-    match forward(request, target, |port| dial(agent, port)).await {
-        Ok(response) => response,
-        Err(error) => failed(app, &sandbox, address, &error, &headers),
+    carry(app, Request::from_parts(parts, body), target, live, &words).await
+}
+
+/// Carries a request to a port and its answer back.
+async fn carry(
+    app: &App,
+    request: Request,
+    mut target: Target,
+    live: Live,
+    words: &Words<'_>,
+) -> Response {
+    let id = live.sandbox.id.clone();
+    let ending = request.extensions().get::<Ending>().cloned();
+    let agent = live.agent.clone();
+    // In use for as long as the answer, or the connection it was upgraded to, goes on.
+    target.guard = Some(Box::new(live));
+    let work = forward(request, target, |port| dial(agent, port));
+    if !words.is_e2b() {
+        // Its visitors may well wait until it is woken.
+        return match work.await {
+            Ok(response) => response.map(Body::new),
+            Err(error) => words.failed(&error),
+        };
+    }
+    let exchange = app.data_plane().exchanges.begin(app, &id);
+    match exchange.unless_over(work).await {
+        Some(Ok(response)) => exchange.carry(response, ending, None),
+        Some(Err(error)) => words.failed(&error),
+        None => words.problem(Problem::Gone),
     }
 }
 
-fn is_there(sandbox: &Sandbox) -> bool {
-    !matches!(
-        sandbox.status,
-        SandboxStatus::Deleting | SandboxStatus::Deleted
-    )
+/// Reads a sandbox's policy; the default one for a sandbox that is not there, which opens nothing.
+fn with_policy(
+    app: &App,
+    sandbox: Option<Sandbox>,
+) -> ServiceResult<(Option<Sandbox>, NetworkPolicy)> {
+    let policy = match &sandbox {
+        Some(sandbox) => app.service().policy_of(sandbox)?,
+        None => NetworkPolicy::default(),
+    };
+    Ok((sandbox, policy))
 }
 
-/// How the visitor reached us; a proxy in front may speak TLS for us.
-fn scheme(app: &App, listener: Option<Listener>) -> Scheme {
-    let is_public_tls = app
-        .settings()
-        .public_url
-        .as_deref()
-        .is_some_and(|url| url.starts_with("https://"));
-    if is_public_tls || listener.is_some_and(|listener| listener.is_tls) {
-        Scheme::Https
-    } else {
-        Scheme::Http
+/// Takes the token of the sandbox's agent off: what listens on a port could use it, and is not who it was meant for.
+fn withhold_token(parts: &mut Parts, sandbox: &Sandbox) {
+    let is_ours = parts.headers.get_all(ACCESS_TOKEN).iter().any(|value| {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        secrets_match(text.trim(), &sandbox.access_token)
+    });
+    if is_ours {
+        parts.headers.remove(ACCESS_TOKEN);
     }
 }
 
-async fn dial(agent: AgentClient, port: u16) -> Result<DialStream, DialError> {
-    agent.dial(port).await.map_err(|error| match error {
-        ClientError::Remote {
-            code: Code::Unavailable,
-            ..
-        } => DialError::PortClosed,
-        ClientError::Timeout { .. } => DialError::Timeout,
-        other => DialError::Unreachable(other.into()),
+/// The host what listens shall see.
+fn masked(mask: Option<&str>, port: u16) -> HostHeader {
+    mask.map_or(HostHeader::Keep, |mask| {
+        HostHeader::Named(mask.replace(PORT_VARIABLE, &port.to_string()))
     })
 }
 
-/// The page for a request that did not get through.
-fn failed(
-    app: &App,
-    sandbox: &Sandbox,
-    address: &PreviewAddress,
-    error: &ForwardError,
-    headers: &HeaderMap,
-) -> Response<PreviewBody> {
-    tracing::debug!(sandbox.id = %sandbox.id, port = address.port, %error, "Preview failed");
-    let age_ms = sandbox
-        .started_ms
-        .map(|started_ms| app.service().clock().now_ms() - started_ms);
-    Page {
-        reload: age_ms
-            .filter(|age_ms| *age_ms < STARTING_MS)
-            .map(|_| RELOAD),
-        ..Page::new(error.into(), &address.sandbox, address.port)
+/// The host of a preview; where headers name the port, the one it would have.
+fn public_host(app: &App, parts: &Parts, address: &PreviewAddress, host: &str) -> String {
+    if data::is_data(&parts.extensions) {
+        let domain = &app.settings().e2b_domain;
+        return format!("{}-{}.{domain}", address.port, address.sandbox);
     }
-    .into_response(headers)
-}
-
-/// What a visitor is told when there is no sandbox to talk to.
-fn problem_of(error: &ServiceError) -> Problem {
-    match error.kind {
-        ErrorKind::SandboxNotFound | ErrorKind::NotFound => Problem::Gone,
-        ErrorKind::Unavailable | ErrorKind::TimedOut => Problem::Unreachable,
-        _ => Problem::CannotWake,
-    }
+    host.to_owned()
 }

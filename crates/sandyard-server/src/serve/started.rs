@@ -42,6 +42,14 @@ impl Address {
 pub struct Started {
     /// Where it listens; the first one is the one to show people.
     pub addresses: Vec<Address>,
+    /// Where E2B's API listens; none without a listener of its own.
+    pub e2b_addresses: Vec<Address>,
+    /// Where to look for E2B's API.
+    pub e2b_url: String,
+    /// Why there is no such listener although there should be one.
+    pub e2b_warning: Option<String>,
+    /// What clients must be told to trust, if the certificate was made here.
+    pub certificate: Option<PathBuf>,
     /// The first admin's key, the one time it was made.
     pub admin_key: Option<String>,
     /// Where that key is kept.
@@ -75,11 +83,21 @@ impl Started {
         let address = |socket: &Bound| Address {
             address: socket.address,
             is_tls: socket.is_tls,
-            is_open: is_open(settings, socket.address.ip()),
+            // E2B's API always asks for a key.
+            is_open: !socket.is_e2b && is_open(settings, socket.address.ip()),
         };
+        let all = |is_e2b| {
+            let is_meant = move |socket: &&Bound| socket.is_e2b == is_e2b;
+            sockets.iter().filter(is_meant).map(address).collect()
+        };
+        let (addresses, e2b_addresses): (Vec<Address>, Vec<Address>) = (all(false), all(true));
         let provider = app.service().provider_info();
         Self {
-            addresses: sockets.iter().map(address).collect(),
+            e2b_url: e2b_url(app, &addresses, &e2b_addresses),
+            addresses,
+            e2b_addresses,
+            e2b_warning: None,
+            certificate: None,
             admin_key,
             admin_key_file: settings.data_dir.join(ADMIN_KEY_FILE),
             store: app.store().kind(),
@@ -110,12 +128,32 @@ impl Started {
         for address in &self.addresses {
             tracing::info!(address = %address.address, tls = address.is_tls, "Listening on {}", address.url());
         }
+        for address in &self.e2b_addresses {
+            let tls = address.is_tls;
+            tracing::info!(address = %address.address, tls, "Listening for E2B's clients on {}", address.url());
+        }
+        if let Some(warning) = &self.e2b_warning {
+            tracing::warn!("{warning}");
+        }
         if let Some(warning) = self.warning() {
             tracing::warn!("{warning}");
         }
         for lack in &self.lacks {
             tracing::warn!("Sandboxes lack something: {lack}");
         }
+    }
+}
+
+/// Where a program on this host finds E2B's API.
+fn e2b_url(app: &App, addresses: &[Address], own: &[Address]) -> String {
+    let settings = app.settings();
+    if settings.is_e2b_domain_enough {
+        return format!("https://api.{}", settings.e2b_domain);
+    }
+    match (own.first(), addresses.first()) {
+        (Some(own), _) => own.url(),
+        (None, Some(first)) => format!("{}{}", first.url(), crate::e2b::PREFIX),
+        (None, None) => crate::e2b::PREFIX.to_owned(),
     }
 }
 

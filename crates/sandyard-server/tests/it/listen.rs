@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use sandyard_config::settings::{AuthMode, Tls};
+use sandyard_config::settings::{AuthMode, E2bPort, Tls};
 use sandyard_server::serve::{ServeError, Signals, serve_with};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -52,6 +52,53 @@ async fn a_self_signed_certificate_is_made_and_used_again() {
             .unwrap()
             .contains("BEGIN CERTIFICATE")
     );
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_listener_for_e2b_speaks_its_dialect_and_is_never_open() {
+    let server = Server::start().await;
+    let [own] = &server.started.e2b_addresses[..] else {
+        panic!("one listener: {:?}", server.started);
+    };
+    assert!(!own.is_open && server.started.addresses[0].is_open);
+    assert!(!server.started.warning().unwrap().contains(&own.url()));
+    let ask = |path: &str| server.client.get(format!("{}{path}", own.url())).send();
+    let refused = ask("/v2/sandboxes").await.unwrap();
+    assert_eq!(refused.status(), 401);
+    let told: serde_json::Value = refused.json().await.unwrap();
+    assert_eq!(told["code"], 401);
+    // What other dialects have is not there.
+    for path in ["/sandboxes/create", "/docs", "/openapi.json", "/info"] {
+        assert_ne!(ask(path).await.unwrap().status(), 200, "{path}");
+    }
+    let info = ok(server.get("/info").send().await.unwrap()).await;
+    let port = own.address.port();
+    assert_eq!(
+        info["e2b"],
+        json!({
+            "url": own.url(),
+            "domain": format!("localhost:{port}"),
+            "is_domain_enough": false,
+            "has_listener": true,
+        })
+    );
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_port_that_nobody_chose_for_e2b_costs_the_listener_and_nothing_else() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let server = Server::with(|settings| settings.e2b.port = E2bPort::Derived(port)).await;
+    assert!(server.started.e2b_addresses.is_empty());
+    let warning = server.started.e2b_warning.clone().expect("a warning");
+    assert!(warning.contains("--e2b-port"), "{warning}");
+    let info = ok(server.get("/info").send().await.unwrap()).await;
+    assert_eq!(info["e2b"]["url"], server.url("/e2b"));
+    assert_eq!(info["e2b"]["has_listener"], false);
+    let refused = server.get("/e2b/v2/sandboxes").send().await.unwrap();
+    assert_eq!(refused.status(), 401);
     server.finish().await;
 }
 

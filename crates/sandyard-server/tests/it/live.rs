@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use sandyard_config::settings::E2bPort;
 use sandyard_config::{Settings, Sources, load};
 use sandyard_engine::{Engine, EngineConfig};
 use sandyard_provider::Provider;
@@ -279,6 +280,7 @@ pub(crate) fn settings(data: &Path, flags: &[(&str, String)]) -> Settings {
     };
     let mut settings = load(&sources).expect("settings").settings;
     settings.server.ports = vec![0];
+    settings.e2b.port = E2bPort::Derived(0);
     settings
 }
 

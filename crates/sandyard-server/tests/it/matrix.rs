@@ -107,6 +107,7 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         "get_status" => with_query(&format!("sandbox_id={id}"), about_sandbox()),
         "set_network" => json_about_sandbox(json!({"allow_internet_access": false})),
         "allow_network" | "deny_network" => json_about_sandbox(json!({"targets": ["pypi.org"]})),
+        "create_volume" => json_plain(json!({"name": "data"})),
         "put_secret" => json_plain(json!({"value": "s3cret", "hosts": ["api.example.com"]})),
         "snapshot_sandbox" => json_about_sandbox(json!({"name": "kept"})),
         "get_port"
@@ -115,6 +116,7 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         | "get_sandbox_urls"
         | "list_events"
         | "get_sandbox_metrics"
+        | "get_sandbox_metrics_history"
         | "get_network"
         | "list_flows"
         | "pause_sandbox"
@@ -143,6 +145,9 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         "list_sandboxes"
         | "list_secrets"
         | "delete_secret"
+        | "list_volumes"
+        | "get_volume"
+        | "delete_volume"
         | "list_templates"
         | "delete_template"
         | "import_template"
@@ -160,9 +165,41 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         | "delete_user"
         | "list_audit"
         | "get_health"
+        | "get_info"
         | "get_metrics"
         | "get_openapi"
         | "/docs" => plain(),
+        "e2b_create" | "e2b_create_v1" => json_plain(json!({"templateID": "base"})),
+        "e2b_set_timeout" => json_about_sandbox(json!({"timeout": 60})),
+        "e2b_set_network" => json_about_sandbox(json!({"allow_internet_access": false})),
+        "e2b_metrics_of_many" => with_query(&format!("sandbox_ids={id}"), plain()),
+        "e2b_connect" | "e2b_resume" | "e2b_pause" | "e2b_get" | "e2b_delete" | "e2b_refresh"
+        | "e2b_metrics" | "e2b_logs" | "e2b_logs_v1" | "e2b_snapshot" | "e2b_fork" => {
+            about_sandbox()
+        }
+        "e2b_health"
+        | "e2b_list"
+        | "e2b_list_v1"
+        | "e2b_list_snapshots"
+        | "e2b_list_templates"
+        | "e2b_list_templates_v2"
+        | "e2b_get_template"
+        | "e2b_find_template"
+        | "e2b_delete_template"
+        | "e2b_list_secrets"
+        | "e2b_create_secret"
+        | "e2b_get_secret"
+        | "e2b_update_secret"
+        | "e2b_delete_secret" => plain(),
+        "e2b_create_volume" => json_plain(json!({"name": "data"})),
+        "e2b_list_volumes" | "e2b_get_volume" | "e2b_delete_volume" => plain(),
+        "e2b_change_volume_path" => with_query("path=a", json_plain(json!({"mode": 0o600}))),
+        "e2b_list_volume_dir"
+        | "e2b_make_volume_dir"
+        | "e2b_get_volume_path"
+        | "e2b_remove_volume_path"
+        | "e2b_read_volume_file"
+        | "e2b_write_volume_file" => with_query("path=a", plain()),
         other if other.contains("/internal/") => plain(),
         _ => return None,
     })
@@ -243,6 +280,11 @@ async fn look(app: &TestApp, actor: Actor, entry: &RouteEntry, id: &str) -> Seen
         // The enveloped dialect has its own place for the word.
         let word = body["error"].as_str().or(body["code"].as_str());
         code = word.unwrap_or_default().to_owned();
+        // E2B's dialect has the status there, and says it in words.
+        let message = body["message"].as_str().unwrap_or_default();
+        if message.starts_with("no sandbox ") {
+            code = "sandbox_not_found".to_owned();
+        }
     }
     match (status, code.as_str()) {
         (401, _) => Seen::Unauthenticated,
@@ -356,7 +398,7 @@ async fn a_key_without_the_scope_is_refused() {
             .headers_mut()
             .insert("x-api-key", key.secret.parse().unwrap());
         let status = app.send_head(At::Network, request).await.status().as_u16();
-        let is_beyond = matches!(entry.need, Need::Scope(scope) if scope != Scope::Read)
+        let is_beyond = matches!(entry.need, Need::Scope(scope) | Need::Volume(scope) if scope != Scope::Read)
             || matches!(entry.need, Need::Admin(_))
             || makes_key(entry);
         assert_eq!(

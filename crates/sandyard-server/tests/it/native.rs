@@ -388,6 +388,15 @@ async fn snapshots_and_forks_and_diffs() {
     app.get(Alice, &format!("/sandboxes/{id}/metrics"))
         .await
         .ok();
+    let path = format!("/sandboxes/{id}/metrics/history");
+    let history = app.get(Alice, &path).await.ok();
+    let points = history["points"].as_array().unwrap();
+    assert!(points[0]["at_ms"].as_i64().unwrap() > 0, "{history}");
+    let none = app.get(Alice, &format!("{path}?to_ms=1")).await.ok();
+    assert_eq!(none["points"], json!([]));
+    app.get(Alice, &format!("{path}?from_ms=x"))
+        .await
+        .refused(422);
     let templates = app.get(Alice, "/templates").await.ok();
     assert!(templates["templates"].as_array().unwrap().len() >= 2);
     app.ask(Admin, "DELETE", "/templates/kept", None).await.ok();

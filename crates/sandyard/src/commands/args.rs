@@ -22,6 +22,16 @@ pub(crate) fn secret_pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Reads `NAME:/PATH`: a volume, and where it is to be inside. The path comes first in what is returned.
+pub(crate) fn mount(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, path)) if !name.is_empty() && path.starts_with('/') => {
+            Ok((path.to_owned(), name.to_owned()))
+        }
+        _ => Err("write NAME:/PATH, like data:/mnt/data".to_owned()),
+    }
+}
+
 /// Reads what a sandbox may or may not reach.
 pub(crate) fn target(text: &str) -> Result<Target, String> {
     text.parse::<Target>()

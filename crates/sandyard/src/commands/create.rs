@@ -6,7 +6,7 @@ use clap::Args;
 use sandyard_client::CreateSandbox;
 use sandyard_core::size::Size;
 
-use super::args::{pair, seconds, secret_pair};
+use super::args::{mount, pair, seconds, secret_pair};
 use super::network::{PolicyArgs, is_open_beside_entries, note_if_open};
 use crate::global::Global;
 use crate::output::{self, Format};
@@ -19,7 +19,8 @@ Examples:
   id=$(sandyard create)
   sandyard create --name build --memory 1g --timeout 2h --env TOKEN=abc --metadata ticket=42
   sandyard create --no-internet --allow pypi.org --allow '*.pythonhosted.org'
-  sandyard create --secret GITHUB_TOKEN=github      # kept before with `sandyard secret set github`"
+  sandyard create --secret GITHUB_TOKEN=github      # kept before with `sandyard secret set github`
+  sandyard create --volume models:/mnt/models       # made before with `sandyard volume create models`"
 )]
 pub(crate) struct CreateArgs {
     /// What it starts from; `sandyard template ls` lists them
@@ -60,6 +61,9 @@ pub(crate) struct CreateArgs {
     /// Use a secret without seeing it: the variable holds a placeholder; may be repeated. `sandyard secret list` lists yours
     #[arg(long = "secret", value_name = "VARIABLE=SECRET", value_parser = secret_pair)]
     secrets: Vec<(String, String)>,
+    /// Have a volume at a path inside; may be repeated. `sandyard volume ls` lists yours
+    #[arg(long = "volume", value_name = "NAME:/PATH", value_parser = mount)]
+    volumes: Vec<(String, String)>,
     /// Print nothing but the id
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
@@ -111,6 +115,7 @@ impl CreateArgs {
             pids_limit: self.pids,
             network: self.policy.into_policy(),
             secrets: self.secrets.into_iter().collect(),
+            volumes: self.volumes.into_iter().collect(),
         }
     }
 }

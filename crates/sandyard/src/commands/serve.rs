@@ -7,8 +7,9 @@ use clap::Args;
 use sandyard_server::serve::{Address, Started, init_logging, serve as run_server};
 use serde_json::json;
 
+use super::e2b::quoted;
 use super::settings::SettingFlags;
-use crate::global::Global;
+use crate::global::{DEFAULT_URL, Global, default_data_dir};
 use crate::output::{self, Format};
 
 #[derive(Debug, Args)]
@@ -46,6 +47,8 @@ fn announce(started: &Started, format: Format) {
         let about = json!({
             "url": urls.first(),
             "urls": urls,
+            "e2b_url": started.e2b_url,
+            "certificate": started.certificate,
             "admin_key": started.admin_key,
             "admin_key_file": started.admin_key_file,
             "data_dir": started.data_dir,
@@ -66,6 +69,11 @@ fn block(started: &Started) -> Vec<String> {
         lines.push(format!("  also at    {more}"));
     }
     lines.push(format!("  docs       {url}/docs"));
+    lines.push(format!("  E2B        {}", started.e2b_url));
+    lines.push(format!("             {}", e2b_switch(started, url)));
+    if let Some(certificate) = &started.certificate {
+        lines.push(format!("  trust      {}", certificate.display()));
+    }
     lines.push(format!("  data       {}", started.data_dir.display()));
     lines.push(format!("  store      {}", started.store));
     lines.push(format!("  sandboxes  {}", started.provider));
@@ -83,9 +91,29 @@ fn block(started: &Started) -> Vec<String> {
         )),
     }
     lines.push("  try        sandyard create   (in a checkout: ./run create)".to_owned());
-    if let Some(warning) = started.warning() {
+    for warning in [started.e2b_warning.clone(), started.warning()]
+        .into_iter()
+        .flatten()
+    {
         lines.push(String::new());
         lines.push(format!("  {warning}"));
     }
     lines
+}
+
+/// What to type so that programs written for E2B use this server.
+fn e2b_switch(started: &Started, url: &str) -> String {
+    let mut words = vec!["sandyard e2b env".to_owned()];
+    if url != DEFAULT_URL {
+        words.push(format!("--url {url}"));
+    }
+    if started.data_dir != default_data_dir() {
+        let folder = started.data_dir.display().to_string();
+        words.push(format!("--data-dir {}", quoted(&folder)));
+    }
+    if let Some(certificate) = &started.certificate {
+        let certificate = certificate.display().to_string();
+        words.push(format!("--ca-cert {}", quoted(&certificate)));
+    }
+    format!("eval \"$({})\"", words.join(" "))
 }

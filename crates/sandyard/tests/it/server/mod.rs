@@ -1,6 +1,7 @@
 //! The program as client and as server. Needs what `sandyard run` needs.
 
 mod copy;
+mod e2b;
 mod exec;
 mod follow;
 mod network;
@@ -32,7 +33,11 @@ impl Server {
 
     /// Starts one with some flags.
     pub(crate) fn start_with(flags: &[&str]) -> Self {
-        let yard = Yard::new();
+        Self::start_in(Yard::new(), flags)
+    }
+
+    /// Starts one in a place that may hold a configuration file.
+    pub(crate) fn start_in(yard: Yard, flags: &[&str]) -> Self {
         let (child, url) = launch(&yard, &[&["--port", "0"], flags].concat());
         Self { yard, child, url }
     }

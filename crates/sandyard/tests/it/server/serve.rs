@@ -62,6 +62,52 @@ fn a_program_learns_the_address_from_one_line() {
 }
 
 #[test]
+fn the_way_for_programs_written_for_e2b_is_shown_as_it_can_be_typed() {
+    let yard = Yard::new();
+    let shown = block(&yard, &[], "try ").join("\n");
+    assert!(
+        shown.contains("\n  E2B        http://127.0.0.1:"),
+        "{shown}"
+    );
+    let data = yard.data().display().to_string();
+    assert!(
+        shown.contains("eval \"$(sandyard e2b env --url http://127.0.0.1:")
+            && shown.contains(&format!(" --data-dir {data})\"")),
+        "{shown}"
+    );
+    let sealed = block(
+        &yard,
+        &["--tls-self-signed", "--domain", "sbx.test"],
+        "try ",
+    )
+    .join("\n");
+    assert!(
+        sealed.contains("\n  E2B        https://api.sbx.test:")
+            && sealed.contains(&format!("\n  trust      {data}/tls/ca.pem")),
+        "{sealed}"
+    );
+}
+
+#[test]
+fn a_port_for_e2b_that_was_chosen_and_is_taken_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let yard = Yard::new();
+    let refused = clean(&yard)
+        .args(["serve", "--port", "0", "--e2b-port", &port.to_string()])
+        .arg("--data-dir")
+        .arg(yard.data())
+        .output()
+        .expect("run");
+    assert_eq!(refused.status.code(), Some(125));
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        told.contains("another program listens there") && told.contains("--e2b-port"),
+        "{told}"
+    );
+}
+
+#[test]
 fn sandboxes_and_what_runs_in_them_outlive_the_server() {
     let mut server = Server::start();
     let id = server.out(&["create"]);

@@ -1,0 +1,130 @@
+//! The files that say what to start. Whoever is root inside may have put anything in their place.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::fs;
+
+/// More than any user's name has.
+const MAX_USER_BYTES: usize = 256;
+
+/// Most bytes that name ports; a longer file names none.
+const MAX_PORTS_BYTES: usize = 4096;
+
+/// Most ports that are waited for.
+const MAX_PORTS: usize = 64;
+
+/// What is to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) program: PathBuf,
+    pub(super) user: Option<String>,
+    pub(super) ports: Vec<u16>,
+}
+
+/// Looks for a start program; none when there is no file that could be executed.
+pub(super) fn find(folder: &Path) -> Option<Found> {
+    let program = folder.join("start");
+    let found = std::fs::metadata(&program).ok()?;
+    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
+        return None;
+    }
+    Some(Found {
+        program,
+        user: read_text(&folder.join("start.user"), MAX_USER_BYTES)
+            .map(|text| text.trim().to_owned())
+            .filter(|name| !name.is_empty()),
+        ports: read_text(&folder.join("start.ports"), MAX_PORTS_BYTES)
+            .map(|text| parse_ports(&text))
+            .unwrap_or_default(),
+    })
+}
+
+/// Reads a whole file of text; none when it is longer than that, or no file at all.
+fn read_text(path: &Path, max: usize) -> Option<String> {
+    let content = fs::read_small(path, max + 1).ok()?;
+    if content.len() > max {
+        return None;
+    }
+    String::from_utf8(content).ok()
+}
+
+fn parse_ports(text: &str) -> Vec<u16> {
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or(""));
+    let words = lines.flat_map(|line| line.split([' ', '\t', ',', '\r']));
+    let mut ports: Vec<u16> = words.filter_map(|word| word.parse().ok()).collect();
+    ports.retain(|&port| port != 0);
+    ports.truncate(MAX_PORTS);
+    ports
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn executable(path: &Path) {
+        std::fs::write(path, "#!/bin/sh\n").expect("write");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    }
+
+    #[test]
+    fn a_program_is_found_with_its_user_and_ports() {
+        let folder = tempfile::tempdir().expect("a folder");
+        executable(&folder.path().join("start"));
+        std::fs::write(folder.path().join("start.user"), " user\n").expect("write");
+        std::fs::write(
+            folder.path().join("start.ports"),
+            "49999, 80\n# 81\n8080 # web",
+        )
+        .expect("write");
+        let found = find(folder.path()).expect("a program");
+        assert_eq!(found.user.as_deref(), Some("user"));
+        assert_eq!(found.ports, [49999, 80, 8080]);
+    }
+
+    #[test]
+    fn what_cannot_be_executed_is_not_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("start");
+        assert_eq!(find(folder.path()), None);
+        std::fs::write(&program, "#!/bin/sh\n").expect("write");
+        assert_eq!(find(folder.path()), None, "not executable");
+        std::fs::remove_file(&program).expect("remove");
+        symlink("start", &program).expect("link");
+        assert_eq!(find(folder.path()), None, "a loop of links");
+        std::fs::remove_file(&program).expect("remove");
+        std::fs::create_dir(&program).expect("folder");
+        assert_eq!(find(folder.path()), None, "a folder");
+        std::fs::remove_dir(&program).expect("remove");
+        fifo(&program);
+        assert_eq!(find(folder.path()), None, "a fifo");
+    }
+
+    #[test]
+    fn nonsense_beside_the_program_is_passed_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        executable(&folder.path().join("start"));
+        fifo(&folder.path().join("start.user"));
+        symlink("/dev/zero", folder.path().join("start.ports")).expect("link");
+        let found = find(folder.path()).expect("a program");
+        assert_eq!((found.user, found.ports), (None, vec![]));
+        assert_eq!(parse_ports("0 65536 -1 x 7"), [7]);
+        let many: String = (1..1000).map(|port| format!("{port} ")).collect();
+        assert_eq!(parse_ports(&many).len(), MAX_PORTS);
+    }
+
+    fn fifo(path: &Path) {
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .expect("a fifo");
+    }
+}

@@ -1,0 +1,134 @@
+//! What the start program says: in a file of the sandbox's own, so that it costs the agent no memory.
+//!
+//! The file and the one before it, `….log.1`, hold at most [`MAX_BYTES`] each. A new start begins a new file.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
+
+use crate::fs;
+
+/// Most bytes in one file.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// A bounded log; clones write to the same one. What cannot be written is lost, and nobody waits for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Log(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    /// Who may read it, besides root.
+    owner: Option<(u32, u32)>,
+    open: RefCell<Option<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: OwnedFd,
+    written: usize,
+}
+
+impl Log {
+    /// Begins a new file; the one that is there becomes the one before it.
+    pub(super) fn open(path: PathBuf, owner: Option<(u32, u32)>) -> Self {
+        let open = begin(&path, owner);
+        Self(Rc::new(Inner {
+            path,
+            owner,
+            open: RefCell::new(open),
+        }))
+    }
+
+    /// Adds what the program wrote.
+    pub(crate) fn write(&self, bytes: &[u8]) {
+        let mut open = self.0.open.borrow_mut();
+        for piece in bytes.chunks(MAX_BYTES) {
+            let is_full = |open: &Open| open.written + piece.len() > MAX_BYTES;
+            if open.as_ref().is_some_and(is_full) {
+                *open = begin(&self.0.path, self.0.owner);
+            }
+            if let Some(open) = open.as_mut() {
+                open.written += piece.len();
+                // A full disk is the sandbox's own affair.
+                let _ = fs::write_all(&open.file, piece);
+            }
+        }
+    }
+
+    /// Adds a line of our own.
+    pub(super) fn note(&self, line: &str) {
+        self.write(format!("sandyard: {line}\n").as_bytes());
+    }
+}
+
+fn begin(path: &Path, owner: Option<(u32, u32)>) -> Option<Open> {
+    if let Some(folder) = path.parent() {
+        // There already, as a rule.
+        let _ = rustix::fs::mkdir(folder, Mode::from_raw_mode(0o755));
+    }
+    let mut before = path.as_os_str().to_owned();
+    before.push(".1");
+    // Fails when there was none. Only the name is touched, whatever it stands for.
+    let _ = rustix::fs::rename(path, PathBuf::from(before));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let always = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags | always, Mode::RUSR | Mode::WUSR).ok()?;
+    let kind = rustix::fs::fstat(&file).ok()?.st_mode;
+    if FileType::from_raw_mode(kind) != FileType::RegularFile {
+        return None;
+    }
+    if let Some((uid, gid)) = owner {
+        // Where there are no such ids it stays the agent's.
+        let _ = rustix::fs::fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+    }
+    Some(Open { file, written: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_and_the_one_before_it_are_bounded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let log = Log::open(path.clone(), None);
+        for _ in 0..5 {
+            log.write(&vec![b'x'; MAX_BYTES / 2 + 1]);
+        }
+        log.write(b"last");
+        let size = |path: &Path| std::fs::metadata(path).expect("a file").len();
+        assert_eq!(size(&path), MAX_BYTES as u64 / 2 + 5);
+        assert!(size(&folder.path().join("log.1")) <= MAX_BYTES as u64);
+        assert_eq!(std::fs::read_dir(folder.path()).expect("list").count(), 2);
+    }
+
+    #[test]
+    fn a_new_start_keeps_the_log_of_the_one_before() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        Log::open(path.clone(), None).note("first");
+        Log::open(path.clone(), None).note("second");
+        let read = |path: &Path| std::fs::read_to_string(path).expect("read");
+        assert_eq!(read(&path), "sandyard: second\n");
+        assert_eq!(read(&folder.path().join("log.1")), "sandyard: first\n");
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_moved_and_what_cannot_be_written_is_lost() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        std::os::unix::fs::symlink("/dev/full", &path).expect("link");
+        Log::open(path.clone(), None).note("one");
+        assert_eq!(
+            std::fs::read_to_string(&path).expect("read"),
+            "sandyard: one\n"
+        );
+        std::fs::create_dir(folder.path().join("log.1")).unwrap_or_default();
+        Log::open("/proc/no/such/log".into(), None).note("lost");
+    }
+}

@@ -1,0 +1,67 @@
+//! The word that opens every port of one sandbox, for as long as the sandbox is there.
+//!
+//! Made from the installation's secret and the id, so there is nothing to keep: ids are never used again.
+
+use sandyard_core::SandboxId;
+
+use crate::auth::Auth;
+
+/// Longest token that is looked at; ours have 43 bytes.
+const MAX_LEN: usize = 100;
+
+impl Auth {
+    /// Gives the token that opens every port of this sandbox. Fits into a header as it is.
+    pub fn traffic_token(&self, sandbox_id: &SandboxId) -> String {
+        self.inner.keys.traffic.sign(sandbox_id.as_str().as_bytes())
+    }
+
+    /// Says whether a token is that of this sandbox, in constant time.
+    pub fn is_traffic_token(&self, sandbox_id: &SandboxId, token: &str) -> bool {
+        let message = sandbox_id.as_str().as_bytes();
+        token.len() <= MAX_LEN && self.inner.keys.traffic.is_signed(message, token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandyard_core::Clock;
+    use sandyard_store::Store;
+
+    use super::*;
+    use crate::config::AuthConfig;
+
+    async fn auth(store: Store) -> Auth {
+        Auth::open(store, Clock::manual(1_000_000), AuthConfig::default())
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_token_is_for_its_sandbox_and_outlives_the_server() {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let (ours, other) = (id("abcdefghijklmnopqrst"), id("abcdefghijklmnopqrsu"));
+        let first = auth(store.clone()).await;
+        let token = first.traffic_token(&ours);
+        assert!(first.is_traffic_token(&ours, &token));
+        assert!(!first.is_traffic_token(&other, &token));
+        assert!(auth(store).await.is_traffic_token(&ours, &token));
+        let elsewhere = auth(Store::open("sqlite::memory:").await.unwrap()).await;
+        assert!(!elsewhere.is_traffic_token(&ours, &token));
+    }
+
+    #[tokio::test]
+    async fn nothing_else_opens_it() {
+        let auth = auth(Store::open("sqlite::memory:").await.unwrap()).await;
+        let ours = id("abcdefghijklmnopqrst");
+        let token = auth.traffic_token(&ours);
+        let link = auth.sign_preview(&ours, 80, i64::MAX);
+        let long = "A".repeat(100_000);
+        for wrong in ["", "=", &token[..42], &format!("{token}A"), &link, &long] {
+            assert!(!auth.is_traffic_token(&ours, wrong), "{wrong}");
+        }
+    }
+
+    fn id(text: &str) -> SandboxId {
+        text.parse().unwrap()
+    }
+}

@@ -1,0 +1,128 @@
+//! `POST /v2/sandboxes/{id}/connect`, `/sandboxes/{id}/connect` and `/sandboxes/{id}/resume`.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandyard_core::{ErrorKind, SandboxStatus};
+use sandyard_service::{ConnectRequest, ServiceError, TimeoutAction, TimeoutRequest};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::create::{Life, duration};
+use super::name::{self, Named};
+use super::view::SandboxView;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::OptionalBody;
+use crate::need::Who;
+
+/// How long a sandbox lives at least once somebody has connected, if nothing is said.
+const LIFE: Duration = Duration::from_secs(300);
+/// The same for whoever resumes it.
+const LIFE_RESUMED: Duration = Duration::from_secs(15);
+
+/// How to connect.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = E2bConnect)]
+pub(crate) struct Connect {
+    /// Seconds it lives from now on at least.
+    #[schema(inline)]
+    timeout: Option<Life>,
+    /// Whether a paused one goes on with what it had in memory; yes if it is left out.
+    memory: Option<bool>,
+}
+
+/// Makes a sandbox run if it does not. It may get more time by that, never less.
+#[utoipa::path(
+    post, path = "/e2b/v2/sandboxes/{id}/connect", operation_id = "e2b_connect", tag = "e2b",
+    params(Named), request_body = Option<Connect>,
+    responses(
+        (status = 200, description = "It ran already.", body = SandboxView),
+        (status = 201, description = "It was woken.", body = SandboxView),
+    )
+)]
+pub(crate) async fn e2b_connect(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+    OptionalBody(wanted): OptionalBody<Option<Connect>>,
+) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
+    let wanted = wanted.unwrap_or_default();
+    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let request = ConnectRequest {
+        timeout: Some(wanted.timeout.map_or(LIFE, duration)),
+        is_cold: wanted.memory == Some(false),
+    };
+    let service = app.service();
+    let connected = service
+        .connect_for(&caller, sandbox.id.as_str(), request)
+        .await?;
+    let status = match connected.was_woken {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    Ok((status, Json(SandboxView::new(&app, &connected.sandbox)?)))
+}
+
+/// How to resume.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bResume)]
+pub(crate) struct Resume {
+    /// Seconds it lives from now on.
+    #[schema(inline)]
+    timeout: Option<Life>,
+    /// Whether it is paused then; as before if it is left out.
+    auto_pause: Option<bool>,
+    /// Whether it goes on with what it had in memory; yes if it is left out.
+    memory: Option<bool>,
+}
+
+/// Wakes a paused sandbox.
+#[utoipa::path(
+    post, path = "/e2b/sandboxes/{id}/resume", operation_id = "e2b_resume", tag = "e2b",
+    params(Named), request_body = Option<Resume>,
+    responses((status = 201, description = "It runs.", body = SandboxView))
+)]
+pub(crate) async fn e2b_resume(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+    OptionalBody(wanted): OptionalBody<Option<Resume>>,
+) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
+    let wanted = wanted.unwrap_or_default();
+    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    if sandbox.status == SandboxStatus::Running {
+        return Err(ServiceError::new(
+            ErrorKind::Conflict,
+            format!("sandbox `{}` runs already", sandbox.id),
+        )
+        .into());
+    }
+    let id = sandbox.id.as_str();
+    let timeout = wanted.timeout.map_or(LIFE_RESUMED, duration);
+    let request = ConnectRequest {
+        timeout: Some(timeout),
+        is_cold: wanted.memory == Some(false),
+    };
+    let service = app.service();
+    let mut sandbox = service.connect_for(&caller, id, request).await?.sandbox;
+    if let Some(is_paused) = wanted.auto_pause {
+        let action = match is_paused {
+            true => TimeoutAction::Pause,
+            false => TimeoutAction::Delete,
+        };
+        if sandbox.timeout_action != action {
+            let request = TimeoutRequest {
+                timeout,
+                action: Some(action),
+                expiry: None,
+            };
+            sandbox = service.set_timeout(&caller, id, request).await?;
+        }
+    }
+    let view = SandboxView::new(&app, &sandbox)?;
+    Ok((StatusCode::CREATED, Json(view)))
+}

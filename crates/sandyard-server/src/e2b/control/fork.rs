@@ -1,0 +1,85 @@
+//! `POST /sandboxes/{id}/fork`.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use futures_util::{StreamExt, stream};
+use sandyard_service::{ForkRequest, ServiceResult};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::create::{Life, duration};
+use super::name::{self, Named};
+use super::view::SandboxView;
+use crate::app::App;
+use crate::bounds::Whole;
+use crate::e2b::error::E2bError;
+use crate::error::ApiError;
+use crate::extract::OptionalBody;
+use crate::need::Who;
+
+/// How long a fork lives if its maker does not say.
+const LIFE: Duration = Duration::from_secs(15);
+/// Forks under way at once. The original is copied under a claim, one after the other; what comes after that overlaps.
+const AT_ONCE: usize = 4;
+
+/// Copies to be made.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = E2bFork)]
+pub(crate) struct Fork {
+    /// Seconds each one lives.
+    #[schema(inline)]
+    timeout: Option<Life>,
+    /// How many; one if it is left out.
+    #[schema(inline)]
+    count: Option<Whole<1, 20>>,
+}
+
+/// A copy, or why there is none.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = E2bForkResult)]
+pub(crate) enum Forked {
+    /// It runs.
+    Sandbox(Box<SandboxView>),
+    /// It failed; the others may not have.
+    Error(E2bError),
+}
+
+/// Makes other sandboxes from the files of this one. Each succeeds or fails by itself.
+#[utoipa::path(
+    post, path = "/e2b/sandboxes/{id}/fork", operation_id = "e2b_fork", tag = "e2b",
+    params(Named), request_body = Option<Fork>,
+    responses((status = 201, description = "One result for each.", body = Vec<Forked>))
+)]
+pub(crate) async fn e2b_fork(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+    OptionalBody(wanted): OptionalBody<Option<Fork>>,
+) -> Result<(StatusCode, Json<Vec<Forked>>), ApiError> {
+    let wanted = wanted.unwrap_or_default();
+    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let request = ForkRequest {
+        timeout: Some(wanted.timeout.map_or(LIFE, duration)),
+        ..ForkRequest::default()
+    };
+    let count = wanted.count.map_or(1, |count| count.0 as usize);
+    let fork = async |_| -> ServiceResult<SandboxView> {
+        let id = sandbox.id.as_str();
+        let fork = app.service().fork(&caller, id, request.clone()).await?;
+        SandboxView::new(&app, &fork)
+    };
+    let forks: Vec<_> = stream::iter(0..count)
+        .map(fork)
+        .buffered(AT_ONCE)
+        .map(|made| match made {
+            Ok(view) => Forked::Sandbox(Box::new(view)),
+            Err(error) => Forked::Error(E2bError::from(&error)),
+        })
+        .collect()
+        .await;
+    Ok((StatusCode::CREATED, Json(forks)))
+}

@@ -1,0 +1,216 @@
+//! `GET /v2/sandboxes` and `GET /sandboxes`.
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderName, HeaderValue};
+use sandyard_core::SandboxStatus;
+use sandyard_service::{SandboxFilter, ServiceError};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::view::{ListedView, Names};
+use super::{metadata, pages, template_name};
+use crate::app::App;
+use crate::bounds::{self, Whole};
+use crate::error::ApiError;
+use crate::extract::Query;
+use crate::native::list::decode;
+use crate::need::Who;
+
+/// Says how many run of those that were asked for.
+const TOTAL_RUNNING: HeaderName = HeaderName::from_static("x-total-running");
+
+/// What is first in a list.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = E2bOrder)]
+pub(crate) enum Order {
+    /// The oldest.
+    Asc,
+    /// The newest.
+    Desc,
+}
+
+/// Which sandboxes.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Words of metadata they must have: `name=value&…`, encoded once more.
+    metadata: Option<String>,
+    /// Only those made from this template.
+    #[param(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
+    template: Option<String>,
+    /// Only those made at this time or later.
+    #[param(format = DateTime)]
+    started_after: Option<String>,
+    #[param(inline)]
+    order: Option<Order>,
+    /// At most so many.
+    #[param(inline)]
+    limit: Option<Whole<1, 100>>,
+    /// Goes on after an earlier page: its `x-next-token`.
+    #[param(max_length = 64, pattern = "^[0-9]{1,15}-[a-z0-9]{1,40}$")]
+    next_token: Option<String>,
+}
+
+/// Lists the caller's sandboxes, newest first. `X-Total-Running` says how many of those asked for run.
+#[utoipa::path(
+    get, path = "/e2b/v2/sandboxes", operation_id = "e2b_list", tag = "e2b",
+    params(ListQuery, ("state" = Option<String>, Query, description = "`running`, `paused`, or both with a comma between.",
+        pattern = "^(running|paused)(,(running|paused))*$")),
+    responses((status = 200, description = "They.", body = Vec<ListedView>))
+)]
+pub(crate) async fn e2b_list(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(query): Query<ListQuery>,
+    RawQuery(raw): RawQuery,
+) -> Result<pages::Listed<ListedView>, ApiError> {
+    let states = states(raw.as_deref().unwrap_or_default())?;
+    let template = match query.template.as_deref() {
+        Some(text) => Some(template_name::resolve(&app, &caller, text).await?),
+        None => None,
+    };
+    bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
+    let filter = SandboxFilter {
+        // Whoever sees everybody's elsewhere still has only its own through an SDK.
+        owner: Some(caller.name.clone()),
+        statuses: states
+            .iter()
+            .flat_map(|state| state.statuses())
+            .copied()
+            .collect(),
+        metadata: metadata::read(query.metadata.as_deref().unwrap_or_default())?,
+        template,
+        created_from_ms: query.started_after.as_deref().map(read_time).transpose()?,
+        is_oldest_first: matches!(query.order, Some(Order::Asc)),
+        cursor: query.next_token,
+        limit: query.limit.map_or(pages::MOST, |limit| limit.0 as usize),
+        ..SandboxFilter::default()
+    };
+    let running = SandboxFilter {
+        statuses: vec![SandboxStatus::Running],
+        ..filter.clone()
+    };
+    let total = match states.contains(&Wanted::Running) {
+        true => app.service().count(&caller, running).await?,
+        false => 0,
+    };
+    let page = app.service().list(&caller, filter).await?;
+    let names = Names::find(&app, &caller, &page.items).await?;
+    let view = |sandbox| ListedView::new(&app, sandbox, &names);
+    let (mut headers, items) = pages::page(page.items.iter().map(view).collect(), page.next);
+    headers.insert(TOTAL_RUNNING, HeaderValue::from(total));
+    Ok((headers, items))
+}
+
+/// Which sandboxes.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQueryV1 {
+    /// Words of metadata they must have: `name=value&…`, encoded once more.
+    metadata: Option<String>,
+}
+
+/// Lists the caller's sandboxes that run, newest first, at most 1,000.
+#[utoipa::path(
+    get, path = "/e2b/sandboxes", operation_id = "e2b_list_v1", tag = "e2b",
+    params(ListQueryV1),
+    responses((status = 200, description = "They.", body = Vec<ListedView>))
+)]
+pub(crate) async fn e2b_list_v1(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(query): Query<ListQueryV1>,
+) -> Result<Json<Vec<ListedView>>, ApiError> {
+    let filter = SandboxFilter {
+        owner: Some(caller.name.clone()),
+        statuses: vec![SandboxStatus::Running],
+        metadata: metadata::read(query.metadata.as_deref().unwrap_or_default())?,
+        ..SandboxFilter::default()
+    };
+    let page = app.service().list(&caller, filter).await?;
+    let names = Names::find(&app, &caller, &page.items).await?;
+    let view = |sandbox| ListedView::new(&app, sandbox, &names);
+    Ok(Json(page.items.iter().map(view).collect()))
+}
+
+/// A state to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Running,
+    Paused,
+}
+
+impl Wanted {
+    fn statuses(self) -> &'static [SandboxStatus] {
+        match self {
+            Self::Running => &[SandboxStatus::Running],
+            Self::Paused => &[SandboxStatus::Paused, SandboxStatus::Stopped],
+        }
+    }
+}
+
+/// The states a query asks for: one parameter with commas, or several. None are all.
+fn states(query: &str) -> Result<Vec<Wanted>, ServiceError> {
+    let mut states = Vec::new();
+    for value in query
+        .split('&')
+        .filter_map(|pair| pair.strip_prefix("state="))
+    {
+        for word in decode(value)?.split(',').filter(|word| !word.is_empty()) {
+            let state = match word {
+                "running" => Wanted::Running,
+                "paused" => Wanted::Paused,
+                _ => {
+                    return Err(ServiceError::invalid(
+                        "state",
+                        "`state` is `running`, `paused` or both",
+                    ));
+                }
+            };
+            if !states.contains(&state) {
+                states.push(state);
+            }
+        }
+    }
+    if states.is_empty() {
+        states = vec![Wanted::Running, Wanted::Paused];
+    }
+    Ok(states)
+}
+
+/// Reads a time.
+fn read_time(text: &str) -> Result<i64, ServiceError> {
+    text.parse::<jiff::Timestamp>()
+        .map(jiff::Timestamp::as_millisecond)
+        .map_err(|_| {
+            ServiceError::invalid(
+                "startedAfter",
+                "`startedAfter` is a time like `2026-01-31T12:00:00Z`",
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_come_with_commas_or_one_by_one() {
+        let all = [Wanted::Running, Wanted::Paused];
+        assert_eq!(states("").unwrap(), all);
+        assert_eq!(states("state=running%2Cpaused&limit=3").unwrap(), all);
+        assert_eq!(states("state=running&state=paused").unwrap(), all);
+        assert_eq!(states("state=paused,paused").unwrap(), [Wanted::Paused]);
+        assert!(states("state=gone").is_err());
+    }
+
+    #[test]
+    fn times_have_any_zone() {
+        assert_eq!(read_time("1970-01-01T01:00:01.5+01:00").unwrap(), 1500);
+        assert_eq!(read_time("1970-01-01T00:00:01.000000Z").unwrap(), 1000);
+        assert!(read_time("yesterday").is_err());
+    }
+}

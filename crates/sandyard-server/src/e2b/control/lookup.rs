@@ -1,0 +1,50 @@
+//! `GET` and `DELETE /sandboxes/{id}`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandyard_core::SandboxStatus;
+use sandyard_service::ServiceError;
+
+use super::name::{self, Named};
+use super::view::{DetailView, Names};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::need::Who;
+
+/// Tells about one sandbox.
+#[utoipa::path(
+    get, path = "/e2b/sandboxes/{id}", operation_id = "e2b_get", tag = "e2b",
+    params(Named),
+    responses((status = 200, description = "It.", body = DetailView))
+)]
+pub(crate) async fn e2b_get(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+) -> Result<Json<DetailView>, ApiError> {
+    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let names = Names::find(&app, &caller, std::slice::from_ref(&sandbox)).await?;
+    Ok(Json(DetailView::new(&app, &sandbox, &names)?))
+}
+
+/// Removes a sandbox.
+#[utoipa::path(
+    delete, path = "/e2b/sandboxes/{id}", operation_id = "e2b_delete", tag = "e2b",
+    params(Named),
+    responses((status = 204, description = "It is gone."))
+)]
+pub(crate) async fn e2b_delete(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+) -> Result<StatusCode, ApiError> {
+    let sandbox = app.service().inspect(&caller, &named.id).await?;
+    if sandbox.status == SandboxStatus::Deleted {
+        return Err(ServiceError::no_sandbox(&named.id)
+            .hint("it is gone already")
+            .into());
+    }
+    app.service().delete(&caller, sandbox.id.as_str()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,173 @@
+//! `GET /sandboxes/{id}/metrics` and `GET /sandboxes/metrics`.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use sandyard_core::{Caller, ErrorKind};
+use sandyard_provider::UsagePoint;
+use sandyard_service::{Sandbox, ServiceError, ServiceResult};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::name::{self, Named, without_client};
+use super::view::cpu_count;
+use crate::app::App;
+use crate::bounds::Whole;
+use crate::error::ApiError;
+use crate::extract::{Query, sandbox_name};
+use crate::need::Who;
+use crate::time::iso;
+
+/// Most sandboxes that can be asked for at once.
+const MOST: usize = 100;
+
+/// Seconds since 1970.
+type Seconds = Whole<0, 253_402_300_799>;
+
+/// From when to when.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MetricsQuery {
+    /// Seconds since 1970; from the beginning if it is left out.
+    #[param(inline)]
+    start: Option<Seconds>,
+    /// Seconds since 1970; until now if it is left out.
+    #[param(inline)]
+    end: Option<Seconds>,
+}
+
+/// What a sandbox used at one time.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bMetric)]
+pub(crate) struct Metric {
+    timestamp: String,
+    /// Seconds since 1970.
+    timestamp_unix: i64,
+    cpu_count: u32,
+    /// Of what it may use.
+    cpu_used_pct: f32,
+    /// Bytes, as all the others.
+    mem_used: u64,
+    mem_total: u64,
+    mem_cache: u64,
+    disk_used: u64,
+    disk_total: u64,
+}
+
+impl Metric {
+    fn new(sandbox: &Sandbox, point: &UsagePoint) -> Self {
+        Self {
+            timestamp: iso(point.at_ms),
+            timestamp_unix: point.at_ms.div_euclid(1000),
+            cpu_count: cpu_count(sandbox),
+            cpu_used_pct: point.cpu_percent,
+            mem_used: point.memory_bytes,
+            mem_total: sandbox.limits.memory_bytes,
+            mem_cache: point.cache_bytes,
+            disk_used: point.disk_bytes,
+            disk_total: sandbox.limits.disk_bytes,
+        }
+    }
+}
+
+/// Tells what a sandbox used.
+#[utoipa::path(
+    get, path = "/e2b/sandboxes/{id}/metrics", operation_id = "e2b_metrics", tag = "e2b",
+    params(Named, MetricsQuery),
+    responses((status = 200, description = "Oldest first.", body = Vec<Metric>))
+)]
+pub(crate) async fn e2b_metrics(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+    Query(query): Query<MetricsQuery>,
+) -> Result<Json<Vec<Metric>>, ApiError> {
+    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let from_ms = query.start.map_or(0, |start| start.0 * 1000);
+    // To the end of that second.
+    let to_ms = query.end.map_or(i64::MAX, |end| end.0 * 1000 + 999);
+    if from_ms > to_ms {
+        return Err(ServiceError::invalid("start", "`start` is after `end`").into());
+    }
+    let points = points(&app, &caller, &sandbox, from_ms, to_ms).await?;
+    let metric = |point| Metric::new(&sandbox, point);
+    Ok(Json(points.iter().map(metric).collect()))
+}
+
+async fn points(
+    app: &App,
+    caller: &Caller,
+    sandbox: &Sandbox,
+    from_ms: i64,
+    to_ms: i64,
+) -> ServiceResult<Vec<UsagePoint>> {
+    let id = sandbox.id.as_str();
+    app.service()
+        .usage_history(caller, id, from_ms, to_ms)
+        .await
+}
+
+/// Which sandboxes.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ManyQuery {
+    /// Their ids, with commas between.
+    #[param(min_length = 1, max_length = 13000)]
+    sandbox_ids: String,
+}
+
+/// What several sandboxes used last.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = E2bMetricsOfMany)]
+pub(crate) struct MetricsOfMany {
+    /// By id; what is not the caller's, or was not looked at yet, is left out.
+    sandboxes: BTreeMap<String, Metric>,
+}
+
+/// Tells what several sandboxes used last.
+#[utoipa::path(
+    get, path = "/e2b/sandboxes/metrics", operation_id = "e2b_metrics_of_many", tag = "e2b",
+    params(ManyQuery),
+    responses((status = 200, description = "By id.", body = MetricsOfMany))
+)]
+pub(crate) async fn e2b_metrics_of_many(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(query): Query<ManyQuery>,
+) -> Result<Json<MetricsOfMany>, ApiError> {
+    let ids: Vec<_> = query
+        .sandbox_ids
+        .split(',')
+        .filter(|id| !id.is_empty())
+        .collect();
+    if ids.is_empty() || ids.len() > MOST {
+        return Err(
+            ServiceError::invalid("sandbox_ids", format!("name 1 to {MOST} sandboxes")).into(),
+        );
+    }
+    let mut sandboxes = BTreeMap::new();
+    for id in ids {
+        let newest = match sandbox_name(without_client(id)) {
+            Ok(name) => newest(&app, &caller, name).await,
+            Err(error) => Err(error),
+        };
+        match newest {
+            Ok(Some((id, metric))) => {
+                sandboxes.insert(id, metric);
+            }
+            Ok(None) => {}
+            Err(error) if error.kind == ErrorKind::SandboxNotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Json(MetricsOfMany { sandboxes }))
+}
+
+async fn newest(app: &App, caller: &Caller, name: &str) -> ServiceResult<Option<(String, Metric)>> {
+    let sandbox = name::existing(app, caller, name).await?;
+    let points = points(app, caller, &sandbox, 0, i64::MAX).await?;
+    let metric = points.last().map(|point| Metric::new(&sandbox, point));
+    Ok(metric.map(|metric| (sandbox.id.to_string(), metric)))
+}

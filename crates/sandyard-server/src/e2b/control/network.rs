@@ -1,0 +1,189 @@
+//! What a sandbox may reach, in E2B's words, and `PUT /sandboxes/{id}/network`.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandyard_core::NetworkPolicy;
+use sandyard_core::network::Target;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::name::{self, Named};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::Body;
+use crate::native::policy::{self, Otherwise, refused};
+use crate::need::Who;
+
+/// Begins what E2B's gateway fills in by itself.
+const FILLED_IN: &str = "${e2b.";
+
+/// What a sandbox may reach.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bNetwork)]
+pub(crate) struct Network {
+    /// Names, `*.names`, addresses and networks that may be reached in any case.
+    allow_out: Option<Vec<String>>,
+    /// Those that may not, unless `allowOut` names them.
+    deny_out: Option<Vec<String>>,
+    /// By host, headers that are set on requests: `{"api.example.com": [{"transform": {"headers": {…}}}]}`.
+    #[schema(value_type = Option<Object>)]
+    rules: Option<Value>,
+    /// Whether anybody may open its ports.
+    allow_public_traffic: Option<bool>,
+    /// The `Host` that servers inside see.
+    mask_request_host: Option<String>,
+    /// A proxy to go out by: not possible here.
+    #[schema(value_type = Option<Object>)]
+    egress_proxy: Option<Value>,
+    /// Ports that speak TLS inside: not possible here.
+    https_ports: Option<Vec<u16>>,
+}
+
+impl Network {
+    /// As a policy of ours; none: nothing was said about what may be reached.
+    pub(crate) fn into_policy(
+        self,
+        allow_internet_access: Option<bool>,
+        otherwise: Otherwise,
+    ) -> Result<Option<NetworkPolicy>, ApiError> {
+        if self.egress_proxy.is_some() {
+            return Err(unavailable(
+                "network.egressProxy",
+                "another proxy to go out by",
+            ));
+        }
+        if self.https_ports.is_some_and(|ports| !ports.is_empty()) {
+            let what = "a port that speaks TLS inside the sandbox";
+            return Err(unavailable("network.httpsPorts", what));
+        }
+        let rules = self.rules.filter(|rules| !rules.is_null());
+        if rules.as_ref().is_some_and(is_filled_in) {
+            return Err(unavailable(
+                "network.rules",
+                "a value that E2B fills in (`${e2b.…}`)",
+            ));
+        }
+        let mut fields = Map::new();
+        let mut say = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                fields.insert(name.to_owned(), value);
+            }
+        };
+        say("allowOut", self.allow_out.map(Value::from));
+        say("denyOut", self.deny_out.map(Value::from));
+        say("rules", rules);
+        say(
+            "allowPublicTraffic",
+            self.allow_public_traffic.map(Value::from),
+        );
+        say("maskRequestHost", self.mask_request_host.map(Value::from));
+        let said = (!fields.is_empty()).then_some(Value::Object(fields));
+        policy::read_both(said, allow_internet_access, otherwise)
+    }
+}
+
+/// Says whether a rule has something in it that only E2B's own gateway knows.
+fn is_filled_in(rules: &Value) -> bool {
+    match rules {
+        Value::String(text) => text.contains(FILLED_IN),
+        Value::Array(entries) => entries.iter().any(is_filled_in),
+        Value::Object(fields) => fields.values().any(is_filled_in),
+        _ => false,
+    }
+}
+
+/// The answer to what E2B has and we do not.
+pub(crate) fn unavailable(field: &str, what: &str) -> ApiError {
+    refused(
+        field.to_owned(),
+        format!("this server does not offer {what}; leave it out"),
+    )
+}
+
+/// What a sandbox may reach, as it is shown. Values of headers are not.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bNetworkView)]
+pub(crate) struct NetworkView {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    allow_out: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    deny_out: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = Object, required = false)]
+    rules: BTreeMap<String, Value>,
+    allow_public_traffic: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    mask_request_host: Option<String>,
+}
+
+impl From<NetworkPolicy> for NetworkView {
+    fn from(policy: NetworkPolicy) -> Self {
+        let texts = |targets: Vec<Target>| targets.into_iter().map(String::from).collect();
+        let rules = policy.rules.into_iter().map(|(host, rules)| {
+            let rules: Vec<Value> = rules
+                .into_iter()
+                .map(|rule| {
+                    let names = rule.transform.headers.into_keys();
+                    let headers: Map<_, _> = names.map(|name| (name, "***".into())).collect();
+                    serde_json::json!({"transform": {"headers": headers}})
+                })
+                .collect();
+            (host.to_string(), Value::from(rules))
+        });
+        Self {
+            rules: rules.collect(),
+            allow_out: texts(policy.allow_out),
+            deny_out: texts(policy.deny_out),
+            allow_public_traffic: policy.allow_public_traffic.unwrap_or(false),
+            mask_request_host: policy.mask_request_host,
+        }
+    }
+}
+
+/// What a sandbox shall be able to reach from now on. What is left out is not kept.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = E2bNetworkUpdate)]
+pub(crate) struct NetworkUpdate {
+    #[serde(flatten)]
+    network: Network,
+    /// Whether what no entry names may be reached.
+    allow_internet_access: Option<bool>,
+}
+
+/// Replaces what a sandbox may reach. Who may open its ports stays as it is.
+#[utoipa::path(
+    put, path = "/e2b/sandboxes/{id}/network", operation_id = "e2b_set_network", tag = "e2b",
+    params(Named), request_body = NetworkUpdate,
+    responses((status = 204, description = "It is in force."))
+)]
+pub(crate) async fn e2b_set_network(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+    Body(update): Body<NetworkUpdate>,
+) -> Result<StatusCode, ApiError> {
+    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let before = app.service().policy_of(&sandbox)?;
+    let otherwise = Otherwise::from(&app);
+    let asked = update
+        .network
+        .into_policy(update.allow_internet_access, otherwise)?;
+    let mut policy = match asked {
+        Some(policy) => policy,
+        None => app.service().settings().default_network.clone(),
+    };
+    policy.allow_public_traffic = before.allow_public_traffic;
+    policy.mask_request_host = before.mask_request_host;
+    app.service()
+        .set_network(&caller, sandbox.id.as_str(), policy)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}

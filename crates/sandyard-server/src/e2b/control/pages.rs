@@ -1,0 +1,69 @@
+//! Lists in pages: where the next one begins is in a header.
+
+use axum::Json;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use sandyard_service::ServiceError;
+use serde::Serialize;
+
+/// Says where the next page begins.
+const NEXT: HeaderName = HeaderName::from_static("x-next-token");
+
+/// Longest page, and the one of whoever does not say.
+pub(crate) const MOST: usize = 100;
+
+/// Part of a list.
+pub(crate) type Listed<T> = (HeaderMap, Json<Vec<T>>);
+
+/// A page, and where the next one begins.
+pub(crate) fn page<T: Serialize>(items: Vec<T>, next: Option<String>) -> Listed<T> {
+    let mut headers = HeaderMap::new();
+    if let Some(next) = next.and_then(|next| HeaderValue::from_str(&next).ok()) {
+        headers.insert(NEXT, next);
+    }
+    (headers, Json(items))
+}
+
+/// A page of a list that is held as a whole. The token is the name of the last item of the page before.
+pub(crate) fn cut<T>(
+    mut items: Vec<T>,
+    name: impl Fn(&T) -> &str,
+    limit: usize,
+    after: Option<&str>,
+) -> Result<(Vec<T>, Option<String>), ServiceError> {
+    if let Some(after) = after {
+        let last = items.iter().position(|item| name(item) == after);
+        let last = last.ok_or_else(|| {
+            ServiceError::invalid("nextToken", "there is no page that ended like this")
+                .hint("begin again without `nextToken`")
+        })?;
+        items.drain(..=last);
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = items
+        .last()
+        .filter(|_| has_more)
+        .map(|item| name(item).to_owned());
+    Ok((items, next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_without_gap() {
+        let all = ["a", "b", "c", "d", "e"];
+        let (mut seen, mut next) = (Vec::new(), None::<String>);
+        loop {
+            let (page, after) = cut(all.to_vec(), |name| name, 2, next.as_deref()).unwrap();
+            seen.extend(page);
+            next = after;
+            if next.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, all);
+        assert!(cut(all.to_vec(), |name| name, 2, Some("x")).is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! `POST /sandboxes/{id}/snapshots` and `GET /snapshots`. They are removed as templates are.
+//!
+//! A snapshot keeps files, not memory: what is made from it starts anew.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandyard_service::Snapshot;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::name::{self, Named, without_client};
+use super::{pages, template_name};
+use crate::app::App;
+use crate::bounds::{self, Whole};
+use crate::error::ApiError;
+use crate::extract::{OptionalBody, Query};
+use crate::need::Who;
+
+/// What every name ends with that has no tag of its own.
+const TAG: &str = ":default";
+
+/// A snapshot to be made.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = E2bNewSnapshot)]
+pub(crate) struct NewSnapshot {
+    /// What it shall be called. Another one that is called so keeps no name.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._/:-]+$")]
+    name: Option<String>,
+}
+
+/// A snapshot.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = E2bSnapshot)]
+pub(crate) struct SnapshotView {
+    /// What to make sandboxes from.
+    #[serde(rename = "snapshotID")]
+    snapshot_id: String,
+    /// What it is called, with its owner and a tag.
+    names: Vec<String>,
+}
+
+impl From<Snapshot> for SnapshotView {
+    fn from(snapshot: Snapshot) -> Self {
+        let Snapshot {
+            name, owner, alias, ..
+        } = snapshot;
+        let full = alias.map(|alias| match alias.contains(':') {
+            true => format!("{owner}/{alias}"),
+            false => format!("{owner}/{alias}{TAG}"),
+        });
+        Self {
+            snapshot_id: format!("{name}{TAG}"),
+            names: full.into_iter().collect(),
+        }
+    }
+}
+
+/// Keeps a sandbox's files as a template of the caller's.
+#[utoipa::path(
+    post, path = "/e2b/sandboxes/{id}/snapshots", operation_id = "e2b_snapshot", tag = "e2b",
+    params(Named), request_body = Option<NewSnapshot>,
+    responses((status = 201, description = "It is kept.", body = SnapshotView))
+)]
+pub(crate) async fn e2b_snapshot(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+    OptionalBody(wanted): OptionalBody<Option<NewSnapshot>>,
+) -> Result<(StatusCode, Json<SnapshotView>), ApiError> {
+    let sandbox = name::existing(&app, &caller, &named.id).await?;
+    let wanted = wanted.unwrap_or_default().name;
+    let alias = wanted.as_deref().map(template_name::plain);
+    let snapshot = app
+        .service()
+        .snapshot_as(&caller, sandbox.id.as_str(), alias)
+        .await?;
+    Ok((StatusCode::CREATED, Json(snapshot.into())))
+}
+
+/// Which snapshots.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SnapshotsQuery {
+    /// Only those of this sandbox.
+    #[serde(rename = "sandboxID")]
+    #[param(rename = "sandboxID", max_length = 128)]
+    sandbox_id: Option<String>,
+    /// Only what is called so.
+    #[param(max_length = 512)]
+    name: Option<String>,
+    /// At most so many.
+    #[param(inline)]
+    limit: Option<Whole<1, 100>>,
+    /// Goes on after an earlier page: its `x-next-token`.
+    #[param(max_length = 128)]
+    next_token: Option<String>,
+}
+
+/// Lists the caller's snapshots, newest first.
+#[utoipa::path(
+    get, path = "/e2b/snapshots", operation_id = "e2b_list_snapshots", tag = "e2b",
+    params(SnapshotsQuery),
+    responses((status = 200, description = "They.", body = Vec<SnapshotView>))
+)]
+pub(crate) async fn e2b_list_snapshots(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(query): Query<SnapshotsQuery>,
+) -> Result<pages::Listed<SnapshotView>, ApiError> {
+    bounds::optional_text("name", query.name.as_deref(), 1, 512)?;
+    let of = query.sandbox_id.as_deref().map(without_client);
+    let mut snapshots = app.service().snapshots(&caller, of).await?;
+    snapshots.retain(|snapshot| snapshot.owner == caller.name);
+    if let Some(name) = query.name.as_deref().map(template_name::plain) {
+        snapshots.retain(|one| one.name == name || one.alias.as_deref() == Some(name));
+    }
+    let limit = query.limit.map_or(pages::MOST, |limit| limit.0 as usize);
+    let token = query.next_token.as_deref();
+    let (page, next) = pages::cut(snapshots, |one| &one.name, limit, token)?;
+    Ok(pages::page(
+        page.into_iter().map(SnapshotView::from).collect(),
+        next,
+    ))
+}

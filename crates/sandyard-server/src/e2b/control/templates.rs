@@ -1,0 +1,230 @@
+//! `GET /templates`, `/v2/templates`, `/templates/{name}` and `/templates/aliases/{name}`; `DELETE /templates/{name}`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandyard_core::{Caller, ErrorKind};
+use sandyard_provider::TemplateInfo;
+use sandyard_service::{ServiceResult, Snapshot};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::template_name::{self, BASE};
+use super::{ENVD_VERSION, pages};
+use crate::app::App;
+use crate::bounds::{self, Whole};
+use crate::error::ApiError;
+use crate::extract::{PathWord, Query};
+use crate::need::Who;
+use crate::time::iso;
+
+/// Templates are not built here, so every one has the same build.
+const BUILD_ID: &str = "00000000-0000-0000-0000-000000000000";
+
+/// What sandboxes start from.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bTemplate)]
+pub(crate) struct TemplateView {
+    #[serde(rename = "templateID")]
+    template_id: String,
+    #[serde(rename = "buildID")]
+    build_id: &'static str,
+    cpu_count: u32,
+    #[serde(rename = "memoryMB")]
+    memory_mb: u64,
+    #[serde(rename = "diskSizeMB")]
+    disk_size_mb: u64,
+    /// Whether everybody may use it.
+    public: bool,
+    aliases: Vec<String>,
+    names: Vec<String>,
+    created_at: String,
+    updated_at: String,
+    /// Not known.
+    #[schema(value_type = Option<Object>)]
+    created_by: (),
+    /// Not known.
+    #[schema(value_type = Option<String>)]
+    last_spawned_at: (),
+    spawn_count: u32,
+    build_count: u32,
+    envd_version: &'static str,
+    build_status: &'static str,
+    is_default: bool,
+}
+
+/// One of them with its builds.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = E2bTemplateWithBuilds)]
+pub(crate) struct TemplateDetail {
+    #[serde(flatten)]
+    template: TemplateView,
+    /// None: templates are imported.
+    #[schema(value_type = Vec<Object>)]
+    builds: [(); 0],
+}
+
+/// All templates a caller may use, by name.
+async fn all(app: &App, caller: &Caller) -> ServiceResult<Vec<TemplateView>> {
+    let snapshots = app.service().snapshots(caller, None).await?;
+    let mut templates = app.service().templates(caller).await?;
+    templates.sort_by(|one, other| one.name.cmp(&other.name));
+    let view = |template: TemplateInfo| {
+        let snapshot = snapshots.iter().find(|one| one.name == template.name);
+        view(app, template, snapshot)
+    };
+    Ok(templates.into_iter().map(view).collect())
+}
+
+fn view(app: &App, template: TemplateInfo, snapshot: Option<&Snapshot>) -> TemplateView {
+    let limits = app.service().provider_info().default_limits;
+    let is_default = template.name == template_name::default_name(app);
+    let alias = match snapshot {
+        Some(snapshot) => snapshot.alias.clone(),
+        None if is_default => Some(BASE.to_owned()),
+        None => Some(template.name.clone()),
+    };
+    let made = iso(template.created_ms.unwrap_or(0));
+    TemplateView {
+        build_id: BUILD_ID,
+        cpu_count: limits.cpu_millis.div_ceil(1000).max(1),
+        memory_mb: limits.memory_bytes >> 20,
+        disk_size_mb: limits.disk_bytes >> 20,
+        public: snapshot.is_none(),
+        names: alias.iter().cloned().collect(),
+        aliases: alias.into_iter().collect(),
+        created_at: made.clone(),
+        updated_at: made,
+        created_by: (),
+        last_spawned_at: (),
+        spawn_count: 0,
+        build_count: 1,
+        envd_version: ENVD_VERSION,
+        build_status: "ready",
+        is_default,
+        template_id: template.name,
+    }
+}
+
+/// Finds one by whatever it may be called.
+async fn find(app: &App, caller: &Caller, text: &str) -> ServiceResult<TemplateView> {
+    let name = template_name::resolve(app, caller, text).await?;
+    let mut templates = all(app, caller).await?.into_iter();
+    templates
+        .find(|template| template.template_id == name)
+        .ok_or_else(|| template_name::missing(text))
+}
+
+/// Lists what sandboxes can start from.
+#[utoipa::path(
+    get, path = "/e2b/templates", operation_id = "e2b_list_templates", tag = "e2b",
+    responses((status = 200, description = "They, by name.", body = Vec<TemplateView>))
+)]
+pub(crate) async fn e2b_list_templates(
+    State(app): State<App>,
+    Who(caller): Who,
+) -> Result<Json<Vec<TemplateView>>, ApiError> {
+    Ok(Json(all(&app, &caller).await?))
+}
+
+/// Which templates.
+#[derive(Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TemplatesQuery {
+    /// At most so many.
+    #[param(inline)]
+    limit: Option<Whole<1, 100>>,
+    /// Goes on after an earlier page: its `x-next-token`.
+    #[param(max_length = 128)]
+    next_token: Option<String>,
+}
+
+/// Lists what sandboxes can start from, in pages.
+#[utoipa::path(
+    get, path = "/e2b/v2/templates", operation_id = "e2b_list_templates_v2", tag = "e2b",
+    params(TemplatesQuery),
+    responses((status = 200, description = "They, by name.", body = Vec<TemplateView>))
+)]
+pub(crate) async fn e2b_list_templates_v2(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(query): Query<TemplatesQuery>,
+) -> Result<pages::Listed<TemplateView>, ApiError> {
+    bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
+    let templates = all(&app, &caller).await?;
+    let limit = query.limit.map_or(pages::MOST, |limit| limit.0 as usize);
+    let token = query.next_token.as_deref();
+    let (page, next) = pages::cut(templates, |one| &one.template_id, limit, token)?;
+    Ok(pages::page(page, next))
+}
+
+/// Tells about one template.
+#[utoipa::path(
+    get, path = "/e2b/templates/{name}", operation_id = "e2b_get_template", tag = "e2b",
+    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "It.", body = TemplateDetail))
+)]
+pub(crate) async fn e2b_get_template(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(name): PathWord,
+) -> Result<Json<TemplateDetail>, ApiError> {
+    let template = find(&app, &caller, &name).await?;
+    Ok(Json(TemplateDetail {
+        template,
+        builds: [],
+    }))
+}
+
+/// That there is a template of this name.
+#[derive(Serialize, ToSchema)]
+#[schema(as = E2bTemplateAlias)]
+pub(crate) struct AliasView {
+    #[serde(rename = "templateID")]
+    template_id: String,
+    /// Whether everybody may use it.
+    public: bool,
+}
+
+/// Says whether there is a template of this name.
+#[utoipa::path(
+    get, path = "/e2b/templates/aliases/{name}", operation_id = "e2b_find_template", tag = "e2b",
+    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "There is.", body = AliasView))
+)]
+pub(crate) async fn e2b_find_template(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(name): PathWord,
+) -> Result<Json<AliasView>, ApiError> {
+    let template = find(&app, &caller, &name).await?;
+    Ok(Json(AliasView {
+        template_id: template.template_id,
+        public: template.public,
+    }))
+}
+
+/// Removes a template or a snapshot. Sandboxes made from it live on.
+#[utoipa::path(
+    delete, path = "/e2b/templates/{name}", operation_id = "e2b_delete_template", tag = "e2b",
+    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128)),
+    responses((status = 204, description = "It is gone."))
+)]
+pub(crate) async fn e2b_delete_template(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(name): PathWord,
+) -> Result<StatusCode, ApiError> {
+    let real = template_name::resolve(&app, &caller, &name).await?;
+    let removed = app.service().remove_template(&caller, &real).await;
+    removed.map_err(|mut error| {
+        // The name is one; it is the template that cannot be removed.
+        if error.kind == ErrorKind::Invalid {
+            error.kind = ErrorKind::Conflict;
+        }
+        error
+    })?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,90 @@
+//! `POST /sandboxes/{id}/timeout` and `/sandboxes/{id}/refreshes`.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandyard_core::{Caller, SandboxStatus};
+use sandyard_service::{Expiry, Sandbox, ServiceError, ServiceResult, TimeoutRequest};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::create::{Life, duration};
+use super::name::{self, Named};
+use crate::app::App;
+use crate::bounds::Whole;
+use crate::error::ApiError;
+use crate::extract::{Body, OptionalBody};
+use crate::need::Who;
+
+/// A sandbox's new time.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = E2bTimeout)]
+pub(crate) struct SetTimeout {
+    /// Seconds from now on; 0 ends it at once.
+    #[schema(inline)]
+    timeout: Life,
+}
+
+/// Sets when a sandbox's time is over, whatever it was before.
+#[utoipa::path(
+    post, path = "/e2b/sandboxes/{id}/timeout", operation_id = "e2b_set_timeout", tag = "e2b",
+    params(Named), request_body = SetTimeout,
+    responses((status = 204, description = "It is set."))
+)]
+pub(crate) async fn e2b_set_timeout(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+    Body(wanted): Body<SetTimeout>,
+) -> Result<StatusCode, ApiError> {
+    let sandbox = running(&app, &caller, &named.id).await?;
+    let request = TimeoutRequest {
+        timeout: duration(wanted.timeout),
+        action: None,
+        expiry: Some(Expiry::Fixed),
+    };
+    app.service()
+        .set_timeout(&caller, sandbox.id.as_str(), request)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// How much more time.
+#[derive(Default, Deserialize, ToSchema)]
+#[schema(as = E2bRefresh)]
+pub(crate) struct Refresh {
+    /// Seconds from now on; 15 if it is left out.
+    #[schema(inline)]
+    duration: Option<Whole<1, 3600>>,
+}
+
+/// Gives a sandbox more time, if it has less.
+#[utoipa::path(
+    post, path = "/e2b/sandboxes/{id}/refreshes", operation_id = "e2b_refresh", tag = "e2b",
+    params(Named), request_body = Option<Refresh>,
+    responses((status = 204, description = "It has at least so much."))
+)]
+pub(crate) async fn e2b_refresh(
+    State(app): State<App>,
+    Who(caller): Who,
+    named: Named,
+    OptionalBody(wanted): OptionalBody<Option<Refresh>>,
+) -> Result<StatusCode, ApiError> {
+    let sandbox = running(&app, &caller, &named.id).await?;
+    let asked = wanted.unwrap_or_default().duration;
+    let seconds = asked.map_or(15, |seconds| seconds.0.unsigned_abs());
+    app.service()
+        .extend(&caller, sandbox.id.as_str(), Duration::from_secs(seconds))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A sandbox that runs. One that is paused has no time to change; the oldest SDKs resume it when it is not found here.
+async fn running(app: &App, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
+    let sandbox = name::existing(app, caller, name).await?;
+    match sandbox.status {
+        SandboxStatus::Running => Ok(sandbox),
+        _ => Err(ServiceError::no_sandbox(name).hint("it is paused: connect to it first")),
+    }
+}

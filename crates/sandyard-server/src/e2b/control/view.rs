@@ -1,0 +1,255 @@
+//! A sandbox as this dialect shows it.
+
+use std::collections::BTreeMap;
+
+use sandyard_core::{Caller, SandboxStatus};
+use sandyard_service::{Sandbox, ServiceResult, Snapshot, TimeoutAction};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ENVD_VERSION;
+use super::network::NetworkView;
+use super::template_name::{self, BASE};
+use crate::app::App;
+use crate::time::iso;
+
+/// What stands for a client; old SDKs put it behind a sandbox's id.
+const CLIENT_ID: &str = "sandyard";
+
+/// Whether a sandbox runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = E2bState)]
+pub(crate) enum State {
+    /// It does.
+    Running,
+    /// It is paused, or stopped.
+    Paused,
+}
+
+impl From<SandboxStatus> for State {
+    fn from(status: SandboxStatus) -> Self {
+        match status {
+            SandboxStatus::Creating | SandboxStatus::Running => Self::Running,
+            SandboxStatus::Paused
+            | SandboxStatus::Stopped
+            | SandboxStatus::Error
+            | SandboxStatus::Deleting
+            | SandboxStatus::Deleted => Self::Paused,
+        }
+    }
+}
+
+/// A sandbox, to whoever has just made or woken it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bSandbox)]
+pub(crate) struct SandboxView {
+    #[serde(rename = "templateID")]
+    template_id: String,
+    #[serde(rename = "sandboxID")]
+    pub(crate) sandbox_id: String,
+    #[serde(rename = "clientID")]
+    client_id: &'static str,
+    /// The version of E2B's agent that ours is as good as.
+    envd_version: &'static str,
+    /// What its template is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    alias: Option<String>,
+    /// What its agent asks for.
+    envd_access_token: String,
+    /// What opens its ports, where not everybody may.
+    traffic_access_token: Option<String>,
+    /// What follows `{port}-{id}.` in the addresses of its ports.
+    domain: String,
+}
+
+impl SandboxView {
+    pub(crate) fn new(app: &App, sandbox: &Sandbox) -> ServiceResult<Self> {
+        let policy = app.service().policy_of(sandbox)?;
+        let is_public = policy.allow_public_traffic == Some(true);
+        Ok(Self {
+            template_id: sandbox.template.clone(),
+            sandbox_id: sandbox.id.to_string(),
+            client_id: CLIENT_ID,
+            envd_version: ENVD_VERSION,
+            alias: Names::default().of(app, sandbox),
+            envd_access_token: sandbox.access_token.clone(),
+            traffic_access_token: (!is_public).then(|| app.auth().traffic_token(&sandbox.id)),
+            domain: app.settings().e2b_domain.clone(),
+        })
+    }
+}
+
+/// A volume in a sandbox.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = E2bVolumeMountView)]
+pub(crate) struct MountView {
+    name: String,
+    path: String,
+}
+
+/// A sandbox in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bListedSandbox)]
+pub(crate) struct ListedView {
+    #[serde(rename = "templateID")]
+    template_id: String,
+    #[serde(rename = "sandboxID")]
+    sandbox_id: String,
+    #[serde(rename = "clientID")]
+    client_id: &'static str,
+    /// When it was made. Lists are sorted by this.
+    started_at: String,
+    /// When its time is over; of a paused one, when it was paused.
+    end_at: String,
+    cpu_count: u32,
+    #[serde(rename = "memoryMB")]
+    memory_mb: u64,
+    #[serde(rename = "diskSizeMB")]
+    disk_size_mb: u64,
+    state: State,
+    envd_version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    alias: Option<String>,
+    metadata: BTreeMap<String, String>,
+    volume_mounts: Vec<MountView>,
+}
+
+impl ListedView {
+    pub(crate) fn new(app: &App, sandbox: &Sandbox, names: &Names) -> Self {
+        let limits = &sandbox.limits;
+        Self {
+            template_id: sandbox.template.clone(),
+            sandbox_id: sandbox.id.to_string(),
+            client_id: CLIENT_ID,
+            started_at: iso(sandbox.created_ms),
+            end_at: iso(end_ms(app, sandbox)),
+            cpu_count: cpu_count(sandbox),
+            memory_mb: limits.memory_bytes >> 20,
+            disk_size_mb: limits.disk_bytes >> 20,
+            state: sandbox.status.into(),
+            envd_version: ENVD_VERSION,
+            alias: names.of(app, sandbox),
+            metadata: sandbox.metadata.clone(),
+            volume_mounts: sandbox
+                .mounts
+                .iter()
+                .map(|mounted| MountView {
+                    name: mounted.name.clone(),
+                    path: mounted.path.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// What happens when a sandbox's time is over.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bLifecycle)]
+pub(crate) struct LifecycleView {
+    /// Whether a request may wake it.
+    auto_resume: bool,
+    /// `pause` or `kill`.
+    on_timeout: &'static str,
+}
+
+/// All there is to know about a sandbox.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = E2bSandboxDetail)]
+pub(crate) struct DetailView {
+    #[serde(flatten)]
+    listed: ListedView,
+    /// What its agent asks for.
+    envd_access_token: String,
+    /// What follows `{port}-{id}.` in the addresses of its ports.
+    domain: String,
+    allow_internet_access: bool,
+    network: NetworkView,
+    lifecycle: LifecycleView,
+    /// What its pause kept: `full` or `filesystem`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pause_mode: Option<&'static str>,
+}
+
+impl DetailView {
+    pub(crate) fn new(app: &App, sandbox: &Sandbox, names: &Names) -> ServiceResult<Self> {
+        let policy = app.service().policy_of(sandbox)?;
+        Ok(Self {
+            listed: ListedView::new(app, sandbox, names),
+            envd_access_token: sandbox.access_token.clone(),
+            domain: app.settings().e2b_domain.clone(),
+            allow_internet_access: policy.allow_internet_access,
+            network: NetworkView::from(policy),
+            lifecycle: LifecycleView {
+                auto_resume: sandbox.is_auto_resumed,
+                on_timeout: match sandbox.timeout_action {
+                    TimeoutAction::Delete => "kill",
+                    TimeoutAction::Pause | TimeoutAction::Stop => "pause",
+                },
+            },
+            pause_mode: match sandbox.status {
+                SandboxStatus::Paused => Some("full"),
+                SandboxStatus::Stopped => Some("filesystem"),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// Cores, of which E2B has whole ones.
+pub(crate) fn cpu_count(sandbox: &Sandbox) -> u32 {
+    sandbox.limits.cpu_millis.div_ceil(1000).max(1)
+}
+
+/// When a sandbox's time is over, or was.
+fn end_ms(app: &App, sandbox: &Sandbox) -> i64 {
+    app.service()
+        .expires_ms(sandbox)
+        .or(sandbox.stopped_ms)
+        .or(sandbox.fixed_end_ms)
+        .unwrap_or(sandbox.last_activity_ms)
+}
+
+/// What snapshots are called by their owner.
+#[derive(Debug, Default)]
+pub(crate) struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// Finds them, if any of these sandboxes was made from a snapshot.
+    pub(crate) async fn find(
+        app: &App,
+        caller: &Caller,
+        sandboxes: &[Sandbox],
+    ) -> ServiceResult<Self> {
+        if !sandboxes.iter().any(is_from_snapshot) {
+            return Ok(Self::default());
+        }
+        let snapshots = app.service().snapshots(caller, None).await?;
+        let named = |snapshot: Snapshot| Some((snapshot.name, snapshot.alias?));
+        Ok(Self(snapshots.into_iter().filter_map(named).collect()))
+    }
+
+    /// What a sandbox's template is called; none: it has no name but its own.
+    fn of(&self, app: &App, sandbox: &Sandbox) -> Option<String> {
+        if is_from_snapshot(sandbox) {
+            return self.0.get(&sandbox.template).cloned();
+        }
+        let is_default = sandbox.template == template_name::default_name(app);
+        Some(if is_default {
+            BASE.to_owned()
+        } else {
+            sandbox.template.clone()
+        })
+    }
+}
+
+fn is_from_snapshot(sandbox: &Sandbox) -> bool {
+    sandbox.template.starts_with("snapshot-")
+}

@@ -1,0 +1,130 @@
+//! `/volumecontent/{id}/file`: contents of files, in pieces both ways.
+
+use std::io;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use futures_util::stream;
+use sandyard_service::ServiceError;
+
+use super::dirs::MakeQuery;
+use super::entry::{E2bVolumeEntry, E2bVolumeEntryType};
+use super::keeper::{Attributes, Keeper};
+use super::paths::PathQuery;
+use super::problem::as_seen_outside;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{PathWord, Query};
+use crate::files::read_body;
+use crate::need::Who;
+
+/// Sends a file of a volume.
+#[utoipa::path(get, path = "/e2b/volumecontent/{name}/file", operation_id = "e2b_read_volume_file", tag = "e2b",
+    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), PathQuery),
+    responses((status = 200, description = "The file.", content_type = "application/octet-stream")))]
+pub(super) async fn e2b_read_volume_file(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(volume): PathWord,
+    Query(query): Query<PathQuery>,
+) -> Result<Response, ApiError> {
+    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
+    let file = match keeper.agent.read_file(&keeper.inside()).await {
+        Err(error) if error.is_not_found() => return Err(keeper.not_found().into()),
+        file => file.map_err(as_seen_outside)?,
+    };
+    let size = file.size();
+    let pieces = stream::unfold(file, |mut file| async move {
+        let piece = file.next().await?.map_err(io::Error::other);
+        Some((piece, file))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/octet-stream"),
+    );
+    // What a volume holds must never run as a page of this server.
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    if let Some(size) = size {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
+    }
+    Ok(response)
+}
+
+/// Writes a file of a volume, a new one or over what is there. With `force` the folders above it are made.
+#[utoipa::path(put, path = "/e2b/volumecontent/{name}/file", operation_id = "e2b_write_volume_file", tag = "e2b",
+    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), MakeQuery),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 201, description = "It is written.", body = E2bVolumeEntry)))]
+pub(super) async fn e2b_write_volume_file(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(volume): PathWord,
+    Query(query): Query<MakeQuery>,
+    body: Body,
+) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
+    let attributes = query.attributes()?;
+    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
+    let before = keeper.try_stat().await?;
+    refuse_if(
+        before.as_ref(),
+        E2bVolumeEntryType::Directory,
+        "this is a folder",
+    )?;
+    if before.is_none() {
+        let parent = keeper.parent();
+        match query.force {
+            Some(true) => {
+                let owner = Attributes {
+                    mode: None,
+                    ..attributes
+                };
+                parent.make_dir(owner, true).await?;
+            }
+            _ => {
+                // Writing would make one that is not there.
+                let above = parent.stat().await?;
+                refuse_if(
+                    Some(&above),
+                    E2bVolumeEntryType::File,
+                    "this is in no folder",
+                )?;
+            }
+        }
+    }
+    let upload = read_body(&app, body);
+    upload
+        .write_all(&keeper.agent, &keeper.inside())
+        .await
+        .map_err(as_seen_outside)?;
+    let attributes = match before {
+        Some(before) if before.kind == E2bVolumeEntryType::File => Attributes {
+            // Writing makes it the keeper's.
+            uid: attributes.uid.or(Some(before.uid)),
+            gid: attributes.gid.or(Some(before.gid)),
+            mode: attributes.mode,
+        },
+        Some(_) => attributes,
+        None => attributes.or_usual(0o666),
+    };
+    keeper.change(attributes).await?;
+    Ok((StatusCode::CREATED, Json(keeper.stat().await?)))
+}
+
+fn refuse_if(
+    entry: Option<&E2bVolumeEntry>,
+    kind: E2bVolumeEntryType,
+    why: &str,
+) -> Result<(), ServiceError> {
+    match entry.is_some_and(|entry| entry.kind == kind) {
+        true => Err(ServiceError::invalid("path", why)),
+        false => Ok(()),
+    }
+}

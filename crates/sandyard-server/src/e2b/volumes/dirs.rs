@@ -1,0 +1,93 @@
+//! `/volumecontent/{id}/dir`: what a folder holds, and new ones.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandyard_service::ServiceError;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::entry::E2bVolumeEntry;
+use super::keeper::{Attributes, Keeper};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{PathWord, Query};
+use crate::need::Who;
+
+/// Deepest listing.
+const MAX_DEPTH: u32 = 100;
+
+/// Which folder, and how deep.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// As seen from the volume's root.
+    #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
+    path: String,
+    /// How many levels; one if not said.
+    #[param(minimum = 0, maximum = 100)]
+    depth: Option<u32>,
+}
+
+/// What is to be made, whose it is and who may do what with it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MakeQuery {
+    /// As seen from the volume's root.
+    #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
+    pub(super) path: String,
+    pub(super) uid: Option<u32>,
+    pub(super) gid: Option<u32>,
+    #[param(maximum = 4095)]
+    pub(super) mode: Option<u32>,
+    /// Whether folders above it are made.
+    pub(super) force: Option<bool>,
+}
+
+impl MakeQuery {
+    pub(super) fn attributes(&self) -> Result<Attributes, ServiceError> {
+        Attributes {
+            uid: self.uid,
+            gid: self.gid,
+            mode: self.mode,
+        }
+        .check()
+    }
+}
+
+/// Lists a folder of a volume.
+#[utoipa::path(get, path = "/e2b/volumecontent/{name}/dir", operation_id = "e2b_list_volume_dir", tag = "e2b",
+    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), ListQuery),
+    responses((status = 200, description = "What it holds.", body = [E2bVolumeEntry])))]
+pub(super) async fn e2b_list_volume_dir(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(volume): PathWord,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Vec<E2bVolumeEntry>>, ApiError> {
+    let depth = query.depth.unwrap_or(1).max(1);
+    if depth > MAX_DEPTH {
+        let message = format!("`depth` is at most {MAX_DEPTH}");
+        return Err(ServiceError::invalid("depth", message).into());
+    }
+    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
+    Ok(Json(keeper.list(depth).await?))
+}
+
+/// Makes a folder in a volume.
+#[utoipa::path(post, path = "/e2b/volumecontent/{name}/dir", operation_id = "e2b_make_volume_dir", tag = "e2b",
+    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), MakeQuery),
+    responses((status = 201, description = "It is there.", body = E2bVolumeEntry)))]
+pub(super) async fn e2b_make_volume_dir(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(volume): PathWord,
+    Query(query): Query<MakeQuery>,
+) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
+    let attributes = query.attributes()?;
+    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
+    keeper
+        .make_dir(attributes, query.force.unwrap_or(false))
+        .await?;
+    Ok((StatusCode::CREATED, Json(keeper.stat().await?)))
+}

@@ -1,0 +1,123 @@
+//! `/volumes`: list, make, look at, remove.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandyard_service::Volume;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{Body, PathWord};
+use crate::middleware::audit;
+use crate::need::Who;
+
+/// A volume to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct E2bNewVolume {
+    #[schema(
+        min_length = 1,
+        max_length = 128,
+        pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+    )]
+    name: String,
+}
+
+/// A volume.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct E2bVolume {
+    #[serde(rename = "volumeID")]
+    volume_id: String,
+    name: String,
+}
+
+/// A volume with what opens its contents.
+#[derive(Serialize, ToSchema)]
+pub(super) struct E2bVolumeAndToken {
+    #[serde(rename = "volumeID")]
+    volume_id: String,
+    name: String,
+    token: String,
+    /// Its contents are at `https://api.` and this; left out where that is not so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    domain: Option<String>,
+}
+
+impl From<Volume> for E2bVolume {
+    fn from(volume: Volume) -> Self {
+        Self {
+            volume_id: volume.id,
+            name: volume.name,
+        }
+    }
+}
+
+impl E2bVolumeAndToken {
+    fn new(app: &App, volume: Volume) -> Self {
+        let settings = app.settings();
+        Self {
+            volume_id: volume.id,
+            name: volume.name,
+            token: volume.token,
+            domain: settings
+                .is_e2b_domain_enough
+                .then(|| settings.e2b_domain.clone()),
+        }
+    }
+}
+
+/// Lists the caller's volumes.
+#[utoipa::path(get, path = "/e2b/volumes", operation_id = "e2b_list_volumes", tag = "e2b",
+    responses((status = 200, description = "They.", body = [E2bVolume])))]
+pub(super) async fn e2b_list_volumes(
+    State(app): State<App>,
+    Who(caller): Who,
+) -> Result<Json<Vec<E2bVolume>>, ApiError> {
+    let volumes = app.service().volumes(&caller, None).await?;
+    Ok(Json(volumes.into_iter().map(Into::into).collect()))
+}
+
+/// Makes an empty volume.
+#[utoipa::path(post, path = "/e2b/volumes", operation_id = "e2b_create_volume", tag = "e2b",
+    request_body = E2bNewVolume,
+    responses((status = 201, description = "It is there.", body = E2bVolumeAndToken)))]
+pub(super) async fn e2b_create_volume(
+    State(app): State<App>,
+    Who(caller): Who,
+    Body(new): Body<E2bNewVolume>,
+) -> Result<(StatusCode, Json<E2bVolumeAndToken>), ApiError> {
+    let volume = app.service().create_volume(&caller, &new.name).await?;
+    audit::note_target(&volume.id);
+    Ok((
+        StatusCode::CREATED,
+        Json(E2bVolumeAndToken::new(&app, volume)),
+    ))
+}
+
+/// Shows a volume, with what opens its contents.
+#[utoipa::path(get, path = "/e2b/volumes/{name}", operation_id = "e2b_get_volume", tag = "e2b",
+    params(("name" = String, Path, description = "Its id.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "It.", body = E2bVolumeAndToken)))]
+pub(super) async fn e2b_get_volume(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(name): PathWord,
+) -> Result<Json<E2bVolumeAndToken>, ApiError> {
+    let volume = app.service().volume(&caller, &name).await?;
+    Ok(Json(E2bVolumeAndToken::new(&app, volume)))
+}
+
+/// Removes a volume and all that is in it.
+#[utoipa::path(delete, path = "/e2b/volumes/{name}", operation_id = "e2b_delete_volume", tag = "e2b",
+    params(("name" = String, Path, description = "Its id.", min_length = 1, max_length = 128)),
+    responses((status = 204, description = "It is gone.")))]
+pub(super) async fn e2b_delete_volume(
+    State(app): State<App>,
+    Who(caller): Who,
+    PathWord(name): PathWord,
+) -> Result<StatusCode, ApiError> {
+    app.service().delete_volume(&caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,255 @@
+//! Contents of volumes, over real ones.
+
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::{Value, json};
+
+use crate::live::{Server, ok};
+
+/// A volume and who may open it.
+struct Opened<'a> {
+    server: &'a Server,
+    id: String,
+    token: String,
+}
+
+impl<'a> Opened<'a> {
+    async fn new(server: &'a Server, name: &str) -> Self {
+        let made = admin(server, Method::POST, "/e2b/volumes")
+            .json(&json!({ "name": name }))
+            .send()
+            .await
+            .expect("an answer");
+        let made = body(made, 201).await;
+        let text = |field: &str| made[field].as_str().expect("a text").to_owned();
+        Self {
+            server,
+            id: text("volumeID"),
+            token: text("token"),
+        }
+    }
+
+    fn ask(&self, method: Method, part: &str, query: &[(&str, &str)]) -> RequestBuilder {
+        let mut url: reqwest::Url = self
+            .server
+            .url(&format!("/e2b/volumecontent/{}/{part}", self.id))
+            .parse()
+            .expect("a URL");
+        url.query_pairs_mut().extend_pairs(query);
+        self.server
+            .client
+            .request(method, url)
+            .bearer_auth(&self.token)
+    }
+
+    async fn get(&self, part: &str, query: &[(&str, &str)], status: u16) -> Value {
+        let answer = self.ask(Method::GET, part, query).send().await;
+        body(answer.expect("an answer"), status).await
+    }
+
+    async fn put(&self, query: &[(&str, &str)], content: &str, status: u16) -> Value {
+        let request = self.ask(Method::PUT, "file", query);
+        let answer = request.body(content.to_owned()).send().await;
+        body(answer.expect("an answer"), status).await
+    }
+
+    async fn read(&self, path: &str) -> String {
+        let answer = self
+            .ask(Method::GET, "file", &[("path", path)])
+            .send()
+            .await;
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        answer.text().await.expect("a text")
+    }
+
+    async fn names(&self, query: &[(&str, &str)]) -> Vec<String> {
+        let listed = self.get("dir", query, 200).await;
+        let entries = listed.as_array().expect("a list").iter();
+        let mut paths: Vec<_> = entries
+            .map(|entry| entry["path"].as_str().expect("a path").to_owned())
+            .collect();
+        paths.sort();
+        paths
+    }
+}
+
+fn admin(server: &Server, method: Method, path: &str) -> RequestBuilder {
+    let request = server.client.request(method, server.url(path));
+    request.header("x-api-key", key(server))
+}
+
+async fn body(answer: Response, status: u16) -> Value {
+    let is = answer.status();
+    let text = answer.text().await.expect("a body");
+    assert_eq!(is, status, "{text}");
+    match text.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_str(&text).expect("JSON"),
+    }
+}
+
+/// Names that somebody somewhere takes for something else.
+const ODD: [&str; 9] = [
+    "sp ace",
+    "new\nline",
+    "ünï",
+    "-rf",
+    "--help",
+    "$(touch x)",
+    "*",
+    "a+b&c=d?e#f%41",
+    "~root",
+];
+
+#[tokio::test]
+async fn files_of_any_name_are_written_read_and_removed() {
+    let server = Server::start().await;
+    let volume = Opened::new(&server, "odd").await;
+    for name in ODD {
+        let path = format!("/{name}");
+        let entry = volume.put(&[("path", &path)], name, 201).await;
+        assert_eq!(
+            (&entry["name"], &entry["path"]),
+            (&json!(name), &json!(path))
+        );
+        assert_eq!(
+            (&entry["type"], &entry["size"]),
+            (&json!("file"), &json!(name.len()))
+        );
+        assert_eq!(
+            (&entry["mode"], &entry["uid"]),
+            (&json!(0o666), &json!(1000))
+        );
+        assert_eq!(volume.read(&path).await, name);
+        let again = volume.get("path", &[("path", name)], 200).await;
+        assert_eq!(again["ctime"], entry["ctime"]);
+    }
+    let mut wanted: Vec<_> = ODD.iter().map(|name| format!("/{name}")).collect();
+    wanted.sort();
+    assert_eq!(volume.names(&[("path", "/")]).await, wanted);
+    for name in ["*", "-rf"] {
+        let gone = volume.ask(Method::DELETE, "path", &[("path", name)]).send();
+        body(gone.await.expect("an answer"), 204).await;
+        volume.get("path", &[("path", name)], 404).await;
+    }
+    assert_eq!(volume.names(&[("path", "")]).await.len(), ODD.len() - 2);
+    for (path, status) in [("/none", 404), ("/", 400), ("..", 400)] {
+        let refused = volume.ask(Method::DELETE, "path", &[("path", path)]).send();
+        let refused = body(refused.await.expect("an answer"), status).await;
+        assert_eq!(refused["code"], status);
+    }
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn folders_are_made_and_everything_belongs_to_somebody() {
+    let server = Server::start().await;
+    let volume = Opened::new(&server, "folders").await;
+    let make = async |query: &[(&str, &str)], status: u16| {
+        let answer = volume.ask(Method::POST, "dir", query).send().await;
+        body(answer.expect("an answer"), status).await
+    };
+    make(&[("path", "/a/b/c")], 404).await;
+    let all = [
+        ("path", "/a/b/c"),
+        ("force", "true"),
+        ("mode", "448"),
+        ("uid", "7"),
+        ("gid", "8"),
+    ];
+    let made = make(&all, 201).await;
+    let whose = |entry: &Value| [&entry["mode"], &entry["uid"], &entry["gid"]].map(Value::clone);
+    assert_eq!(whose(&made), [json!(0o700), json!(7), json!(8)]);
+    let above = volume.get("path", &[("path", "/a/b")], 200).await;
+    assert_eq!(whose(&above), [json!(0o777), json!(7), json!(8)]);
+    // One that is there stays as it is.
+    let again = make(&[("path", "/a/b/c"), ("force", "true")], 201).await;
+    assert_eq!(whose(&again), whose(&made));
+    make(&[("path", "/a/b/c")], 409).await;
+    make(&[("path", "/a"), ("mode", "4096")], 400).await;
+
+    volume.put(&[("path", "/x/y/f")], "1", 404).await;
+    volume
+        .put(&[("path", "/x/y/f"), ("force", "true")], "1", 201)
+        .await;
+    let owned = [("path", "/x/y/f"), ("uid", "5"), ("mode", "384")];
+    let entry = volume.put(&owned, "22", 201).await;
+    assert_eq!(whose(&entry), [json!(0o600), json!(5), json!(1000)]);
+    let entry = volume.put(&[("path", "/x/y/f")], "333", 201).await;
+    assert_eq!(whose(&entry), [json!(0o600), json!(5), json!(1000)]);
+    let change = volume.ask(Method::PATCH, "path", &[("path", "/x/y/f")]);
+    let changed = change.json(&json!({"gid": 9, "mode": 0o755})).send().await;
+    let changed = body(changed.expect("an answer"), 200).await;
+    assert_eq!(whose(&changed), [json!(0o755), json!(5), json!(9)]);
+    let change = volume.ask(Method::PATCH, "path", &[("path", "/none")]);
+    let refused = change.json(&json!({"mode": 1})).send().await;
+    body(refused.expect("an answer"), 404).await;
+
+    assert_eq!(volume.names(&[("path", "/")]).await, ["/a", "/x"]);
+    let deep = volume.names(&[("path", "/x"), ("depth", "2")]).await;
+    assert_eq!(deep, ["/x/y", "/x/y/f"]);
+    volume.get("dir", &[("path", "/x/y/f")], 400).await;
+    volume.get("dir", &[("path", "/none")], 404).await;
+    volume
+        .get("dir", &[("path", "/"), ("depth", "101")], 400)
+        .await;
+    volume.get("file", &[("path", "/x")], 400).await;
+    volume.get("file", &[("path", "/none")], 404).await;
+    volume.put(&[("path", "/x")], "", 400).await;
+    volume.put(&[("path", "/x/y/f/g")], "", 400).await;
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn contents_are_those_of_the_sandboxes_that_have_the_volume() {
+    let server = Server::start().await;
+    let volume = Opened::new(&server, "shared").await;
+    volume.put(&[("path", "/from-outside")], "out", 201).await;
+    let request = json!({"volumes": {"/mnt/v": "shared"}, "memory_limit": "256m"});
+    let made = server
+        .post("/sandboxes/create")
+        .header("x-api-key", key(&server))
+        .json(&request);
+    let made = ok(made.send().await.expect("an answer")).await;
+    let sandbox = made["sandbox_id"].as_str().expect("an id").to_owned();
+    let script = "cat /mnt/v/from-outside; echo in > /mnt/v/from-inside; cd /mnt/v; ln -s /etc/passwd link; \
+                  ln -s loop loop; ln -s gone dangling; mkfifo fifo; mkdir -p d/e; ln -s d folder";
+    assert_eq!(server.run(&sandbox, script).await, "out");
+    assert_eq!(volume.read("/from-inside").await, "in\n");
+    let link = volume.get("path", &[("path", "/link")], 200).await;
+    assert_eq!(
+        (&link["type"], &link["target"]),
+        (&json!("symlink"), &json!("/etc/passwd"))
+    );
+    let fifo = volume.get("path", &[("path", "/fifo")], 200).await;
+    assert_eq!(fifo["type"], "unknown");
+    for (path, status) in [("/loop", 400), ("/dangling", 404), ("/fifo", 400)] {
+        volume.get("file", &[("path", path)], status).await;
+    }
+    assert_eq!(volume.names(&[("path", "/folder")]).await, ["/folder/e"]);
+    let kept = admin(
+        &server,
+        Method::DELETE,
+        &format!("/e2b/volumes/{}", volume.id),
+    );
+    let kept = body(kept.send().await.expect("an answer"), 409).await;
+    assert!(kept["message"].as_str().expect("words").contains(&sandbox));
+    let gone = admin(&server, Method::DELETE, &format!("/sandboxes/{sandbox}"));
+    ok(gone.send().await.expect("an answer")).await;
+    assert_eq!(volume.read("/from-inside").await, "in\n");
+    let gone = admin(
+        &server,
+        Method::DELETE,
+        &format!("/e2b/volumes/{}", volume.id),
+    );
+    body(gone.send().await.expect("an answer"), 204).await;
+    volume.get("dir", &[("path", "/")], 404).await;
+    let left = std::fs::read_dir(server.data().join("volumes"));
+    assert!(left.is_ok_and(|mut left| left.next().is_none()));
+    server.finish().await;
+}
+
+fn key(server: &Server) -> String {
+    let key = std::fs::read_to_string(server.data().join("admin.key"));
+    key.expect("a key").trim().to_owned()
+}
