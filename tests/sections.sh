@@ -141,6 +141,17 @@ interpreter_tests() {
     "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/interpreter
 }
 
+# The interpreter's SDKs against its template, which is built when what it is made from has changed.
+e2b_interpreter_tests() {
+    must_be_root "tests of the code interpreter" || return
+    local venv=$CARGO_TARGET_DIR/venvs/e2b-interpreter template=$CARGO_TARGET_DIR/templates/code-interpreter-v1.tar.gz
+    python_venv "$venv" tests/e2b_interpreter/requirements.txt 'import e2b_code_interpreter, pytest, pytest_timeout' || return
+    e2b_node_modules || return
+    mkdir -p "${template%/*}" && templates/code-interpreter/build -o "$template" || return
+    TEMPLATE=$template NODE_MODULES=$E2B_NODE_MODULES with_program \
+        "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/e2b_interpreter
+}
+
 # Makes a virtual environment with one version of the SDK, kept from run to run; $E2B_PYTHON is its Python.
 e2b_venv() {
     local venv=$CARGO_TARGET_DIR/venvs/e2b-$1

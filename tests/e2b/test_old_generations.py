@@ -84,4 +84,4 @@ def test_a_whole_life_in_a_domain(version, in_domain):
 
 @pytest.mark.timeout(400)
 def test_a_whole_life_by_urls(pointed):
-    assert drive([*driver(FIRST_WITH_URL), "--by-url"], pointed) == {"sync": EXPECTED, "async": EXPECTED}
+    assert drive(driver(FIRST_WITH_URL), pointed) == {"sync": EXPECTED, "async": EXPECTED}

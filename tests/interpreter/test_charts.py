@@ -67,7 +67,8 @@ def test_bars(sandbox, context):
 
 
 def test_bars_in_groups_and_lying(sandbox, context):
-    code = "x = np.arange(2)\nplt.bar(x - 0.2, [1, 2], 0.4, label='one')\nplt.bar(x + 0.2, [3, 4], 0.4, label='two')\nplt.xticks(x, ['k', 'l'])"
+    code = "x = np.arange(2)\nplt.bar(x - 0.2, [1, 2], 0.4, label='one')\nplt.bar(x + 0.2, [3, 4], 0.4, label='two')\n"
+    code += "plt.xticks(x, ['k', 'l'])"
     made = chart(sandbox, context, code)
     assert [(bar.label, bar.group, bar.value) for bar in made.elements] == [
         ("k", "one", 1),

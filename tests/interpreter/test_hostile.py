@@ -96,7 +96,8 @@ def test_what_is_not_http(server, data, code):
 
 
 def test_chunks_and_keeping_the_connection(server):
-    chunked = b'POST /contexts HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{"l\r\n1d;ext=1\r\nanguage": "no-such-language"}\r\n0\r\nT: x\r\n\r\n'
+    chunked = b"POST /contexts HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunked += b'3\r\n{"l\r\n1d;ext=1\r\nanguage": "no-such-language"}\r\n0\r\nT: x\r\n\r\n'
     reply = raw(server, chunked + b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
     assert reply.count(b"HTTP/1.1 ") == 2
     assert b"no-such-language" in reply and reply.endswith(b'{"status": "ok"}')
@@ -126,7 +127,8 @@ def test_connections_that_are_torn_away(own_server):
 
 def test_code_that_attacks_the_conversation(sandbox, context):
     """Answers of its own making end the kernel at worst, never the server."""
-    code = "import gc, socket\nfor each in gc.get_objects():\n    if isinstance(each, socket.socket) and each.family == socket.AF_UNIX:\n"
+    code = "import gc, socket\nfor each in gc.get_objects():\n"
+    code += "    if isinstance(each, socket.socket) and each.family == socket.AF_UNIX:\n"
     code += "        try: each.send(b'\\xff' * 64)\n        except OSError: pass\n"
     sandbox.run_code(code, context=context)
     sandbox.restart_code_context(context)

@@ -36,7 +36,8 @@ def test_await_at_the_top(js):
 
 def test_imports(js, server):
     (server.home / "own.mjs").write_text("export default 'mine'; export const named = 1;")
-    code = "import own, { named as other } from './own.mjs'\nimport * as path from 'node:path'\nimport 'fs'\n[own, other, path.sep]"
+    code = "import own, { named as other } from './own.mjs'\nimport * as path from 'node:path'\nimport 'fs'\n"
+    code += "[own, other, path.sep]"
     assert js(code).text == "[ 'mine', 1, '/' ]"
     assert js("typeof (await import('node:fs')).readFileSync").text == "function"
     assert js("typeof require('fs').readFileSync").text == "function"
@@ -83,7 +84,8 @@ def test_the_working_directory(sandbox, js, server):
 
 
 def test_typescript(sandbox):
-    code = "interface P { x: number }\nenum Kind { One = 1 }\nconst p: P = { x: Kind.One };\nfunction f(p: P): number { return p.x - 2 }\nf(p)"
+    code = "interface P { x: number }\nenum Kind { One = 1 }\nconst p: P = { x: Kind.One };\n"
+    code += "function f(p: P): number { return p.x - 2 }\nf(p)"
     assert sandbox.run_code(code, language="ts").text == "-1"
     assert sandbox.run_code("p.x", language="typescript").text == "1"
     assert sandbox.run_code("const x: = 1", language="ts").error is not None

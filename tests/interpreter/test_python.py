@@ -53,7 +53,8 @@ def test_help_is_printed(sandbox, context):
 
 
 def test_awaiting_works_and_tasks_live_on(sandbox, context):
-    code = "import asyncio\ndone = asyncio.Event()\nasync def later():\n    await asyncio.sleep(0.05)\n    done.set()\ntask = asyncio.create_task(later())"
+    code = "import asyncio\ndone = asyncio.Event()\nasync def later():\n    await asyncio.sleep(0.05)\n    done.set()\n"
+    code += "task = asyncio.create_task(later())"
     assert sandbox.run_code(code, context=context).error is None
     assert sandbox.run_code("await done.wait()\n'done'", context=context).text == "done"
 
@@ -79,7 +80,8 @@ def test_multiprocessing_works(sandbox, context):
 
 
 def test_what_is_printed_between_executions_blocks_nobody(sandbox, context):
-    code = "import threading\nended = threading.Event()\ndef talk():\n    for _ in range(300): print('x' * 1000)\n    ended.set()\n"
+    code = "import threading\nended = threading.Event()\ndef talk():\n"
+    code += "    for _ in range(300): print('x' * 1000)\n    ended.set()\n"
     sandbox.run_code(code + "threading.Timer(0.1, talk).start()", context=context)
     assert sandbox.run_code("ended.wait(20)", context=context).text == "True"
 

@@ -4,9 +4,11 @@
 
 use axum::extract::{Request, State};
 use axum::http::uri::{PathAndQuery, Uri};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::header::ACCESS_CONTROL_REQUEST_HEADERS;
+use axum::http::{HeaderMap, HeaderName, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use sandyard_agent_client::wire::routes::{self, header::ACCESS_TOKEN};
 use sandyard_preview::Domains;
 
 use crate::app::{App, Listener};
@@ -41,6 +43,8 @@ pub(crate) enum Wanted {
     },
     /// Whichever sandbox the signature of the URL is of.
     Signed,
+    /// Whichever sandbox the token is of.
+    Token,
     /// It came to the data plane's own host and says of no sandbox.
     Nobody,
 }
@@ -94,7 +98,8 @@ fn place<'a>(request: &'a Request, domain: &str) -> Option<(Plane, &'a str)> {
             port: port.unwrap_or_default().to_owned(),
         }),
         _ if path == "/files" && has_signature(uri) => Plane::Data(Wanted::Signed),
-        _ if is_data_host => Plane::Data(Wanted::Nobody),
+        _ if is_agent_call(path, headers) => Plane::Data(Wanted::Token),
+        _ if is_data_host || is_preflight(request) => Plane::Data(Wanted::Nobody),
         _ => Plane::Control,
     };
     Some((plane, path))
@@ -110,6 +115,23 @@ fn is_control_call(path: &str, headers: &HeaderMap) -> bool {
         .iter()
         .any(|start| path.starts_with(start));
     names_agent && has_key && is_about
+}
+
+/// Says whether a request is for an agent although it does not say for which.
+///
+/// COMPAT(e2b): in 2.8, what `connect` returns sends the token and no more.
+fn is_agent_call(path: &str, headers: &HeaderMap) -> bool {
+    let is_the_agents = matches!(path, routes::FILES | routes::HEALTH | routes::METRICS)
+        || path.starts_with("/process.Process/")
+        || path.starts_with("/filesystem.Filesystem/");
+    is_the_agents && headers.contains_key(ACCESS_TOKEN) && !headers.contains_key(&API_KEY)
+}
+
+/// Says whether a browser asks beforehand for what would name a sandbox.
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS
+        && text(request.headers(), &ACCESS_CONTROL_REQUEST_HEADERS)
+            .is_some_and(|names| names.to_ascii_lowercase().contains(SANDBOX_ID.as_str()))
 }
 
 /// The host a request names, lower-case and without port.
@@ -256,6 +278,22 @@ mod tests {
         assert_eq!(placed(true, "127.0.0.1:8101", uri, &[]), signed);
         assert_eq!(placed(false, "sandbox.sbx.test", uri, &[]), signed);
         assert_eq!(placed(false, "127.0.0.1:8100", uri, &[]), None);
+    }
+
+    #[test]
+    fn a_token_alone_names_its_sandbox() {
+        let token = [("X-Access-Token", "secret")];
+        let placed_at = |path| placed(true, "127.0.0.1:8101", path, &token);
+        let found = |path: &str| Some((Plane::Data(Wanted::Token), path.to_owned()));
+        assert_eq!(placed_at("/files"), found("/files"));
+        let start = "/process.Process/Start";
+        assert_eq!(placed_at(start), found(start));
+        assert_eq!(placed_at("/sandboxes"), control("/sandboxes"));
+        let both = [("X-Access-Token", "secret"), ("X-API-Key", "e2b_0")];
+        assert_eq!(
+            placed(true, "127.0.0.1:8101", "/health", &both),
+            control("/health")
+        );
     }
 
     #[test]

@@ -44,7 +44,8 @@ async function work() {
     try {
       await execute(request);
     } catch (error) {
-      send({ type: 'error', name: error.name ?? 'Error', value: String(error.message ?? error), traceback: String(error.stack ?? error) });
+      const { name = 'Error', message = String(error), stack = String(error) } = error;
+      send({ type: 'error', name, value: message, traceback: stack });
     }
     send({ type: 'done' });
   }
@@ -123,8 +124,9 @@ function own(stack) {
 }
 
 async function call(object, functionDeclaration) {
-  const reply = await inspector('Runtime.callFunctionOn', { functionDeclaration, objectId: object.objectId, returnByValue: true });
-  await inspector('Runtime.releaseObject', { objectId: object.objectId });
+  const { objectId } = object;
+  const reply = await inspector('Runtime.callFunctionOn', { functionDeclaration, objectId, returnByValue: true });
+  await inspector('Runtime.releaseObject', { objectId });
   if (reply.exceptionDetails) return undefined;
   return reply.result.value;
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import contextlib
 import fcntl
 import os
 import select
@@ -90,22 +91,22 @@ class Channel:
         """What is in the pipe now and no more, lest somebody who never stops printing keeps us here."""
         pipe, decoder = self._decoders[name]
         waiting = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
-        if waiting:
-            return decoder.decode(os.read(pipe, waiting))
-        self._forget_if_closed(pipe)
-        return ""
+        try:
+            data = os.read(pipe, max(waiting, 1))
+        except BlockingIOError:
+            return ""
+        if not data:
+            self._forget(pipe)
+        return decoder.decode(data)
 
     def finish_output(self, name: str) -> str:
         """What remains of a character that never came to its end."""
         return self._decoders[name][1].decode(b"", final=True)
 
-    def _forget_if_closed(self, pipe: int) -> None:
+    def _forget(self, pipe: int) -> None:
         # A closed pipe is readable for ever.
-        try:
-            if os.read(pipe, 1) == b"":
-                self._any.unregister(pipe)
-        except (BlockingIOError, FileNotFoundError):
-            pass
+        with contextlib.suppress(FileNotFoundError):
+            self._any.unregister(pipe)
 
     def _has_ended(self) -> bool:
         if self._process is None:

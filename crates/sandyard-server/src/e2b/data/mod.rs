@@ -3,7 +3,7 @@
 //! ```text
 //! E2b-Sandbox-Id, E2b-Sandbox-Port ──┐              ┌─▶ 49983: the agent, by its public routes only
 //! {port}-{id}.{domain}   (preview) ──┼─▶ sandbox ───┤
-//! a signature and nothing else ──────┘              └─▶ others: a port inside, as a preview
+//! a signature or token, nothing else ┘              └─▶ others: a port inside, as a preview
 //! ```
 //!
 //! | file | holds |
@@ -74,6 +74,10 @@ pub(crate) async fn intercept(State(app): State<App>, request: Request, next: Ne
         // A browser asks before it sends what would name the sandbox.
         _ if parts.method == Method::OPTIONS => answer::preflight(),
         Wanted::Signed => match app.data_plane().signatures.find(&app, &parts).await {
+            Ok(sandbox) => ask(&app, parts, body, sandbox.as_str()).await,
+            Err(refusal) => answer::refused(refusal),
+        },
+        Wanted::Token => match app.data_plane().signatures.find_by_token(&app, &parts).await {
             Ok(sandbox) => ask(&app, parts, body, sandbox.as_str()).await,
             Err(refusal) => answer::refused(refusal),
         },

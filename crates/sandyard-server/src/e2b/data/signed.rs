@@ -1,4 +1,4 @@
-//! Which sandbox a signature is of: the one whose token it was made with.
+//! Which sandbox a signature is of: the one whose token it was made with; or a token, where a client shows nothing else.
 //!
 //! Without domains a signed link names no sandbox, so every token is tried. That is a hash each, about a millisecond for
 //! some thousands, one search at a time; and who is wrong too often is not served for a while.
@@ -9,8 +9,11 @@ use std::time::Instant;
 use axum::extract::Query;
 use axum::http::Method;
 use axum::http::request::Parts;
+use sandyard_agent_client::wire::routes::header::ACCESS_TOKEN;
 use sandyard_agent_client::wire::routes::{FILES, query};
-use sandyard_agent_client::wire::signature::{Operation, Signature, SignedUrl, Unsigned};
+use sandyard_agent_client::wire::signature::{
+    Operation, Signature, SignedUrl, Unsigned, secrets_match,
+};
 use sandyard_core::SandboxId;
 use tokio::sync::Semaphore;
 
@@ -54,10 +57,32 @@ impl Signatures {
     /// Finds the sandbox whose token made the signature of a request.
     pub(super) async fn find(&self, app: &App, parts: &Parts) -> Result<SandboxId, Refusal> {
         let signed = Signed::of(parts).ok_or(Refusal::Unknown)?;
+        self.find_by(app, parts, &Proof::Signature(signed)).await
+    }
+
+    /// Finds the sandbox whose token a request shows.
+    pub(super) async fn find_by_token(
+        &self,
+        app: &App,
+        parts: &Parts,
+    ) -> Result<SandboxId, Refusal> {
+        let token = parts.headers.get(ACCESS_TOKEN);
+        let token = token.and_then(|token| token.to_str().ok());
+        let token = token.filter(|token| !token.is_empty());
+        let token = token.ok_or(Refusal::Unknown)?.to_owned();
+        self.find_by(app, parts, &Proof::Token(token)).await
+    }
+
+    async fn find_by(
+        &self,
+        app: &App,
+        parts: &Parts,
+        proof: &Proof,
+    ) -> Result<SandboxId, Refusal> {
         let listener = parts.extensions.get::<Listener>();
         let address = listener.map_or(Ipv4Addr::UNSPECIFIED.into(), |it| it.peer.ip());
         let known = self.tokens.known();
-        if let Some(id) = self.search(&signed, &known, address).await? {
+        if let Some(id) = self.search(proof, &known, address).await? {
             return Ok(id);
         }
         // Counted before the wait: all who wait count.
@@ -67,14 +92,14 @@ impl Signatures {
             tracing::warn!(%error, "Sandboxes cannot be looked up by signature");
             Refusal::Failed
         })?;
-        let id = signed.maker(&news).ok_or(Refusal::Unknown)?;
+        let id = proof.owner(&news).ok_or(Refusal::Unknown)?;
         self.misses.forgive(address, Instant::now());
         Ok(id)
     }
 
     async fn search(
         &self,
-        signed: &Signed,
+        proof: &Proof,
         known: &[Known],
         address: IpAddr,
     ) -> Result<Option<SandboxId>, Refusal> {
@@ -84,7 +109,7 @@ impl Signatures {
         }
         // The newest first: they are asked for most.
         for some in known.rchunks(AT_ONCE) {
-            if let Some(id) = signed.maker(some) {
+            if let Some(id) = proof.owner(some) {
                 return Ok(Some(id));
             }
             tokio::task::yield_now().await;
@@ -133,8 +158,21 @@ impl Signed {
         self.url.is_signed_by(token, &self.signature)
     }
 
-    fn maker(&self, known: &[Known]) -> Option<SandboxId> {
-        let found = known.iter().rev().find(|known| self.is_by(&known.token));
+}
+
+/// What shows which sandbox is meant.
+enum Proof {
+    Signature(Signed),
+    Token(String),
+}
+
+impl Proof {
+    fn owner(&self, known: &[Known]) -> Option<SandboxId> {
+        let is_of = |known: &&Known| match self {
+            Self::Signature(signed) => signed.is_by(&known.token),
+            Self::Token(token) => secrets_match(token, &known.token),
+        };
+        let found = known.iter().rev().find(is_of);
         found.map(|known| known.id.clone())
     }
 }
