@@ -14,6 +14,7 @@ use crate::lockout::Lockout;
 use crate::password::Passwords;
 use crate::random;
 use crate::secret::Keys;
+use crate::standing::Standings;
 
 /// Knows who is asking. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) passwords: Passwords,
     pub(crate) lockout: Lockout,
     pub(crate) key_cache: KeyCache,
+    pub(crate) standings: Standings,
     /// Held while the number of admins may shrink; see `last_admin`.
     pub(crate) admins: Mutex<()>,
     /// Who we are among the servers of one store.
@@ -48,6 +50,7 @@ impl Auth {
             passwords,
             lockout: Lockout::new(),
             key_cache: KeyCache::default(),
+            standings: Standings::default(),
             admins: Mutex::default(),
             holder: random::hex_text::<10>()?,
         };

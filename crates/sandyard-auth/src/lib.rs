@@ -8,6 +8,7 @@
 //! - `keys`, `key_text`, `key_cache`: keys of programs
 //! - `authenticate`: any of them, back to a caller
 //! - `users`, `user_name`, `last_admin`, `first_admin`: who there is
+//! - `standing`: whether a user may still do anything
 //! - `preview`, `traffic`, `node`: short signed words, for links, for programs and between servers
 //! - `secret`: one secret per installation, one key per purpose
 //!
@@ -34,6 +35,7 @@ mod random;
 mod refresh_token;
 mod secret;
 mod session;
+mod standing;
 mod traffic;
 mod user_name;
 mod users;

@@ -78,6 +78,7 @@ impl Auth {
             return Err(AuthError::UserExists(name));
         }
         self.inner.lockout.forget_stranger(&name);
+        self.inner.standings.forget();
         self.user(&name).await
     }
 
@@ -114,6 +115,7 @@ impl Auth {
             update().await?
         };
         self.inner.key_cache.forget();
+        self.inner.standings.forget();
         if !is_found {
             return Err(AuthError::UserNotFound(user.name));
         }
@@ -129,6 +131,7 @@ impl Auth {
         let delete = async || Ok(self.store().delete_user(&user.name).await?);
         let is_found = self.unless_last_admin(&user.name, delete).await?;
         self.inner.key_cache.forget();
+        self.inner.standings.forget();
         if is_found {
             Ok(())
         } else {

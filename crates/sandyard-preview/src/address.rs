@@ -89,13 +89,21 @@ impl Domains {
 
     /// Reads the host form off a host, with or without a port.
     pub fn parse(&self, host: &str) -> Option<PreviewAddress> {
+        PreviewAddress::from_label(&self.label_of(host)?)
+    }
+
+    /// Says whether a host, with or without a port, is this label right below one of the domains.
+    pub fn is_named(&self, host: &str, label: &str) -> bool {
+        self.label_of(host).is_some_and(|found| found == label)
+    }
+
+    /// Gives what a host has before one of the domains, in lower case.
+    fn label_of(&self, host: &str) -> Option<String> {
         let host = without_port(host)?.to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
         let (label, domain) = host.split_once('.')?;
-        if !self.0.iter().any(|known| known == domain) {
-            return None;
-        }
-        PreviewAddress::from_label(label)
+        let is_known = self.0.iter().any(|known| known == domain);
+        is_known.then(|| label.to_owned())
     }
 
     /// Reads a request: its host first, then its path.
@@ -120,7 +128,9 @@ pub fn host_of(parts: &Parts) -> Option<&str> {
         None => header?.to_str().ok()?,
     };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    (!host.is_empty() && host.bytes().all(is_plain)).then_some(host)
+    // An empty label is none: of `a..` one would read `a.` and another `a`.
+    let has_labels = !host.is_empty() && !host.starts_with('.') && !host.contains("..");
+    (has_labels && host.bytes().all(is_plain)).then_some(host)
 }
 
 /// For `/p/abc/3000` gives `/p/abc/3000/`: without the slash relative links of the page would miss the port.

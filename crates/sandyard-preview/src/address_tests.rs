@@ -142,6 +142,28 @@ fn the_host_in_the_uri_wins_and_two_hosts_are_none() {
     assert_eq!(host_of(&parts("/x", &[])), None);
     assert_eq!(host_of(&parts("/x", &["a\"b"])), None);
     assert_eq!(host_of(&parts("http://user@a/x", &[])), None);
+    for host in ["a..", "a..b", ".a", ".", "..", "a..:80"] {
+        assert_eq!(host_of(&parts("/x", &[host])), None, "{host}");
+    }
+    assert_eq!(host_of(&parts("/x", &["a.:80"])), Some("a.:80"));
+}
+
+#[test]
+fn a_host_is_named_by_its_first_label() {
+    let domains = Domains::new(["*.Example.com", "localhost"]);
+    for host in ["api.example.com", "API.EXAMPLE.COM.:80", "api.localhost:1"] {
+        assert!(domains.is_named(host, "api"), "{host}");
+    }
+    for host in [
+        "api",
+        "api.other.com",
+        "x.api.example.com",
+        "[::1]",
+        "api.example.com..",
+        "api.localhost:x",
+    ] {
+        assert!(!domains.is_named(host, "api"), "{host}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! - [`address`]: which sandbox and port a request wants; [`url`]: the same backwards
 //! - [`access`]: how a private preview is opened with a token
 //! - [`forward()`]: one request to the port and its response back, streamed, with upgrades
+//! - [`inert`]: answers of a sandbox on a host it shares with the API, made harmless
 //! - [`pages`]: what is shown when nothing can be
 //! - [`names`]: every header, cookie and query parameter that is ours
 //!
@@ -24,6 +25,7 @@
 
 pub mod access;
 pub mod address;
+pub mod inert;
 pub mod names;
 pub mod pages;
 pub mod target;

@@ -13,8 +13,8 @@ const OPAQUE_ORIGIN: HeaderValue = HeaderValue::from_static(
     "sandbox allow-downloads allow-forms allow-modals allow-pointer-lock allow-popups allow-presentation allow-scripts",
 );
 
-/// Headers that speak for a whole origin, which in the path form is not the sandbox's to speak for.
-const ORIGIN_WIDE: [HeaderName; 8] = [
+/// Headers that speak for a whole origin, which on a shared host is not the sandbox's to speak for.
+pub(crate) const ORIGIN_WIDE: [HeaderName; 14] = [
     // Would wipe everybody's cookies and storage.
     HeaderName::from_static("clear-site-data"),
     // Would lock clients out of a server without TLS.
@@ -28,6 +28,15 @@ const ORIGIN_WIDE: [HeaderName; 8] = [
     HeaderName::from_static("report-to"),
     HeaderName::from_static("reporting-endpoints"),
     HeaderName::from_static("public-key-pins"),
+    HeaderName::from_static("public-key-pins-report-only"),
+    HeaderName::from_static("expect-ct"),
+    // Would have clients say more of themselves with every request.
+    HeaderName::from_static("accept-ch"),
+    HeaderName::from_static("critical-ch"),
+    // Would be used to read answers that are not the sandbox's.
+    HeaderName::from_static("use-as-dictionary"),
+    // Would say whether somebody is logged in.
+    HeaderName::from_static("set-login"),
 ];
 
 /// Says what is wrong with how the response tells its length, if anything.

@@ -11,6 +11,7 @@ use sandyard_store::{Store, Timers};
 use tokio::sync::Semaphore;
 
 use crate::e2b::data::DataPlane;
+use crate::e2b::volumes::Places;
 use crate::files::Outside;
 use crate::middleware::audit::Audit;
 use crate::middleware::rate_limit::RateLimit;
@@ -126,6 +127,7 @@ struct Inner {
     /// Made when the first URL is named.
     outside: OnceLock<Outside>,
     data_plane: DataPlane,
+    listings: Places,
 }
 
 impl App {
@@ -147,6 +149,7 @@ impl App {
             is_ready: AtomicBool::new(true),
             outside: OnceLock::new(),
             data_plane: DataPlane::default(),
+            listings: Places::default(),
             service,
             auth,
             store,
@@ -215,6 +218,11 @@ impl App {
     /// What the E2B dialect's data plane remembers.
     pub(crate) fn data_plane(&self) -> &DataPlane {
         &self.0.data_plane
+    }
+
+    /// Places for listings of volumes' folders.
+    pub(crate) fn listings(&self) -> &Places {
+        &self.0.listings
     }
 
     /// Places for requests at work.

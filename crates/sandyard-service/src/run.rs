@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use sandyard_provider::Ready;
 
 use crate::claim::millis;
 use crate::error::ServiceResult;
@@ -60,10 +61,34 @@ impl Service {
 
     /// Asks for ready sandboxes. Again and again, since whoever keeps them may have started anew.
     async fn keep_ready(&self) {
-        let wanted = &self.settings().ready;
-        if let Err(error) = self.places().default().keep_ready(wanted).await {
+        let kept = async {
+            let wanted = self.wanted_ready().await?;
+            let provider = self.places().default();
+            ServiceResult::Ok(provider.keep_ready(&wanted).await?)
+        };
+        if let Err(error) = kept.await {
             tracing::warn!(%error, "No sandboxes are kept ready");
         }
+    }
+
+    /// What is to be kept ready: of templates for everybody alone, since what they start runs on nobody's account.
+    async fn wanted_ready(&self) -> ServiceResult<Vec<Ready>> {
+        let location = &self.places().default().info().location;
+        let snapshots = match self
+            .settings()
+            .ready
+            .iter()
+            .any(|ready| ready.template.is_some())
+        {
+            true => self.store().snapshots(location).await?,
+            false => Vec::new(),
+        };
+        let is_users = |ready: &Ready| {
+            let is_it = |name: &String| snapshots.iter().any(|snapshot| snapshot.name == *name);
+            ready.template.as_ref().is_some_and(is_it)
+        };
+        let wanted = self.settings().ready.iter();
+        Ok(wanted.filter(|ready| !is_users(ready)).cloned().collect())
     }
 
     /// One round of all that goes on in the background, now: what was used, dead nodes, rows against reality, due timers.

@@ -2,7 +2,9 @@
 //!
 //! A keeper has no way out, belongs to this process and goes with it. It is made when a volume is opened, shared by all who
 //! open it, and deleted when its agent has had nothing to do for a while. It is no instance: whoever lists those does not
-//! see it.
+//! see it. No quota counts it, so each is small, and there are not many: see [`room`].
+
+mod room;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -15,12 +17,21 @@ use sandyard_engine::{
     DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, Lease, MountSpec, SandboxSpec,
 };
 use sandyard_provider::{Result, VOLUME_PATH, Verb};
+use tokio::sync::OwnedSemaphorePermit;
 
+use self::room::Room;
 use super::error;
 use crate::Times;
 
 /// Label: the volume a keeper is for.
 const KEEPER: &str = "sandyard.keeper";
+/// The most a keeper has: enough for one program that lists or removes files.
+const LIMITS: Limits = Limits {
+    memory_bytes: 128 << 20,
+    cpu_millis: 250,
+    pids: 64,
+    disk_bytes: Limits::LEAST.disk_bytes,
+};
 /// How long its agent may take to say whether it is busy.
 const ASKED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -34,6 +45,7 @@ struct Shared {
     limits: Limits,
     times: Times,
     slots: Mutex<HashMap<String, Slot>>,
+    room: Room,
 }
 
 /// The keeper of one volume; locked while one is made, so that nobody makes another.
@@ -44,23 +56,21 @@ struct Keeper {
     id: SandboxId,
     endpoint: Endpoint,
     opened: Instant,
+    /// One of those there are.
+    place: OwnedSemaphorePermit,
     /// With this it goes.
     _lease: Lease,
 }
 
 impl Keepers {
-    /// None yet; each will have a part of what sandboxes have by default.
+    /// None yet; each will have a small part of what sandboxes have by default.
     pub(super) fn new(engine: Engine, default: &Limits, times: Times) -> Self {
-        let limits = Limits {
-            memory_bytes: default.memory_bytes.min(256 << 20),
-            pids: default.pids.min(128),
-            ..default.clone()
-        };
         Self(Arc::new(Shared {
             engine,
-            limits,
+            limits: default.least_of(&LIMITS),
             times,
             slots: Mutex::default(),
+            room: Room::default(),
         }))
     }
 
@@ -166,6 +176,7 @@ impl Shared {
             }],
             ..SandboxSpec::default()
         };
+        let place = self.place().await?;
         let made = match self.engine.create_ephemeral(&spec).await {
             // The launcher died. What it was making goes with the connection, so nothing is made twice.
             Err(error) if error.kind == ErrorKind::Unavailable => {
@@ -183,6 +194,7 @@ impl Shared {
             id: info.id,
             endpoint,
             opened: Instant::now(),
+            place,
             _lease: lease,
         };
         Ok((keeper, stream))
@@ -238,14 +250,20 @@ impl Shared {
     }
 
     async fn is_busy(&self, keeper: &Keeper) -> bool {
-        let agent = AgentClient::new(keeper.endpoint.clone());
-        match tokio::time::timeout(ASKED_WITHIN, agent.activity()).await {
-            Ok(Ok(now)) => {
-                let idle = Duration::from_millis(now.idle_ms);
-                now.processes > 0 || now.streams > 0 || idle < self.times.keep
-            }
+        let idle = keeper.idle(ASKED_WITHIN).await;
+        idle.is_none_or(|idle| idle < self.times.keep)
+    }
+}
+
+impl Keeper {
+    /// For how long nobody has been at it; none: somebody is.
+    async fn idle(&self, asked_within: Duration) -> Option<Duration> {
+        let agent = AgentClient::new(self.endpoint.clone());
+        match tokio::time::timeout(asked_within, agent.activity()).await {
+            Ok(Ok(now)) => (now.processes == 0 && now.streams == 0)
+                .then(|| Duration::from_millis(now.idle_ms).min(self.opened.elapsed())),
             // One that does not answer is of no use to anybody.
-            _ => false,
+            _ => Some(Duration::MAX),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_agent_client::wire::process::ProcessConfig;
-use sandyard_agent_client::{AgentClient, RunOptions};
+use sandyard_agent_client::wire::process::{ProcessConfig, StartRequest};
+use sandyard_agent_client::{AgentClient, RunOptions, StartOptions};
 use sandyard_engine::SandboxInfo;
-use sandyard_provider::ProviderErrorKind::{Conflict, NotFound};
+use sandyard_provider::ProviderErrorKind::{Conflict, NoCapacity, NotFound};
 use sandyard_provider::{Mount, Provider, VOLUME_PATH, VolumeSpec};
 use sandyard_providers::{Embedded, EmbeddedConfig, NodeProvider, Times};
 
@@ -135,6 +135,77 @@ async fn keepers_go_with_their_provider_and_are_in_no_other_ones_way() {
     let three = provider(&yard, Duration::from_secs(60)).await;
     three.delete_volume("v1").await.expect("another's keeper");
     assert_eq!(two.open_volume("v1").await.unwrap_err().kind, NotFound);
+    yard.finish().await;
+}
+
+/// Has a keeper run something until it is gone.
+async fn occupy(agent: &AgentClient) {
+    let request = StartRequest {
+        process: ProcessConfig {
+            cmd: "/bin/sleep".to_owned(),
+            args: vec!["600".to_owned()],
+            ..ProcessConfig::default()
+        },
+        ..StartRequest::default()
+    };
+    let started = agent.start(&request, &StartOptions::default()).await;
+    started.expect("start");
+}
+
+#[tokio::test]
+async fn keepers_are_small_and_few_and_the_idlest_one_makes_room() {
+    const MOST: usize = 32;
+    let yard = Yard::new().await;
+    let provider = provider(&yard, Duration::from_secs(600)).await;
+    for count in 2..=MOST + 1 {
+        let volume = VolumeSpec {
+            id: format!("v{count}"),
+            size_bytes: 32 << 20,
+        };
+        provider.create_volume(&volume).await.expect("a volume");
+    }
+    for count in 1..=MOST {
+        let opened = provider.open_volume(&format!("v{count}")).await;
+        let agent = opened.expect("open");
+        if count != 2 {
+            occupy(&agent).await;
+        }
+    }
+    let of = |all: &[SandboxInfo], volume: &str| {
+        let is_its = |one: &&SandboxInfo| one.labels.values().any(|label| label == volume);
+        all.iter().find(is_its).map(|one| one.id.clone())
+    };
+    let before = engine_has(&yard, MOST).await;
+    for keeper in &before {
+        let limits = &keeper.limits;
+        assert_eq!((limits.cpu_millis, limits.pids), (250, 64));
+        assert!(limits.memory_bytes <= 128 << 20 && limits.disk_bytes <= 16 << 20);
+    }
+    // Whoever has just opened one is not disturbed, so this may have to be tried again.
+    let give_up = Instant::now() + PATIENCE;
+    let agent = loop {
+        match provider.open_volume("v33").await {
+            Ok(agent) => break agent,
+            Err(error) => assert_eq!(error.kind, NoCapacity, "{error}"),
+        }
+        assert!(Instant::now() < give_up, "no room is made");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    occupy(&agent).await;
+    let now = engine_has(&yard, MOST).await;
+    assert_eq!(of(&now, "v2"), None, "the idle one went");
+    assert_eq!(of(&now, "v1"), of(&before, "v1"), "the others stayed");
+    assert_eq!(
+        provider.open_volume("v2").await.unwrap_err().kind,
+        NoCapacity
+    );
+    assert!(provider.open_volume("v1").await.is_ok());
+    provider.delete_volume("v3").await.expect("delete");
+    provider.open_volume("v2").await.expect("a place is free");
+    for count in 1..=MOST + 1 {
+        let deleted = provider.delete_volume(&format!("v{count}")).await;
+        deleted.expect("delete");
+    }
     yard.finish().await;
 }
 

@@ -14,7 +14,7 @@ mod control;
 pub(crate) mod data;
 mod door;
 mod error;
-mod volumes;
+pub(crate) mod volumes;
 
 pub(crate) use door::{PREFIX, enter};
 pub(crate) use error::{E2bError, translate};

@@ -92,7 +92,7 @@ pub(crate) fn authorization(auth: &Auth, headers: &HeaderMap) -> AuthorizationHe
 }
 
 /// Lets the owner's own credentials in. Those that are not good may be meant for what runs in the sandbox.
-async fn is_owner(app: &App, headers: &HeaderMap, sandbox: Option<&Sandbox>) -> bool {
+pub(super) async fn is_owner(app: &App, headers: &HeaderMap, sandbox: Option<&Sandbox>) -> bool {
     let text = |name| headers.get(name)?.to_str().ok();
     let bearer = text(header::AUTHORIZATION)
         .and_then(|value| value.split_once(' '))

@@ -89,7 +89,7 @@ pub(crate) async fn visit(
     let Some(host) = host_of(&parts).map(str::to_owned) else {
         return words.problem(Problem::BadRequest);
     };
-    let sandbox = app.service().find_for_preview(&address.sandbox).await;
+    let sandbox = find(app, &parts, address).await;
     let (sandbox, policy) = match sandbox.and_then(|sandbox| with_policy(app, sandbox)) {
         Ok(found) => found,
         Err(error) => return words.failure(&error),
@@ -133,6 +133,23 @@ pub(crate) async fn visit(
         )
     };
     carry(app, Request::from_parts(parts, body), target, live, &words).await
+}
+
+/// Finds a sandbox. One whose owner is disabled is there for admins only: neither its token nor a link opens it, and no port of
+/// it is public.
+async fn find(
+    app: &App,
+    parts: &Parts,
+    address: &PreviewAddress,
+) -> ServiceResult<Option<Sandbox>> {
+    let sandbox = app.service().find_for_preview(&address.sandbox).await?;
+    if let Some(sandbox) = &sandbox
+        && data::is_shut(app, sandbox).await?
+        && !access::is_owner(app, &parts.headers, Some(sandbox)).await
+    {
+        return Ok(None);
+    }
+    Ok(sandbox)
 }
 
 /// Carries a request to a port and its answer back.

@@ -480,7 +480,7 @@ async fn a_signature_is_enough_to_find_a_file() {
     assert_eq!(third.change(Method::DELETE, "", json!({})).await, 204);
     let gone = json_of(get(link(&third, Operation::Read, None)).await, 502).await;
     assert_eq!(gone, third.not_found());
-    // Who guesses is slowed down, and then even a good one has to wait.
+    // Who guesses is slowed down.
     let mut statuses = Vec::new();
     for number in 0..200 {
         let guess = format!("v1_{number:043}");

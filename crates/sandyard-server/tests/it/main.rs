@@ -11,6 +11,7 @@ mod docker;
 mod e2b_control;
 mod e2b_data;
 mod e2b_hostile;
+mod e2b_lying;
 mod edges;
 mod enveloped;
 mod files;

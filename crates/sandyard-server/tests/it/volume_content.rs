@@ -249,6 +249,82 @@ async fn contents_are_those_of_the_sandboxes_that_have_the_volume() {
     server.finish().await;
 }
 
+/// A sandbox that has the volume of that name at `/mnt/v`.
+async fn sandbox_with(server: &Server, volume: &str) -> String {
+    let request = json!({"volumes": {"/mnt/v": volume}, "memory_limit": "256m"});
+    let made = server
+        .post("/sandboxes/create")
+        .header("x-api-key", key(server))
+        .json(&request);
+    let made = ok(made.send().await.expect("an answer")).await;
+    made["sandbox_id"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test]
+async fn links_out_of_a_volume_lead_nowhere() {
+    let server = Server::start().await;
+    let volume = Opened::new(&server, "links").await;
+    let sandbox = sandbox_with(&server, "links").await;
+    let script = "cd /mnt/v; ln -s /usr/bin/find tool; ln -s /usr folder; ln -s ../etc up; ln -s gone dangling; \
+                  mkdir real root; ln -s real near; ln -s near/deeper far";
+    server.run(&sandbox, script).await;
+    for path in ["/tool", "/folder/bin/find", "/up/passwd"] {
+        volume.get("file", &[("path", path)], 400).await;
+        let refused = volume.put(&[("path", path)], "#!/bin/sh", 400).await;
+        let message = refused["message"].as_str().expect("words");
+        assert!(message.contains("leads out of the volume"), "{message}");
+        let change = volume.ask(Method::PATCH, "path", &[("path", path)]);
+        let refused = change.json(&json!({"mode": 0})).send().await;
+        body(refused.expect("an answer"), 400).await;
+    }
+    volume.get("path", &[("path", "/folder/bin")], 400).await;
+    let make = [("path", "/folder/new/er"), ("force", "true")];
+    for path in ["/folder", "/up"] {
+        volume.get("dir", &[("path", path)], 400).await;
+    }
+    volume.put(&make, "", 400).await;
+    let refused = volume.ask(Method::POST, "dir", &make).send().await;
+    body(refused.expect("an answer"), 400).await;
+    let refused = volume.ask(Method::DELETE, "path", &[("path", "/folder/bin")]);
+    body(refused.send().await.expect("an answer"), 400).await;
+    // The links themselves are the volume's, and so is what others lead to.
+    let link = volume.get("path", &[("path", "/tool")], 200).await;
+    assert_eq!(link["target"], "/usr/bin/find");
+    let gone = volume.ask(Method::DELETE, "path", &[("path", "/tool")]);
+    body(gone.send().await.expect("an answer"), 204).await;
+    volume.put(&[("path", "/near/file")], "1", 201).await;
+    let far = [("path", "/far/file"), ("force", "true")];
+    assert_eq!(volume.put(&far, "2", 201).await["path"], "/far/file");
+    assert_eq!(volume.read("/real/file").await, "1");
+    assert_eq!(volume.read("/real/deeper/file").await, "2");
+    let paths = volume.names(&[("path", "/near"), ("depth", "2")]).await;
+    assert_eq!(paths, ["/near/deeper", "/near/deeper/file", "/near/file"]);
+    volume.put(&[("path", "/dangling")], "3", 201).await;
+    assert_eq!(volume.read("/gone").await, "3");
+    // Paths in messages are the client's.
+    let refused = volume.get("file", &[("path", "/root")], 400).await;
+    assert_eq!(refused["message"], "path '/root' is a directory");
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn a_folder_with_too_many_entries_is_not_listed() {
+    let server = Server::start().await;
+    let volume = Opened::new(&server, "many").await;
+    let sandbox = sandbox_with(&server, "many").await;
+    let script = "mkdir /mnt/v/d /mnt/v/e; cd /mnt/v/d; seq 10000 | xargs touch; touch ../e/f";
+    server.run(&sandbox, script).await;
+    assert_eq!(volume.names(&[("path", "/d")]).await.len(), 10_000);
+    let deep = [("path", "/"), ("depth", "2")];
+    let refused = volume.get("dir", &deep, 400).await;
+    let message = refused["message"].as_str().expect("words");
+    assert!(message.contains("too many entries"), "{message}");
+    assert!(message.contains("sandbox"), "{message}");
+    assert_eq!(volume.names(&[("path", "/e")]).await, ["/e/f"]);
+    assert_eq!(volume.names(&[("path", "/")]).await, ["/d", "/e"]);
+    server.finish().await;
+}
+
 fn key(server: &Server) -> String {
     let key = std::fs::read_to_string(server.data().join("admin.key"));
     key.expect("a key").trim().to_owned()

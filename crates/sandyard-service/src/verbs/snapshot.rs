@@ -11,6 +11,14 @@ use crate::service::Service;
 
 /// Longest name an owner may give a snapshot.
 const MAX_ALIAS: usize = 128;
+/// Templates that clients ask for without being told to.
+const RESERVED: [&str; 5] = [
+    "base",
+    "default",
+    "host",
+    "code-interpreter-v1",
+    "mcp-gateway",
+];
 /// Snapshots one user may have: each may be as large as a sandbox.
 const MAX_SNAPSHOTS: usize = 100;
 
@@ -110,6 +118,18 @@ impl Service {
         Ok(snapshots)
     }
 
+    /// Says whether a name is for templates that everybody starts from: what clients ask for without being told to, and what this
+    /// server starts from by itself.
+    fn is_reserved(&self, name: &str) -> bool {
+        let settings = self.settings();
+        let is_ready = settings
+            .ready
+            .iter()
+            .any(|ready| ready.template.as_deref() == Some(name));
+        let is_default = settings.default_template.as_deref() == Some(name);
+        RESERVED.contains(&name) || is_ready || is_default
+    }
+
     /// The template that an owner means by a name.
     pub(crate) async fn template_called(
         &self,
@@ -128,6 +148,13 @@ impl Service {
         sandbox: &Sandbox,
         name: &str,
     ) -> ServiceResult<()> {
+        if !caller.is_admin() && self.is_reserved(name) {
+            return Err(ServiceError::new(
+                ErrorKind::Conflict,
+                format!("`{name}` is the name of a template for everybody"),
+            )
+            .hint("choose another name"));
+        }
         let (location, owner) = (&sandbox.location, &sandbox.owner);
         let all = self.store().snapshots(location).await?;
         let count = all.iter().filter(|one| one.owner == *owner).count();

@@ -73,6 +73,12 @@ impl Service {
             let message = "this is not the token of this volume";
             return Err(ServiceError::new(ErrorKind::Unauthenticated, message));
         }
+        // As with keys: what a disabled user handed out is good for nothing. Owners need not be users.
+        let owner = self.store().user(&volume.owner).await?;
+        if owner.is_some_and(|owner| owner.is_disabled) {
+            let message = "the owner of this volume is disabled";
+            return Err(ServiceError::new(ErrorKind::Unauthenticated, message));
+        }
         Ok(volume)
     }
 

@@ -1,10 +1,10 @@
 //! Snapshots belong to whoever owned the sandbox.
 
 use sandyard_core::{Caller, ErrorKind};
-use sandyard_provider::{ProviderErrorKind, Verb};
-use sandyard_service::CreateRequest;
+use sandyard_provider::{ProviderErrorKind, Ready, Verb};
+use sandyard_service::{CreateRequest, ServiceSettings};
 
-use crate::harness::{Yard, alice, user};
+use crate::harness::{Yard, alice, until, user};
 
 fn from(template: &str) -> CreateRequest {
     CreateRequest {
@@ -132,4 +132,43 @@ async fn a_snapshots_name_is_a_word() {
             .unwrap_err();
         assert_eq!(error.kind, ErrorKind::Invalid, "{alias:?}");
     }
+}
+
+#[tokio::test]
+async fn names_that_everybody_starts_from_are_nobodys_to_take() {
+    let ready = |template: Option<&str>, count| Ready {
+        template: template.map(str::to_owned),
+        count,
+    };
+    let yard = Yard::with(ServiceSettings {
+        ready: vec![ready(None, 2), ready(Some("warm"), 3)],
+        ..ServiceSettings::default()
+    })
+    .await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    for taken in ["base", "host", "code-interpreter-v1", "mcp-gateway", "warm"] {
+        let error = yard
+            .service
+            .snapshot(&alice(), name, taken)
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Conflict, "{taken}");
+    }
+    // An admin may, on a user's behalf; but what that starts is not started by the server itself.
+    let admin = Caller::local();
+    yard.service.snapshot(&admin, name, "warm").await.unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let service = yard.service.clone();
+    let running = tokio::spawn(async move {
+        service
+            .run(async {
+                let _ = stopped.await;
+            })
+            .await;
+    });
+    until(|| yard.provider.ready() > 0).await;
+    assert_eq!(yard.provider.ready(), 2);
+    drop(stop);
+    running.await.unwrap();
 }

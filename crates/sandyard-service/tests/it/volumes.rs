@@ -1,9 +1,9 @@
 //! Volumes: folders that outlive sandboxes.
 
-use sandyard_core::ErrorKind;
+use sandyard_core::{ErrorKind, Role};
 use sandyard_provider::{Mount, ProviderErrorKind, Verb};
 use sandyard_service::{CreateRequest, ForkRequest, MountRequest};
-use sandyard_store::model::VolumeStatus;
+use sandyard_store::model::{NewUser, UserPatch, VolumeStatus};
 
 use crate::harness::{Yard, admin, alice, user};
 
@@ -110,6 +110,39 @@ async fn a_token_opens_one_volume() {
     let gone = service.volume_opened_by(&one.id, &one.token).await;
     assert_eq!(gone.unwrap_err().kind, ErrorKind::NotFound);
     assert!(!format!("{other:?}").contains(&other.token));
+}
+
+#[tokio::test]
+async fn a_token_opens_nothing_while_the_owner_is_disabled() {
+    let yard = Yard::new().await;
+    let service = &yard.service;
+    let volume = service.create_volume(&alice(), "data").await.unwrap();
+    let open = async || service.volume_opened_by(&volume.id, &volume.token).await;
+    assert_eq!(open().await.unwrap(), volume, "an owner without a row");
+    let user = NewUser {
+        name: "alice".to_owned(),
+        password_hash: None,
+        role: Role::User,
+        max_sandboxes: None,
+        created_ms: 0,
+    };
+    assert!(yard.store.insert_user(&user).await.unwrap());
+    for is_disabled in [false, true, false] {
+        let patch = UserPatch {
+            is_disabled: Some(is_disabled),
+            ..UserPatch::default()
+        };
+        assert!(yard.store.update_user("alice", &patch).await.unwrap());
+        match open().await {
+            Ok(opened) => assert!(opened == volume && !is_disabled),
+            Err(error) => {
+                assert_eq!(
+                    (error.kind, is_disabled),
+                    (ErrorKind::Unauthenticated, true)
+                );
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Lists sandboxes by when they were made.
 
+use std::collections::BTreeMap;
+
 use super::row::{columns, read};
 use crate::error::{StoreError, StoreResult};
 use crate::model::{Page, Sandbox, SandboxFilter};
@@ -33,6 +35,9 @@ impl Store {
             .map(read)
             .collect::<StoreResult<Vec<_>>>()?;
         let next = items.last().filter(|_| has_more).map(cursor);
+        let mut items = items;
+        // The database looks for the text of a pair, which may also be a part of another.
+        items.retain(|sandbox| has_words(sandbox, &filter.metadata));
         Ok(Page { items, next })
     }
 
@@ -43,6 +48,12 @@ impl Store {
         let count = rows.first().map(|row| Record::first_int("sandboxes", row));
         Ok(count.transpose()?.flatten().unwrap_or(0))
     }
+}
+
+fn has_words(sandbox: &Sandbox, words: &BTreeMap<String, String>) -> bool {
+    words
+        .iter()
+        .all(|(name, value)| sandbox.metadata.get(name) == Some(value))
 }
 
 fn filtered(mut query: Sql, filter: &SandboxFilter) -> Sql {

@@ -303,6 +303,8 @@ async fn metadata_is_matched_exactly(home: Home) {
         ("team", "%"),
         ("", ""),
         ("uote", "va"),
+        // A part of the name `q"uote` and its value as they are written down.
+        ("uote", "va\\l:\"ue"),
     ] {
         assert!(!matches(&[(name, value)]).await, "{name}={value}");
     }

@@ -25,7 +25,7 @@ pub(crate) async fn e2b_get(
 ) -> Result<Json<DetailView>, ApiError> {
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let names = Names::find(&app, &caller, std::slice::from_ref(&sandbox)).await?;
-    Ok(Json(DetailView::new(&app, &sandbox, &names)?))
+    Ok(Json(DetailView::new(&app, &caller, &sandbox, &names)?))
 }
 
 /// Removes a sandbox.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_core::{Caller, SandboxStatus};
+use sandyard_core::{Caller, SandboxStatus, Scope};
 use sandyard_service::{Sandbox, ServiceResult, Snapshot, TimeoutAction};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -165,8 +165,10 @@ pub(crate) struct LifecycleView {
 pub(crate) struct DetailView {
     #[serde(flatten)]
     listed: ListedView,
-    /// What its agent asks for.
-    envd_access_token: String,
+    /// What its agent asks for; for those who may use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    envd_access_token: Option<String>,
     /// What follows `{port}-{id}.` in the addresses of its ports.
     domain: String,
     allow_internet_access: bool,
@@ -179,11 +181,18 @@ pub(crate) struct DetailView {
 }
 
 impl DetailView {
-    pub(crate) fn new(app: &App, sandbox: &Sandbox, names: &Names) -> ServiceResult<Self> {
+    pub(crate) fn new(
+        app: &App,
+        caller: &Caller,
+        sandbox: &Sandbox,
+        names: &Names,
+    ) -> ServiceResult<Self> {
         let policy = app.service().policy_of(sandbox)?;
+        // Whoever has it is root inside, which is more than looking on.
+        let may_use = caller.has(Scope::Use);
         Ok(Self {
             listed: ListedView::new(app, sandbox, names),
-            envd_access_token: sandbox.access_token.clone(),
+            envd_access_token: may_use.then(|| sandbox.access_token.clone()),
             domain: app.settings().e2b_domain.clone(),
             allow_internet_access: policy.allow_internet_access,
             network: NetworkView::from(policy),

@@ -75,6 +75,14 @@ pub(super) fn nobody() -> Response {
     )
 }
 
+/// Says that a request cannot be read.
+pub(super) fn unreadable() -> Response {
+    plain(
+        StatusCode::BAD_REQUEST,
+        "the host or path cannot be read: send `Host` once, with a name or address and no more than a port after it",
+    )
+}
+
 /// Says that a signature is of no sandbox, or that too many were not.
 pub(super) fn refused(refusal: Refusal) -> Response {
     match refusal {

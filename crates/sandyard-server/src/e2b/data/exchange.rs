@@ -18,6 +18,7 @@ use sandyard_core::{SandboxId, SandboxStatus};
 use sandyard_preview::{BoxError, PreviewBody};
 use tokio_util::sync::CancellationToken;
 
+use super::find;
 use super::relay::Relay;
 use crate::app::App;
 use crate::listen::Ending;
@@ -170,7 +171,7 @@ async fn watch(exchanges: Exchanges, app: App) {
         tokio::time::sleep(LOOK_EVERY + PER_SANDBOX.saturating_mul(count)).await;
         for id in ids {
             // A store that cannot be asked says nothing about the sandbox.
-            if let Ok(row) = app.service().find_for_preview(id.as_str()).await
+            if let Ok(row) = find(&app, id.as_str()).await
                 && !row.is_some_and(|row| is_up(row.status))
             {
                 exchanges.end(&id);

@@ -14,6 +14,7 @@
 //! | `relay` | a word to the agent that output got where it was meant for |
 //! | `signed` | which sandbox a signature is of |
 //! | `tokens` | the tokens of all sandboxes, in memory |
+//! | `hits` | which sandboxes were found lately, and by what |
 //! | `misses` | how often a stranger may be wrong |
 //! | `answer` | what is said when nothing of a sandbox can be, word for word as E2B says it |
 
@@ -21,6 +22,7 @@ mod agent;
 mod answer;
 mod awake;
 mod exchange;
+mod hits;
 mod misses;
 mod relay;
 mod signed;
@@ -28,13 +30,16 @@ mod tokens;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::header::{LOCATION, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, Method};
 use axum::middleware::Next;
 use axum::response::Response;
-use sandyard_agent_client::wire::routes::AGENT_PORT;
+use sandyard_agent_client::wire::routes::{AGENT_PORT, FILES};
+use sandyard_core::ErrorKind;
+use sandyard_preview::inert::{make_download, make_inert};
 use sandyard_preview::{PreviewAddress, PreviewForm};
-use sandyard_service::{Sandbox, ServiceResult};
+use sandyard_service::{Sandbox, ServiceError, ServiceResult};
 
 pub(crate) use agent::ask;
 pub(crate) use answer::{Told, about};
@@ -66,28 +71,74 @@ pub(crate) async fn intercept(State(app): State<App>, request: Request, next: Ne
         return next.run(request).await;
     };
     let (parts, body) = request.into_parts();
+    let is_for_agent = is_for_agent(&wanted);
+    let is_reading = matches!(parts.method, Method::GET | Method::HEAD);
+    let is_file = is_for_agent && is_reading && parts.uri.path() == FILES;
+    let mut response = answer(&app, parts, body, wanted).await;
+    // What a sandbox says is said on a host that is not its own.
+    let headers = response.headers_mut();
+    make_inert(headers);
+    if is_for_agent {
+        // It never sends anybody elsewhere, and asks for nobody's password.
+        headers.remove(LOCATION);
+        headers.remove(WWW_AUTHENTICATE);
+    }
+    if is_file {
+        make_download(headers);
+    }
+    response
+}
+
+async fn answer(app: &App, parts: Parts, body: Body, wanted: Wanted) -> Response {
     match wanted {
+        Wanted::Unreadable => answer::unreadable(),
         Wanted::Port { sandbox, port } => match port_number(&port) {
-            Some(port) => to_port(&app, parts, body, &sandbox, port).await,
+            Some(port) => to_port(app, parts, body, &sandbox, port).await,
             None => answer::bad_port(&sandbox),
         },
         // A browser asks before it sends what would name the sandbox.
         _ if parts.method == Method::OPTIONS => answer::preflight(),
-        Wanted::Signed => match app.data_plane().signatures.find(&app, &parts).await {
-            Ok(sandbox) => ask(&app, parts, body, sandbox.as_str()).await,
+        Wanted::Signed => match app.data_plane().signatures.find(app, &parts).await {
+            Ok(sandbox) => ask(app, parts, body, sandbox.as_str()).await,
             Err(refusal) => answer::refused(refusal),
         },
-        Wanted::Token => match app.data_plane().signatures.find_by_token(&app, &parts).await {
-            Ok(sandbox) => ask(&app, parts, body, sandbox.as_str()).await,
+        Wanted::Token => match app.data_plane().signatures.find_by_token(app, &parts).await {
+            Ok(sandbox) => ask(app, parts, body, sandbox.as_str()).await,
             Err(refusal) => answer::refused(refusal),
         },
         Wanted::Nobody => answer::nobody(),
     }
 }
 
-/// Finds a sandbox by what clients call it: its id, which old ones put before a dash and something else.
+/// Says whether a request is for an agent, not for another port.
+fn is_for_agent(wanted: &Wanted) -> bool {
+    match wanted {
+        Wanted::Port { port, .. } => port_number(port) == Some(AGENT_PORT),
+        Wanted::Signed | Wanted::Token => true,
+        Wanted::Nobody | Wanted::Unreadable => false,
+    }
+}
+
+/// Finds a sandbox by what clients call it: its id, which old ones put before a dash and something else. One whose owner is
+/// disabled is nobody's.
 pub(crate) async fn find(app: &App, name: &str) -> ServiceResult<Option<Sandbox>> {
-    app.service().find_for_preview(id_of(name)).await
+    let Some(sandbox) = app.service().find_for_preview(id_of(name)).await? else {
+        return Ok(None);
+    };
+    let is_shut = is_shut(app, &sandbox).await?;
+    Ok((!is_shut).then_some(sandbox))
+}
+
+/// Says whether the owner of a sandbox is disabled: no token opens it then, and no port of it is public.
+pub(crate) async fn is_shut(app: &App, sandbox: &Sandbox) -> ServiceResult<bool> {
+    let is_disabled = app.auth().is_disabled(&sandbox.owner).await;
+    is_disabled.map_err(|error| {
+        tracing::warn!(%error, "The owner of a sandbox cannot be looked up");
+        ServiceError::new(
+            ErrorKind::Unavailable,
+            "the owner of the sandbox cannot be looked up: try again in a moment",
+        )
+    })
 }
 
 /// The id in a name.

@@ -1,8 +1,10 @@
 //! Which sandbox a signature is of: the one whose token it was made with; or a token, where a client shows nothing else.
 //!
 //! Without domains a signed link names no sandbox, so every token is tried. That is a hash each, about a millisecond for
-//! some thousands, one search at a time; and who is wrong too often is not served for a while.
+//! some thousands, one search at a time; and who is wrong too often may not search for a while. What was found lately needs no
+//! search.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
@@ -17,6 +19,7 @@ use sandyard_agent_client::wire::signature::{
 use sandyard_core::SandboxId;
 use tokio::sync::Semaphore;
 
+use super::hits::Hits;
 use super::misses::Misses;
 use super::tokens::{Known, Tokens};
 use crate::app::{App, Listener};
@@ -39,7 +42,10 @@ pub(super) enum Refusal {
 #[derive(Debug)]
 pub(crate) struct Signatures {
     tokens: Tokens,
+    hits: Hits,
     misses: Misses,
+    /// Makes hashes that nobody can foresee.
+    hasher: RandomState,
     searches: Semaphore,
 }
 
@@ -47,7 +53,9 @@ impl Default for Signatures {
     fn default() -> Self {
         Self {
             tokens: Tokens::default(),
+            hits: Hits::default(),
             misses: Misses::default(),
+            hasher: RandomState::new(),
             searches: Semaphore::new(1),
         }
     }
@@ -73,17 +81,19 @@ impl Signatures {
         self.find_by(app, parts, &Proof::Token(token)).await
     }
 
-    async fn find_by(
-        &self,
-        app: &App,
-        parts: &Parts,
-        proof: &Proof,
-    ) -> Result<SandboxId, Refusal> {
+    async fn find_by(&self, app: &App, parts: &Parts, proof: &Proof) -> Result<SandboxId, Refusal> {
         let listener = parts.extensions.get::<Listener>();
         let address = listener.map_or(Ipv4Addr::UNSPECIFIED.into(), |it| it.peer.ip());
+        let hash = self.hasher.hash_one(proof.text());
+        if let Some(hit) = self.hits.find(hash)
+            && proof.is_of(&hit)
+        {
+            return Ok(hit.id);
+        }
         let known = self.tokens.known();
-        if let Some(id) = self.search(proof, &known, address).await? {
-            return Ok(id);
+        if let Some(found) = self.search(proof, &known, address).await? {
+            self.hits.keep(hash, found.clone());
+            return Ok(found.id);
         }
         // Counted before the wait: all who wait count.
         self.misses.note(address, Instant::now());
@@ -92,9 +102,10 @@ impl Signatures {
             tracing::warn!(%error, "Sandboxes cannot be looked up by signature");
             Refusal::Failed
         })?;
-        let id = proof.owner(&news).ok_or(Refusal::Unknown)?;
+        let found = proof.owner(&news).ok_or(Refusal::Unknown)?;
         self.misses.forgive(address, Instant::now());
-        Ok(id)
+        self.hits.keep(hash, found.clone());
+        Ok(found.id)
     }
 
     async fn search(
@@ -102,15 +113,15 @@ impl Signatures {
         proof: &Proof,
         known: &[Known],
         address: IpAddr,
-    ) -> Result<Option<SandboxId>, Refusal> {
+    ) -> Result<Option<Known>, Refusal> {
         let _turn = self.searches.acquire().await;
         if !self.misses.may_try(address, Instant::now()) {
             return Err(Refusal::TooMany);
         }
         // The newest first: they are asked for most.
         for some in known.rchunks(AT_ONCE) {
-            if let Some(id) = proof.owner(some) {
-                return Ok(Some(id));
+            if let Some(found) = proof.owner(some) {
+                return Ok(Some(found));
             }
             tokio::task::yield_now().await;
         }
@@ -128,6 +139,7 @@ pub(super) fn is_signed(parts: &Parts, token: &str) -> bool {
 /// A request with a signature.
 struct Signed {
     url: Unsigned,
+    text: String,
     signature: Signature,
 }
 
@@ -148,16 +160,17 @@ impl Signed {
             user: get(query::USERNAME).unwrap_or_default(),
             expiration: get(query::SIGNATURE_EXPIRATION).and_then(|text| text.parse().ok()),
         };
+        let text = get(query::SIGNATURE)?;
         Some(Self {
             url: url.unsigned(),
-            signature: Signature::parse(get(query::SIGNATURE)?)?,
+            signature: Signature::parse(text)?,
+            text: text.to_owned(),
         })
     }
 
     fn is_by(&self, token: &str) -> bool {
         self.url.is_signed_by(token, &self.signature)
     }
-
 }
 
 /// What shows which sandbox is meant.
@@ -167,12 +180,23 @@ enum Proof {
 }
 
 impl Proof {
-    fn owner(&self, known: &[Known]) -> Option<SandboxId> {
-        let is_of = |known: &&Known| match self {
+    /// The text that was shown.
+    fn text(&self) -> &str {
+        match self {
+            Self::Signature(signed) => &signed.text,
+            Self::Token(token) => token,
+        }
+    }
+
+    fn is_of(&self, known: &Known) -> bool {
+        match self {
             Self::Signature(signed) => signed.is_by(&known.token),
             Self::Token(token) => secrets_match(token, &known.token),
-        };
-        let found = known.iter().rev().find(is_of);
-        found.map(|known| known.id.clone())
+        }
+    }
+
+    fn owner(&self, known: &[Known]) -> Option<Known> {
+        let found = known.iter().rev().find(|known| self.is_of(known));
+        found.cloned()
     }
 }

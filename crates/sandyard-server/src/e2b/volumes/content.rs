@@ -32,7 +32,7 @@ pub(super) async fn e2b_read_volume_file(
     Query(query): Query<PathQuery>,
 ) -> Result<Response, ApiError> {
     let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
-    let file = match keeper.agent.read_file(&keeper.inside()).await {
+    let file = match keeper.agent.read_file(&keeper.inside()?).await {
         Err(error) if error.is_not_found() => return Err(keeper.not_found().into()),
         file => file.map_err(as_seen_outside)?,
     };
@@ -72,6 +72,7 @@ pub(super) async fn e2b_write_volume_file(
 ) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
     let attributes = query.attributes()?;
     let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
+    let inside = keeper.inside()?;
     let before = keeper.try_stat().await?;
     refuse_if(
         before.as_ref(),
@@ -101,7 +102,7 @@ pub(super) async fn e2b_write_volume_file(
     }
     let upload = read_body(&app, body);
     upload
-        .write_all(&keeper.agent, &keeper.inside())
+        .write_all(&keeper.agent, &inside)
         .await
         .map_err(as_seen_outside)?;
     let attributes = match before {

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use sandyard_service::ServiceError;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -64,14 +65,17 @@ pub(super) async fn e2b_list_volume_dir(
     Who(caller): Who,
     PathWord(volume): PathWord,
     Query(query): Query<ListQuery>,
-) -> Result<Json<Vec<E2bVolumeEntry>>, ApiError> {
+) -> Result<Response, ApiError> {
     let depth = query.depth.unwrap_or(1).max(1);
     if depth > MAX_DEPTH {
         let message = format!("`depth` is at most {MAX_DEPTH}");
         return Err(ServiceError::invalid("depth", message).into());
     }
-    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
-    Ok(Json(keeper.list(depth).await?))
+    let volume = app.service().volume(&caller, &volume).await?;
+    let _place = app.listings().take(&volume.id).await?;
+    let keeper = Keeper::open(&app, &caller, &volume.id, &query.path).await?;
+    let listed = keeper.list(depth).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], listed).into_response())
 }
 
 /// Makes a folder in a volume.

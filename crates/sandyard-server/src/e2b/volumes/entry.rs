@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 /// What `find` is to print of each: texts that end with a NUL, which no name can hold.
 pub(super) const FORMAT: &str = r"%y\0%s\0%m\0%U\0%G\0%A@\0%T@\0%C@\0%l\0%P\0";
 /// How many texts that are.
-const FIELDS: usize = 10;
+pub(super) const FIELDS: usize = 10;
 
 /// What a path of a volume is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

@@ -1,10 +1,12 @@
 //! What is asked of the agent that sees a volume.
 //!
 //! The agent tells of files less than this dialect shows, so programs of the keeper are run instead: without a shell, with
-//! paths that begin with a slash. Links are followed inside the keeper, where nothing is but the volume.
+//! paths that begin with a slash. Links are followed beforehand, see [`super::real_path`]: what they name outside the volume is
+//! the keeper's own.
 
 use std::time::Duration;
 
+use axum::body::Bytes;
 use sandyard_agent_client::wire::process::ProcessConfig;
 use sandyard_agent_client::{AgentClient, Output, RunOptions};
 use sandyard_core::{Caller, ErrorKind};
@@ -12,15 +14,16 @@ use sandyard_provider::VOLUME_PATH;
 use sandyard_service::ServiceError;
 
 use super::entry::{E2bVolumeEntry, FORMAT, clean, read_all};
-use super::problem;
+use super::real_path::RealPath;
+use super::{listing, problem};
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 
 /// How long a program may take: a large folder takes its time to remove.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Most that is read of a listing.
-const MAX_LISTING: usize = 32 << 20;
+/// Most that is read of what a program prints of one path.
+const MAX_OUTPUT: usize = 64 << 10;
 
 /// Who owns what is made when nobody says: the first ordinary user of a sandbox.
 const DEFAULT_ID: u32 = 1000;
@@ -60,6 +63,8 @@ pub(super) struct Keeper {
     pub(super) agent: AgentClient,
     /// As seen from the volume's root.
     pub(super) path: String,
+    /// Where that is for the agent.
+    real: RealPath,
 }
 
 impl Keeper {
@@ -73,15 +78,16 @@ impl Keeper {
         // Empty is the root for some clients.
         bounds::text("path", path, 0, bounds::MAX_PATH)?;
         let agent = app.service().open_volume(caller, volume).await?;
-        Ok(Self {
-            agent,
-            path: clean(path),
-        })
+        let path = clean(path);
+        let answer = agent.run(RealPath::question(&path), &options()).await;
+        let answer = answer.map_err(problem::as_seen_outside)?;
+        let real = RealPath::read(&path, &answer)?;
+        Ok(Self { agent, path, real })
     }
 
-    /// Where the path is for the agent.
-    pub(super) fn inside(&self) -> String {
-        inside(&self.path)
+    /// Where the path is for the agent, and if it is a link, where that leads. Refused if that is not in the volume.
+    pub(super) fn inside(&self) -> Result<String, ServiceError> {
+        self.real.end(&self.path)
     }
 
     /// What is known of the path; of the link itself, if it is one.
@@ -92,14 +98,12 @@ impl Keeper {
 
     /// The same; none: there is nothing.
     pub(super) async fn try_stat(&self) -> Result<Option<E2bVolumeEntry>, ApiError> {
-        let inside = self.inside();
+        let itself = self.real.itself();
         let output = self
-            .run(
-                "find",
-                &["-P", &inside, "-maxdepth", "0", "-printf", FORMAT],
-            )
+            .run("find", &["-P", itself, "-maxdepth", "0", "-printf", FORMAT])
             .await?;
-        match self.read(&output)?.pop() {
+        let read = read_all(&self.path, &output.stdout);
+        match read.ok_or_else(listing::unreadable)?.pop() {
             Some(entry) => Ok(Some(entry)),
             None => match self.problem(&output, "look at") {
                 error if error.kind == ErrorKind::FileNotFound => Ok(None),
@@ -108,25 +112,11 @@ impl Keeper {
         }
     }
 
-    /// What a folder holds, down to some depth; of a link, the folder it leads to.
-    pub(super) async fn list(&self, depth: u32) -> Result<Vec<E2bVolumeEntry>, ApiError> {
-        let (folder, depth) = (format!("{}/.", self.inside()), depth.to_string());
+    /// What a folder holds, down to some depth, as JSON; of a link, the folder it leads to.
+    pub(super) async fn list(&self, depth: u32) -> Result<Bytes, ApiError> {
+        let (folder, depth) = (format!("{}/.", self.inside()?), depth.to_string());
         let arguments = [&folder, "-maxdepth", &depth, "-printf", FORMAT];
-        let output = self.run("find", &arguments).await?;
-        if output.is_truncated {
-            return Err(ServiceError::new(
-                ErrorKind::TooLarge,
-                "the folder holds more than can be listed at once",
-            )
-            .hint("list it with a smaller depth, or folder by folder")
-            .into());
-        }
-        let mut entries = self.read(&output)?;
-        // The folder comes first. What could not be looked at below it vanished meanwhile.
-        match entries.first() {
-            Some(folder) if folder.path == self.path => Ok(entries.split_off(1)),
-            _ => Err(self.problem(&output, "list").into()),
-        }
+        Ok(listing::list(&self.agent, process("find", &arguments), &self.path).await?)
     }
 
     /// Makes a folder; with `parents`, also those above it, and one that is there is fine.
@@ -137,13 +127,14 @@ impl Keeper {
     ) -> Result<(), ApiError> {
         let attributes = attributes.or_usual(0o777);
         if !parents {
-            self.must("mkdir", &["--", &self.inside()], "make").await?;
-            return self.set(&[self.inside()], attributes).await;
+            let itself = self.real.itself();
+            self.must("mkdir", &["--", itself], "make").await?;
+            return self.set(&[itself.to_owned()], attributes).await;
         }
-        let missing = self.missing().await?;
+        let inside = self.inside()?;
+        let missing = self.missing(&inside).await?;
         // Refused where a file is in its place.
-        self.must("mkdir", &["-p", "--", &self.inside()], "make")
-            .await?;
+        self.must("mkdir", &["-p", "--", &inside], "make").await?;
         let Some((last, above)) = missing.split_last() else {
             return Ok(());
         };
@@ -163,12 +154,13 @@ impl Keeper {
         Self {
             agent: self.agent.clone(),
             path: clean(parent),
+            real: self.real.parent(),
         }
     }
 
     /// Sets who owns the path, and who may do what with it.
     pub(super) async fn change(&self, attributes: Attributes) -> Result<(), ApiError> {
-        self.set(&[self.inside()], attributes).await
+        self.set(&[self.inside()?], attributes).await
     }
 
     /// Removes the path with all that is in it.
@@ -179,7 +171,7 @@ impl Keeper {
                 .into());
         }
         self.stat().await?;
-        self.must("rm", &["-rf", "--", &self.inside()], "remove")
+        self.must("rm", &["-rf", "--", self.real.itself()], "remove")
             .await
     }
 
@@ -188,12 +180,14 @@ impl Keeper {
     }
 
     /// Which of the path and the folders above it are not there, from the top.
-    async fn missing(&self) -> Result<Vec<String>, ApiError> {
-        let parts: Vec<&str> = self.path.split('/').skip(1).collect();
-        let steps: Vec<String> = (1..=parts.len())
-            .map(|count| inside(&format!("/{}", parts[..count].join("/"))))
+    async fn missing(&self, inside: &str) -> Result<Vec<String>, ApiError> {
+        let below = inside.strip_prefix(VOLUME_PATH).unwrap_or_default();
+        let ends = below.match_indices('/').skip(1).map(|(at, _)| at);
+        let steps: Vec<String> = ends
+            .chain([below.len()])
+            .map(|end| format!("{VOLUME_PATH}{}", &below[..end]))
             .collect();
-        let mut arguments = vec!["-L"];
+        let mut arguments = vec!["-P"];
         arguments.extend(steps.iter().map(String::as_str));
         arguments.extend(["-maxdepth", "0", "-printf", "x"]);
         let output = self.run("find", &arguments).await?;
@@ -231,28 +225,9 @@ impl Keeper {
     }
 
     async fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, ApiError> {
-        let process = ProcessConfig {
-            cmd: program.to_owned(),
-            args: arguments.iter().map(|&text| text.to_owned()).collect(),
-            // What programs say is read below.
-            envs: [("LC_ALL".to_owned(), "C".to_owned())].into(),
-            cwd: Some("/".to_owned()),
-        };
-        let options = RunOptions {
-            timeout: PATIENCE,
-            max_output: MAX_LISTING,
-            user: None,
-        };
-        Ok(self.agent.run(process, &options).await?)
-    }
-
-    fn read(&self, output: &Output) -> Result<Vec<E2bVolumeEntry>, ServiceError> {
-        read_all(&self.path, &output.stdout).ok_or_else(|| {
-            ServiceError::new(
-                ErrorKind::AgentFailed,
-                "what the volume holds cannot be read",
-            )
-        })
+        let process = process(program, arguments);
+        let output = self.agent.run(process, &options()).await;
+        Ok(output.map_err(problem::as_seen_outside)?)
     }
 
     /// What a program that failed means.
@@ -261,9 +236,21 @@ impl Keeper {
     }
 }
 
-fn inside(path: &str) -> String {
-    match path {
-        "/" => VOLUME_PATH.to_owned(),
-        path => format!("{VOLUME_PATH}{path}"),
+/// A program of the keeper.
+pub(super) fn process(program: &str, arguments: &[&str]) -> ProcessConfig {
+    ProcessConfig {
+        cmd: program.to_owned(),
+        args: arguments.iter().map(|&text| text.to_owned()).collect(),
+        // What programs say is read.
+        envs: [("LC_ALL".to_owned(), "C".to_owned())].into(),
+        cwd: Some("/".to_owned()),
+    }
+}
+
+fn options() -> RunOptions {
+    RunOptions {
+        timeout: PATIENCE,
+        max_output: MAX_OUTPUT,
+        user: None,
     }
 }

@@ -5,6 +5,8 @@
 //! | `manage` | `/volumes`: list, make, look at, remove |
 //! | `dirs`, `paths`, `content` | `/volumecontent/{id}`: folders, attributes, files |
 //! | `keeper` | what those ask of the agent that sees a volume |
+//! | `real_path` | where a path leads when links are followed, and that this is in the volume |
+//! | `listing`, `places` | what a folder holds, and who may ask for that at the same time |
 //! | `entry` | a file or folder as this dialect shows it |
 //! | `problem` | what goes wrong, in words a client knows |
 //!
@@ -15,12 +17,17 @@ mod content;
 mod dirs;
 mod entry;
 mod keeper;
+mod listing;
 mod manage;
 mod paths;
+mod places;
 mod problem;
+mod real_path;
 
 use sandyard_core::Scope;
 use utoipa_axum::routes;
+
+pub(crate) use places::Places;
 
 use crate::mounted::{Mounted, mount};
 use crate::need::Need;

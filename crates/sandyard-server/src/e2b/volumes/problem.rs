@@ -33,18 +33,28 @@ pub(super) fn of(path: &str, said: &[u8], doing: &str) -> ServiceError {
         () if has("Too many levels of symbolic links") => {
             because(ErrorKind::Invalid, "links lead round in a circle").field("path")
         }
-        () => because(ErrorKind::AgentFailed, &shown(&said)),
+        () => because(ErrorKind::AgentFailed, &shown(&outside(&said))),
     }
 }
 
 /// Says what an agent said, with paths as the client knows them.
 pub(super) fn as_seen_outside(error: impl Into<ServiceError>) -> ServiceError {
     let mut error = error.into();
-    error.message = error
-        .message
-        .replace(&format!("'{VOLUME_PATH}/"), "'/")
-        .replace(&format!("'{VOLUME_PATH}'"), "'/'");
+    error.message = outside(&error.message);
     error
+}
+
+/// A text with paths as the client knows them, whichever quotes are around them.
+fn outside(text: &str) -> String {
+    let mut said = text.to_owned();
+    for quote in ['\'', '"', '`', ' '] {
+        said = said.replace(&format!("{quote}{VOLUME_PATH}/"), &format!("{quote}/"));
+        for end in [quote, ':'] {
+            let root = format!("{quote}{VOLUME_PATH}{end}");
+            said = said.replace(&root, &format!("{quote}/{end}"));
+        }
+    }
+    said
 }
 
 /// A text from outside, fit for a message.
@@ -86,11 +96,17 @@ mod tests {
                 ErrorKind::NoSpace,
             ),
             ("\u{1b}[31mwhat?\n", "make", ErrorKind::AgentFailed),
+            (
+                "rm: cannot remove '/volume/a': Operation not permitted\n",
+                "remove",
+                ErrorKind::AgentFailed,
+            ),
             ("", "make", ErrorKind::AgentFailed),
         ] {
             let problem = of("/a\nb", said.as_bytes(), doing);
             assert_eq!(problem.kind, kind, "{said}");
             assert!(!problem.message.contains(['\n', '\u{1b}']), "{problem}");
+            assert!(!problem.message.contains("/volume"), "{problem}");
         }
     }
 
@@ -99,7 +115,14 @@ mod tests {
         for (said, wanted) in [
             ("'/volume/a': gone", "'/a': gone"),
             ("path '/volume' is a directory", "path '/' is a directory"),
+            (
+                "path '/volume/root' is a directory",
+                "path '/root' is a directory",
+            ),
+            ("cannot open /volume/a: no", "cannot open /a: no"),
+            ("\"/volume/a\", `/volume`", "\"/a\", `/`"),
             ("'/volumes/a'", "'/volumes/a'"),
+            ("'/a/volume/b'", "'/a/volume/b'"),
         ] {
             let error = ServiceError::new(ErrorKind::Internal, said);
             assert_eq!(as_seen_outside(error).message, wanted);

@@ -1,5 +1,8 @@
 //! A sandbox from its create to its end.
 
+use axum::body::Body;
+use axum::http::Request;
+use sandyard_core::Scope;
 use serde_json::{Value, json};
 
 use super::{ALICE, has, id, life_s};
@@ -235,4 +238,23 @@ async fn repeating_a_create_with_its_key_gives_the_same_sandbox() {
     assert_eq!(make(60).await.done(201), first);
     make(61).await.failed(409);
     assert_eq!(app.ids("").await.len(), 1);
+}
+
+#[tokio::test]
+async fn who_may_only_look_is_not_told_the_agents_token() {
+    let app = TestApp::new().await;
+    let made = app.make(ALICE, json!({})).await;
+    let path = format!("/sandboxes/{}", id(&made));
+    let seen = app.e2b(ALICE, "GET", &path, Value::Null).await.done(200);
+    assert_eq!(seen["envdAccessToken"], made["envdAccessToken"]);
+    let auth = app.app.auth();
+    let key = auth.create_key("alice", "looks on", &[Scope::Read], None);
+    let request = Request::builder()
+        .uri(format!("/e2b{path}"))
+        .header("x-api-key", key.await.unwrap().secret)
+        .body(Body::empty())
+        .unwrap();
+    let seen = app.send(At::Network, request).await.done(200);
+    assert_eq!(seen["sandboxID"], made["sandboxID"]);
+    assert_eq!(seen.get("envdAccessToken"), None);
 }
