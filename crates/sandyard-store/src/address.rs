@@ -1,5 +1,7 @@
 //! Reads the address of a database.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use crate::error::{StoreError, StoreResult};
@@ -31,7 +33,7 @@ impl Address {
                 path if path.contains(['?', '#', '\0']) => {
                     Err(bad("a SQLite file takes no parameters"))
                 }
-                path => std::path::absolute(path)
+                path => std::path::absolute(decoded(path))
                     .map(Self::File)
                     .map_err(|error| bad(&error.to_string())),
             },
@@ -45,6 +47,25 @@ impl Address {
             _ => Err(bad("only `sqlite:` and `postgres:` are known")),
         }
     }
+}
+
+/// Undoes percent-encoding; what is none stays as it is.
+fn decoded(path: &str) -> OsString {
+    let hex = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let (mut bytes, mut rest) = (Vec::new(), path.as_bytes());
+    while let Some((&first, tail)) = rest.split_first() {
+        match tail.get(..2).filter(|_| first == b'%').and_then(hex) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    OsString::from_vec(bytes)
 }
 
 /// The URL without user, password and parameters: what may be shown.
@@ -67,6 +88,21 @@ mod tests {
         match Address::parse(url) {
             Ok(Address::Postgres(url)) => url,
             _ => panic!("not read as PostgreSQL"),
+        }
+    }
+
+    #[test]
+    fn files_may_have_odd_names() {
+        for (url, path) in [
+            ("sqlite:///a%20b/it%27s%25.db", "/a b/it's%.db"),
+            ("sqlite:///plain.db", "/plain.db"),
+            ("sqlite:///100%.db", "/100%.db"),
+            ("sqlite:///gr%C3%BC%C3%9Fe", "/grüße"),
+        ] {
+            match Address::parse(url) {
+                Ok(Address::File(file)) => assert_eq!(file, PathBuf::from(path)),
+                _ => panic!("{url} is no file"),
+            }
         }
     }
 

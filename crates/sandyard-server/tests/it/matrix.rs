@@ -186,6 +186,7 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         | "e2b_get_template"
         | "e2b_find_template"
         | "e2b_delete_template"
+        | "e2b_build_template"
         | "e2b_list_secrets"
         | "e2b_create_secret"
         | "e2b_get_secret"

@@ -1,6 +1,8 @@
 //! Makes another sandbox from the files of one.
 
+use futures_util::{StreamExt, stream};
 use sandyard_core::{Caller, SandboxStatus};
+use sandyard_provider::InstanceSpec;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
@@ -12,6 +14,9 @@ use crate::policy;
 use crate::random;
 use crate::request::ForkRequest;
 use crate::service::Service;
+
+/// Forks made at the same time.
+const AT_ONCE: usize = 4;
 
 impl Service {
     /// Makes another sandbox from the files of this one, as they are now.
@@ -30,6 +35,61 @@ impl Service {
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move { service.fork_now(&caller, original, request).await })
             .await
+    }
+
+    /// Makes several sandboxes from the files of this one, all as they are at one moment. Each succeeds or fails by itself.
+    pub async fn fork_many(
+        &self,
+        caller: &Caller,
+        name: &str,
+        request: ForkRequest,
+        count: usize,
+    ) -> ServiceResult<Vec<ServiceResult<Sandbox>>> {
+        if count <= 1 {
+            return Ok(vec![self.fork(caller, name, request).await]);
+        }
+        let original = self.existing(caller, name).await?;
+        let (service, caller) = (self.clone(), caller.clone());
+        self.detached(async move {
+            // The files are copied once, under a name that nobody else knows and that is its owner's while it lasts.
+            let template = format!("fork-{}", random::id()?);
+            let id = original.id.as_str();
+            service.snapshot(&caller, id, &template).await?;
+            let one = |_| service.fork_from(&caller, &original, request.clone(), &template);
+            let forks = stream::iter(0..count)
+                .map(one)
+                .buffered(AT_ONCE)
+                .collect()
+                .await;
+            if let Err(error) = service.remove_template(&caller, &template).await {
+                tracing::warn!(%error, template, "The files of a fork stay as a snapshot");
+            }
+            Ok(forks)
+        })
+        .await
+    }
+
+    /// Makes a sandbox like another one, from a template that has its files.
+    async fn fork_from(
+        &self,
+        caller: &Caller,
+        original: &Sandbox,
+        request: ForkRequest,
+        template: &str,
+    ) -> ServiceResult<Sandbox> {
+        let provider = self.places().provider(&original.location).await?;
+        let row = self.row_of_fork(original, request)?;
+        let spec = InstanceSpec {
+            template: template.to_owned(),
+            ..self.spec_of(&row)?
+        };
+        let about = json!({"fork_of": original.id, "provider": row.provider});
+        let claim = match self.insert(caller, row, about, None).await? {
+            Inserted::New(claim) => *claim,
+            Inserted::Repeated(sandbox) => return Ok(*sandbox),
+        };
+        let made = provider.create(&spec).await;
+        self.finish_create(caller, claim, &provider, made).await
     }
 
     async fn fork_now(

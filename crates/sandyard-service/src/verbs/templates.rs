@@ -1,7 +1,7 @@
 //! What sandboxes start from.
 
 use sandyard_core::{Caller, ErrorKind, Scope};
-use sandyard_provider::{ArchiveReader, TemplateInfo};
+use sandyard_provider::{ArchiveReader, ProviderErrorKind, TemplateInfo};
 
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
@@ -69,7 +69,12 @@ impl Service {
                     .hint("only an admin removes templates that are for everybody"));
             }
         }
-        provider.remove_template(name).await?;
+        match provider.remove_template(name).await {
+            Ok(()) => {}
+            // A snapshot whose making was cut short may be known here and nowhere else.
+            Err(error) if error.kind == ProviderErrorKind::NotFound && owner.is_some() => {}
+            Err(error) => return Err(error.into()),
+        }
         if owner.is_some() {
             self.store().delete_snapshot(location, name).await?;
         }

@@ -2,7 +2,7 @@
 
 use sandyard_core::{Caller, ErrorKind};
 use sandyard_provider::{ProviderErrorKind, Ready, Verb};
-use sandyard_service::{CreateRequest, ServiceSettings};
+use sandyard_service::{CreateRequest, ForkRequest, ServiceSettings};
 
 use crate::harness::{Yard, alice, until, user};
 
@@ -171,4 +171,58 @@ async fn names_that_everybody_starts_from_are_nobodys_to_take() {
     assert_eq!(yard.provider.ready(), 2);
     drop(stop);
     running.await.unwrap();
+}
+
+#[tokio::test]
+async fn many_forks_are_one_copy_and_leave_no_snapshot() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    yard.provider
+        .fail_next(Verb::Create, ProviderErrorKind::Failed);
+    let forks = yard
+        .service
+        .fork_many(&alice(), name, ForkRequest::default(), 4)
+        .await
+        .unwrap();
+    assert_eq!(forks.len(), 4);
+    assert_eq!(forks.iter().filter(|fork| fork.is_ok()).count(), 3);
+    for fork in forks.iter().flatten() {
+        assert_ne!(fork.id, sandbox.id);
+        assert_eq!(fork.template, sandbox.template);
+    }
+    assert_eq!(yard.provider.count(Verb::Snapshot), 1);
+    assert!(
+        yard.service
+            .snapshots(&alice(), None)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_known_here_alone_can_be_removed() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    yard.provider
+        .fail_next(Verb::Snapshot, ProviderErrorKind::Unavailable);
+    let made = yard
+        .service
+        .snapshot(&alice(), sandbox.id.as_str(), "cut-short")
+        .await;
+    assert!(made.is_err());
+    let listed = yard.service.snapshots(&alice(), None).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    yard.service
+        .remove_template(&alice(), "cut-short")
+        .await
+        .unwrap();
+    assert!(
+        yard.service
+            .snapshots(&alice(), None)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }

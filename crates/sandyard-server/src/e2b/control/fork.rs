@@ -5,8 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use futures_util::{StreamExt, stream};
-use sandyard_service::{ForkRequest, ServiceResult};
+use sandyard_service::{ForkRequest, Sandbox, ServiceResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -22,8 +21,6 @@ use crate::need::Who;
 
 /// How long a fork lives if its maker does not say.
 const LIFE: Duration = Duration::from_secs(15);
-/// Forks under way at once. The original is copied under a claim, one after the other; what comes after that overlaps.
-const AT_ONCE: usize = 4;
 
 /// Copies to be made.
 #[derive(Default, Deserialize, ToSchema)]
@@ -48,7 +45,7 @@ pub(crate) enum Forked {
     Error(E2bError),
 }
 
-/// Makes other sandboxes from the files of this one. Each succeeds or fails by itself.
+/// Makes other sandboxes from the files of this one, all as they are at one moment. Each succeeds or fails by itself.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/fork", operation_id = "e2b_fork", tag = "e2b",
     params(Named), request_body = Option<Fork>,
@@ -67,19 +64,13 @@ pub(crate) async fn e2b_fork(
         ..ForkRequest::default()
     };
     let count = wanted.count.map_or(1, |count| count.0 as usize);
-    let fork = async |_| -> ServiceResult<SandboxView> {
-        let id = sandbox.id.as_str();
-        let fork = app.service().fork(&caller, id, request.clone()).await?;
-        SandboxView::new(&app, &fork)
-    };
-    let forks: Vec<_> = stream::iter(0..count)
-        .map(fork)
-        .buffered(AT_ONCE)
-        .map(|made| match made {
+    let id = sandbox.id.as_str();
+    let made = app.service().fork_many(&caller, id, request, count).await?;
+    let view =
+        |made: ServiceResult<Sandbox>| match made.and_then(|fork| SandboxView::new(&app, &fork)) {
             Ok(view) => Forked::Sandbox(Box::new(view)),
             Err(error) => Forked::Error(E2bError::from(&error)),
-        })
-        .collect()
-        .await;
+        };
+    let forks = made.into_iter().map(view).collect();
     Ok((StatusCode::CREATED, Json(forks)))
 }

@@ -76,6 +76,7 @@ pub(crate) fn routes() -> Vec<Mounted> {
         mount(read, routes!(templates::e2b_get_template)),
         mount(read, routes!(templates::e2b_find_template)),
         mount(manage, routes!(templates::e2b_delete_template)),
+        mount(manage, routes!(templates::e2b_build_template)),
         mount(read, routes!(secrets::e2b_list_secrets)),
         mount(manage, routes!(secrets::e2b_create_secret)),
         mount(read, routes!(secrets::e2b_get_secret)),

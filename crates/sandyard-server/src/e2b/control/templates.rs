@@ -228,3 +228,16 @@ pub(crate) async fn e2b_delete_template(
     })?;
     Ok(StatusCode::NO_CONTENT)
 }
+
+/// Says that templates are not built in this way yet.
+#[utoipa::path(
+    post, path = "/e2b/v3/templates", operation_id = "e2b_build_template", tag = "e2b",
+    responses((status = 202, description = "Never, so far."))
+)]
+pub(crate) async fn e2b_build_template() -> ApiError {
+    ApiError::new(
+        ErrorKind::Unsupported,
+        "templates cannot be built through this API yet",
+    )
+    .hint("import a root with `sandyard template import`, or make a sandbox as you want it and keep it as a snapshot")
+}

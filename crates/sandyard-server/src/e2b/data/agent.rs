@@ -40,7 +40,9 @@ pub(crate) async fn ask(app: &App, mut parts: Parts, body: Body, name: &str) -> 
     }
     let has_token = shows_token(&parts, &sandbox);
     // A stranger shall not wake it.
-    let may_wake = has_token || signed::is_signed(&parts, &sandbox.access_token);
+    // Nor shall whoever only asks whether it runs.
+    let may_wake = parts.uri.path() != routes::HEALTH
+        && (has_token || signed::is_signed(&parts, &sandbox.access_token));
     let id = sandbox.id.clone();
     let live = match awake(app, sandbox, may_wake).await {
         Ok(live) => live,
