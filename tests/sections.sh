@@ -46,6 +46,9 @@ prepare() {
         printf 'missing: %s\n' "${missing[@]}"
         return 1
     fi
+    local free
+    free=$(df --output=avail -BG "$CARGO_TARGET_DIR" | tr -dc '0-9')
+    [ "${free:-99}" -ge 12 ] || echo "only $free GiB of disk are free: a run from nothing takes about 12"
     [ "$(id -u)" -eq 0 ] || echo "not root: the sections that need root will be counted as failed"
     traces | sort >"${logs:?}/leaks.before"
     return 0

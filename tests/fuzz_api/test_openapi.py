@@ -25,7 +25,7 @@ METHODS = {"get", "put", "post", "delete", "patch"}
 # Operations are dealt out to so many programs, since one Python uses one core.
 PROGRAMS = 2
 # How much of the requests the fuzzing phase makes; the others make the rest.
-EXAMPLES_SHARE = 0.6
+EXAMPLES_SHARE = 0.35
 # They end by themselves; this is for one that does not.
 PATIENCE = 800
 

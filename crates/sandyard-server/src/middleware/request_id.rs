@@ -53,7 +53,7 @@ fn is_good(id: &str) -> bool {
 }
 
 /// A random UUID (version 4).
-fn random_uuid() -> String {
+pub(crate) fn random_uuid() -> String {
     let mut bytes = [0u8; 16];
     // Ids only tell requests apart; a kernel without randomness at this point would be no reason to refuse one.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());

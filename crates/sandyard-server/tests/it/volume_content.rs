@@ -1,6 +1,8 @@
 //! Contents of volumes, over real ones.
 
-use reqwest::{Method, RequestBuilder, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::{Body, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use crate::live::{Server, ok};
@@ -328,4 +330,25 @@ async fn a_folder_with_too_many_entries_is_not_listed() {
 fn key(server: &Server) -> String {
     let key = std::fs::read_to_string(server.data().join("admin.key"));
     key.expect("a key").trim().to_owned()
+}
+
+#[tokio::test]
+async fn an_overwrite_that_fails_leaves_what_was_there() {
+    let server = Server::start().await;
+    let volume = Opened::new(&server, "kept").await;
+    volume
+        .put(&[("path", "/a"), ("mode", "416")], "old", 201)
+        .await;
+    let pieces = stream::iter([
+        Ok(Bytes::from("new")),
+        Err(std::io::Error::other("the client is gone")),
+    ]);
+    let request = volume.ask(Method::PUT, "file", &[("path", "/a")]);
+    let cut = request.body(Body::wrap_stream(pieces)).send().await;
+    assert!(cut.is_err(), "{cut:?}");
+    assert_eq!(volume.read("/a").await, "old");
+    let whole = volume.put(&[("path", "/a")], "new", 201).await;
+    assert_eq!(whole["mode"].as_u64().map(|mode| mode & 0o777), Some(0o640));
+    assert_eq!(volume.read("/a").await, "new");
+    server.finish().await;
 }

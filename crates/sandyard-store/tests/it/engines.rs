@@ -28,7 +28,7 @@ impl Home {
         // A name that has to be escaped, to see that it is.
         let path = directory.path().join("a b%20ü.db");
         Self {
-            url: format!("sqlite://{}", path.display()),
+            url: format!("sqlite://{}", path.display()).replace('%', "%25"),
             _directory: Some(directory),
             postgres: None,
         }

@@ -22,7 +22,7 @@ use crate::need::Who;
 #[schema(as = E2bTimeout)]
 pub(crate) struct SetTimeout {
     /// Seconds from now on; 0 ends it at once.
-    #[schema(inline)]
+    #[schema(value_type = u64, minimum = 0, maximum = 315_360_000)]
     timeout: Life,
 }
 

@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{PathWord, Query};
 use crate::files::read_body;
+use crate::middleware::request_id::random_uuid;
 use crate::need::Who;
 
 /// Sends a file of a volume.
@@ -100,23 +101,39 @@ pub(super) async fn e2b_write_volume_file(
             }
         }
     }
+    // Beside the old one, which stays until all of the new one is there.
+    let place = match &before {
+        Some(before) if before.kind == E2bVolumeEntryType::File => beside(&inside),
+        _ => inside.clone(),
+    };
     let upload = read_body(&app, body);
     upload
-        .write_all(&keeper.agent, &inside)
+        .write_all(&keeper.agent, &place)
         .await
         .map_err(as_seen_outside)?;
+    if place != inside
+        && let Err(error) = keeper.agent.rename(&place, &inside).await
+    {
+        let _ = keeper.agent.remove(&place).await;
+        return Err(as_seen_outside(error).into());
+    }
     let attributes = match before {
         Some(before) if before.kind == E2bVolumeEntryType::File => Attributes {
-            // Writing makes it the keeper's.
             uid: attributes.uid.or(Some(before.uid)),
             gid: attributes.gid.or(Some(before.gid)),
-            mode: attributes.mode,
+            mode: attributes.mode.or(Some(before.mode & 0o7777)),
         },
         Some(_) => attributes,
         None => attributes.or_usual(0o666),
     };
     keeper.change(attributes).await?;
     Ok((StatusCode::CREATED, Json(keeper.stat().await?)))
+}
+
+/// A name in the same folder that nothing has.
+fn beside(path: &str) -> String {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    format!("{folder}/.{}.part", random_uuid())
 }
 
 fn refuse_if(

@@ -37,7 +37,9 @@ pub(super) struct MakeQuery {
     /// As seen from the volume's root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
     pub(super) path: String,
+    #[param(maximum = 65_535)]
     pub(super) uid: Option<u32>,
+    #[param(maximum = 65_535)]
     pub(super) gid: Option<u32>,
     #[param(maximum = 4095)]
     pub(super) mode: Option<u32>,

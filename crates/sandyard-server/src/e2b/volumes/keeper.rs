@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Most that is read of what a program prints of one path.
 const MAX_OUTPUT: usize = 64 << 10;
 
+/// The highest id inside a sandbox.
+const MAX_ID: u32 = 65_535;
+
 /// Who owns what is made when nobody says: the first ordinary user of a sandbox.
 const DEFAULT_ID: u32 = 1000;
 
@@ -37,8 +40,16 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Refuses a mode that is none.
+    /// Refuses a mode that is none, and ids that no sandbox has.
     pub(super) fn check(self) -> Result<Self, ServiceError> {
+        for (field, id) in [("uid", self.uid), ("gid", self.gid)] {
+            if id.is_some_and(|id| id > MAX_ID) {
+                return Err(ServiceError::invalid(
+                    field,
+                    format!("ids are 0 to {MAX_ID} in sandboxes"),
+                ));
+            }
+        }
         match self.mode {
             Some(mode) if mode > 0o7777 => Err(ServiceError::invalid(
                 "mode",

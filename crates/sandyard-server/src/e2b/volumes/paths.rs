@@ -25,7 +25,9 @@ pub(super) struct PathQuery {
 /// What is to be different; what is left out stays.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct E2bVolumeChange {
+    #[schema(maximum = 65_535)]
     uid: Option<u32>,
+    #[schema(maximum = 65_535)]
     gid: Option<u32>,
     #[schema(maximum = 4095)]
     mode: Option<u32>,
