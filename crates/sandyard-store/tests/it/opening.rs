@@ -91,7 +91,7 @@ async fn a_file_is_its_owners_alone() {
         assert_eq!(mode & 0o777, 0o600, "{suffix}");
     }
     store.close().await;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     home.open().await;
     let mode = Path::new(&path).metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "a file that was open to all is closed");
