@@ -8,7 +8,7 @@ import subprocess
 import e2b_code_interpreter
 import pytest
 
-from halves import LoopThread
+from loop_thread import LoopThread
 from program import environment, find_program
 from server import Server
 

@@ -44,29 +44,6 @@ class Blocking:
         return Blocking(value, self._loop) if is_async_half else value
 
 
-class LoopThread:
-    """An event loop that runs until it is closed."""
-
-    def __init__(self):
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
-        self._thread.start()
-
-    def close(self):
-        """Cancels what still runs, ends the loop and waits for its thread."""
-
-        async def cancel_all():
-            tasks = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-        asyncio.run_coroutine_threadsafe(cancel_all(), self.loop).result(10)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(10)
-        self.loop.close()
-
-
 class Terminal:
     """A PTY with everything it printed; hides that only the asynchronous half takes its callback at the start."""
 

@@ -14,7 +14,8 @@ import pytest
 from e2b import AsyncSandbox, Sandbox
 
 from agent_process import AgentProcess
-from both_kinds import Blocking, LoopThread
+from both_kinds import Blocking
+from loop_thread import LoopThread
 
 
 def private_directory():
