@@ -74,21 +74,17 @@ impl Service {
     /// What is to be kept ready: of templates for everybody alone, since what they start runs on nobody's account.
     async fn wanted_ready(&self) -> ServiceResult<Vec<Ready>> {
         let location = &self.places().default().info().location;
-        let snapshots = match self
-            .settings()
-            .ready
-            .iter()
-            .any(|ready| ready.template.is_some())
-        {
-            true => self.store().snapshots(location).await?,
-            false => Vec::new(),
-        };
-        let is_users = |ready: &Ready| {
-            let is_it = |name: &String| snapshots.iter().any(|snapshot| snapshot.name == *name);
-            ready.template.as_ref().is_some_and(is_it)
-        };
-        let wanted = self.settings().ready.iter();
-        Ok(wanted.filter(|ready| !is_users(ready)).cloned().collect())
+        let mut wanted = Vec::new();
+        for ready in &self.settings().ready {
+            let owner = match &ready.template {
+                Some(name) => self.store().snapshot_owner(location, name).await?,
+                None => None,
+            };
+            if owner.is_none() {
+                wanted.push(ready.clone());
+            }
+        }
+        Ok(wanted)
     }
 
     /// One round of all that goes on in the background, now: what was used, dead nodes, rows against reality, due timers.
