@@ -91,20 +91,24 @@ pub fn kept_mask() -> u64 {
 }
 
 /// Confines the calling thread, and all it starts, to [`KEPT`]. There is no way back.
-///
-/// The bounding set goes first: dropping from it needs SETPCAP, and it is what holds a setuid program.
 pub fn confine() -> Result<(), CapsError> {
-    let mask = kept_mask();
-    for number in 0..=last_cap() {
-        if mask & (1 << number) == 0 {
-            drop_from_bounding(number)?;
-        }
-    }
+    confine_to(kept_mask())
+}
+
+/// Confines the calling thread, and all it starts, to the capabilities of `mask`. There is no way back.
+///
+/// The bounding set goes first: dropping from it needs SETPCAP, and it is what holds a setuid program. Where that is refused, the
+/// other sets are lowered all the same before the refusal is told.
+pub fn confine_to(mask: u64) -> Result<(), CapsError> {
+    let bounding = (0..=last_cap())
+        .filter(|number| mask & (1 << number) == 0)
+        .try_for_each(drop_from_bounding);
     clear_ambient()?;
     let now = get().map_err(|source| failed("read the capability sets", source))?;
     let left = now.permitted & mask;
     // Nothing inheritable: it would let a file's inheritable bits survive a change to another user.
-    set(left, left, 0).map_err(|source| failed("lower the capability sets", source))
+    set(left, left, 0).map_err(|source| failed("lower the capability sets", source))?;
+    bounding
 }
 
 /// Reads the calling thread's sets.

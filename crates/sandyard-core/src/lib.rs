@@ -1,4 +1,5 @@
-//! Ids, limits, states and error kinds: the words every crate shares. No I/O.
+//! Ids, limits, states and error kinds: the words every crate shares. No I/O; of the kernel nothing but its clock and its
+//! random bytes.
 //!
 //! - [`caller`]: who is asking, and what that one may do
 //! - [`clock`]: the time, as something that can be handed in
@@ -6,6 +7,7 @@
 //! - [`id`]: the name of a sandbox
 //! - [`limits`]: how much of the host a sandbox may use
 //! - [`network`]: what a sandbox may reach, and what became of each attempt
+//! - [`random`]: bytes that nobody can guess, and how bytes are written
 //! - [`size`]: `512m` and `2g`, read and written
 //! - [`state`]: where a sandbox stands and where it may go next, at its provider
 //! - [`status`]: the same in the eyes of its users
@@ -17,6 +19,7 @@ pub mod error_kind;
 pub mod id;
 pub mod limits;
 pub mod network;
+pub mod random;
 pub mod size;
 pub mod state;
 pub mod status;

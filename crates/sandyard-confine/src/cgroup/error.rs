@@ -91,4 +91,13 @@ impl CgroupError {
             _ => false,
         }
     }
+
+    /// Tells whether processes were still in the group, so that a later try may succeed.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::NotDead { .. } => true,
+            Self::Remove { source, .. } => source.raw_os_error() == Some(libc::EBUSY),
+            _ => false,
+        }
+    }
 }

@@ -16,7 +16,7 @@ use super::{CgroupError, freezer, limits};
 /// How long processes may take to stand still. Only a process deep in the kernel (a hung disk) takes that long.
 const FREEZE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a group may stay busy after its last process was seen to die.
-const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often to look for processes that were missed where there is neither kill nor freeze.
 const KILL_ROUNDS: u32 = 100;
 /// Longest name: ids are shorter.

@@ -8,7 +8,7 @@ use sandyard_core::Limits;
 
 use crate::child::{self, sleep_for_ever, told, wait_for};
 
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(120);
 
 /// A hierarchy with a parent of its own, which must be empty at the end.
 pub(crate) struct Scratch(pub Hierarchy);

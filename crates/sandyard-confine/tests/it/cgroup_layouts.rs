@@ -48,7 +48,7 @@ fn v1_alone_freezes_kills_and_counts() {
             return Err("not frozen".to_owned());
         }
         group.kill().map_err(told)?;
-        group.wait_empty(Duration::from_secs(20)).map_err(told)?;
+        group.wait_empty(Duration::from_secs(120)).map_err(told)?;
         inner.result();
         let stats = group.stats().map_err(told)?;
         if stats.cpu_usage_us.is_none() || stats.memory_bytes.is_none() {
@@ -115,7 +115,7 @@ fn ordinary_user_uses_the_delegated_group_it_is_in() {
         group.add(inner.pid).map_err(told)?;
         group.freeze().map_err(told)?;
         group.kill().map_err(told)?;
-        group.wait_empty(Duration::from_secs(20)).map_err(told)?;
+        group.wait_empty(Duration::from_secs(120)).map_err(told)?;
         group.remove().map_err(told)?;
         hierarchy.remove_parent_if_empty().map(|_| ()).map_err(told)
     });
@@ -136,7 +136,7 @@ fn groups_can_be_made_below_our_own() {
         let inner = child::start(sleep_for_ever);
         group.add(inner.pid).map_err(told)?;
         group.kill().map_err(told)?;
-        group.wait_empty(Duration::from_secs(20)).map_err(told)?;
+        group.wait_empty(Duration::from_secs(120)).map_err(told)?;
         group.remove().map_err(told)?;
         hierarchy.remove_parent_if_empty().map(|_| ()).map_err(told)
     });

@@ -92,7 +92,7 @@ pub(crate) fn sleep_for_ever() -> Result<(), String> {
 /// Waits until something is so, or panics.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     while !ready() {
         assert!(std::time::Instant::now() < deadline, "never came: {what}");
         std::thread::sleep(std::time::Duration::from_millis(1));

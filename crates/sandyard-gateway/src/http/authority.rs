@@ -147,11 +147,7 @@ pub(super) fn params(
 ) -> Result<CertificateParams, GatewayError> {
     let mut params = certificates::params(provider, VALIDITY)?;
     let digest = Sha256::digest(key.subject_public_key_info());
-    let short: String = digest
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let short = sandyard_core::random::hex(&digest[..4]);
     params.distinguished_name = DistinguishedName::new();
     params
         .distinguished_name

@@ -219,7 +219,7 @@ fn a_killed_process_leaves_nothing_after_a_sweep() {
     }
     std::io::Write::flush(archive.get_mut()).expect("flush");
     // It is in the middle once a file is there.
-    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    let deadline = std::time::Instant::now() + Duration::from_secs(120);
     let tree = loop {
         let layer = test
             .layer_names()
