@@ -33,7 +33,7 @@ const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS;
 
 /// How long a killed process may take to go; a process in the kernel's hands can take a moment.
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+const KILL_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts the sandbox of `record`, whose state is `creating` or `stopped`; on success it is on record as running.
 ///
@@ -216,6 +216,7 @@ fn plan<'a>(
             access_token: record.spec.access_token.clone(),
             is_init: true,
             start: Some(StartFiles::default()),
+            tools: ctx.tools,
             ..AgentConfig::default()
         },
         fault,
@@ -319,8 +320,9 @@ fn end(pidfd: &OwnedFd) -> Result<()> {
     if kill_and_wait(pidfd, KILL_PATIENCE).doing("end", "the first process")? {
         return Ok(());
     }
+    // A host that is very busy takes its time: whoever asks again may find it gone.
     Err(EngineError::new(
-        ErrorKind::Failed,
+        ErrorKind::Busy,
         "the first process does not die",
     ))
 }
@@ -366,7 +368,13 @@ pub(crate) fn remove_cgroup(ctx: &Context, name: &str) -> Result<()> {
     let removed = cgroup
         .wait_empty(KILL_PATIENCE)
         .and_then(|()| cgroup.remove());
-    removed.map_err(|error| EngineError::failed("removing the cgroup", &error))
+    removed.map_err(|error| EngineError {
+        kind: match error.is_busy() {
+            true => ErrorKind::Busy,
+            false => ErrorKind::Failed,
+        },
+        ..EngineError::failed("removing the cgroup", &error)
+    })
 }
 
 fn remove_file(path: &std::path::Path) -> Result<()> {

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use sandyard_agent::Tools;
 use sandyard_confine::cgroup::{self, Hierarchy};
 use sandyard_confine::seccomp::Filter;
 use sandyard_core::SandboxId;
 use sandyard_template::{Owners, Store};
 
 use crate::error::{EngineError, ErrorKind, Result};
+use crate::identity;
 use crate::launcher::LauncherConfig;
 use crate::layout::{DataDir, SandboxDir};
 use crate::mode::Mode;
@@ -35,6 +37,10 @@ pub(crate) struct Context {
     pub(crate) allow_faults: bool,
     /// This program: installed as `sudo` where the host has none.
     pub(crate) program: PathBuf,
+    /// Which build of it this is.
+    pub(crate) identity: String,
+    /// The tool server of every sandbox.
+    pub(crate) tools: Option<Tools>,
 }
 
 impl Context {
@@ -54,6 +60,8 @@ impl Context {
             installation_id: String::new(),
             allow_faults: config.allow_faults,
             program: config.program.clone(),
+            identity: identity::of_program(&config.program),
+            tools: config.tools,
             data,
         })
     }

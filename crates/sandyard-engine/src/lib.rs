@@ -8,6 +8,7 @@
 //! | launcher       | [`launcher`]                                        |
 //! | worker         | `launcher/worker`, `verbs/*` (one verb a file), `boot` |
 //! | first process  | `init/*`, then the agent                            |
+//! | in a container | [`contained`]: the first process of one that another engine made |
 //!
 //! What they share: [`SandboxSpec`] and [`SandboxInfo`] (`spec`), `protocol`, what is on disk (`layout`, `record`, `disk`,
 //! `id_range`, `volume`), `trust` (the gateway's certificate on top of templates), `steps` (steps with undo, failures on demand) and `sys`
@@ -19,12 +20,14 @@ mod boot;
 mod boot_id;
 pub mod client;
 mod clock;
+pub mod contained;
 mod context;
 mod disk;
 mod error;
 mod frame;
 mod freeze;
 mod id_range;
+mod identity;
 mod init;
 mod installation;
 pub mod launcher;

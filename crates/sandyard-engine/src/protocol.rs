@@ -120,6 +120,12 @@ pub struct Hello {
     pub version: String,
     /// Generation of this protocol.
     pub generation: u32,
+    /// Tells its program file from others of the same version. Empty: not known.
+    #[serde(default)]
+    pub program: String,
+    /// Where its sandboxes' tool server is found; none: they have none.
+    #[serde(default)]
+    pub tools_port: Option<u16>,
     /// Process id of the launcher.
     pub launcher_pid: i32,
     /// The name of the data directory, the same for as long as that exists. Empty: it could not be written down.

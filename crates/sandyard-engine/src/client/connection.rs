@@ -37,6 +37,12 @@ impl Connection {
         })
     }
 
+    /// The process that listens on the socket, as the kernel tells; `None`: one that cannot be seen from here.
+    pub(super) fn listener_pid(&self) -> Option<i32> {
+        let peer = self.stream.peer_cred().ok()?;
+        peer.pid().filter(|pid| *pid > 0)
+    }
+
     /// Says whether the other end has hung up. Nothing is ever sent unasked, so anything to read means the end.
     pub(super) fn is_closed(&self) -> bool {
         let mut byte = [0];

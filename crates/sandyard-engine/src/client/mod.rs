@@ -1,6 +1,8 @@
 //! The engine as the rest of the program sees it: async, without privilege, safe to share.
 
 mod connection;
+mod house;
+mod replace;
 mod sampler;
 mod start;
 
@@ -11,11 +13,10 @@ use std::time::Duration;
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::SandboxId;
 use sandyard_template::{Diff, Template};
-use tokio::io::AsyncRead;
 
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
-use crate::protocol::{GENERATION, Hello, PoolSpec, Reply, Request};
+use crate::protocol::{GENERATION, Hello, Reply, Request};
 use crate::spec::{ForkSpec, SandboxInfo, SandboxSpec, SandboxStats};
 use crate::steps::Fault;
 use connection::Connection;
@@ -38,6 +39,10 @@ pub struct EngineConfig {
     pub idle_exit: Duration,
     /// Let requests ask for failures. For tests.
     pub allow_faults: bool,
+    /// Where sandboxes' tool server is found, if not where it usually is.
+    pub tools_port: Option<u16>,
+    /// End a running launcher that is of another build, or has another port for tools, and start one of ours.
+    pub replaces_other: bool,
 }
 
 impl EngineConfig {
@@ -52,6 +57,8 @@ impl EngineConfig {
             launcher: Some(vec![own, "launcher".to_owned()]),
             idle_exit: Duration::from_secs(60),
             allow_faults: false,
+            tools_port: None,
+            replaces_other: false,
         }
     }
 }
@@ -93,7 +100,14 @@ impl Engine {
                 creating: tokio::sync::Semaphore::new(creates_at_once()),
             }),
         };
-        let hello = engine.hello().await?;
+        let mut hello = engine.hello().await?;
+        let config = &engine.shared.config;
+        if config.replaces_other
+            && config.launcher.is_some()
+            && let Some(why) = replace::difference(config, &hello)
+        {
+            hello = engine.replace(hello, &why).await?;
+        }
         if hello.generation != GENERATION {
             let message = format!(
                 "the running launcher is of version {} and speaks another protocol",
@@ -248,76 +262,6 @@ impl Engine {
             Reply::Stats(stats) => Ok(stats),
             other => Err(unexpected(&other)),
         }
-    }
-
-    /// Lists templates.
-    pub async fn templates(&self) -> Result<Vec<Template>> {
-        match self.ask(&Request::ListTemplates).await? {
-            Reply::Templates(templates) => Ok(templates),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Makes a template from a tar archive, plain or compressed. `progress` hears how many bytes have been sent.
-    pub async fn import_template(
-        &self,
-        name: &str,
-        archive: impl AsyncRead + Unpin,
-        progress: impl FnMut(u64),
-    ) -> Result<Template> {
-        let mut connection = self.dial().await?;
-        match connection
-            .import(
-                &Request::ImportTemplate {
-                    name: name.to_owned(),
-                },
-                archive,
-                progress,
-            )
-            .await??
-        {
-            Reply::Template(template) => Ok(*template),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Removes a template. Sandboxes made from it stay whole.
-    pub async fn remove_template(&self, name: &str) -> Result<()> {
-        self.ask_done(&Request::RemoveTemplate {
-            name: name.to_owned(),
-        })
-        .await
-    }
-
-    /// Says which ready sandboxes to keep from now on; returns when they are there.
-    pub async fn set_pool(&self, pool: Vec<PoolSpec>) -> Result<()> {
-        self.ask_done(&Request::SetPool { pool }).await
-    }
-
-    /// Says how many sandboxes are ready.
-    pub async fn ready_count(&self) -> Result<usize> {
-        match self.ask(&Request::PoolStatus).await? {
-            Reply::Count(count) => Ok(count),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Makes an empty volume: a folder that outlives sandboxes and can be in several at once. One that is there stays as it is.
-    pub async fn create_volume(&self, id: &str, size_bytes: u64) -> Result<()> {
-        let id = id.to_owned();
-        self.ask_done(&Request::CreateVolume { id, size_bytes })
-            .await
-    }
-
-    /// Removes a volume with all that is in it; removing what is not there succeeds. Refused while a sandbox has it.
-    pub async fn delete_volume(&self, id: &str) -> Result<()> {
-        let id = id.to_owned();
-        self.ask_done(&Request::DeleteVolume { id }).await
-    }
-
-    /// Puts right whatever crashes have left. The launcher does so by itself, too.
-    pub async fn sweep(&self) -> Result<()> {
-        self.ask_done(&Request::Sweep).await
     }
 
     /// The client of a sandbox's agent. Nothing is dialled before the first call.

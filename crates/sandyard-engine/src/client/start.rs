@@ -42,6 +42,9 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
     command
         .arg("--idle-exit")
         .arg(config.idle_exit.as_secs().to_string());
+    if let Some(port) = config.tools_port {
+        command.arg("--tools-port").arg(port.to_string());
+    }
     if config.allow_faults {
         command.arg("--allow-faults");
     }

@@ -53,11 +53,13 @@ fn generated_files(hostname: &str, name_server: Ipv4Addr) -> [(&'static str, Str
         ("etc/hostname", format!("{hostname}\n")),
         ("etc/hosts", hosts),
         // No search list: a name is what it says.
-        (
-            "etc/resolv.conf",
-            format!("nameserver {name_server}\noptions edns0\n"),
-        ),
+        ("etc/resolv.conf", resolver_settings(name_server)),
     ]
+}
+
+/// The text of `/etc/resolv.conf`.
+pub(crate) fn resolver_settings(name_server: Ipv4Addr) -> String {
+    format!("nameserver {name_server}\noptions edns0\n")
 }
 
 /// Those of a sandbox whose network is not known, whichever it has.

@@ -10,9 +10,9 @@ mod identity;
 mod kernel_fs;
 mod root;
 mod volumes;
-mod way_out;
+pub(crate) mod way_out;
 
-pub(crate) use identity::possible_files;
+pub(crate) use identity::{possible_files, resolver_settings};
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -5,18 +5,19 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sandyard_agent::Tools;
+
 use super::{LauncherConfig, is_taken, run, sealed};
 use crate::sys::clone::{Forked, fork};
 
-const USAGE: &str =
-    "usage: launcher --data-dir DIR [--idle-exit SECONDS] [--detach] [--allow-faults]";
+const USAGE: &str = "usage: launcher --data-dir DIR [--idle-exit SECONDS] [--tools-port PORT] [--detach] [--allow-faults]";
 
 /// Reads the arguments after the program's (and subcommand's) name and runs the launcher. Returns the exit code.
 ///
-/// To be called before any thread is started.
-pub fn main(arguments: impl Iterator<Item = OsString>) -> i32 {
+/// `tools` is the tool server that sandboxes get. To be called before any thread is started.
+pub fn main(arguments: impl Iterator<Item = OsString>, tools: Option<Tools>) -> i32 {
     end_on_panic();
-    let (config, detach) = match parse(arguments) {
+    let (config, detach) = match parse(arguments, tools) {
         Ok(parsed) => parsed,
         Err(problem) => {
             complain(&format!("error: {problem}\n{USAGE}"));
@@ -57,10 +58,14 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> i32 {
     }
 }
 
-fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(LauncherConfig, bool), String> {
+fn parse(
+    mut arguments: impl Iterator<Item = OsString>,
+    tools: Option<Tools>,
+) -> Result<(LauncherConfig, bool), String> {
     let mut data_dir = None;
     let mut idle_exit = None;
     let mut program = None;
+    let mut tools = tools;
     let (mut detach, mut allow_faults) = (false, false);
     while let Some(argument) = arguments.next() {
         let mut value = || {
@@ -78,6 +83,13 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(LauncherConfi
                 ));
             }
             Some(sealed::PROGRAM_FLAG) => program = Some(PathBuf::from(value()?)),
+            Some("--tools-port") => {
+                let text = value()?;
+                let port = text.to_str().and_then(|text| text.parse().ok());
+                let port = port.filter(|&port| port != 0);
+                let port = port.ok_or("--tools-port takes a port number")?;
+                tools = tools.map(|tools| Tools { port, ..tools });
+            }
             Some("--detach") => detach = true,
             Some("--allow-faults") => allow_faults = true,
             _ => return Err(format!("unknown argument `{}`", argument.display())),
@@ -95,6 +107,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<(LauncherConfi
             idle_exit,
             allow_faults,
             program,
+            tools,
         },
         detach,
     ))

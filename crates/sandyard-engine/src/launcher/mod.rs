@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
 
+use sandyard_agent::Tools;
+
 use crate::context::Context;
 use crate::disk::{self, stock};
 use crate::error::{EngineError, ErrorKind, Result};
@@ -49,6 +51,8 @@ pub struct LauncherConfig {
     pub allow_faults: bool,
     /// The launcher's program file, installed as `sudo` where a template has none.
     pub program: PathBuf,
+    /// The tool server of every sandbox; none: there is none.
+    pub tools: Option<Tools>,
 }
 
 /// Runs the launcher until it is idle long enough, or for ever.

@@ -18,6 +18,7 @@ use super::run_and_leave;
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::frame::{FrameReader, read_frame, write_frame};
+use crate::identity::VERSION;
 use crate::mode::Mode;
 use crate::protocol::{Answer, GENERATION, Hello, MAX_REQUEST, Reply, Request};
 use crate::spec::SandboxInfo;
@@ -197,8 +198,10 @@ fn answer(
 
 fn hello(ctx: &Context) -> Hello {
     Hello {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: VERSION.to_owned(),
         generation: GENERATION,
+        program: ctx.identity.clone(),
+        tools_port: ctx.tools.map(|tools| tools.port),
         launcher_pid: rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()),
         installation_id: ctx.installation_id.clone(),
         mode: ctx.mode,

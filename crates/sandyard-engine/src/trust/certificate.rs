@@ -57,11 +57,23 @@ impl Certificate {
         &self.pem
     }
 
+    /// As a policy of Chromium's and its kin, which look at no list of the system's.
+    ///
+    /// Since version 128; older ones do not know it and leave it alone.
+    pub(super) fn policy(&self) -> String {
+        let body = self.body().unwrap_or_default();
+        format!("{{\"CACertificates\": [\"{body}\"]}}\n")
+    }
+
     /// As bytes.
     fn der(&self) -> Option<Vec<u8>> {
+        STANDARD.decode(self.body()?).ok()
+    }
+
+    /// The same in letters and digits, as it stands between the first and the last line.
+    fn body(&self) -> Option<String> {
         let body = self.pem.strip_prefix(BEGIN)?.split(END).next()?;
-        let body: String = body.split_whitespace().collect();
-        STANDARD.decode(body).ok()
+        Some(body.split_whitespace().collect())
     }
 
     /// The name OpenSSL looks it up by, in eight hexadecimal digits; `None` where it has a name of another kind.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sandyard_template::{Folder, Owners};
 
 use super::certificate::Certificate;
-use super::plan::{List, NewFile, Plan};
+use super::plan::{List, NewFile, Plan, Text};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
 use crate::random;
@@ -55,10 +55,12 @@ fn fill(aside: &Path, plan: &Plan, certificate: &Certificate, owners: Owners) ->
         .iter()
         .map(|list| added(list, certificate))
         .collect::<Result<_>>()?;
+    let policy = certificate.policy();
     for file in &plan.files {
-        let text = match file.list {
-            Some(index) => &lists[index][..],
-            None => certificate.pem().as_bytes(),
+        let text = match file.text {
+            Text::Certificate => certificate.pem().as_bytes(),
+            Text::List(index) => &lists[index][..],
+            Text::Policy => policy.as_bytes(),
         };
         write(&root, &plan.target, file, text).doing("write", file.path.display())?;
     }

@@ -8,12 +8,14 @@
 //! /etc/ssl/certs/sandyard-gateway.pem      ours
 //! /etc/ssl/certs/<hash of its name>.0      ours, where OpenSSL looks for it
 //! /usr/local/share/ca-certificates/…       ours, so that `update-ca-certificates` keeps it, if that is in the same part
+//! /etc/chromium/policies/managed/…         a policy with ours, for browsers, which look at none of these; likewise Chrome's
 //! ```
 //! The layer is put on when a sandbox starts and is part of no template: no snapshot holds it, no diff shows it. It is made
 //! once for what it is made of, and kept in `<data>/trust/<name>/tree`.
 
 mod certificate;
 mod der;
+mod in_place;
 mod layer;
 mod plan;
 mod subject;
@@ -34,6 +36,7 @@ use crate::layout::DataDir;
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 
+pub(crate) use in_place::trust_in_place;
 pub(crate) use sweep::sweep;
 
 use certificate::Certificate;

@@ -11,19 +11,27 @@ use crate::error::{EngineError, ErrorKind, Result};
 use crate::random;
 
 /// Where templates have their lists: Debian, Alpine and Arch; Fedora; SUSE; OpenSSL's own; Fedora's, behind its links.
-const BUNDLES: [&str; 5] = [
+pub(super) const BUNDLES: [&str; 5] = [
     BUNDLE,
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 ];
-const CERTIFICATES: &str = "/etc/ssl/certs";
+pub(super) const CERTIFICATES: &str = "/etc/ssl/certs";
 /// What `update-ca-certificates` adds to the list it writes.
-const LOCAL: &str = "/usr/local/share/ca-certificates";
-const LOCAL_NAME: &str = "sandyard-gateway.crt";
+pub(super) const LOCAL: &str = "/usr/local/share/ca-certificates";
+pub(super) const LOCAL_NAME: &str = "sandyard-gateway.crt";
+/// Where browsers look for what their administrator says: Chromium, Chrome, and Chrome as test programs bring it.
+pub(super) const POLICIES: [&str; 3] = [
+    "/etc/chromium/policies/managed",
+    "/etc/opt/chrome/policies/managed",
+    "/etc/opt/chrome_for_testing/policies/managed",
+];
+/// Read before all others, and the last one has the last word: that is the template's.
+pub(super) const POLICY_NAME: &str = "00-sandyard-gateway.json";
 /// Counts up when layers of the same name would hold something else.
-const GENERATION: u8 = 1;
+const GENERATION: u8 = 2;
 
 /// What is to be made for one template.
 #[derive(Debug)]
@@ -55,10 +63,21 @@ pub(super) struct List {
 pub(super) struct NewFile {
     /// Its path inside, without links.
     pub(super) path: PathBuf,
-    /// Which of the template's lists stands before our certificate.
-    pub(super) list: Option<usize>,
+    /// What it says.
+    pub(super) text: Text,
     /// Directories of the template on the way.
     pub(super) folders: Vec<Folder>,
+}
+
+/// What a file says.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Text {
+    /// Our certificate.
+    Certificate,
+    /// This one of the template's lists, and our certificate behind it.
+    List(usize),
+    /// The policy by which browsers trust it.
+    Policy,
 }
 
 impl Plan {
@@ -79,19 +98,19 @@ impl Plan {
             lists,
             files: Vec::new(),
         };
-        plan.add(&folder, name_of(OURS), None);
+        plan.add(&folder, name_of(OURS), Text::Certificate);
         if let Some(hash) = certificate.subject_hash() {
-            plan.add(&folder, &format!("{hash}.0"), None);
+            plan.add(&folder, &format!("{hash}.0"), Text::Certificate);
         }
         plan.add_lists(&folder);
+        // In every template: a browser may be installed later.
+        for path in POLICIES {
+            plan.add_if_here(find(&mut view, path)?, POLICY_NAME, Text::Policy);
+        }
         let usr = find(&mut view, "/usr")?;
         let is_ours = usr.as_ref().is_some_and(|usr| usr.part == plan.part);
-        if is_ours
-            && is_folder(usr.as_ref())
-            && let Some(local) = find(&mut view, LOCAL)?.filter(is_free)
-            && local.part == plan.part
-        {
-            plan.add(&local, LOCAL_NAME, None);
+        if is_ours && is_folder(usr.as_ref()) {
+            plan.add_if_here(find(&mut view, LOCAL)?, LOCAL_NAME, Text::Certificate);
         }
         Ok(Some(plan))
     }
@@ -104,7 +123,7 @@ impl Plan {
             if list.part == self.part {
                 self.files.push(NewFile {
                     path: list.path.clone(),
-                    list: Some(index),
+                    text: Text::List(index),
                     folders: list.folders.clone(),
                 });
             }
@@ -115,14 +134,26 @@ impl Plan {
             .first()
             .is_some_and(|list| list.is_usual && list.part == self.part);
         if !self.lists.is_empty() && !is_there && self.files.iter().all(|file| file.path != usual) {
-            self.add(folder, name_of(BUNDLE), Some(0));
+            self.add(folder, name_of(BUNDLE), Text::List(0));
         }
     }
 
-    fn add(&mut self, folder: &Place, name: &str, list: Option<usize>) {
+    /// Adds a file in a folder that can be had in this part of the template.
+    fn add_if_here(&mut self, folder: Option<Place>, name: &str, text: Text) {
+        let Some(folder) = folder.filter(is_free) else {
+            return;
+        };
+        // A link may lead two names to one folder.
+        let path = folder.path.join(name);
+        if folder.part == self.part && self.files.iter().all(|file| file.path != path) {
+            self.add(&folder, name, text);
+        }
+    }
+
+    fn add(&mut self, folder: &Place, name: &str, text: Text) {
         self.files.push(NewFile {
             path: folder.path.join(name),
-            list,
+            text,
             folders: folder.folders.clone(),
         });
     }
@@ -145,7 +176,11 @@ impl Plan {
         }
         for file in &self.files {
             put(file.path.as_os_str().as_encoded_bytes());
-            put(&[file.list.map_or(u8::MAX, |index| index as u8)]);
+            put(&[match file.text {
+                Text::Certificate => u8::MAX,
+                Text::Policy => u8::MAX - 1,
+                Text::List(index) => index as u8,
+            }]);
             for folder in &file.folders {
                 put(folder.path.as_os_str().as_encoded_bytes());
                 for number in [folder.mode, folder.uid, folder.gid] {

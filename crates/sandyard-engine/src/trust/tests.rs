@@ -95,11 +95,25 @@ fn expected(lists: &[(&str, &str)], others: &[&str]) -> Vec<(String, String)> {
     let singles = ["etc/ssl/certs/sandyard-gateway.pem", HASHED]
         .into_iter()
         .chain(others.iter().copied());
+    let policies = plan::POLICIES.map(|folder| {
+        let path = format!("{folder}/{}", plan::POLICY_NAME);
+        (path.trim_start_matches('/').to_owned(), policy())
+    });
     let mut all: Vec<_> = lists
         .chain(singles.map(|name| (name.to_owned(), CERTIFICATE.to_owned())))
+        .chain(policies)
         .collect();
     all.sort();
     all
+}
+
+/// The policy with the certificate, which has nothing of its text but the lines in the middle.
+fn policy() -> String {
+    let lines: String = CERTIFICATE
+        .lines()
+        .filter(|line| !line.starts_with("-----"))
+        .collect();
+    format!("{{\"CACertificates\": [\"{lines}\"]}}\n")
 }
 
 const LOCAL: &str = "usr/local/share/ca-certificates/sandyard-gateway.crt";
@@ -180,6 +194,27 @@ fn a_list_in_another_part_is_read_and_left_there() {
     let template = yard.template(&[(USUAL, "-> /usr/share/list")]);
     let trust = yard.prepare(&template).expect("a layer");
     assert_eq!(files(&trust.tree), expected(&[(USUAL, "theirs\n")], &[]));
+}
+
+#[test]
+fn a_file_where_browsers_have_a_folder_costs_their_policy_only() {
+    let yard = Yard::new();
+    let template = yard.template(&[("etc/chromium", "a file"), (USUAL, "theirs\n")]);
+    let trust = yard.prepare(&template).expect("a layer");
+    let mut others = expected(&[(USUAL, "theirs\n")], &[]);
+    others.retain(|(name, _)| !name.starts_with("etc/chromium/"));
+    assert_eq!(files(&trust.tree), others);
+}
+
+#[test]
+fn two_browsers_that_share_a_folder_get_one_policy() {
+    let yard = Yard::new();
+    let link = ("etc/opt/chrome/policies", "-> /etc/chromium/policies");
+    let template = yard.template(&[link, (USUAL, "theirs\n")]);
+    let trust = yard.prepare(&template).expect("a layer");
+    let mut others = expected(&[(USUAL, "theirs\n")], &[]);
+    others.retain(|(name, _)| !name.starts_with("etc/opt/chrome/"));
+    assert_eq!(files(&trust.tree), others);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use sandyard_template::Template;
 use super::create;
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
+use crate::identity::VERSION;
 use crate::protocol::PoolSpec;
 use crate::random;
 use crate::record::Record;
@@ -229,10 +230,13 @@ fn key(ctx: &Context, template: &Template, disk_bytes: u64) -> String {
         .map(|path| path.display().to_string())
         .collect();
     let trusted = trust::fingerprint(&ctx.data);
+    // Its first process is a fork of the launcher that made it, and has that one's tool server.
+    let tools = ctx.tools.map_or(0, |tools| tools.port);
     format!(
-        "{} {disk_bytes} {} {trusted}",
+        "{} {disk_bytes} {} {trusted} {tools} {} {VERSION}",
         template.name,
-        layers.join(":")
+        layers.join(":"),
+        ctx.identity
     )
 }
 

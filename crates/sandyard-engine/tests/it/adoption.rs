@@ -8,8 +8,8 @@ use crate::yard::{LAUNCHER, Yard, small};
 
 const COUNT: usize = 100;
 const COUNTER: &str = r#"(echo started >> ~/starts; i=0
-    while :; do i=$((i+1)); echo $i > ~/count.new; mv ~/count.new ~/count; sleep 0.5; done) > /dev/null 2>&1 &"#;
-const GROWS: &str = r#"a=$(cat ~/count); for i in $(seq 100); do
+    while :; do i=$((i+1)); echo $i > ~/count.new; mv ~/count.new ~/count; sleep 1; done) > /dev/null 2>&1 &"#;
+const GROWS: &str = r#"until [ -s ~/count ]; do sleep 0.3; done; a=$(cat ~/count); for i in $(seq 400); do
     b=$(cat ~/count); [ $b -gt $a ] && echo $(wc -l < ~/starts) grown && exit; sleep 0.3; done; echo stuck at $a"#;
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use crate::yard::Yard;
 fn exchange(yard: &Yard, bytes: &[u8]) -> Vec<u8> {
     let mut stream = UnixStream::connect(yard.data.join("launcher.sock")).expect("connect");
     stream
-        .set_read_timeout(Some(std::time::Duration::from_secs(10)))
+        .set_read_timeout(Some(std::time::Duration::from_secs(90)))
         .expect("time limit");
     stream.write_all(bytes).expect("write");
     stream

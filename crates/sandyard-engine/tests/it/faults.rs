@@ -5,7 +5,7 @@ use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultPlace};
 
 use crate::yard::{Yard, leftovers, small, wait_for};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 /// More steps than any verb has.
 const MOST_STEPS: u32 = 60;
 

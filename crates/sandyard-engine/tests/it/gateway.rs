@@ -17,7 +17,7 @@ use sandyard_wire::egress::{FromAgent, ToAgent, Via, decode, encode};
 use crate::network::create_proxied;
 use crate::yard::Yard;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The gateway's end of the channel.
 struct Gateway {

@@ -2,6 +2,7 @@
 
 mod adoption;
 mod bad_input;
+mod contained;
 mod faults;
 mod gateway;
 mod labels;
@@ -10,10 +11,12 @@ mod limits;
 mod many;
 mod network;
 mod pool;
+mod replace;
 mod rootless;
 mod sampling;
 mod snapshot;
 mod start_hook;
+mod tools;
 mod trust;
 mod view;
 mod volumes;

@@ -8,7 +8,7 @@ use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_engine::{ForkSpec, Mode};
 
 use crate::yard::{LAUNCHER, Yard};
-use crate::{network, trust, volumes};
+use crate::{network, tools, trust, volumes};
 
 /// Nobody's id on any system we know of.
 const UID: u32 = 54_321;
@@ -91,6 +91,14 @@ fn run(program: &str, arguments: &[&str]) {
 }
 
 #[tokio::test]
+async fn the_tool_server_is_there_for_an_ordinary_user_too() {
+    let yard = yard(UID).await;
+    // There is one id only: everybody inside is root.
+    tools::check(&yard, "0").await;
+    yard.finish().await;
+}
+
+#[tokio::test]
 async fn an_ordinary_user_with_subordinate_ids_gets_more_than_one_inside() {
     let account = Account::add();
     let yard = yard(Account::UID).await;
@@ -166,7 +174,7 @@ async fn an_ordinary_users_sandbox_that_writes_more_than_its_limit_is_stopped_wi
         "dd if=/dev/zero of=/tmp/big bs=1M count=100 status=none",
     )
     .await;
-    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(120);
     let info = loop {
         let info = yard.engine.inspect(&id).await.expect("inspect");
         if info.state == Stopped {

@@ -144,7 +144,7 @@ impl Yard {
         } = self;
         // Every open connection has a worker.
         drop(engine);
-        let left = wait_for(Duration::from_secs(20), || {
+        let left = wait_for(Duration::from_secs(120), || {
             let left = leftovers(&data);
             left.is_empty().then_some(()).ok_or(left)
         });
@@ -185,7 +185,7 @@ pub(crate) fn kill(pid: i32) {
     assert!(pid > 1, "process {pid} is none of ours");
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    let gone = wait_for(Duration::from_secs(10), || {
+    let gone = wait_for(Duration::from_secs(60), || {
         let stat =
             fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
         (stat.is_empty() || stat.contains(") Z "))

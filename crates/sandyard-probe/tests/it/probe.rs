@@ -29,7 +29,13 @@ pub(crate) fn installed() -> (tempfile::TempDir, PathBuf) {
         .tempdir()
         .expect("a temporary directory");
     let program = place.path().join("sandyard-probe");
-    std::fs::copy(env!("CARGO_BIN_EXE_sandyard-probe"), &program).expect("the program is copied");
+    // By a process of its own: whatever another test starts meanwhile would have a file that is open here for a moment, and what
+    // somebody may still write to cannot be run.
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_sandyard-probe"))
+        .arg(&program)
+        .status();
+    assert!(copied.expect("cp runs").success(), "the program is copied");
     (place, program)
 }
 

@@ -16,7 +16,7 @@ use sandyard_agent::EgressDoors;
 use sandyard_wire::egress::NAME_SERVER;
 
 use crate::error::{EngineError, Result};
-use crate::steps::Faults;
+use crate::steps::{FaultPlace, Faults};
 use crate::sys::{Doing, net, refusals};
 
 /// Answers look-ups where nothing is redirected.
@@ -24,11 +24,11 @@ pub(crate) const PROXIED_NAME_SERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 53);
 
 /// What was set up.
 #[derive(Debug)]
-pub(super) struct WayOut {
+pub(crate) struct WayOut {
     /// For the agent.
-    pub(super) doors: EgressDoors,
+    pub(crate) doors: EgressDoors,
     /// For `/etc/resolv.conf`.
-    pub(super) name_server: Ipv4Addr,
+    pub(crate) name_server: Ipv4Addr,
 }
 
 /// Makes a network of the sandbox's own and opens the way out of it; adds what the kernel could not give to `lacks`.
@@ -39,6 +39,26 @@ pub(super) fn open(steps: &mut Faults, lacks: &mut Vec<String>) -> Result<WayOut
     steps.step("raise the loopback link", || {
         net::raise_loopback(redirected.is_ok())
     })?;
+    open_doors(steps, lacks, redirected)
+}
+
+/// Opens the way out of the network this process is in, whose only link is loopback and may be up already: somebody else made it,
+/// and may not let us change it.
+pub(crate) fn open_here(lacks: &mut Vec<String>) -> Result<WayOut> {
+    let mut steps = Faults::at(FaultPlace::Init, None);
+    let redirected = rules::lay(lacks).and_then(|()| Ok(net::raise_loopback(true)?));
+    if redirected.is_err() {
+        // Fails where it is not ours to raise, and then it is up.
+        let _ = net::raise_loopback(false);
+    }
+    open_doors(&mut steps, lacks, redirected)
+}
+
+fn open_doors(
+    steps: &mut Faults,
+    lacks: &mut Vec<String>,
+    redirected: Result<()>,
+) -> Result<WayOut> {
     let mut doors = steps.step("open the way out", || match &redirected {
         Ok(()) => doors::redirected().doing("listen for", "what leaves"),
         Err(_) => doors::proxied(PROXIED_NAME_SERVER).doing("listen for", "what leaves"),

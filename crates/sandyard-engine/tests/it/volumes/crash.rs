@@ -8,7 +8,7 @@ use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultPlace};
 use super::{SIZE, create, devices, with};
 use crate::yard::{Yard, kill, wait_for};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 
 #[tokio::test]
 async fn what_was_written_is_there_after_a_killed_launcher_and_a_killed_first_process() {

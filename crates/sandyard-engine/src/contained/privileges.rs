@@ -1,0 +1,38 @@
+//! What root inside a container keeps.
+//!
+//! Less than in a sandbox of our own engine, since there it is root of a user namespace and here it may be the host's.
+
+use std::io;
+
+use sandyard_confine::caps;
+
+/// Capabilities that commands of root keep, by number and name.
+pub const KEPT: [(u32, &str); 8] = [
+    (0, "CHOWN"),
+    (1, "DAC_OVERRIDE"),
+    (3, "FOWNER"),
+    (4, "FSETID"),
+    (5, "KILL"),
+    (6, "SETGID"),
+    (7, "SETUID"),
+    (10, "NET_BIND_SERVICE"),
+];
+
+/// Gives up all others, for good.
+pub(super) fn give_up() -> io::Result<()> {
+    let mask = KEPT.iter().fold(0, |mask, (number, _)| mask | 1 << number);
+    caps::confine_to(mask).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_keeps_nothing_that_a_sandbox_of_ours_does_not() {
+        for (number, name) in KEPT {
+            let known = caps::KEPT.iter().find(|kept| kept.number == number);
+            assert_eq!(known.map(|kept| kept.name), Some(name));
+        }
+    }
+}
