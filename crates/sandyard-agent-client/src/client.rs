@@ -103,7 +103,7 @@ impl AgentClient {
         &self.shared.limits
     }
 
-    /// Begins a request with the headers every one has.
+    /// Begins a request with the headers every one has; what the way there wants of them wins.
     pub(crate) fn request(&self, method: http::Method, uri: &str) -> request::Builder {
         let mut builder = http::Request::builder()
             .method(method)
@@ -114,6 +114,9 @@ impl AgentClient {
         }
         if let Some(user) = &self.user {
             builder = builder.header(http::header::AUTHORIZATION, &user.authorization);
+        }
+        if let (Some(wanted), Some(headers)) = (self.endpoint().headers(), builder.headers_mut()) {
+            headers.extend(wanted.clone());
         }
         builder
     }

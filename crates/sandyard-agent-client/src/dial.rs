@@ -4,25 +4,61 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http::{Method, StatusCode};
-use hyper::upgrade::Upgraded;
+use http::{HeaderMap, Method, StatusCode};
 use hyper_util::rt::TokioIo;
+use sandyard_wire::Code;
 use sandyard_wire::routes::{self, DIAL_UPGRADE, query};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::body;
 use crate::call::{finish, unexpected_status, within};
 use crate::client::AgentClient;
+use crate::endpoint::{PortDialling, PortStream};
 use crate::error::ClientError;
 use crate::query::with_query;
 
 /// A connection to a port inside the sandbox.
 #[derive(Debug)]
-pub struct DialStream(TokioIo<Upgraded>);
+pub struct DialStream(PortStream);
+
+impl DialStream {
+    /// What every HTTP request on it has to carry in place of its own headers of these names. Where there are some, a proxy leads
+    /// to the port: that it could be dialled does not say that anybody listens there.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.0.headers
+    }
+}
 
 impl AgentClient {
-    /// Connects to a TCP port on the sandbox's loopback. Only over the host's own socket.
+    /// Connects to a TCP port on the sandbox's loopback: over the host's own socket, or by the way that leads to ports there.
     pub async fn dial(&self, port: u16) -> Result<DialStream, ClientError> {
+        let limit = self.limits().call_timeout;
+        match self.endpoint().dial_port(port) {
+            Some(dialling) => {
+                let limit = self.endpoint().port_patience().unwrap_or(limit);
+                within(routes::DIAL, limit, self.dial_directly(dialling)).await
+            }
+            None => within(routes::DIAL, limit, self.dial_by_agent(port)).await,
+        }
+    }
+
+    async fn dial_directly(&self, dialling: PortDialling<'_>) -> Result<DialStream, ClientError> {
+        let dialled = dialling.await.map_err(|source| match source.kind() {
+            // As the agent says it.
+            io::ErrorKind::ConnectionRefused => {
+                ClientError::remote(Code::Unavailable, "nothing listens on the port")
+            }
+            _ => source
+                .downcast()
+                .unwrap_or_else(|source| ClientError::Connect {
+                    endpoint: self.endpoint().to_string(),
+                    source,
+                }),
+        })?;
+        Ok(DialStream(dialled))
+    }
+
+    async fn dial_by_agent(&self, port: u16) -> Result<DialStream, ClientError> {
         let call = routes::DIAL;
         let uri = with_query(call, &[(query::PORT, &port.to_string())]);
         let builder = self
@@ -30,21 +66,21 @@ impl AgentClient {
             .header(http::header::CONNECTION, "upgrade")
             .header(http::header::UPGRADE, DIAL_UPGRADE);
         let request = finish(builder, body::empty())?;
-        within(call, self.limits().call_timeout, async {
-            let (_sender, reply) = self.send_new(call, request).await?;
-            let status = reply.status();
-            if status.is_client_error() || status.is_server_error() {
-                return Err(self.failure(call, reply).await);
-            }
-            if status != StatusCode::SWITCHING_PROTOCOLS {
-                return Err(unexpected_status(call, status));
-            }
-            let upgraded = hyper::upgrade::on(reply)
-                .await
-                .map_err(|error| self.hyper_error(call, error))?;
-            Ok(DialStream(TokioIo::new(upgraded)))
-        })
-        .await
+        let (_sender, reply) = self.send_new(call, request).await?;
+        let status = reply.status();
+        if status.is_client_error() || status.is_server_error() {
+            return Err(self.failure(call, reply).await);
+        }
+        if status != StatusCode::SWITCHING_PROTOCOLS {
+            return Err(unexpected_status(call, status));
+        }
+        let upgraded = hyper::upgrade::on(reply)
+            .await
+            .map_err(|error| self.hyper_error(call, error))?;
+        Ok(DialStream(PortStream {
+            stream: Box::new(TokioIo::new(upgraded)),
+            headers: HeaderMap::new(),
+        }))
     }
 }
 
@@ -54,7 +90,7 @@ impl AsyncRead for DialStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
+        Pin::new(&mut self.0.stream).poll_read(cx, buf)
     }
 }
 
@@ -64,14 +100,14 @@ impl AsyncWrite for DialStream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
+        Pin::new(&mut self.0.stream).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.0.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.0.stream).poll_shutdown(cx)
     }
 }

@@ -17,18 +17,22 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Endpoint {
     /// Opens a channel for [`egress`](sandyard_wire::egress) frames. Only over the host's own Unix socket, which is what descriptors
-    /// can be sent through.
+    /// can be sent through, or over a way that has such channels.
     ///
     /// Waits for as long as the agent does not answer: a paused one does not, and will later.
     ///
     /// # Errors
     /// When nobody listens there, or what listens is no agent with a way out.
     pub async fn open_egress(&self) -> io::Result<UnixStream> {
+        let unsupported = || {
+            let message = "descriptors only go through a Unix socket";
+            io::Error::new(io::ErrorKind::Unsupported, message)
+        };
+        if let Self::Custom(way) = self {
+            return way.open_egress().ok_or_else(unsupported)?.await;
+        }
         let Connected::Unix(mut stream) = self.connect().await? else {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "descriptors only go through a Unix socket",
-            ));
+            return Err(unsupported());
         };
         let request = format!(
             "GET {EGRESS} HTTP/1.1\r\nHost: agent\r\nConnection: upgrade\r\nUpgrade: {EGRESS_UPGRADE}\r\n\r\n"

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http::HeaderMap;
 use rustix::fs::{Mode, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -30,13 +31,66 @@ pub type BoxedStream = Box<dyn Duplex>;
 /// What [`Dial::dial`] returns.
 pub type Dialling<'a> = Pin<Box<dyn Future<Output = io::Result<BoxedStream>> + Send + 'a>>;
 
-/// A way to an agent that is neither a socket of this host nor a port: a tunnel through another node.
+/// What [`Dial::dial_port`] returns.
+pub type PortDialling<'a> = Pin<Box<dyn Future<Output = io::Result<PortStream>> + Send + 'a>>;
+
+/// What [`Dial::open_egress`] returns.
+pub type EgressDialling<'a> = Pin<Box<dyn Future<Output = io::Result<UnixStream>> + Send + 'a>>;
+
+/// A connection to a port inside.
+pub struct PortStream {
+    /// The bytes.
+    pub stream: BoxedStream,
+    /// What every HTTP request on it has to carry in place of its own headers of these names: see [`Dial::headers`].
+    pub headers: HeaderMap,
+}
+
+impl fmt::Debug for PortStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values may be tokens.
+        let names: Vec<_> = self.headers.keys().collect();
+        f.debug_struct("PortStream")
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A way to an agent that is neither a socket of this host nor a port: a tunnel through another node, or somebody's proxy.
 pub trait Dial: Send + Sync {
     /// Says where it leads, for people. Two ways of the same name count as the same.
     fn name(&self) -> &str;
 
     /// Opens a connection; the caller bounds the time.
     fn dial(&self) -> Dialling<'_>;
+
+    /// What every request to the agent has to carry in place of its own headers of these names: where a proxy leads to the agent
+    /// it goes by them, `Host` among them. None where connections lead straight to the agent.
+    fn headers(&self) -> Option<&HeaderMap> {
+        None
+    }
+
+    /// Opens a connection to a port inside, where the agent is not who leads there; none: it is. An error that holds a
+    /// [`ClientError`](crate::ClientError) is told as that one.
+    fn dial_port(&self, port: u16) -> Option<PortDialling<'_>> {
+        let _ = port;
+        None
+    }
+
+    /// How long [`Self::dial_port`] may take where that is longer than a call: what belongs on a port may have to be brought in.
+    fn port_patience(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Opens a channel for the way out; none: there is none here. See [`Endpoint::open_egress`].
+    fn open_egress(&self) -> Option<EgressDialling<'_>> {
+        None
+    }
+
+    /// Says whether connections are the host's own, with the routes that only the host has. If not, the agent is one that anybody
+    /// may talk to who has its token, or it is not ours at all.
+    fn is_host_door(&self) -> bool {
+        true
+    }
 }
 
 /// Where an agent listens.
@@ -99,6 +153,38 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
+    /// What every request to the agent has to carry in place of its own headers of these names: see [`Dial::headers`].
+    pub fn headers(&self) -> Option<&HeaderMap> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => None,
+            Self::Custom(way) => way.headers(),
+        }
+    }
+
+    /// Says whether connections are the host's own, with the routes that only the host has: see [`Dial::is_host_door`].
+    pub fn is_host_door(&self) -> bool {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => true,
+            Self::Custom(way) => way.is_host_door(),
+        }
+    }
+
+    /// Opens a connection to a port inside, where the agent is not who leads there; none: it is.
+    pub(crate) fn dial_port(&self, port: u16) -> Option<PortDialling<'_>> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => None,
+            Self::Custom(way) => way.dial_port(port),
+        }
+    }
+
+    /// How long that may take, where it is longer than a call.
+    pub(crate) fn port_patience(&self) -> Option<Duration> {
+        match self {
+            Self::Unix(_) | Self::Tcp(_) => None,
+            Self::Custom(way) => way.port_patience(),
+        }
+    }
+
     /// Opens a connection for bytes as they are, to be spliced with another; the caller bounds the time.
     ///
     /// # Errors

@@ -48,7 +48,9 @@ mod watch;
 
 pub use client::AgentClient;
 pub use dial::DialStream;
-pub use endpoint::{BoxedStream, Dial, Dialling, Duplex, Endpoint};
+pub use endpoint::{
+    BoxedStream, Dial, Dialling, Duplex, EgressDialling, Endpoint, PortDialling, PortStream,
+};
 pub use error::ClientError;
 pub use files::FileStream;
 pub use input::InputStream;

@@ -21,12 +21,15 @@ use crate::query::Query;
 )]
 pub(crate) fn check(call: &Call) -> Result<(), Response> {
     let settings = call.agent.settings.borrow();
-    let Some(token) = settings.access_token.as_deref() else {
-        return Ok(());
-    };
     if call.path() == routes::HEALTH {
         return Ok(());
     }
+    let Some(token) = settings.access_token.as_deref() else {
+        return match call.door {
+            Door::Inside if settings.needs_token => Err(unauthorized()),
+            _ => Ok(()),
+        };
+    };
     let shown = call.header(header::ACCESS_TOKEN);
     if shown.is_some_and(|shown| signature::secrets_match(shown, token)) {
         return Ok(());
@@ -44,11 +47,15 @@ pub(crate) fn check(call: &Call) -> Result<(), Response> {
     }
     match call.door {
         Door::Host => Ok(()),
-        Door::Inside => Err(plain_error(
-            StatusCode::UNAUTHORIZED,
-            "unauthorized access, please provide a valid access token or a signature",
-        )),
+        Door::Inside => Err(unauthorized()),
     }
+}
+
+fn unauthorized() -> Response {
+    plain_error(
+        StatusCode::UNAUTHORIZED,
+        "unauthorized access, please provide a valid access token or a signature",
+    )
 }
 
 /// Checks the signature of a file URL; none when there is none.

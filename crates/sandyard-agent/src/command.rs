@@ -1,19 +1,25 @@
 //! The agent as a program of its own, for sandboxes that somebody else makes.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
+use serde::Deserialize;
 
 use crate::config::{AgentConfig, DEFAULT_PORT, EgressDoors, StartFiles};
+use crate::tools::Tools;
+
+/// Most bytes of a file of settings: as many variables as a process can be given.
+const MAX_SETTINGS_BYTES: usize = 2 << 20;
 
 const USAGE: &str = "\
-Usage: sandyard-agent [OPTION]...
+Usage: sandyard agent [OPTION]...
 Serve processes and files of this machine to the clients of a sandbox.
 
   --listen ADDRESS   listen on TCP (default 127.0.0.1:49983 unless --unix is given)
@@ -22,8 +28,13 @@ Serve processes and files of this machine to the clients of a sandbox.
   --user NAME        the user of requests that name none (default user)
   --workdir PATH     where commands start by default
   --env KEY=VALUE    a variable for every command; may be repeated
+  --settings FILE    take the token and variables from a file, {\"token\": …, \"env\": {…}},
+                     where no list of processes shows them
+  --tools PORT       have the tool server on another port than 6060, where this program has one
+  --workspace PATH   the tool server's folder (default /workspace)
   --init             this is the first process of a PID namespace
-  --start FOLDER     run FOLDER/start, if there is one, with its output in FOLDER/start.log
+  --start FOLDER     run FOLDER/start, if there is one, with its output in FOLDER/start.log,
+                     and FOLDER/services/PORT when the Unix socket is asked for that port
 
 The way out, through a gateway that attaches at the Unix socket; all but --proxy and --strays may be repeated:
 
@@ -35,10 +46,12 @@ The way out, through a gateway that attaches at the Unix socket; all but --proxy
 ";
 
 /// Runs the program with its arguments, without the program's own name.
-pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+///
+/// `tools` is the tool server that this program has, if it has one.
+pub fn main(arguments: impl Iterator<Item = OsString>, tools: Option<Tools>) -> ExitCode {
     // Arguments that are no text name nothing that is there, which is what the message then says.
     let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
-    match start(arguments) {
+    match start(arguments, tools) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             say(&mut io::stderr(), &format!("sandyard-agent: {message}\n"));
@@ -47,11 +60,15 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn start(arguments: impl Iterator<Item = String>) -> Result<(), String> {
+fn start(arguments: impl Iterator<Item = String>, tools: Option<Tools>) -> Result<(), String> {
     let Some(mut options) = Options::parse(arguments)? else {
         say(&mut io::stdout(), USAGE);
         return Ok(());
     };
+    options.config.tools = tools.map(|tools| Tools {
+        port: options.tools_port.unwrap_or(tools.port),
+        ..tools
+    });
     if let Some(path) = &options.unix {
         let listener = UnixListener::bind(path)
             .map_err(|error| format!("cannot listen on '{path}': {error}"))?;
@@ -76,6 +93,7 @@ struct Options {
     /// Doors of the way out: which and where.
     out: Vec<(String, SocketAddr)>,
     wants_strays: bool,
+    tools_port: Option<u16>,
     config: AgentConfig,
 }
 
@@ -93,7 +111,8 @@ impl Options {
                 "--init" => options.config.is_init = true,
                 "--strays" => options.wants_strays = true,
                 "--listen" | "--unix" | "--token" | "--user" | "--workdir" | "--env"
-                | "--start" | "--redirected" | "--names" | "--names-tcp" | "--proxy" => {
+                | "--settings" | "--start" | "--redirected" | "--names" | "--names-tcp"
+                | "--proxy" | "--tools" | "--workspace" => {
                     let value = inline
                         .or_else(|| arguments.next())
                         .ok_or_else(|| format!("{name} needs a value"))?;
@@ -117,11 +136,17 @@ impl Options {
             "--unix" => self.unix = Some(value),
             "--token" => self.config.access_token = Some(value),
             "--user" => self.config.default_user = value,
+            "--tools" => {
+                let port = value.parse().ok().filter(|&port| port != 0);
+                self.tools_port = Some(port.ok_or_else(|| format!("'{value}' is no port"))?);
+            }
+            "--workspace" => self.config.workspace = value.into(),
             "--workdir" => self.config.default_workdir = Some(value),
+            "--settings" => self.take(SettingsFile::read(&value)?),
             "--start" => {
                 let folder = PathBuf::from(value);
-                let log = folder.join("start.log");
-                self.config.start = Some(StartFiles { folder, log });
+                let logs = folder.join("");
+                self.config.start = Some(StartFiles { folder, logs });
             }
             _ => {
                 let pair = value.split_once('=');
@@ -130,6 +155,31 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    fn take(&mut self, settings: SettingsFile) {
+        if settings.token.is_some() {
+            self.config.access_token = settings.token;
+        }
+        self.config.env.extend(settings.env);
+    }
+}
+
+/// What `--settings` names.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SettingsFile {
+    token: Option<String>,
+    env: BTreeMap<String, String>,
+}
+
+impl SettingsFile {
+    /// What is wrong in it is not told: it may hold secrets.
+    fn read(path: &str) -> Result<Self, String> {
+        let text = crate::fs::read_small(Path::new(path), MAX_SETTINGS_BYTES)
+            .map_err(|error| format!("cannot read '{path}': {error}"))?;
+        serde_json::from_slice(&text)
+            .map_err(|error| format!("'{path}' is wrong in line {}", error.line()))
     }
 }
 
@@ -184,4 +234,35 @@ fn refusals() -> io::Result<Vec<OwnedFd>> {
 fn say(to: &mut impl io::Write, message: &str) {
     let _ = to.write_all(message.as_bytes());
     let _ = to.flush();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Option<Options>, String> {
+        Options::parse(arguments.iter().map(|text| (*text).to_owned()))
+    }
+
+    #[test]
+    fn token_and_variables_can_come_from_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings");
+        std::fs::write(&path, r#"{"token": "secret", "env": {"A": "1"}}"#).unwrap();
+        let path = path.to_str().unwrap();
+        let options = parse(&["--env=B=2", "--settings", path]).unwrap().unwrap();
+        assert_eq!(options.config.access_token.as_deref(), Some("secret"));
+        let env = [("A", "1"), ("B", "2")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(options.config.env, BTreeMap::from(env));
+    }
+
+    #[test]
+    fn a_file_that_is_none_is_refused_without_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings");
+        std::fs::write(&path, r#"{"token": ["secret"]}"#).unwrap();
+        let error = parse(&["--settings", path.to_str().unwrap()]).unwrap_err();
+        assert!(!error.contains("secret"), "{error}");
+        assert!(parse(&["--settings", "/nothing/here"]).is_err());
+    }
 }

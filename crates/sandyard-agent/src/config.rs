@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use crate::tools::Tools;
+
 /// The user commands run as when a request names none.
 pub const DEFAULT_USER: &str = "user";
 
@@ -34,32 +36,51 @@ pub struct AgentConfig {
     pub egress: Option<EgressDoors>,
     /// Variables given to every command.
     pub env: BTreeMap<String, String>,
+    /// Variables given to every command, whatever others an init request brings, unless it brings one of the same name.
+    pub lasting_env: BTreeMap<String, String>,
     /// What callers on the TCP door must show in `X-Access-Token`.
     pub access_token: Option<String>,
+    /// Whether nobody passes the TCP door while there is no access token; otherwise everybody does.
+    pub needs_token: bool,
     /// Whether the agent is the first process of a PID namespace and so adopts and reaps every orphan.
     pub is_init: bool,
-    /// The program to run in the background once the agent serves; none: there is none to look for.
+    /// Whether `SIGTERM` and `SIGINT` end the agent though it is the first process, as who stops a container expects.
+    pub ends_by_signal: bool,
+    /// What the template wants to have running; none: nothing is looked for.
     pub start: Option<StartFiles>,
+    /// The tool server that the host finds on a port where nobody listens; none: there is none.
+    pub tools: Option<Tools>,
+    /// Where projects are: the tool server's folder, made for its user when it is missing.
+    pub workspace: PathBuf,
     /// Written to the `oom_score_adj` of commands, so that the kernel ends them before the agent.
     pub oom_score_adj: Option<i32>,
     /// How much output of one process is kept.
     pub ring_bytes: usize,
 }
 
-/// Where a template's start program is looked for; [`Default`] is where templates put it.
+/// Where a template's start program and services are looked for; [`Default`] is where templates put them.
 #[derive(Debug, Clone)]
 pub struct StartFiles {
-    /// The folder of `start`, `start.user` and `start.ports`.
+    /// The folder of `start`, `start.user` and `start.ports`, and of `services`.
     pub folder: PathBuf,
-    /// Where the program's output goes.
-    pub log: PathBuf,
+    /// What the paths of logs begin with: `start.log`, `service-80.log` and `tools.log` are added to it.
+    pub logs: PathBuf,
+}
+
+impl StartFiles {
+    /// Where the output of one program goes.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        let mut path = self.logs.clone().into_os_string();
+        path.push(format!("{name}.log"));
+        path.into()
+    }
 }
 
 impl Default for StartFiles {
     fn default() -> Self {
         Self {
             folder: "/etc/sandyard".into(),
-            log: "/var/log/sandyard-start.log".into(),
+            logs: "/var/log/sandyard-".into(),
         }
     }
 }
@@ -91,9 +112,14 @@ impl Default for AgentConfig {
             default_workdir: None,
             egress: None,
             env: BTreeMap::new(),
+            lasting_env: BTreeMap::new(),
             access_token: None,
+            needs_token: false,
             is_init: false,
+            ends_by_signal: false,
             start: None,
+            tools: None,
+            workspace: "/workspace".into(),
             oom_score_adj: Some(500),
             ring_bytes: DEFAULT_RING_BYTES,
         }

@@ -27,7 +27,16 @@ async fn apply(call: &mut Call) -> Result<(), ConnectError> {
             ConnectError::invalid_argument(format!("cannot set host name '{hostname}': {error}"))
         })?;
     }
-    call.agent.settings.borrow_mut().apply(request);
+    let has_new_token = {
+        let mut settings = call.agent.settings.borrow_mut();
+        let before = settings.access_token.clone();
+        settings.apply(request);
+        settings.access_token != before
+    };
+    if has_new_token {
+        // It knows the old one, and belongs to whoever had that.
+        call.agent.tools.end().await;
+    }
     call.agent.counters.set_initialised();
     Ok(())
 }

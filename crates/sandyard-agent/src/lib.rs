@@ -11,6 +11,7 @@
 //!                           ├▶ files/       contents: range, gzip, multipart
 //!                           ├▶ egress/      the way out: channels to gateways
 //!                           ├▶ start/       what the template wants to have running
+//!                           ├▶ tools/       the tool server, a fork that connections are handed to
 //!                           └▶ host, dial, metrics
 //! ```
 //!
@@ -24,8 +25,10 @@ mod body;
 mod call;
 pub mod command;
 mod config;
+mod deaths;
 mod dial;
 mod egress;
+mod event_loop;
 mod files;
 mod filesystem;
 mod fs;
@@ -33,6 +36,7 @@ mod host;
 mod limits;
 mod metrics;
 mod path;
+pub mod probe;
 mod process;
 mod query;
 mod ready;
@@ -44,6 +48,7 @@ mod settings;
 mod socket;
 mod start;
 mod state;
+mod tools;
 mod user;
 mod watch;
 
@@ -51,3 +56,4 @@ pub use config::{
     AgentConfig, DEFAULT_PORT, DEFAULT_RING_BYTES, DEFAULT_USER, EgressDoors, StartFiles,
 };
 pub use run::run;
+pub use tools::{TOOLS_PORT, Tools, ToolsProgram, ToolsStart};

@@ -2,6 +2,13 @@
 
 use std::process::ExitCode;
 
+use sandyard_agent::{TOOLS_PORT, Tools, probe};
+
 fn main() -> ExitCode {
-    sandyard_agent::command::main(std::env::args_os().skip(1))
+    // Alone it has no tools; what it has there instead tells about itself, for tests.
+    let tools = Tools {
+        port: TOOLS_PORT,
+        run: probe::run,
+    };
+    sandyard_agent::command::main(std::env::args_os().skip(1), Some(tools))
 }

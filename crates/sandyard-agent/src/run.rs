@@ -14,6 +14,7 @@ use tokio::task::LocalSet;
 
 use crate::call::Door;
 use crate::config::AgentConfig;
+use crate::event_loop::{self, WakePair};
 use crate::server::{Listener, serve};
 use crate::settings::Settings;
 use crate::state::Agent;
@@ -22,7 +23,8 @@ use crate::{egress, fs, limits, reap, start};
 /// How long the end of all commands may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Serves until told to stop by `SIGTERM` or `SIGINT`; as first process of a sandbox, until killed from outside.
+/// Serves until told to stop by `SIGTERM` or `SIGINT`; as first process of a sandbox, until killed from outside, unless told
+/// otherwise.
 ///
 /// Must be called by a process with a single thread, because commands are forked without exec in between. A TCP address
 /// that cannot be bound is passed over when there is a host's door to serve.
@@ -32,16 +34,18 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// When there is no door at all, or the event loop cannot be made.
 pub fn run(config: AgentConfig) -> io::Result<()> {
     prepare_process(&config);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    LocalSet::new().block_on(&runtime, serve_all(config))
+    let (runtime, wake) = event_loop::build()?;
+    LocalSet::new().block_on(&runtime, serve_all(config, wake))
 }
 
-async fn serve_all(mut config: AgentConfig) -> io::Result<()> {
+async fn serve_all(mut config: AgentConfig, wake: Option<WakePair>) -> io::Result<()> {
     let deaths = reap::listen()?;
     let settings = Settings::take(&mut config);
     let agent = Rc::new(Agent::new(settings));
+    agent.tools.set_up(&config, wake);
+    if let Some(files) = &config.start {
+        agent.services.set_up(files);
+    }
     for (listener, door) in doors(&mut config)? {
         tokio::task::spawn_local(serve(agent.clone(), listener, door));
     }
@@ -56,13 +60,16 @@ async fn serve_all(mut config: AgentConfig) -> io::Result<()> {
     if let Some(files) = config.start.take() {
         start::begin(&agent, &files);
     }
-    if config.is_init {
+    if config.is_init && !config.ends_by_signal {
         // The kernel keeps signals without a handler from the first process, so nobody inside can stop it by accident.
         std::future::pending::<()>().await;
     }
     until_told().await?;
     // Commands would die with the agent but what they started would not.
-    let _ = tokio::time::timeout(STOP_TIMEOUT, agent.processes.kill_all()).await;
+    let _ = tokio::time::timeout(STOP_TIMEOUT, async {
+        tokio::join!(agent.processes.kill_all(), agent.tools.end())
+    })
+    .await;
     Ok(())
 }
 

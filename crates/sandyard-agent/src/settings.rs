@@ -14,7 +14,11 @@ pub(crate) struct Settings {
     pub(crate) default_user: String,
     pub(crate) default_workdir: Option<String>,
     pub(crate) env: BTreeMap<String, String>,
+    /// Those that stay, whatever replaces the others.
+    lasting_env: BTreeMap<String, String>,
     pub(crate) access_token: Option<String>,
+    /// Whether nobody comes in from inside without a token, also while there is none.
+    pub(crate) needs_token: bool,
     pub(crate) oom_score_adj: Option<i32>,
     pub(crate) ring_bytes: usize,
     /// Where programs find a proxy, if they need one to reach anything.
@@ -27,7 +31,9 @@ impl Default for Settings {
             default_user: DEFAULT_USER.to_owned(),
             default_workdir: None,
             env: BTreeMap::new(),
+            lasting_env: BTreeMap::new(),
             access_token: None,
+            needs_token: false,
             oom_score_adj: None,
             ring_bytes: DEFAULT_RING_BYTES,
             proxy: None,
@@ -42,11 +48,14 @@ impl Settings {
             .egress
             .as_ref()
             .and_then(|doors| doors.proxy.as_ref());
+        let lasting_env = std::mem::take(&mut config.lasting_env);
         Self {
             default_user: std::mem::take(&mut config.default_user),
             default_workdir: config.default_workdir.take(),
-            env: std::mem::take(&mut config.env),
+            env: over(&lasting_env, std::mem::take(&mut config.env)),
+            lasting_env,
             access_token: config.access_token.take().filter(|token| !token.is_empty()),
+            needs_token: config.needs_token,
             oom_score_adj: config.oom_score_adj,
             ring_bytes: config.ring_bytes,
             proxy: proxy.and_then(local_address),
@@ -56,7 +65,7 @@ impl Settings {
     /// Replaces what a request names; a warm sandbox is adopted this way.
     pub(crate) fn apply(&mut self, request: InitRequest) {
         if let Some(env) = request.env_vars {
-            self.env = env;
+            self.env = over(&self.lasting_env, env);
         }
         if let Some(token) = request.access_token {
             self.access_token = Some(token).filter(|token| !token.is_empty());
@@ -70,9 +79,41 @@ impl Settings {
     }
 }
 
+/// Both together; the second ones count where both have the same.
+fn over(
+    lasting: &BTreeMap<String, String>,
+    env: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let mut all = lasting.clone();
+    all.extend(env);
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lasting_variables_outlive_an_init_request_that_does_not_name_them() {
+        let one = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let mut config = AgentConfig {
+            env: one("A", "first"),
+            lasting_env: one("B", "lasting"),
+            ..AgentConfig::default()
+        };
+        let mut settings = Settings::take(&mut config);
+        assert_eq!(settings.env.len(), 2);
+        settings.apply(InitRequest {
+            env_vars: Some(one("C", "second")),
+            ..InitRequest::default()
+        });
+        assert_eq!(settings.env.keys().collect::<Vec<_>>(), ["B", "C"]);
+        settings.apply(InitRequest {
+            env_vars: Some(one("B", "named")),
+            ..InitRequest::default()
+        });
+        assert_eq!(settings.env, one("B", "named"));
+    }
 
     #[test]
     fn an_init_request_changes_only_what_it_names() {

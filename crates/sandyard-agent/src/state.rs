@@ -8,7 +8,8 @@ use crate::egress::Egress;
 use crate::metrics::Meter;
 use crate::process::Registry;
 use crate::settings::Settings;
-use crate::start::Start;
+use crate::start::{Services, Start};
+use crate::tools::Toolbox;
 use crate::watch::Hub;
 
 /// The agent's memory.
@@ -21,6 +22,8 @@ pub(crate) struct Agent {
     pub(crate) meter: Meter,
     pub(crate) egress: Rc<Egress>,
     pub(crate) start: Start,
+    pub(crate) services: Services,
+    pub(crate) tools: Toolbox,
 }
 
 impl Agent {
@@ -33,6 +36,8 @@ impl Agent {
             meter: Meter::default(),
             egress: Rc::new(Egress::default()),
             start: Start::default(),
+            services: Services::default(),
+            tools: Toolbox::default(),
         }
     }
 }

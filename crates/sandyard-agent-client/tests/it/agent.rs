@@ -30,7 +30,7 @@ impl Agent {
             directory,
             client,
         };
-        tokio::time::timeout(Duration::from_secs(30), async {
+        tokio::time::timeout(Duration::from_secs(120), async {
             while agent.client.health().await.is_err() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -38,6 +38,17 @@ impl Agent {
         .await
         .expect("the agent serves");
         agent
+    }
+
+    /// Waits until no command is left: what is told of one's end may come before it is forgotten.
+    pub(crate) async fn until_idle(&self) {
+        tokio::time::timeout(Duration::from_secs(120), async {
+            while !self.client.list().await.expect("a list").is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await
+        .expect("no command is left");
     }
 
     /// Returns a path in the test's own directory.
@@ -54,10 +65,13 @@ impl Drop for Agent {
     }
 }
 
-/// Builds the agent, once. It is no dependency of this crate, so nobody else sees to it.
+/// Builds the agent, once, unless it is given. It is no dependency of this crate, so nobody else sees to it.
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
+        if let Some(given) = std::env::var_os("SANDYARD_TEST_AGENT") {
+            return given.into();
+        }
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "sandyard-agent"])
             .args(["--bin", "sandyard-agent"])

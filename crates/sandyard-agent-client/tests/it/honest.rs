@@ -6,7 +6,9 @@ use std::time::Duration;
 use sandyard_agent_client::wire::event::{EndEvent, Output, ProcessEvent};
 use sandyard_agent_client::wire::frame::{encode, encode_end};
 use sandyard_agent_client::wire::process::{ProcessConfig, ProcessSelector, Signal};
-use sandyard_agent_client::{AgentClient, Endpoint, InputTo, RunOptions, StartOptions};
+use sandyard_agent_client::{
+    AgentClient, ClientError, Endpoint, InputTo, RunOptions, StartOptions,
+};
 use tokio::io::AsyncWriteExt;
 
 use crate::server::{Server, read_request, reply, stream_of};
@@ -300,4 +302,106 @@ async fn an_agent_behind_a_way_of_the_callers_is_reached_and_its_connection_kept
     client.health().await.expect("healthy");
     let times = detour.times.load(std::sync::atomic::Ordering::SeqCst);
     assert_eq!((times, server.connections()), (1, 1));
+}
+
+/// A way by somebody's proxy, which goes by headers and leads to ports by itself.
+struct Proxied {
+    to: Endpoint,
+    headers: http::HeaderMap,
+}
+
+impl sandyard_agent_client::Dial for Proxied {
+    fn name(&self) -> &str {
+        "proxied"
+    }
+
+    fn dial(&self) -> sandyard_agent_client::Dialling<'_> {
+        Box::pin(self.to.dial())
+    }
+
+    fn headers(&self) -> Option<&http::HeaderMap> {
+        Some(&self.headers)
+    }
+
+    fn dial_port(&self, port: u16) -> Option<sandyard_agent_client::PortDialling<'_>> {
+        Some(Box::pin(async move {
+            if port == 1 {
+                return Err(std::io::ErrorKind::ConnectionRefused.into());
+            }
+            if port == 2 {
+                return Err(std::io::Error::other(ClientError::Remote {
+                    code: sandyard_agent_client::wire::Code::FailedPrecondition,
+                    message: "no room".to_owned(),
+                }));
+            }
+            let headers = [(
+                http::header::HOST,
+                port.to_string().parse().expect("a value"),
+            )];
+            Ok(sandyard_agent_client::PortStream {
+                stream: self.to.dial().await?,
+                headers: headers.into_iter().collect(),
+            })
+        }))
+    }
+
+    fn is_host_door(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test]
+async fn a_proxys_headers_take_the_place_of_the_clients_own() {
+    let (heads, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::new(move |mut stream| {
+        let heads = heads.clone();
+        async move {
+            let head = crate::server::read_head(&mut stream).await;
+            heads.send(head).expect("the test goes on");
+            let reply = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, reply).await;
+        }
+    });
+    let headers = [("host", "49983-x.test"), ("x-access-token", "theirs")];
+    let headers = headers.map(|(name, value)| {
+        let name = http::HeaderName::from_static(name);
+        (name, http::HeaderValue::from_static(value))
+    });
+    let way = Proxied {
+        to: server.endpoint(),
+        headers: headers.into_iter().collect(),
+    };
+    let client = AgentClient::new(Endpoint::Custom(std::sync::Arc::new(way)));
+    assert!(!client.endpoint().is_host_door());
+    let client = client
+        .with_access_token("ours")
+        .expect("a token")
+        .as_user("user");
+    client.health().await.expect("healthy");
+    let head = seen.recv().await.expect("a request").to_ascii_lowercase();
+    for line in [
+        "host: 49983-x.test\r\n",
+        "x-access-token: theirs\r\n",
+        "authorization: basic ",
+    ] {
+        assert_eq!(head.matches(line).count(), 1, "{line}: {head}");
+    }
+    assert!(
+        !head.contains("localhost") && !head.contains("ours"),
+        "{head}"
+    );
+    let port = client.dial(8080).await.expect("a port");
+    assert_eq!(port.headers()["host"], "8080");
+    assert!(!format!("{port:?}").contains("8080"));
+    let closed = client.dial(1).await.expect_err("closed");
+    let is_told = matches!(
+        closed,
+        ClientError::Remote {
+            code: sandyard_agent_client::wire::Code::Unavailable,
+            ..
+        }
+    );
+    assert!(is_told, "{closed}");
+    let reason = client.dial(2).await.expect_err("a reason");
+    assert_eq!(reason.to_string(), "no room (failed_precondition)");
 }

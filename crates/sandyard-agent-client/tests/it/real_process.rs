@@ -205,7 +205,7 @@ async fn a_signal_ends_a_command_found_by_its_tag() {
         .expect("sent");
     let end = stream.wait().await.expect("an end");
     assert!(!end.exited || end.exit_code != 0, "{end:?}");
-    assert!(agent.client.list().await.expect("a list").is_empty());
+    agent.until_idle().await;
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn a_command_over_its_time_is_killed() {
         Ok(output) => assert_ne!(output.exit.exit_code, 0, "{output:?}"),
         Err(error) => assert_eq!(error.code(), Some(Code::DeadlineExceeded), "{error}"),
     }
-    assert!(agent.client.list().await.expect("a list").is_empty());
+    agent.until_idle().await;
 }
 
 #[tokio::test]

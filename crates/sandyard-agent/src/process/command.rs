@@ -17,7 +17,7 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 
 /// A command ready to be executed.
 #[derive(Debug)]
-pub(super) struct Command {
+pub(crate) struct Command {
     /// Paths to try, in order.
     pub(super) programs: Vec<CString>,
     pub(super) argv: Vec<CString>,
@@ -39,7 +39,7 @@ pub(super) struct Identity {
 
 impl Command {
     /// Works out what a request means for a user.
-    pub(super) fn prepare(
+    pub(crate) fn prepare(
         config: &ProcessConfig,
         account: &Account,
         accounts: &Accounts,

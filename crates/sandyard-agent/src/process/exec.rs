@@ -1,21 +1,23 @@
 //! From a forked child to the command's program.
 
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::os::fd::RawFd;
 use std::ptr;
 
 use super::command::Command;
+use super::errand::Errand;
 use super::report::{Stage, close, errno, send};
 use super::signals::{empty_signals, set_signal_mask};
 use super::stdio::ChildStdio;
 
 /// Null-terminated arrays for `execve`, made before the fork.
-pub(super) struct Pointers {
+struct Pointers {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
 }
 
 impl Pointers {
-    pub(super) fn new(command: &Command) -> Self {
+    fn new(command: &Command) -> Self {
         let terminated = |strings: &[CString]| {
             let pointers = strings.iter().map(|text| text.as_ptr());
             pointers.chain([ptr::null()]).collect()
@@ -27,20 +29,48 @@ impl Pointers {
     }
 }
 
-/// Turns this process into the command; returns only when that failed, with what and why.
-pub(super) fn become_command(
-    command: &Command,
-    pointers: &Pointers,
-    stdio: &ChildStdio,
-) -> (Stage, i32) {
+/// A command to execute.
+pub(super) struct Execute<'a> {
+    command: &'a Command,
+    pointers: Pointers,
+}
+
+impl<'a> Execute<'a> {
+    pub(super) fn new(command: &'a Command) -> Self {
+        Self {
+            command,
+            pointers: Pointers::new(command),
+        }
+    }
+}
+
+impl Errand for Execute<'_> {
+    fn kept(&self) -> &[RawFd] {
+        &[]
+    }
+
+    fn become_it(&self, stdio: &ChildStdio) -> (Stage, i32) {
+        if let Err(failure) = take_place(self.command, stdio) {
+            return failure;
+        }
+        // SAFETY: marks every further descriptor to be closed by exec, the pipe of failures too; ours are 0, 1 and 2.
+        unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as c_int) };
+        crate::limits::restore_in_child();
+        set_signal_mask(&empty_signals());
+        (Stage::Exec, exec(&self.command.programs, &self.pointers))
+    }
+}
+
+/// Makes this process the command's user, in its folder, in a session of its own, with its input and output.
+pub(super) fn take_place(command: &Command, stdio: &ChildStdio) -> Result<(), (Stage, i32)> {
     // SAFETY: makes this process the leader of a session of its own.
     unsafe { libc::setsid() };
     if stdio.install().is_err() {
-        return (Stage::Stdio, errno());
+        return Err((Stage::Stdio, errno()));
     }
     raise_oom_score(command);
     if let Err(errno) = take_identity(command) {
-        return (Stage::Identity, errno);
+        return Err((Stage::Identity, errno));
     }
     // SAFETY: plain system calls; `cwd` is a C string. The death signal comes after the change of user, which clears it.
     let moved = unsafe {
@@ -49,13 +79,9 @@ pub(super) fn become_command(
         libc::chdir(command.cwd.as_ptr())
     };
     if moved != 0 {
-        return (Stage::WorkingDirectory, errno());
+        return Err((Stage::WorkingDirectory, errno()));
     }
-    // SAFETY: marks every further descriptor to be closed by exec; ours are 0, 1 and 2.
-    unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as c_int) };
-    crate::limits::restore_in_child();
-    set_signal_mask(&empty_signals());
-    (Stage::Exec, exec(&command.programs, pointers))
+    Ok(())
 }
 
 fn exec(programs: &[CString], pointers: &Pointers) -> i32 {

@@ -9,6 +9,7 @@ use tokio::io::Interest;
 use tokio::time::Instant;
 
 use super::command::{Command, display_program};
+use super::exec::Execute;
 use super::input::Input;
 use super::minder::fork_minder;
 use super::pump::{self, Source};
@@ -53,7 +54,8 @@ pub(crate) async fn launch(
         None => stdio::pipes(request.stdin.unwrap_or(true), owner),
     }
     .map_err(|error| no_resources(&error))?;
-    let minder = fork_minder(&command, child).map_err(|error| no_resources(&error))?;
+    let minder =
+        fork_minder(&Execute::new(&command), child).map_err(|error| no_resources(&error))?;
     let status =
         ready::register(minder.status, Interest::READABLE).map_err(|error| no_resources(&error))?;
     let pid = match pump::next_report(&status).await {
@@ -113,14 +115,14 @@ fn sane(size: Option<PtySize>) -> PtySize {
     }
 }
 
-fn no_resources(error: &io::Error) -> ConnectError {
+pub(super) fn no_resources(error: &io::Error) -> ConnectError {
     ConnectError::new(
         Code::ResourceExhausted,
         format!("cannot start a process: {error}"),
     )
 }
 
-fn start_error(command: &Command, stage: Stage, errno: i32) -> ConnectError {
+pub(super) fn start_error(command: &Command, stage: Stage, errno: i32) -> ConnectError {
     let cause = io::Error::from_raw_os_error(errno);
     let program = display_program(command);
     match stage {

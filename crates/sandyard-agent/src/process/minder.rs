@@ -21,8 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 
-use super::command::Command;
-use super::exec::{Pointers, become_command};
+use super::errand::Errand;
 use super::report::{REPORT_BYTES, Report, Stage, close, errno, receive, send};
 use super::signals::{BlockedSignals, empty_signals, reset_signals, set_signal_mask};
 use super::stdio::ChildStdio;
@@ -35,18 +34,17 @@ pub(super) struct Minder {
     pub(super) status: OwnedFd,
 }
 
-/// Forks a minder for a command. The child's ends of its input and output are closed here afterwards.
-pub(super) fn fork_minder(command: &Command, stdio: ChildStdio) -> io::Result<Minder> {
+/// Forks a minder for a command, or a program of our own. The child's ends of its input and output are closed here afterwards.
+pub(super) fn fork_minder(errand: &dyn Errand, stdio: ChildStdio) -> io::Result<Minder> {
     let (status, report_to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&status, true)?;
-    let pointers = Pointers::new(command);
     let signals = BlockedSignals::block()?;
     // SAFETY: this process has one thread, so the child's memory is consistent.
     let pid = unsafe { libc::fork() };
     match pid {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            mind(command, &pointers, &stdio, report_to.as_raw_fd());
+            mind(errand, &stdio, report_to.as_raw_fd());
         }
         pid => {
             drop(signals);
@@ -66,7 +64,7 @@ extern "C" fn note_stay(_signal: c_int) {
 }
 
 /// The life of a minder.
-fn mind(command: &Command, pointers: &Pointers, stdio: &ChildStdio, report_to: RawFd) -> ! {
+fn mind(errand: &dyn Errand, stdio: &ChildStdio, report_to: RawFd) -> ! {
     // SAFETY: plain system calls with constant arguments.
     unsafe {
         libc::setsid();
@@ -77,10 +75,11 @@ fn mind(command: &Command, pointers: &Pointers, stdio: &ChildStdio, report_to: R
     let mut kept = stdio.raw();
     // The standard numbers stay taken, or the pipe made below would get them and be overwritten in the command.
     kept.extend([0, 1, 2, report_to]);
+    kept.extend(errand.kept());
     close_all_but(&mut kept);
     reset_signals();
     install_stay();
-    let started = fork_command(command, pointers, stdio);
+    let started = fork_command(errand, stdio);
     close_all_but(&mut vec![report_to]);
     set_signal_mask(&empty_signals());
     let report = match started {
@@ -112,12 +111,8 @@ fn reap_until_done(command: i32, report_to: RawFd) {
     }
 }
 
-/// Forks the command and waits until it has executed its program or failed to.
-fn fork_command(
-    command: &Command,
-    pointers: &Pointers,
-    stdio: &ChildStdio,
-) -> Result<i32, (Stage, i32)> {
+/// Forks the command and waits until it has become what it is to be, or failed to.
+fn fork_command(errand: &dyn Errand, stdio: &ChildStdio) -> Result<i32, (Stage, i32)> {
     let mut failure = [-1, -1];
     // SAFETY: the array has room for the two descriptors.
     if unsafe { libc::pipe2(failure.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -127,7 +122,7 @@ fn fork_command(
     match unsafe { libc::fork() } {
         -1 => Err((Stage::Fork, errno())),
         0 => {
-            let (stage, errno) = become_command(command, pointers, stdio);
+            let (stage, errno) = errand.become_it(stdio);
             send(failure[1], &Report::Failed { stage, errno }.encode());
             // SAFETY: ends this process at once.
             unsafe { libc::_exit(127) }
@@ -154,7 +149,7 @@ fn install_stay() {
 }
 
 /// Closes every descriptor that is not in the list.
-fn close_all_but(kept: &mut Vec<RawFd>) {
+pub(super) fn close_all_but(kept: &mut Vec<RawFd>) {
     kept.sort_unstable();
     kept.dedup();
     let mut next = 0;

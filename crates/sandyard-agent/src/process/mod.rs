@@ -11,10 +11,12 @@
 //! [`stream`] reads the ring for one client.
 
 mod command;
+mod errand;
 mod exec;
 mod input;
 mod launch;
 mod minder;
+mod own;
 mod pump;
 mod reader;
 mod registry;
@@ -27,7 +29,9 @@ mod stdio;
 mod stream;
 mod tree;
 
+pub(crate) use command::Command;
 pub(crate) use launch::{Unlisted, launch};
+pub(crate) use own::{Own, OwnProcess, fork_own};
 pub(crate) use registry::Registry;
 pub(crate) use rpc::{connect, left, start, stream_input, unary};
 pub(crate) use running::Process;

@@ -169,7 +169,7 @@ async fn take(process: &Process, source: &Source) -> io::Result<usize> {
 }
 
 /// Waits until something can be read and reads it once.
-async fn read_ready(source: &Source, mut sink: impl FnMut(&[u8])) -> io::Result<usize> {
+pub(super) async fn read_ready(source: &Source, mut sink: impl FnMut(&[u8])) -> io::Result<usize> {
     loop {
         let mut ready = source.fd.readable().await?;
         match ready.try_io(|fd| read_now(fd.get_ref(), READ_BYTES, &mut sink)) {
@@ -191,7 +191,7 @@ fn read_now(fd: &OwnedFd, max: usize, sink: impl FnOnce(&[u8])) -> io::Result<us
     })
 }
 
-fn end_of_status(status: i32) -> EndEvent {
+pub(super) fn end_of_status(status: i32) -> EndEvent {
     if libc::WIFSIGNALED(status) {
         return end_by_signal(libc::WTERMSIG(status));
     }

@@ -182,7 +182,7 @@ impl Process {
     }
 
     /// Resolves once the command is over.
-    pub(super) async fn wait_over(&self) {
+    pub(crate) async fn wait_over(&self) {
         let over = self.over_notify.notified();
         if !self.over.get() {
             over.await;

@@ -48,3 +48,21 @@ pub(super) fn reset_signals() {
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }
+
+/// How this process hears of its children's deaths: what tokio has installed once and believes to be there ever after.
+pub(super) struct DeathHandler(libc::sigaction);
+
+impl DeathHandler {
+    pub(super) fn current() -> Self {
+        // SAFETY: an all-zero action is the default one.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: the action is valid for the call, which changes nothing.
+        unsafe { libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action) };
+        Self(action)
+    }
+
+    pub(super) fn install(&self) {
+        // SAFETY: the action was in force in this very program before the fork.
+        unsafe { libc::sigaction(libc::SIGCHLD, &self.0, ptr::null_mut()) };
+    }
+}

@@ -22,22 +22,35 @@ pub(super) struct Found {
     pub(super) ports: Vec<u16>,
 }
 
-/// Looks for a start program; none when there is no file that could be executed.
-pub(super) fn find(folder: &Path) -> Option<Found> {
-    let program = folder.join("start");
-    let found = std::fs::metadata(&program).ok()?;
-    if !found.is_file() || found.permissions().mode() & 0o111 == 0 {
-        return None;
+/// Looks for a program of that name; none when there is nothing at all.
+///
+/// # Errors
+///
+/// What is there and cannot be executed, and why.
+pub(super) fn find(folder: &Path, name: &str) -> Result<Option<Found>, String> {
+    let program = folder.join(name);
+    let refused = |why: &str| Err(format!("{} was not run: {why}", program.display()));
+    let found = match std::fs::metadata(&program) {
+        Ok(found) => found,
+        Err(_) if std::fs::symlink_metadata(&program).is_err() => return Ok(None),
+        Err(error) => return refused(&error.to_string()),
+    };
+    if !found.is_file() {
+        return refused("it is no file");
     }
-    Some(Found {
-        program,
-        user: read_text(&folder.join("start.user"), MAX_USER_BYTES)
+    if found.permissions().mode() & 0o111 == 0 {
+        return refused("it is not executable, see `chmod +x`");
+    }
+    let beside = |what: &str| folder.join(format!("{name}.{what}"));
+    Ok(Some(Found {
+        user: read_text(&beside("user"), MAX_USER_BYTES)
             .map(|text| text.trim().to_owned())
             .filter(|name| !name.is_empty()),
-        ports: read_text(&folder.join("start.ports"), MAX_PORTS_BYTES)
+        ports: read_text(&beside("ports"), MAX_PORTS_BYTES)
             .map(|text| parse_ports(&text))
             .unwrap_or_default(),
-    })
+        program,
+    }))
 }
 
 /// Reads a whole file of text; none when it is longer than that, or no file at all.
@@ -81,7 +94,9 @@ mod tests {
             "49999, 80\n# 81\n8080 # web",
         )
         .expect("write");
-        let found = find(folder.path()).expect("a program");
+        let found = find(folder.path(), "start")
+            .expect("usable")
+            .expect("a program");
         assert_eq!(found.user.as_deref(), Some("user"));
         assert_eq!(found.ports, [49999, 80, 8080]);
     }
@@ -90,18 +105,20 @@ mod tests {
     fn what_cannot_be_executed_is_not_there() {
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("start");
-        assert_eq!(find(folder.path()), None);
+        let find = || find(folder.path(), "start");
+        let is_refused = |why: &str| find().expect_err(why).contains(why);
+        assert_eq!(find(), Ok(None));
         std::fs::write(&program, "#!/bin/sh\n").expect("write");
-        assert_eq!(find(folder.path()), None, "not executable");
+        assert!(is_refused("not executable"));
         std::fs::remove_file(&program).expect("remove");
         symlink("start", &program).expect("link");
-        assert_eq!(find(folder.path()), None, "a loop of links");
+        assert!(is_refused("symbolic links"));
         std::fs::remove_file(&program).expect("remove");
         std::fs::create_dir(&program).expect("folder");
-        assert_eq!(find(folder.path()), None, "a folder");
+        assert!(is_refused("no file"));
         std::fs::remove_dir(&program).expect("remove");
         fifo(&program);
-        assert_eq!(find(folder.path()), None, "a fifo");
+        assert!(is_refused("no file"));
     }
 
     #[test]
@@ -110,7 +127,9 @@ mod tests {
         executable(&folder.path().join("start"));
         fifo(&folder.path().join("start.user"));
         symlink("/dev/zero", folder.path().join("start.ports")).expect("link");
-        let found = find(folder.path()).expect("a program");
+        let found = find(folder.path(), "start")
+            .expect("usable")
+            .expect("a program");
         assert_eq!((found.user, found.ports), (None, vec![]));
         assert_eq!(parse_ports("0 65536 -1 x 7"), [7]);
         let many: String = (1..1000).map(|port| format!("{port} ")).collect();

@@ -20,7 +20,8 @@ pub(crate) struct Log(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    path: PathBuf,
+    /// None: everything is lost.
+    path: Option<PathBuf>,
     /// Who may read it, besides root.
     owner: Option<(u32, u32)>,
     open: RefCell<Option<Open>>,
@@ -34,8 +35,9 @@ struct Open {
 
 impl Log {
     /// Begins a new file; the one that is there becomes the one before it.
-    pub(super) fn open(path: PathBuf, owner: Option<(u32, u32)>) -> Self {
-        let open = begin(&path, owner);
+    pub(crate) fn open(path: impl Into<Option<PathBuf>>, owner: Option<(u32, u32)>) -> Self {
+        let path = path.into();
+        let open = path.as_deref().and_then(|path| begin(path, owner));
         Self(Rc::new(Inner {
             path,
             owner,
@@ -49,7 +51,8 @@ impl Log {
         for piece in bytes.chunks(MAX_BYTES) {
             let is_full = |open: &Open| open.written + piece.len() > MAX_BYTES;
             if open.as_ref().is_some_and(is_full) {
-                *open = begin(&self.0.path, self.0.owner);
+                let path = self.0.path.as_deref();
+                *open = path.and_then(|path| begin(path, self.0.owner));
             }
             if let Some(open) = open.as_mut() {
                 open.written += piece.len();
@@ -60,7 +63,7 @@ impl Log {
     }
 
     /// Adds a line of our own.
-    pub(super) fn note(&self, line: &str) {
+    pub(crate) fn note(&self, line: &str) {
         self.write(format!("sandyard: {line}\n").as_bytes());
     }
 }
@@ -129,6 +132,6 @@ mod tests {
             "sandyard: one\n"
         );
         std::fs::create_dir(folder.path().join("log.1")).unwrap_or_default();
-        Log::open("/proc/no/such/log".into(), None).note("lost");
+        Log::open(PathBuf::from("/proc/no/such/log"), None).note("lost");
     }
 }

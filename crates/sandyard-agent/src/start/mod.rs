@@ -14,72 +14,49 @@
 //!
 //! It is started after the doors are open, and whatever is wrong with these files costs the start program only. A sandbox
 //! that is paused and resumed does not start it again: it was never gone.
+//!
+//! What is run only when somebody asks for it is a service, see [`services`].
 
+mod background;
 mod files;
 mod log;
+mod services;
 
 use std::cell::{OnceCell, RefCell};
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use sandyard_wire::ConnectError;
-use sandyard_wire::process::{ProcessConfig, StartRequest};
 use sandyard_wire::signature::secrets_match;
-use tokio::time::Instant;
 
-use self::files::Found;
+use self::background::{Background, Plan};
 use crate::config::StartFiles;
-use crate::process::{self, Process, Unlisted};
 use crate::state::Agent;
-use crate::user::Accounts;
 
 pub(crate) use self::log::Log;
+pub(crate) use self::services::Services;
 
-/// What `Process.List` calls it.
-const TAG: &str = "start";
+/// The program's name, and what `Process.List` calls it.
+const NAME: &str = "start";
 
 /// The variable with the program's key to `GET /envs`.
 const ENVS_TOKEN: &str = "SANDYARD_ENVS_TOKEN";
 
-/// How long after its start the program may take to listen.
-const COMING_UP: Duration = Duration::from_secs(60);
-
 /// The start program as the agent knows it.
 #[derive(Debug, Default)]
 pub(crate) struct Start {
-    state: RefCell<State>,
+    state: RefCell<Background>,
     envs_token: OnceCell<String>,
-}
-
-#[derive(Debug, Default)]
-enum State {
-    /// There is none, or it could not be run.
-    #[default]
-    Absent,
-    /// About to run.
-    Due { ports: Vec<u16> },
-    /// It ran, and may run still.
-    Run {
-        process: Rc<Process>,
-        ports: Vec<u16>,
-        since: Instant,
-    },
 }
 
 impl Start {
     /// Whether something may soon listen on a port where nothing does.
     pub(crate) fn is_coming_up(&self, port: u16) -> bool {
-        match &*self.state.borrow() {
-            State::Absent => false,
-            State::Due { ports } => ports.contains(&port),
-            State::Run {
-                process,
-                ports,
-                since,
-            } => ports.contains(&port) && process.is_running() && since.elapsed() < COMING_UP,
-        }
+        self.state.borrow().is_coming_up(port)
+    }
+
+    /// Whether the program said that it listens on a port.
+    pub(crate) fn is_for(&self, port: u16) -> bool {
+        self.state.borrow().is_for(port)
     }
 
     /// Whether this is the program's key to the sandbox's variables.
@@ -91,68 +68,27 @@ impl Start {
 
 /// Looks for a start program and lets it be run in the background.
 pub(crate) fn begin(agent: &Rc<Agent>, files: &StartFiles) {
-    let Some(found) = files::find(&files.folder) else {
-        return;
+    let found = match files::find(&files.folder, NAME) {
+        Ok(Some(found)) => found,
+        Ok(None) => return,
+        Err(problem) => return Log::open(files.log(NAME), None).note(&problem),
     };
     // Before anybody can ask for one of them.
-    *agent.start.state.borrow_mut() = State::Due {
+    *agent.start.state.borrow_mut() = Background::Due {
         ports: found.ports.clone(),
     };
-    let log = files.log.clone();
+    let plan = Plan {
+        found,
+        user: "root".to_owned(),
+        tag: NAME.to_owned(),
+        variable: token(agent).map(|token| (ENVS_TOKEN, token)),
+        log: files.log(NAME),
+    };
     let agent = agent.clone();
     tokio::task::spawn_local(async move {
-        let ports = found.ports.clone();
-        let since = Instant::now();
-        let state = match run(agent.clone(), found, log).await {
-            Some(process) => State::Run {
-                process,
-                ports,
-                since,
-            },
-            None => State::Absent,
-        };
+        let state = Background::run(agent.clone(), plan).await;
         *agent.start.state.borrow_mut() = state;
     });
-}
-
-async fn run(agent: Rc<Agent>, found: Found, log_path: PathBuf) -> Option<Rc<Process>> {
-    let accounts = Accounts::load();
-    let name = found.user.as_deref().unwrap_or("root");
-    let account = match accounts.find(name) {
-        Ok(account) => account.clone(),
-        Err(error) => {
-            Log::open(log_path, None).note(&explain(&found, &error));
-            return None;
-        }
-    };
-    let log = Log::open(log_path, Some((account.uid, account.gid)));
-    let home = Some(account.home.as_path()).filter(|home| home.is_dir());
-    let request = StartRequest {
-        process: ProcessConfig {
-            cmd: found.program.to_string_lossy().into_owned(),
-            cwd: Some(home.map_or("/".into(), |home| home.to_string_lossy().into_owned())),
-            ..ProcessConfig::default()
-        },
-        tag: Some(TAG.to_owned()),
-        stdin: Some(false),
-        ..StartRequest::default()
-    };
-    let unlisted = Unlisted {
-        variable: token(&agent).map(|token| (ENVS_TOKEN, token)),
-        log: Some(log.clone()),
-    };
-    match process::launch(agent, request, account, accounts, None, unlisted).await {
-        Ok(process) => Some(process),
-        Err(error) => {
-            log.note(&explain(&found, &error));
-            None
-        }
-    }
-}
-
-fn explain(found: &Found, error: &ConnectError) -> String {
-    let program = found.program.display();
-    format!("{program} was not run: {}", error.message)
 }
 
 /// Makes the program's key; none where there is no randomness yet, and the program does without.

@@ -11,5 +11,7 @@ mod host;
 mod limits;
 mod process;
 mod refusals;
+mod services;
 mod start;
+mod tools;
 mod watch;

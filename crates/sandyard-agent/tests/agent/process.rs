@@ -203,7 +203,7 @@ fn a_time_out_takes_daemons_with_it_and_ends_the_stream_with_its_own_error() {
     let agent = Agent::start();
     let file = agent.path("daemon.pid");
     let request = json!({"process": {"cmd": "sh", "args": ["-c", daemon_script(&file)]}});
-    let mut stream = agent.start_process(&request, &[("connect-timeout-ms", "1500")]);
+    let mut stream = agent.start_process(&request, &[("connect-timeout-ms", "5000")]);
     let pid = stream.pid();
     let daemon = pid_in(&file);
     let outcome = stream.finish();

@@ -21,7 +21,7 @@ macro_rules! socket {
             }
 
             fn duplicate(&self) -> Box<dyn Socket> {
-                let patience = Some(Duration::from_secs(60));
+                let patience = Some(Duration::from_secs(180));
                 self.set_read_timeout(patience).unwrap();
                 Box::new(self.try_clone().unwrap())
             }

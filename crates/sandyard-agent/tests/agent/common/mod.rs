@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -15,7 +16,11 @@ use serde_json::{Value, json};
 use self::http::{Connection, Reply};
 
 /// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What asks for a connection to a port inside.
+pub(crate) const UPGRADE: [(&str, &str); 2] =
+    [("connection", "upgrade"), ("upgrade", "sandyard-dial")];
 
 /// A running agent.
 pub(crate) struct Agent {
@@ -212,6 +217,26 @@ impl Agent {
         children.unwrap().split_whitespace().count()
     }
 
+    /// Dials a port inside; the connection is the port's when the answer is 101.
+    pub(crate) fn dial(&self, port: u16) -> (Reply, Connection) {
+        let mut connection = self.host();
+        let path = format!("/dial?port={port}");
+        connection.send("GET", &path, &UPGRADE, b"");
+        let reply = connection.read_reply("GET");
+        (reply, connection)
+    }
+
+    /// The processes it lists.
+    pub(crate) fn listed(&self) -> Vec<Value> {
+        let list = self.call("/process.Process/List", &json!({}));
+        list["processes"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Its process number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it still answers.
     pub(crate) fn is_healthy(&self) -> bool {
         self.host().request("GET", "/health", &[], b"").status == 204
@@ -390,7 +415,31 @@ pub(crate) fn pid_in(path: &Path) -> u64 {
     pid.unwrap()
 }
 
-fn current_user() -> String {
+/// Writes a program, by a process of its own: whatever another test starts meanwhile would have a file that is open here for a
+/// moment, and what somebody may still write to cannot be run.
+pub(crate) fn write_program(path: &Path, text: &str, mode: u32) {
+    let line = r#"printf %s "$1" > "$0" && chmod "$2" "$0""#;
+    let written = Command::new("sh")
+        .args(["-c", line])
+        .arg(path)
+        .args([text, &format!("{mode:o}")])
+        .status();
+    assert!(written.unwrap().success());
+}
+
+/// A port where nobody listens. None of those that the kernel hands out: it would give it to another test.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let begin = std::process::id();
+    let mut ports = std::iter::repeat_with(|| {
+        let number = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        8_000 + u16::try_from(number % 4_000).unwrap()
+    });
+    ports.find(is_free).unwrap()
+}
+
+pub(crate) fn current_user() -> String {
     let uid = rustix::process::getuid().as_raw().to_string();
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
     let line = passwd

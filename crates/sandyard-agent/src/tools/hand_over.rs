@@ -1,0 +1,44 @@
+//! Giving a connection to the tool server.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+
+/// How long the tool server may leave connections lying about.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Makes a connection, sends one end of it and returns the other. Fails when nobody takes it.
+pub(super) async fn hand_over(channel: &AsyncFd<OwnedFd>) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (ours, theirs) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let sent = async {
+        loop {
+            let mut ready = channel.writable().await?;
+            if let Ok(sent) = ready.try_io(|channel| send(channel.get_ref(), theirs.as_fd())) {
+                return sent;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, sent).await??;
+    UnixStream::from_std(ours.into())
+}
+
+fn send(channel: &OwnedFd, carried: BorrowedFd<'_>) -> io::Result<()> {
+    let carried = [carried];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(&carried)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    rustix::net::sendmsg(channel, &[IoSlice::new(b"c")], &mut ancillary, flags)?;
+    Ok(())
+}

@@ -1,0 +1,414 @@
+//! The tool server: started by whoever asks for its port, handed connections, replaced when it is gone. What serves in these
+//! tests is [`sandyard_agent::probe`].
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::common::http::Connection;
+use crate::common::{Agent, free_port, is_alive, wait_until};
+
+/// An agent with a tool server, and a folder of its own for everything that it writes.
+struct Yard {
+    agent: Agent,
+    port: u16,
+    folder: tempfile::TempDir,
+}
+
+impl Yard {
+    fn new(more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let workspace = folder.path().join("workspace");
+        let port = free_port();
+        let number = port.to_string();
+        let mut arguments = vec!["--tools", &number, "--token", "secret", "--start"];
+        arguments.push(folder.path().to_str().unwrap());
+        arguments.extend(["--workspace", workspace.to_str().unwrap()]);
+        arguments.extend(more);
+        Self {
+            agent: Agent::start_with(&arguments),
+            port,
+            folder,
+        }
+    }
+
+    fn dial(&self) -> Line {
+        let (reply, connection) = self.agent.dial(self.port);
+        assert_eq!(reply.status, 101, "{}", reply.text());
+        Line(connection)
+    }
+
+    fn who(&self) -> Value {
+        serde_json::from_str(&self.dial().ask("who")).unwrap()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("tools.log")).unwrap_or_default()
+    }
+
+    /// Lets it end, and waits until the agent has noticed.
+    fn end(&self, code: &str) {
+        let pid = self.who()["pid"].as_u64().unwrap();
+        let mut line = self.dial();
+        line.say(&format!("exit {code}"));
+        wait_until("it has ended", || !exists(pid));
+        wait_until("that is noticed", || {
+            self.log().contains("tool server ended")
+        });
+    }
+}
+
+/// A conversation.
+struct Line(Connection);
+
+impl Line {
+    fn say(&mut self, line: &str) {
+        self.0
+            .writer
+            .write_all(format!("{line}\n").as_bytes())
+            .unwrap();
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.0.reader.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        self.say(line);
+        self.hear()
+    }
+}
+
+/// Whether there is such a process, dead ones that nobody has buried included.
+fn exists(pid: u64) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn status_of<'a>(about: &'a Value, name: &str) -> &'a str {
+    let status = about["status"].as_str().unwrap();
+    let mut lines = status.lines();
+    let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    found.unwrap().trim()
+}
+
+#[test]
+fn it_is_started_by_the_first_dial_and_serves_all() {
+    let yard = Yard::new(&[]);
+    assert_eq!(yard.agent.children(), 0, "unused it is not there");
+    let mut first = yard.dial();
+    assert_eq!(first.ask("hello"), "hello");
+    let pid = yard.who()["pid"].clone();
+    assert_eq!(yard.who()["pid"], pid);
+    assert_eq!(first.ask("still there"), "still there");
+    assert_eq!(yard.agent.children(), 1);
+    assert_eq!(yard.agent.listed(), Vec::<Value>::new(), "it is no command");
+    assert_eq!(yard.agent.threads(), 1, "the agent itself stays one thread");
+}
+
+#[test]
+fn many_first_dials_start_one() {
+    let yard = Yard::new(&[]);
+    let dials: Vec<_> = std::thread::scope(|scope| {
+        let dial = || yard.who()["pid"].as_u64().unwrap();
+        let all: Vec<_> = (0..20).map(|_| scope.spawn(dial)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(dials.iter().all(|pid| *pid == dials[0]), "{dials:?}");
+    assert_eq!(yard.agent.children(), 1);
+}
+
+#[test]
+fn programs_inside_reach_it_by_tcp_and_it_knows_the_token_by_its_hash() {
+    use sha2::Digest as _;
+    let yard = Yard::new(&[]);
+    assert!(
+        TcpStream::connect(("127.0.0.1", yard.port)).is_err(),
+        "nothing starts it"
+    );
+    let about = yard.who();
+    let hash: [u8; 32] = sha2::Sha256::digest(b"secret").into();
+    assert_eq!(about["token_hash"], json!(hash));
+    assert!(!about["debug"].as_str().unwrap().contains("token"));
+    let mut stream = TcpStream::connect(("127.0.0.1", yard.port)).unwrap();
+    stream.write_all(b"inside\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).unwrap();
+    assert_eq!(line, "inside\n");
+}
+
+#[test]
+fn it_is_the_user_in_the_workspace_with_a_commands_variables() {
+    let yard = Yard::new(&["--user", "nobody", "--env", "A=1"]);
+    let about = yard.who();
+    let own = rustix::process::getuid();
+    let uid = if own.is_root() { 65534 } else { own.as_raw() };
+    assert_eq!(
+        status_of(&about, "Uid"),
+        format!("{uid}\t{uid}\t{uid}\t{uid}")
+    );
+    assert_eq!(status_of(&about, "Umask"), "0022");
+    assert_eq!(status_of(&about, "SigBlk"), "0000000000000000");
+    assert_eq!(status_of(&about, "Name"), "sandyard-tools");
+    assert_eq!(status_of(&about, "NoNewPrivs"), "0");
+    let command = yard
+        .agent
+        .shell("env -0 | tr '\\0' '\\n'; ulimit -n")
+        .finish()
+        .stdout_text();
+    let (variables, limit) = command.trim_end().rsplit_once('\n').unwrap();
+    let added = ["PWD", "SHLVL", "_", "OLDPWD"];
+    let variables: serde_json::Map<String, Value> = variables
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(name, _)| !added.contains(name))
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .collect();
+    assert_eq!(about["env"], Value::Object(variables));
+    assert_eq!(about["process_env"], about["env"]);
+    assert_eq!(about["env"]["A"], "1");
+    assert_eq!(yard.dial().ask("run ulimit -n").trim(), limit);
+    let workspace = yard.folder.path().join("workspace");
+    if own.is_root() {
+        assert_eq!(about["cwd"], json!(workspace));
+        let made = std::fs::metadata(&workspace).unwrap();
+        assert_eq!((made.uid(), made.mode() & 0o777), (65534, 0o775));
+    }
+    assert_eq!(about["cwd"], about["workspace"]);
+    assert_eq!(
+        (&about["user"], &about["port"]),
+        (&json!("nobody"), &json!(yard.port))
+    );
+}
+
+#[test]
+fn a_workspace_that_is_there_is_left_alone_and_one_that_cannot_be_made_is_done_without() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o701)).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let yard = Yard::new(&["--user", "nobody", "--workspace", path]);
+    assert_eq!(yard.who()["cwd"], json!(path));
+    let own = rustix::process::getuid().as_raw();
+    let left = std::fs::metadata(folder.path()).unwrap();
+    assert_eq!((left.uid(), left.mode() & 0o777), (own, 0o701));
+    let yard = Yard::new(&["--workspace", "/proc/no/such", "--workdir", "/tmp"]);
+    assert_eq!(yard.who()["cwd"], json!("/tmp"));
+}
+
+#[test]
+fn it_has_no_descriptor_of_the_agents() {
+    let yard = Yard::new(&[]);
+    let mut sleeper = yard.agent.shell("exec sleep 600");
+    let _ = sleeper.pid();
+    let about = yard.who();
+    let fds: Vec<&str> = about["fds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fd| fd.as_str().unwrap())
+        .collect();
+    let kind = |fd: &&str| {
+        let target = fd.split_once(' ').unwrap().1;
+        target.split(':').next().unwrap().to_owned()
+    };
+    let of = |wanted: &str| fds.iter().filter(|fd| kind(fd) == wanted).count();
+    // Its output; the channel twice, the listener, the three of the pair that wakes its event loop.
+    assert_eq!((of("pipe"), of("/dev/null")), (2, 1), "{fds:?}");
+    assert_eq!(of("socket"), 3 + 4, "{fds:?}");
+    let shared = |pid: u64| -> Vec<String> {
+        let fds = std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .unwrap()
+            .flatten();
+        let links = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        links
+            .map(|link| link.display().to_string())
+            .filter(|link| link.starts_with("socket:"))
+            .collect()
+    };
+    if rustix::process::getuid().is_root() {
+        let agents = shared(u64::from(yard.agent.pid()));
+        let own = shared(about["pid"].as_u64().unwrap());
+        assert!(
+            own.iter().all(|socket| !agents.contains(socket)),
+            "{own:?} {agents:?}"
+        );
+    }
+    assert_eq!(
+        yard.dial().ask("run ls /proc/self/fd | wc -l").trim(),
+        "4",
+        "nothing leaks on"
+    );
+}
+
+#[test]
+fn nobody_inside_reads_its_memory_or_opens_its_program() {
+    let yard = Yard::new(&["--user", "nobody"]);
+    let pid = yard.who()["pid"].as_u64().unwrap();
+    let mut shell = yard.agent.shell(&format!(
+        "id -u; for f in environ mem maps auxv; do head -c 1 /proc/{pid}/$f >/dev/null 2>&1 && echo read $f; done; \
+         for f in exe cwd root; do readlink /proc/{pid}/$f && echo saw $f; done; ls /proc/{pid}/fd 2>/dev/null; \
+         kill -0 {pid} && echo same user"
+    ));
+    let own = rustix::process::getuid();
+    let uid = if own.is_root() { 65534 } else { own.as_raw() };
+    assert_eq!(shell.finish().stdout_text(), format!("{uid}\nsame user\n"));
+    assert_eq!(yard.dial().ask("alive"), "alive");
+}
+
+#[test]
+fn it_hears_of_its_own_children_and_the_agent_of_its_own() {
+    let yard = Yard::new(&[]);
+    let mut line = yard.dial();
+    for number in 0..20 {
+        assert_eq!(
+            line.ask(&format!("run echo {number}")).trim(),
+            number.to_string()
+        );
+        assert_eq!(yard.agent.shell("exit 3").finish().exit_code(), 3);
+    }
+    wait_until("minders are buried", || yard.agent.children() == 1);
+}
+
+#[test]
+fn a_panic_of_a_tool_is_not_its_end_and_goes_to_the_log() {
+    let yard = Yard::new(&[]);
+    let mut line = yard.dial();
+    assert_eq!(line.ask("panic"), "alive");
+    assert_eq!(line.ask("on"), "on");
+    wait_until("the log has it", || yard.log().contains("as asked"));
+}
+
+#[test]
+fn after_its_death_the_next_dial_starts_another_and_nothing_is_left() {
+    let yard = Yard::new(&[]);
+    let mut line = yard.dial();
+    let first = yard.who()["pid"].as_u64().unwrap();
+    yard.end("3");
+    assert!(
+        yard.log()
+            .contains("sandyard: the tool server ended: exit status 3"),
+        "{}",
+        yard.log()
+    );
+    let mut rest = String::new();
+    line.0.reader.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "", "connections end with it");
+    wait_until("it is buried", || yard.agent.children() == 0);
+    let second = yard.who()["pid"].as_u64().unwrap();
+    assert_ne!(first, second);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(second).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    // The agent may not have noticed yet: the dial works all the same.
+    wait_until("it is dead", || !is_alive(second));
+    assert_eq!(yard.dial().ask("third"), "third");
+}
+
+#[test]
+fn one_that_keeps_dying_is_left_alone_for_a_while() {
+    let yard = Yard::new(&[]);
+    for _ in 0..3 {
+        yard.end("1");
+    }
+    let (refused, _) = yard.agent.dial(yard.port);
+    assert_eq!(refused.status, 502);
+    let text = refused.text();
+    assert!(
+        text.contains("ended 3 times within 10 seconds, see /"),
+        "{text}"
+    );
+    assert!(yard.agent.is_healthy());
+    wait_until("it may try again", || {
+        yard.agent.dial(yard.port).0.status == 101
+    });
+}
+
+#[test]
+fn a_program_that_has_the_port_does_not_pose_as_the_tool_server() {
+    let yard = Yard::new(&[]);
+    let listener = TcpListener::bind(("127.0.0.1", yard.port)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(
+        yard.who()["listener"],
+        false,
+        "the port is the program's, the host's dials are ours"
+    );
+    assert!(listener.accept().is_err(), "nobody was sent to it");
+}
+
+#[test]
+fn another_token_ends_it_and_the_same_one_does_not() {
+    let yard = Yard::new(&[]);
+    let init = |settings: Value| {
+        let text = settings.to_string();
+        let reply = yard
+            .agent
+            .host()
+            .request("POST", "/init", &[], text.as_bytes());
+        assert_eq!(reply.status, 204);
+    };
+    let first = yard.who();
+    let mut line = yard.dial();
+    let child: u64 = line
+        .ask("run setsid sleep 600 >/dev/null 2>&1 & echo $!")
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(is_alive(child));
+    init(json!({"accessToken": "secret", "envVars": {"B": "2"}}));
+    assert_eq!(yard.who()["pid"], first["pid"]);
+    init(json!({"accessToken": "other"}));
+    let pid = first["pid"].as_u64().unwrap();
+    wait_until("it is dead, and so is what it has started", || {
+        !is_alive(pid) && !is_alive(child)
+    });
+    let second = yard.who();
+    assert_ne!(second["token_hash"], first["token_hash"]);
+    assert_eq!(second["env"]["B"], "2");
+    init(json!({"accessToken": ""}));
+    assert_eq!(yard.who()["token_hash"], Value::Null);
+}
+
+#[test]
+fn it_ends_with_the_agent_and_so_does_what_it_has_started() {
+    let yard = Yard::new(&[]);
+    let pid = yard.who()["pid"].as_u64().unwrap();
+    let child = yard
+        .dial()
+        .ask("run setsid sleep 600 >/dev/null 2>&1 & echo $!");
+    let child: u64 = child.trim().parse().unwrap();
+    assert!(is_alive(pid) && is_alive(child));
+    drop(yard);
+    wait_until("both are dead", || !is_alive(pid) && !is_alive(child));
+}
+
+#[test]
+fn the_door_inside_starts_nothing() {
+    let yard = Yard::new(&[]);
+    let headers = [
+        ("x-access-token", "secret"),
+        ("connection", "upgrade"),
+        ("upgrade", "sandyard-dial"),
+    ];
+    let path = format!("/dial?port={}", yard.port);
+    assert_eq!(
+        yard.agent.tcp().request("GET", &path, &headers, b"").status,
+        404
+    );
+    assert_eq!(yard.agent.children(), 0);
+}
+
+#[test]
+fn its_descriptors_do_not_pile_up_in_the_agent() {
+    let yard = Yard::new(&[]);
+    yard.who();
+    let before = yard.agent.open_files();
+    for _ in 0..100 {
+        assert_eq!(yard.dial().ask("x"), "x");
+    }
+    wait_until("all are closed", || yard.agent.open_files() <= before);
+}
