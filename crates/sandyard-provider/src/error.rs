@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,22 @@ pub enum ProviderErrorKind {
     Failed,
 }
 
+impl ProviderErrorKind {
+    /// Its name in logs, measurements and on the way to another node.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::Invalid => "invalid",
+            Self::NoCapacity => "no_capacity",
+            Self::Unsupported => "unsupported",
+            Self::TimedOut => "timed_out",
+            Self::Unavailable => "unavailable",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// Whether the same call may end differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,6 +66,9 @@ pub struct ProviderError {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// How long to wait before trying again, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
     /// Why, for the log.
     #[serde(skip)]
     pub source: Option<Box<dyn Error + Send + Sync>>,
@@ -68,6 +88,7 @@ impl ProviderError {
             retry,
             message: message.into(),
             hint: None,
+            retry_after: None,
             source: None,
         }
     }
@@ -77,6 +98,27 @@ impl ProviderError {
     pub fn hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
+    }
+
+    /// Says that trying again helps, and after how long.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry = Retry::Later;
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// The same failure once more, for whoever asks again before anything was tried again. Its cause is kept in words.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self {
+            kind: self.kind,
+            retry: self.retry,
+            message: self.message.clone(),
+            hint: self.hint.clone(),
+            retry_after: self.retry_after,
+            source: self.source.as_ref().map(|source| source.to_string().into()),
+        }
     }
 
     /// Adds why.

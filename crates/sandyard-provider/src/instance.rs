@@ -27,6 +27,15 @@ pub struct InstanceSpec {
     /// Volumes in it.
     #[serde(default)]
     pub mounts: Vec<Mount>,
+    /// The project it is for: a folder of that name may be its `/workspace`, where the operator has said so.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Its maker's own words about it, for places where others look at sandboxes too. As much of it as fits there.
+    #[serde(default)]
+    pub metadata: BTreeMap<String, String>,
+    /// Its maker may start from the default template and from what this installation keeps, and from nothing else that is there.
+    #[serde(default)]
+    pub is_restricted: bool,
 }
 
 /// A volume in an instance.

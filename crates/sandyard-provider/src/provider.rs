@@ -34,13 +34,46 @@ pub struct Capabilities {
     pub can_fork: bool,
     /// Listing what changed since the template.
     pub can_diff: bool,
-    /// Listing, importing and removing templates.
+    /// Listing templates, and removing those that were made here.
     pub can_manage_templates: bool,
+    /// Making templates from archives.
+    #[serde(default)]
+    pub can_import_templates: bool,
     /// Memory, processor, process and disk limits are enforced.
     pub can_limit: bool,
     /// Volumes: folders that outlive sandboxes.
     #[serde(default)]
     pub can_mount: bool,
+    /// Telling what was used of late, and not only what is used now.
+    #[serde(default)]
+    pub can_recall_usage: bool,
+}
+
+/// How a provider is, as seen by who calls it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// Whether calls are let through: not while it has failed several times in a row, until it answers again.
+    pub is_reachable: bool,
+    /// When that last changed.
+    pub since_ms: Option<i64>,
+    /// Failures in a row so far.
+    pub failures: u32,
+    /// What the last of them said.
+    pub reason: Option<String>,
+    /// Calls under way.
+    pub calls: usize,
+}
+
+impl Default for Condition {
+    fn default() -> Self {
+        Self {
+            is_reachable: true,
+            since_ms: None,
+            failures: 0,
+            reason: None,
+            calls: 0,
+        }
+    }
 }
 
 /// What a provider tells about itself.
@@ -73,6 +106,9 @@ pub struct TemplateInfo {
     pub size_bytes: Option<u64>,
     /// What else there is to say about it.
     pub note: Option<String>,
+    /// Whether it is there for this installation; not so what others keep in the same place, such as images of Docker's.
+    #[serde(default)]
+    pub is_ours: bool,
 }
 
 /// Runs sandboxes.
@@ -92,6 +128,11 @@ pub struct TemplateInfo {
 pub trait Provider: Debug + Send + Sync + 'static {
     /// What it is. Cheap; known since it was connected.
     fn info(&self) -> &ProviderInfo;
+
+    /// How it has been of late. Cheap: nobody is asked.
+    fn condition(&self) -> Condition {
+        Condition::default()
+    }
 
     /// Says whether it can be reached now.
     async fn check_health(&self) -> Result<()>;
@@ -134,13 +175,13 @@ pub trait Provider: Debug + Send + Sync + 'static {
     /// What it uses now.
     async fn usage(&self, id: &str) -> Result<Usage>;
 
-    /// Lists templates. Requires [`Capabilities::can_manage_templates`], like the two below.
+    /// Lists templates. Requires [`Capabilities::can_manage_templates`].
     async fn templates(&self) -> Result<Vec<TemplateInfo>>;
 
-    /// Makes a template from a tar archive, compressed or not.
+    /// Makes a template from a tar archive, compressed or not. Requires [`Capabilities::can_import_templates`].
     async fn import_template(&self, name: &str, archive: ArchiveReader) -> Result<TemplateInfo>;
 
-    /// Removes a template. Sandboxes made from it live on.
+    /// Removes a template. Sandboxes made from it live on. Requires [`Capabilities::can_manage_templates`].
     async fn remove_template(&self, name: &str) -> Result<()>;
 
     /// The client of an instance's agent. Nothing is dialled before its first call.
@@ -164,7 +205,7 @@ pub trait Provider: Debug + Send + Sync + 'static {
     /// does not exist (yet) is passed over.
     async fn keep_ready(&self, wanted: &[Ready]) -> Result<()>;
 
-    /// What it used between two moments, oldest first; as far back as is known.
+    /// What it used between two moments, oldest first; as far back as is known. Requires [`Capabilities::can_recall_usage`].
     async fn usage_history(&self, id: &str, from_ms: i64, to_ms: i64) -> Result<Vec<UsagePoint>> {
         let _ = (id, from_ms, to_ms);
         Err(unsupported("keep a history of use"))

@@ -8,6 +8,7 @@
 //! | `life` | create, pause, resume, stop, start, delete: each once, twice and out of turn |
 //! | `refusals` | what makes no sense is refused by kind, and nothing is left of it |
 //! | `reads` | looking while something changes, and at what is not there |
+//! | `races` | calls at the same time, and calls whose answer nobody got |
 //! | `history` | what was used of late: there soon, in order, not while it rests, gone with the instance |
 //! | `network` | the way out: given, changed, given to what is not there |
 //! | `copies` | snapshots, forks, differences |
@@ -20,6 +21,7 @@ mod copies;
 mod history;
 mod life;
 mod network;
+mod races;
 mod reads;
 mod refusals;
 mod subject;
@@ -140,13 +142,17 @@ pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
         always => refusals::an_unknown_template_is_not_found,
         |can| can.can_limit => refusals::limits_out_of_range_are_invalid,
         always => refusals::odd_variables_are_invalid,
+        always => refusals::what_it_cannot_do_is_unsupported,
+        always => races::deleting_from_several_sides_leaves_nothing,
+        always => races::looking_while_some_are_made_finds_each_once_it_is,
+        always => races::what_is_made_again_for_a_sandbox_is_found_too,
         always => reads::an_unknown_id_is_not_found,
         always => reads::strangers_are_not_seen,
         |can| can.can_pause => reads::reading_while_it_pauses_always_finds_it,
         always => reads::usage_is_told_in_every_state,
-        always => history::there_is_a_point_soon_after_a_create,
-        |can| can.can_pause => history::nothing_is_counted_while_it_is_paused,
-        always => history::what_is_not_there_has_no_history,
+        |can| can.can_recall_usage => history::there_is_a_point_soon_after_a_create,
+        |can| can.can_recall_usage && can.can_pause => history::nothing_is_counted_while_it_is_paused,
+        |can| can.can_recall_usage => history::what_is_not_there_has_no_history,
         always => network::the_way_out_can_be_given_again_and_changed,
         always => network::what_is_not_there_has_no_way_out,
         |can| can.can_pause => network::the_way_out_can_be_changed_across_a_pause,
@@ -156,8 +162,8 @@ pub async fn run(provider: Arc<dyn Provider>, options: &Options) -> Report {
         |can| can.can_fork => copies::a_fork_is_an_instance_of_its_own,
         |can| can.can_diff => copies::the_difference_of_a_new_instance_can_be_asked,
         |can| can.can_manage_templates => templates::the_default_template_is_listed_and_stays,
-        |can| can.can_manage_templates => templates::an_archive_becomes_a_template,
-        |can| can.can_manage_templates => templates::what_is_no_archive_is_invalid,
+        |can| can.can_manage_templates && can.can_import_templates => templates::an_archive_becomes_a_template,
+        |can| can.can_manage_templates && can.can_import_templates => templates::what_is_no_archive_is_invalid,
         always => agent::commands_run_with_the_instances_variables,
         |can| can.can_pause => agent::a_command_goes_on_after_a_pause,
         |can| can.can_stop => agent::files_outlive_a_stop,

@@ -13,8 +13,18 @@ pub(super) async fn an_unknown_id_is_not_found(subject: &Subject) -> Done {
     let provider = &subject.provider;
     let can = provider.info().capabilities;
     let spec = subject.spec();
-    let long = "a".repeat(5000);
-    for id in ["nobodyhasthisid", "", "..", "../x", "A-b", "a\0b", &long] {
+    let (long, huge) = ("a".repeat(5000), "a".repeat(1 << 20));
+    let hostile = [
+        "",
+        "..",
+        "../x",
+        "A-b",
+        "a\0b",
+        "a\nb: c",
+        "a?b=c#d",
+        "%2e%2e%2fx",
+    ];
+    for id in hostile.into_iter().chain(["nobodyhasthisid", &long, &huge]) {
         let found = works("inspect", provider.inspect(id).await)?;
         same("inspect", found, None)?;
         works("delete", provider.delete(id).await)?;

@@ -3,8 +3,8 @@
 use sandyard_core::Limits;
 
 use super::subject::{Done, Subject, fails, same};
-use crate::ProviderErrorKind::{self, Invalid, NotFound};
-use crate::instance::InstanceSpec;
+use crate::ProviderErrorKind::{self, Invalid, NotFound, Unsupported};
+use crate::instance::{InstanceSpec, VolumeSpec};
 
 pub(super) async fn an_unknown_template_is_not_found(subject: &Subject) -> Done {
     let spec = InstanceSpec {
@@ -51,6 +51,71 @@ pub(super) async fn odd_variables_are_invalid(subject: &Subject) -> Done {
         refused(subject, Invalid, spec).await?;
     }
     Ok(())
+}
+
+/// Each capability that is missing, by the calls that need it.
+pub(super) async fn what_it_cannot_do_is_unsupported(subject: &Subject) -> Done {
+    let provider = &subject.provider;
+    let can = provider.info().capabilities;
+    let id = &subject.create().await?.id;
+    if !can.can_pause {
+        fails("pause", Unsupported, provider.pause(id).await)?;
+        fails("resume", Unsupported, provider.resume(id).await)?;
+    }
+    if !can.can_stop {
+        fails("stop", Unsupported, provider.stop(id).await)?;
+        fails("start", Unsupported, provider.start(id).await)?;
+    }
+    if !can.can_snapshot {
+        let name = subject.template_name();
+        fails("snapshot", Unsupported, provider.snapshot(id, &name).await)?;
+    }
+    if !can.can_fork {
+        let spec = subject.spec();
+        fails("fork", Unsupported, provider.fork(id, &spec).await)?;
+        same("left", subject.made_for(&spec.sandbox_id).await?, vec![])?;
+    }
+    if !can.can_diff {
+        fails("diff", Unsupported, provider.diff(id).await)?;
+    }
+    if !can.can_recall_usage {
+        let history = provider.usage_history(id, 0, i64::MAX).await;
+        fails("usage_history", Unsupported, history)?;
+    }
+    if !can.can_import_templates {
+        let name = subject.template_name();
+        let archive = Box::pin(std::io::Cursor::new(vec![0; 1024]));
+        let imported = provider.import_template(&name, archive).await;
+        fails("import_template", Unsupported, imported)?;
+    }
+    if !can.can_manage_templates {
+        let name = subject.template_name();
+        fails("templates", Unsupported, provider.templates().await)?;
+        let removed = provider.remove_template(&name).await;
+        fails("remove_template", Unsupported, removed)?;
+    }
+    if !can.can_mount {
+        let volume = VolumeSpec {
+            id: "nobodymadethis".to_owned(),
+            size_bytes: 1 << 25,
+        };
+        fails(
+            "create_volume",
+            Unsupported,
+            provider.create_volume(&volume).await,
+        )?;
+        fails(
+            "delete_volume",
+            Unsupported,
+            provider.delete_volume(&volume.id).await,
+        )?;
+        fails(
+            "open_volume",
+            Unsupported,
+            provider.open_volume(&volume.id).await,
+        )?;
+    }
+    same("goes on", subject.inspect(id).await?.state.is_live(), true)
 }
 
 async fn refused(subject: &Subject, kind: ProviderErrorKind, spec: InstanceSpec) -> Done {

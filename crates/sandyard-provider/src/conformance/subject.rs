@@ -62,6 +62,9 @@ impl Subject {
             hostname: None,
             network: NetworkPolicy::default(),
             mounts: Vec::new(),
+            project: None,
+            metadata: Default::default(),
+            is_restricted: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The calls themselves: each goes through what the test has prepared for it, before its work and after.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use sandyard_agent_client::AgentClient;
@@ -9,6 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
 use super::FakeProvider;
+use super::agent::{Machine, client};
 use super::script::Moment;
 use super::world::World;
 use crate::instance::{Change, Instance, InstanceSpec, Ready, Usage, UsagePoint, VolumeSpec};
@@ -30,8 +31,14 @@ impl FakeProvider {
         Ok(done)
     }
 
-    fn known_agent(&self) -> Result<AgentClient> {
-        self.agent.clone().ok_or_else(|| {
+    fn has_agents(&self) -> bool {
+        self.agent.is_some() || self.world().inside.is_some()
+    }
+
+    /// The agent that every instance has, or the one in there.
+    fn agent_of(&self, machine: Option<Arc<Machine>>, name: &str) -> Result<AgentClient> {
+        let inside = machine.map(|machine| client(machine, name));
+        self.agent.clone().or(inside).ok_or_else(|| {
             ProviderError::new(ProviderErrorKind::Unsupported, "there is no agent here")
         })
     }
@@ -44,12 +51,12 @@ impl FakeProvider {
             Verb::Snapshot => can.can_snapshot,
             Verb::Fork => can.can_fork,
             Verb::Diff => can.can_diff,
-            Verb::Templates | Verb::ImportTemplate | Verb::RemoveTemplate => {
-                can.can_manage_templates
-            }
+            Verb::Templates | Verb::RemoveTemplate => can.can_manage_templates,
+            Verb::ImportTemplate => can.can_import_templates,
+            Verb::UsageHistory => can.can_recall_usage,
             Verb::CreateVolume | Verb::DeleteVolume => can.can_mount,
-            Verb::OpenVolume => can.can_mount && self.agent.is_some(),
-            Verb::Agent => self.agent.is_some(),
+            Verb::OpenVolume => can.can_mount && self.has_agents(),
+            Verb::Agent => self.has_agents(),
             _ => true,
         };
         if is_able {
@@ -111,8 +118,7 @@ impl Provider for FakeProvider {
     async fn delete(&self, id: &str) -> Result<()> {
         let remove = |world: &mut World| {
             if world.one(id).is_ok() {
-                world.instances.remove(id);
-                world.grants.remove(id);
+                world.remove(id);
             }
             Ok(())
         };
@@ -120,10 +126,7 @@ impl Provider for FakeProvider {
     }
 
     async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
-        let keep = |world: &mut World| {
-            world.one(id)?;
-            world.add_template(name, Some(0))
-        };
+        let keep = |world: &mut World| world.snapshot(id, name);
         self.call(Verb::Snapshot, id, keep).await
     }
 
@@ -133,17 +136,28 @@ impl Provider for FakeProvider {
     }
 
     async fn diff(&self, id: &str) -> Result<Vec<Change>> {
-        let look = |world: &mut World| world.one(id).map(|one| one.changes.clone());
+        let look = |world: &mut World| {
+            let one = world.one(id)?;
+            Ok(match &one.machine {
+                Some(machine) => machine.difference(),
+                None => one.changes.clone(),
+            })
+        };
         self.call(Verb::Diff, id, look).await
     }
 
     async fn usage(&self, id: &str) -> Result<Usage> {
         let look = |world: &mut World| {
-            let live = world.one(id)?.state.is_live();
+            let one = world.one(id)?;
+            let live = one.state.is_live();
             Ok(Usage {
                 memory_bytes: live.then_some(1 << 20),
                 pids: live.then_some(1),
-                disk_bytes: Some(0),
+                disk_bytes: Some(
+                    one.machine
+                        .as_ref()
+                        .map_or(0, |machine| machine.disk_used()),
+                ),
                 ..Usage::default()
             })
         };
@@ -192,9 +206,9 @@ impl Provider for FakeProvider {
 
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
         let id = instance.id.as_str();
-        self.call(Verb::Agent, id, |world| world.one(id).map(drop))
-            .await?;
-        self.known_agent()
+        let look = |world: &mut World| Ok(world.one(id)?.machine.clone());
+        let machine = self.call(Verb::Agent, id, look).await?;
+        self.agent_of(machine, id)
     }
 
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
@@ -221,11 +235,15 @@ impl Provider for FakeProvider {
         self.call(Verb::DeleteVolume, id, remove).await
     }
 
-    /// The agent that every instance has: it sees no volume, but it is there for whoever has one.
+    /// Where every instance has the same agent it sees no volume, but it is there for whoever has one.
     async fn open_volume(&self, id: &str) -> Result<AgentClient> {
-        let look = |world: &mut World| world.volume(id);
-        self.call(Verb::OpenVolume, id, look).await?;
-        self.known_agent()
+        let look = |world: &mut World| {
+            world.volume(id)?;
+            let inside = world.inside.as_ref();
+            Ok(inside.and_then(|inside| inside.open_volume(id, &world.clock)))
+        };
+        let machine = self.call(Verb::OpenVolume, id, look).await?;
+        self.agent_of(machine, &format!("volume-{id}"))
     }
 
     async fn keep_ready(&self, wanted: &[Ready]) -> Result<()> {

@@ -4,6 +4,8 @@
 //! happens by itself: ids count up, the clock is the test's. Clones share everything, so several services of one test can
 //! stand on one place.
 //!
+//! [`FakeProvider::for_users`] is the one for users' own tests: its instances have an agent each, with files in memory.
+//!
 //! ```
 //! # use sandyard_provider::{ProviderErrorKind, Verb, fake::FakeProvider};
 //! let provider = FakeProvider::new();
@@ -12,9 +14,12 @@
 //! # drop(gate);
 //! ```
 
+mod agent;
 mod backend;
 mod gate;
 mod script;
+mod templates;
+mod users;
 mod volumes;
 mod world;
 
@@ -30,9 +35,11 @@ use crate::instance::{Change, Instance, InstanceSpec, VolumeSpec};
 use crate::provider::{Capabilities, ProviderInfo};
 use crate::{ProviderErrorKind, Verb};
 
+pub use agent::RulesError;
 pub use gate::Gate;
 pub use script::Call;
 use script::{Moment, Script};
+pub use users::FakeConfig;
 use world::World;
 
 /// The template it has from the beginning.
@@ -81,8 +88,10 @@ impl FakeProvider {
                     can_fork: true,
                     can_diff: true,
                     can_manage_templates: true,
+                    can_import_templates: true,
                     can_limit: true,
                     can_mount: true,
+                    can_recall_usage: true,
                 },
                 default_limits: sandyard_core::Limits::default(),
                 max_limits: sandyard_core::Limits::MOST,
@@ -194,7 +203,7 @@ impl FakeProvider {
         if let Some(one) = world.instances.get_mut(id)
             && one.state.is_live()
         {
-            one.state = SandboxState::Stopped;
+            one.set_state(SandboxState::Stopped);
             one.reason = Some(VANISHED.to_owned());
             world.grants.remove(id);
         }
@@ -202,9 +211,7 @@ impl FakeProvider {
 
     /// Takes an instance away with all it held, as a lost disk does.
     pub fn lose(&self, id: &str) {
-        let mut world = self.world();
-        world.instances.remove(id);
-        world.grants.remove(id);
+        self.world().remove(id);
     }
 
     /// Puts an instance there that is another tool's: no call may show or touch it.

@@ -13,6 +13,9 @@ impl World {
         }
         let known = self.volumes.entry(volume.id.clone());
         known.or_insert_with(|| volume.clone());
+        if let Some(inside) = &mut self.inside {
+            inside.add_volume(volume);
+        }
         Ok(())
     }
 
@@ -23,6 +26,9 @@ impl World {
             return Err(ProviderError::new(ProviderErrorKind::Conflict, message));
         }
         self.volumes.remove(id);
+        if let Some(inside) = &mut self.inside {
+            inside.remove_volume(id);
+        }
         Ok(())
     }
 

@@ -1,12 +1,15 @@
 //! What there is in a fake place, and what each call makes of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
 use sandyard_core::network::NetworkGrant;
 use sandyard_core::{Clock, Limits, NetworkPolicy, SandboxId, SandboxState};
 
 use super::TEMPLATE;
+use super::agent::{Inside, Machine};
+use super::templates::{no_template, template};
 use crate::instance::{Change, Instance, InstanceSpec, UsagePoint, VolumeSpec};
 use crate::provider::TemplateInfo;
 use crate::{ProviderError, ProviderErrorKind, Result};
@@ -23,6 +26,12 @@ pub(super) struct World {
     /// What of any policy cannot be enforced here.
     pub(super) unenforced: Vec<String>,
     pub(super) ready: usize,
+    /// What instances have in them; none: nothing.
+    pub(super) inside: Option<Inside>,
+    /// What every id begins with.
+    pub(super) prefix: String,
+    /// How far a test's clock moves with every instance.
+    pub(super) step_ms: i64,
     made: usize,
 }
 
@@ -38,6 +47,7 @@ pub(super) struct One {
     started_ms: i64,
     pub(super) reason: Option<String>,
     pub(super) changes: Vec<Change>,
+    pub(super) machine: Option<Arc<Machine>>,
 }
 
 impl One {
@@ -57,6 +67,13 @@ impl One {
 }
 
 impl One {
+    pub(super) fn set_state(&mut self, state: SandboxState) {
+        self.state = state;
+        if let Some(machine) = &self.machine {
+            machine.become_state(state);
+        }
+    }
+
     /// What it used: the same at every five seconds since its last start, at most an hour back.
     pub(super) fn usage_between(&self, from_ms: i64, to_ms: i64) -> Vec<UsagePoint> {
         let first_ms = self.started_ms;
@@ -84,6 +101,9 @@ impl World {
             grants: BTreeMap::new(),
             unenforced: Vec::new(),
             ready: 0,
+            inside: None,
+            prefix: "fake".to_owned(),
+            step_ms: 0,
             made: 0,
         }
     }
@@ -98,14 +118,25 @@ impl World {
             hostname: None,
             network: NetworkPolicy::default(),
             mounts: Vec::new(),
+            project: None,
+            metadata: Default::default(),
+            is_restricted: false,
         }
     }
 
     /// Puts a running instance there.
     pub(super) fn add(&mut self, spec: InstanceSpec, is_ours: bool) -> String {
+        self.add_from(None, spec, is_ours)
+    }
+
+    /// Puts a running instance there, with the files of another.
+    fn add_from(&mut self, source: Option<&Machine>, spec: InstanceSpec, is_ours: bool) -> String {
         self.made += 1;
-        let id = format!("fake{:04}", self.made);
+        let id = format!("{}{:04}", self.prefix, self.made);
+        self.clock.advance_ms(self.step_ms);
         let now_ms = self.clock.now_ms();
+        let inside = self.inside.as_ref();
+        let machine = inside.map(|inside| inside.make(&id, &spec, source, &self.clock));
         let one = One {
             id: id.clone(),
             spec,
@@ -115,6 +146,7 @@ impl World {
             started_ms: now_ms,
             reason: None,
             changes: Vec::new(),
+            machine,
         };
         self.instances.insert(id.clone(), one);
         id
@@ -147,8 +179,18 @@ impl World {
             mounts: source.spec.mounts.clone(),
             ..spec.clone()
         };
-        let id = self.add(spec, true);
+        let machine = source.machine.clone();
+        let id = self.add_from(machine.as_deref(), spec, true);
         self.instance(&id)
+    }
+
+    /// Takes an instance away with all that is in it.
+    pub(super) fn remove(&mut self, id: &str) {
+        self.grants.remove(id);
+        let removed = self.instances.remove(id);
+        if let Some(machine) = removed.and_then(|one| one.machine) {
+            machine.become_state(Stopped);
+        }
     }
 
     /// Moves to `wanted` from one of `from`; staying there succeeds.
@@ -172,7 +214,7 @@ impl World {
         if one.state == Stopped {
             one.started_ms = now_ms;
         }
-        one.state = wanted;
+        one.set_state(wanted);
         one.reason = None;
         Ok(one.instance())
     }
@@ -207,51 +249,4 @@ impl World {
             ProviderError::new(ProviderErrorKind::NotFound, format!("no instance `{id}`"))
         })
     }
-
-    pub(super) fn add_template(
-        &mut self,
-        name: &str,
-        size_bytes: Option<u64>,
-    ) -> Result<TemplateInfo> {
-        let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if name.is_empty() || name.starts_with('.') || !name.bytes().all(is_fine) {
-            return Err(ProviderError::new(
-                ProviderErrorKind::Invalid,
-                format!("`{name}` cannot be the name of a template"),
-            ));
-        }
-        if self.templates.contains_key(name) {
-            return Err(ProviderError::new(
-                ProviderErrorKind::Conflict,
-                format!("template `{name}` exists"),
-            ));
-        }
-        let made = template(name, Some(self.clock.now_ms()), size_bytes);
-        self.templates.insert(name.to_owned(), made.clone());
-        Ok(made)
-    }
-
-    pub(super) fn remove_template(&mut self, name: &str) -> Result<()> {
-        if name == TEMPLATE {
-            return Err(ProviderError::new(
-                ProviderErrorKind::Invalid,
-                format!("template `{name}` is always there"),
-            ));
-        }
-        let removed = self.templates.remove(name);
-        removed.map(drop).ok_or_else(|| no_template(name))
-    }
-}
-
-fn template(name: &str, created_ms: Option<i64>, size_bytes: Option<u64>) -> TemplateInfo {
-    TemplateInfo {
-        name: name.to_owned(),
-        created_ms,
-        size_bytes,
-        note: None,
-    }
-}
-
-fn no_template(name: &str) -> ProviderError {
-    ProviderError::new(ProviderErrorKind::NotFound, format!("no template `{name}`"))
 }

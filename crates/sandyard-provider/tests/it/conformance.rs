@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sandyard_provider::Capabilities;
 use sandyard_provider::conformance::{self, Options, Outcome};
-use sandyard_provider::fake::FakeProvider;
+use sandyard_provider::fake::{FakeConfig, FakeProvider};
 
 #[tokio::test]
 async fn the_fake_is_a_provider_like_any_other() {
@@ -43,4 +43,23 @@ async fn what_does_not_hold_is_reported_by_name() {
         .map(|(name, _)| *name)
         .collect();
     assert_eq!(failed, ["what_it_says_of_itself_is_sound"]);
+}
+
+#[tokio::test]
+async fn the_fake_for_users_passes_all_of_it() {
+    for seed in [None, Some(7)] {
+        let config = FakeConfig { rules: None, seed };
+        let fake = FakeProvider::for_users(&config).expect("no rules to read");
+        let options = Options {
+            strangers: vec![fake.add_stranger()],
+            ..Options::default()
+        };
+        let report = conformance::run(Arc::new(fake), &options).await;
+        report.assert();
+        assert_eq!(
+            report.passed(),
+            report.0.len(),
+            "nothing is skipped\n{report}"
+        );
+    }
 }

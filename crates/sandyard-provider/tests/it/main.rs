@@ -1,4 +1,8 @@
-//! The fake: that it is a provider like any other, and that it fails as it is told.
+//! The fake, the layers around a provider, and providers that come late.
 
+mod common;
 mod conformance;
+mod layers;
+mod pending;
 mod script;
+mod users;

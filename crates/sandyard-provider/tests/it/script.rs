@@ -1,26 +1,14 @@
 //! Failures, gates and vanished processes on demand.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sandyard_core::Clock;
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
-use sandyard_core::{Clock, Limits};
 use sandyard_provider::ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
-use sandyard_provider::fake::{Call, FakeProvider, TEMPLATE, VANISHED};
-use sandyard_provider::{Instance, InstanceSpec, Provider, Verb};
+use sandyard_provider::fake::{Call, FakeProvider, VANISHED};
+use sandyard_provider::{Instance, Provider, Verb};
 
-fn spec(sandbox_id: &str) -> InstanceSpec {
-    InstanceSpec {
-        sandbox_id: sandbox_id.parse().expect("an id"),
-        template: TEMPLATE.to_owned(),
-        limits: Limits::default(),
-        env: BTreeMap::new(),
-        access_token: "token".to_owned(),
-        hostname: None,
-        network: sandyard_core::NetworkPolicy::default(),
-        mounts: Vec::new(),
-    }
-}
+use crate::common::spec;
 
 async fn made(fake: &FakeProvider) -> Instance {
     fake.create(&spec("one")).await.expect("create")

@@ -4,19 +4,19 @@ use std::sync::PoisonError;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use sandyard_agent_client::{AgentClient, ClientError, Endpoint};
+use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::SandboxId;
 use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, PoolSpec, SandboxInfo};
 use sandyard_provider::{
-    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, UsagePoint, Verb,
-    VolumeSpec,
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderInfo, Ready,
+    Result, TemplateInfo, Usage, UsagePoint, Verb, VolumeSpec,
 };
 use tokio::sync::mpsc;
 
-use super::error::no_instance;
+use super::error::{no_instance, timed_out};
 use super::{Embedded, convert};
+use crate::tokens;
 
 impl Embedded {
     /// One call that moves a sandbox from one state to another.
@@ -166,6 +166,7 @@ impl Provider for Embedded {
         // Made on first use, and there for whoever asks all the same.
         if !templates.iter().any(|one| one.name == DEFAULT_TEMPLATE) {
             templates.push(TemplateInfo {
+                is_ours: true,
                 name: DEFAULT_TEMPLATE.to_owned(),
                 created_ms: None,
                 size_bytes: None,
@@ -189,12 +190,7 @@ impl Provider for Embedded {
 
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
         let endpoint = self.engine.agent(&parse(&instance.id)?).endpoint().clone();
-        // Sandboxes are paused with streams open.
-        let client = AgentClient::patient(endpoint).with_access_token(&instance.access_token);
-        client.map_err(|error: ClientError| {
-            let message = "the access token cannot be sent";
-            ProviderError::new(ProviderErrorKind::Invalid, message).source(error)
-        })
+        tokens::patient(endpoint, &instance.access_token)
     }
 
     async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
@@ -234,11 +230,11 @@ impl Provider for Embedded {
     }
 
     async fn delete_volume(&self, id: &str) -> Result<()> {
-        let remove = async {
-            self.keepers.end(id).await?;
-            self.engine.delete_volume(id).await
-        };
-        self.within(Verb::DeleteVolume, remove).await
+        let verb = Verb::DeleteVolume;
+        let most = self.times.of(verb);
+        let end = tokio::time::timeout(most, self.keepers.end(id)).await;
+        end.unwrap_or_else(|_| Err(timed_out(verb, most)))?;
+        self.within(verb, self.engine.delete_volume(id)).await
     }
 
     async fn open_volume(&self, id: &str) -> Result<AgentClient> {

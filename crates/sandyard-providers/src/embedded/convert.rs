@@ -108,6 +108,7 @@ pub(super) fn template(template: Template) -> TemplateInfo {
         _ => None,
     };
     TemplateInfo {
+        is_ours: true,
         name: template.name,
         created_ms: Some(millis(template.created_unix_ms)),
         size_bytes: None,

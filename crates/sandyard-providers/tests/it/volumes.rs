@@ -13,7 +13,7 @@ use sandyard_providers::{Embedded, EmbeddedConfig, NodeProvider, Times};
 use crate::server::Server;
 use crate::yard::{Yard, spec};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn provider(yard: &Yard, keep: Duration) -> Embedded {
     let config = EmbeddedConfig {
@@ -92,8 +92,9 @@ async fn a_keeper_goes_when_it_is_not_used_and_comes_again_when_it_is() {
     let agent = provider.open_volume("v1").await.expect("open");
     // As long as somebody is at it, it stays.
     let line = format!("sleep 2; echo kept > {VOLUME_PATH}/file; hostname");
-    assert_eq!(sh(&agent, &line).await, "volume");
-    let first = engine_has(&yard, 1).await.remove(0).id;
+    let (said, mut keepers) = tokio::join!(sh(&agent, &line), engine_has(&yard, 1));
+    assert_eq!(said, "volume");
+    let first = keepers.remove(0).id;
     engine_has(&yard, 0).await;
     // The client that was handed out is good for the next one, too.
     let line = format!("cat {VOLUME_PATH}/file");

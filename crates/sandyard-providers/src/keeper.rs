@@ -1,48 +1,71 @@
 //! Keepers: small hidden sandboxes, one a volume, through which its files are reached whether or not other sandboxes have it.
 //!
-//! A keeper has no way out, belongs to this process and goes with it. It is made when a volume is opened, shared by all who
+//! A keeper has no way out, belongs to this process and goes with it, or soon after. How it is made is the provider's: see
+//! [`House`]. It is made when a volume is opened, shared by all who
 //! open it, and deleted when its agent has had nothing to do for a while. It is no instance: whoever lists those does not
 //! see it. No quota counts it, so each is small, and there are not many: see [`room`].
 
+mod activity;
 mod room;
+mod way;
 
-use std::collections::{BTreeMap, HashMap};
-use std::io;
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sandyard_agent_client::{AgentClient, BoxedStream, Dial, Dialling, Endpoint};
-use sandyard_core::{Limits, SandboxId};
-use sandyard_engine::{
-    DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, Lease, MountSpec, SandboxSpec,
-};
-use sandyard_provider::{Result, VOLUME_PATH, Verb};
+use async_trait::async_trait;
+use sandyard_agent_client::{AgentClient, BoxedStream, Endpoint};
+use sandyard_core::Limits;
+use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
 use tokio::sync::OwnedSemaphorePermit;
 
+pub(crate) use self::activity::{Activity, Silence, activity};
 use self::room::Room;
-use super::error;
+use self::way::Way;
 use crate::Times;
 
-/// Label: the volume a keeper is for.
-const KEEPER: &str = "sandyard.keeper";
 /// The most a keeper has: enough for one program that lists or removes files.
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     memory_bytes: 128 << 20,
     cpu_millis: 250,
     pids: 64,
     disk_bytes: Limits::LEAST.disk_bytes,
 };
 /// How long its agent may take to say whether it is busy.
-const ASKED_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const ASKED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Makes and removes keepers.
+#[async_trait]
+pub(crate) trait House: Debug + Send + Sync + 'static {
+    /// Makes a keeper of a volume; its agent answers.
+    async fn make(&self, volume: &str) -> Result<Made>;
+
+    /// Removes one; a missing one is fine.
+    async fn remove(&self, id: &str) -> Result<()>;
+
+    /// All keepers of a volume, other processes' too.
+    async fn all_of(&self, volume: &str) -> Result<Vec<String>>;
+}
+
+/// A keeper that was made.
+pub(crate) struct Made {
+    /// The provider's name for it.
+    pub(crate) id: String,
+    /// Its agent.
+    pub(crate) endpoint: Endpoint,
+    /// What is held for as long as it is wanted.
+    pub(crate) lease: Box<dyn Any + Send + Sync>,
+}
 
 /// The keepers of this process. Clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Keepers(Arc<Shared>);
+pub(crate) struct Keepers(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    engine: Engine,
-    limits: Limits,
+    house: Arc<dyn House>,
     times: Times,
     slots: Mutex<HashMap<String, Slot>>,
     room: Room,
@@ -51,23 +74,31 @@ struct Shared {
 /// The keeper of one volume; locked while one is made, so that nobody makes another.
 type Slot = Arc<tokio::sync::Mutex<Option<Keeper>>>;
 
-#[derive(Debug)]
 struct Keeper {
-    id: SandboxId,
+    id: String,
     endpoint: Endpoint,
     opened: Instant,
+    /// Since when it does not answer.
+    silence: Option<Silence>,
     /// One of those there are.
     place: OwnedSemaphorePermit,
-    /// With this it goes.
-    _lease: Lease,
+    /// With this it goes, where that is so.
+    _lease: Box<dyn Any + Send + Sync>,
+}
+
+impl Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeper")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Keepers {
-    /// None yet; each will have a small part of what sandboxes have by default.
-    pub(super) fn new(engine: Engine, default: &Limits, times: Times) -> Self {
+    /// None yet.
+    pub(crate) fn new(house: impl House, times: Times) -> Self {
         Self(Arc::new(Shared {
-            engine,
-            limits: default.least_of(&LIMITS),
+            house: Arc::new(house),
             times,
             slots: Mutex::default(),
             room: Room::default(),
@@ -75,7 +106,7 @@ impl Keepers {
     }
 
     /// The client of a volume's keeper, which is there when this returns, and again whenever it is needed.
-    pub(super) async fn open(&self, volume: &str) -> Result<AgentClient> {
+    pub(crate) async fn open(&self, volume: &str) -> Result<AgentClient> {
         drop(self.0.reach_in_time(volume).await?);
         let way = Way {
             name: format!("volume {volume}"),
@@ -87,21 +118,19 @@ impl Keepers {
     }
 
     /// Deletes a volume's keepers, other processes' too.
-    pub(super) async fn end(&self, volume: &str) -> Result<(), EngineError> {
+    pub(crate) async fn end(&self, volume: &str) -> Result<()> {
         if let Some(slot) = self.0.known(volume) {
             self.0.remove(&mut *slot.lock().await).await?;
             self.0.forget(volume, &slot);
         }
-        let all = self.0.engine.list().await?;
-        let is_its = |label: Option<&String>| label.is_some_and(|of| of == volume);
-        for keeper in all.iter().filter(|info| is_its(info.labels.get(KEEPER))) {
-            self.0.engine.delete(&keeper.id).await?;
+        for id in self.0.house.all_of(volume).await? {
+            self.0.house.remove(&id).await?;
         }
         Ok(())
     }
 
     /// Deletes all keepers of this process.
-    pub(super) async fn end_all(&self) {
+    pub(crate) async fn end_all(&self) {
         let slots = std::mem::take(&mut *self.0.slots());
         for slot in slots.into_values() {
             // What cannot be deleted goes with our connection.
@@ -133,13 +162,16 @@ impl Shared {
         let verb = Verb::OpenVolume;
         let most = self.times.of(verb);
         match tokio::time::timeout(most, self.reach(volume)).await {
-            Ok(done) => done.map_err(|error| error::provider_error(verb, error)),
-            Err(_) => Err(error::timed_out(verb, most)),
+            Ok(done) => done,
+            Err(_) => {
+                let message = format!("it took longer than {most:?} to open a volume");
+                Err(ProviderError::new(ProviderErrorKind::TimedOut, message))
+            }
         }
     }
 
     /// A connection to the agent of a volume's keeper, which is made if there is none.
-    async fn reach(self: &Arc<Self>, volume: &str) -> Result<BoxedStream, EngineError> {
+    async fn reach(self: &Arc<Self>, volume: &str) -> Result<BoxedStream> {
         let slot = self.slots().entry(volume.to_owned()).or_default().clone();
         let mut kept = slot.lock().await;
         if let Some(keeper) = &mut *kept {
@@ -164,52 +196,34 @@ impl Shared {
         }
     }
 
-    async fn make(&self, volume: &str) -> Result<(Keeper, BoxedStream), EngineError> {
-        let spec = SandboxSpec {
-            template: DEFAULT_TEMPLATE.to_owned(),
-            limits: self.limits.clone(),
-            hostname: Some("volume".to_owned()),
-            labels: BTreeMap::from([(KEEPER.to_owned(), volume.to_owned())]),
-            mounts: vec![MountSpec {
-                volume: volume.to_owned(),
-                path: VOLUME_PATH.to_owned(),
-            }],
-            ..SandboxSpec::default()
-        };
+    async fn make(&self, volume: &str) -> Result<(Keeper, BoxedStream)> {
         let place = self.place().await?;
-        let made = match self.engine.create_ephemeral(&spec).await {
-            // The launcher died. What it was making goes with the connection, so nothing is made twice.
-            Err(error) if error.kind == ErrorKind::Unavailable => {
-                self.engine.create_ephemeral(&spec).await
-            }
-            other => other,
-        };
-        let (info, lease) = made?;
-        let endpoint = self.engine.agent(&info.id).endpoint().clone();
-        let stream = endpoint.dial().await.map_err(|error| {
-            let message = format!("reaching the agent of a volume: {error}");
-            EngineError::new(ErrorKind::Unavailable, message)
+        let made = self.house.make(volume).await?;
+        let stream = made.endpoint.dial().await.map_err(|error| {
+            let message = "the agent of a volume cannot be reached";
+            ProviderError::new(ProviderErrorKind::Unavailable, message).source(error)
         })?;
         let keeper = Keeper {
-            id: info.id,
-            endpoint,
+            id: made.id,
+            endpoint: made.endpoint,
             opened: Instant::now(),
+            silence: None,
             place,
-            _lease: lease,
+            _lease: made.lease,
         };
         Ok((keeper, stream))
     }
 
-    async fn remove(&self, kept: &mut Option<Keeper>) -> Result<(), EngineError> {
+    async fn remove(&self, kept: &mut Option<Keeper>) -> Result<()> {
         if let Some(keeper) = kept {
-            self.engine.delete(&keeper.id).await?;
+            self.house.remove(&keeper.id).await?;
         }
         *kept = None;
         Ok(())
     }
 
     /// Has a keeper deleted once it is not used any more.
-    fn watch(self: &Arc<Self>, volume: &str, id: SandboxId) {
+    fn watch(self: &Arc<Self>, volume: &str, id: String) {
         let shared = Arc::downgrade(self);
         let volume = volume.to_owned();
         let every = self.times.keep / 4;
@@ -231,12 +245,12 @@ impl Shared {
     }
 
     /// Deletes a keeper that is not used any more; says whether there is nothing left to watch.
-    async fn retire(&self, slot: &Slot, id: &SandboxId) -> bool {
+    async fn retire(&self, slot: &Slot, id: &str) -> bool {
         let mut kept = slot.lock().await;
-        let Some(keeper) = kept.as_ref().filter(|keeper| keeper.id == *id) else {
+        let Some(keeper) = kept.as_mut().filter(|keeper| keeper.id == *id) else {
             return true;
         };
-        if keeper.opened.elapsed() < self.times.keep || self.is_busy(keeper).await {
+        if keeper.opened.elapsed() < self.times.keep || keeper.is_used(self.times.keep).await {
             return false;
         }
         let removed = self.remove(&mut kept).await;
@@ -248,42 +262,19 @@ impl Shared {
         }
         removed.is_ok()
     }
-
-    async fn is_busy(&self, keeper: &Keeper) -> bool {
-        let idle = keeper.idle(ASKED_WITHIN).await;
-        idle.is_none_or(|idle| idle < self.times.keep)
-    }
 }
 
 impl Keeper {
-    /// For how long nobody has been at it; none: somebody is.
-    async fn idle(&self, asked_within: Duration) -> Option<Duration> {
-        let agent = AgentClient::new(self.endpoint.clone());
-        match tokio::time::timeout(asked_within, agent.activity()).await {
-            Ok(Ok(now)) => (now.processes == 0 && now.streams == 0)
-                .then(|| Duration::from_millis(now.idle_ms).min(self.opened.elapsed())),
-            // One that does not answer is of no use to anybody.
-            _ => Some(Duration::MAX),
+    /// Says whether somebody was at it of late, or may have been: one that is silent now may only be slow.
+    async fn is_used(&mut self, keep: Duration) -> bool {
+        let now = activity(&self.endpoint, ASKED_WITHIN).await;
+        if now != Activity::Silent {
+            self.silence = None;
         }
-    }
-}
-
-/// The way to the agent of a volume, whichever keeper that is by now.
-struct Way {
-    name: String,
-    volume: String,
-    keepers: Keepers,
-}
-
-impl Dial for Way {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn dial(&self) -> Dialling<'_> {
-        Box::pin(async {
-            let reached = self.keepers.0.reach_in_time(&self.volume).await;
-            reached.map_err(|error| io::Error::new(io::ErrorKind::ConnectionRefused, error))
-        })
+        match now {
+            Activity::Busy => true,
+            Activity::Idle(idle) => idle.min(self.opened.elapsed()) < keep,
+            Activity::Silent => !self.silence.get_or_insert_default().is_long(keep),
+        }
     }
 }

@@ -7,7 +7,7 @@
 //!  list                        ─▶ what other servers on this data directory have changed is learnt
 //! ```
 //!
-//! Points are read by the engine's [`Sampler`], past the launcher, on a thread where that may block.
+//! Who reads them is the provider's: see [`Meter`].
 
 mod points;
 
@@ -15,8 +15,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sandyard_core::{Clock, SandboxId, SandboxState};
-use sandyard_engine::{Engine, Sample, Sampler};
+use async_trait::async_trait;
+use sandyard_core::{Clock, SandboxState};
 use sandyard_provider::{Instance, UsagePoint};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -33,9 +33,40 @@ const YOUNG: Duration = Duration::from_millis(2500);
 /// How long a deletion is remembered: longer than a list takes.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
-/// The history of all instances of one engine, taken for as long as this lives.
+/// What an instance has used so far, and uses now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// Processor time used so far, in microseconds.
+    pub(crate) cpu_usage_us: u64,
+    /// Memory in bytes, without page cache.
+    pub(crate) memory_bytes: u64,
+    /// Page cache.
+    pub(crate) cache_bytes: u64,
+    /// Bytes written on top of the template.
+    pub(crate) disk_bytes: u64,
+}
+
+/// What came of reading an instance's counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// These.
+    Counters(Counters),
+    /// It has no processes any more.
+    Gone,
+    /// They could not be read this time.
+    Failed,
+}
+
+/// Reads the counters of instances.
+#[async_trait]
+pub(crate) trait Meter: Send + 'static {
+    /// Reads those of each, in the same order. `is_all`: these are all that run.
+    async fn read(&mut self, ids: &[String], is_all: bool) -> Vec<Reading>;
+}
+
+/// The history of all instances of one provider, taken for as long as this lives.
 #[derive(Debug)]
-pub(super) struct UsageHistory {
+pub(crate) struct UsageHistory {
     shared: Arc<Shared>,
     task: AbortHandle,
 }
@@ -68,22 +99,22 @@ struct Kept {
     points: Points,
 }
 
-/// The sample before the next one.
+/// The reading before the next one.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     at: Instant,
-    sample: Sample,
+    counters: Counters,
 }
 
 impl UsageHistory {
     /// Begins to take points.
-    pub(super) fn begin(engine: &Engine) -> Self {
+    pub(crate) fn begin(meter: impl Meter) -> Self {
         let shared = Arc::new(Shared {
             epoch_ms: Clock::System.now_ms() - KEPT.as_millis() as i64,
             known: Mutex::default(),
             begun: Notify::new(),
         });
-        let task = tokio::spawn(take_points(engine.clone(), shared.clone()));
+        let task = tokio::spawn(take_points(meter, shared.clone()));
         Self {
             shared,
             task: task.abort_handle(),
@@ -91,7 +122,7 @@ impl UsageHistory {
     }
 
     /// Notes the state that a call has brought an instance into.
-    pub(super) fn note(&self, instance: &Instance) {
+    pub(crate) fn note(&self, instance: &Instance) {
         self.shared.lock().note(instance);
         if instance.state == SandboxState::Running {
             self.shared.begun.notify_one();
@@ -99,7 +130,7 @@ impl UsageHistory {
     }
 
     /// Notes all instances there are, as somebody who began to look at `since` has found them.
-    pub(super) fn note_all(&self, since: Instant, instances: &[Instance]) {
+    pub(crate) fn note_all(&self, since: Instant, instances: &[Instance]) {
         let mut known = self.shared.lock();
         let there: HashSet<&str> = instances.iter().map(|one| one.id.as_str()).collect();
         let is_there = |id: &String| there.contains(id.as_str());
@@ -120,14 +151,14 @@ impl UsageHistory {
     }
 
     /// Forgets an instance.
-    pub(super) fn forget(&self, id: &str) {
+    pub(crate) fn forget(&self, id: &str) {
         let mut known = self.shared.lock();
         known.kept.remove(id);
         known.deleted.insert(id.to_owned(), Instant::now());
     }
 
     /// The points of an instance between two moments; none when it is not known.
-    pub(super) fn between(&self, id: &str, from_ms: i64, to_ms: i64) -> Option<Vec<UsagePoint>> {
+    pub(crate) fn between(&self, id: &str, from_ms: i64, to_ms: i64) -> Option<Vec<UsagePoint>> {
         let known = self.shared.lock();
         let kept = known.kept.get(id)?;
         Some(kept.points.between(self.shared.epoch_ms, from_ms, to_ms))
@@ -162,13 +193,9 @@ impl Known {
     }
 }
 
-async fn take_points(engine: Engine, shared: Arc<Shared>) {
-    // Looking at the host's control groups can wait until there is something in them.
+async fn take_points(mut meter: impl Meter, shared: Arc<Shared>) {
+    // Looking can wait until there is something to be seen.
     shared.begun.notified().await;
-    let Ok(sampler) = tokio::task::spawn_blocking(move || engine.sampler()).await else {
-        return;
-    };
-    let sampler = Arc::new(sampler);
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -176,22 +203,14 @@ async fn take_points(engine: Engine, shared: Arc<Shared>) {
             _ = ticks.tick() => false,
             () = shared.begun.notified() => true,
         };
-        let (shared, sampler) = (shared.clone(), sampler.clone());
-        let pass = tokio::task::spawn_blocking(move || pass(&shared, &sampler, only_new));
-        if pass.await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Takes a point of every instance that runs, or of those that have none yet.
-fn pass(shared: &Shared, sampler: &Sampler, only_new: bool) {
-    for (id, before) in shared.due(only_new) {
-        let Ok(parsed) = id.parse::<SandboxId>() else {
+        let due = shared.due(only_new);
+        if due.is_empty() && only_new {
             continue;
-        };
-        let sample = sampler.sample(&parsed, before.as_ref().map(|before| &before.sample));
-        shared.take(&id, sample);
+        }
+        let read = meter.read(&due, !only_new).await;
+        for (id, reading) in due.iter().zip(read) {
+            shared.take(id, reading);
+        }
     }
 }
 
@@ -201,7 +220,7 @@ impl Shared {
     }
 
     /// Those whose next point is to be taken now.
-    fn due(&self, only_new: bool) -> Vec<(String, Option<Before>)> {
+    fn due(&self, only_new: bool) -> Vec<String> {
         let mut known = self.lock();
         let oldest_ms = Clock::System.now_ms() - KEPT.as_millis() as i64;
         let mut due = Vec::new();
@@ -211,7 +230,7 @@ impl Shared {
                 Some(before) => !only_new && before.at.elapsed() >= YOUNG,
             };
             if kept.is_running && is_due {
-                due.push((id.clone(), kept.before));
+                due.push(id.clone());
             } else if !only_new {
                 kept.points.forget_before(self.epoch_ms, oldest_ms);
             }
@@ -219,34 +238,38 @@ impl Shared {
         due
     }
 
-    /// Adds what was read of an instance; none: it has no processes any more.
-    fn take(&self, id: &str, sample: Option<Sample>) {
+    /// Adds what was read of an instance.
+    fn take(&self, id: &str, reading: Reading) {
         let at = Instant::now();
         let mut known = self.lock();
         // It may have been paused, or deleted, since.
         let Some(kept) = known.kept.get_mut(id).filter(|kept| kept.is_running) else {
             return;
         };
-        let Some(sample) = sample else {
-            kept.is_running = false;
-            kept.before = None;
-            return;
+        let counters = match reading {
+            Reading::Counters(counters) => counters,
+            Reading::Failed => return,
+            Reading::Gone => {
+                kept.is_running = false;
+                kept.before = None;
+                return;
+            }
         };
         let before = kept.before;
         let used_us = before.map_or(0, |before| {
-            let now = sample.cpu_usage_us();
-            now.saturating_sub(before.sample.cpu_usage_us())
+            let now = counters.cpu_usage_us;
+            now.saturating_sub(before.counters.cpu_usage_us)
         });
         let elapsed = before.map_or(Duration::ZERO, |before| at - before.at);
         let point = UsagePoint {
             at_ms: Clock::System.now_ms(),
             cpu_percent: cpu_percent(used_us, elapsed, kept.cpu_millis),
-            memory_bytes: sample.memory_bytes(),
-            cache_bytes: sample.cache_bytes(),
-            disk_bytes: sample.disk_bytes(),
+            memory_bytes: counters.memory_bytes,
+            cache_bytes: counters.cache_bytes,
+            disk_bytes: counters.disk_bytes,
         };
         kept.points.push(self.epoch_ms, &point);
-        kept.before = Some(Before { at, sample });
+        kept.before = Some(Before { at, counters });
     }
 }
 

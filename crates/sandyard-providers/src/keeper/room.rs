@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandyard_engine::{EngineError, ErrorKind};
+use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-use super::{Keeper, Shared, Slot};
+use super::{Activity, Keeper, Shared, Slot, activity};
 
 /// Most keepers of one process.
 const MOST: usize = 32;
@@ -35,17 +35,17 @@ struct Idle {
 
 impl Shared {
     /// A place for a new keeper: a free one, or that of the idlest keeper, which is deleted.
-    pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit, EngineError> {
+    pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit> {
         if let Ok(place) = self.room.0.clone().try_acquire_owned() {
             return Ok(place);
         }
         let full = || {
             let message = format!("all {MOST} keepers of volumes are busy");
-            EngineError::new(ErrorKind::NoCapacity, message)
+            ProviderError::new(ProviderErrorKind::NoCapacity, message)
         };
         let mut idlest = self.idlest().await.ok_or_else(full)?;
         if let Some(keeper) = idlest.kept.as_ref() {
-            self.engine.delete(&keeper.id).await?;
+            self.house.remove(&keeper.id).await?;
         }
         let keeper = idlest.kept.take().ok_or_else(full)?;
         drop(idlest.kept);
@@ -65,9 +65,11 @@ impl Shared {
             let Some(keeper) = kept.as_ref() else {
                 continue;
             };
-            let Some(since) = keeper.idle(ASKED_WITHIN).await else {
+            // One that is silent is looked after by whoever watches it.
+            let Activity::Idle(idle) = activity(&keeper.endpoint, ASKED_WITHIN).await else {
                 continue;
             };
+            let since = idle.min(keeper.opened.elapsed());
             let least = idlest.as_ref().map_or(JUST_OPENED, |one| one.since);
             if since >= least {
                 idlest = Some(Idle {
@@ -76,9 +78,6 @@ impl Shared {
                     kept,
                     since,
                 });
-            }
-            if since == Duration::MAX {
-                break;
             }
         }
         idlest

@@ -1,0 +1,240 @@
+//! Contents of files over plain HTTP.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, HeaderValue, RANGE,
+};
+use http::{Method, StatusCode};
+use sandyard_wire::routes::{content_type, header, query};
+use sandyard_wire::{Code, ConnectError};
+use serde::Serialize;
+
+use super::account::Account;
+use super::call::{Call, Response, full, json_reply, plain_error, typed};
+use super::disk::path::{name, parent};
+use super::multipart;
+use super::query::Query;
+
+/// Most bytes of one upload.
+const MAX_UPLOAD_BYTES: usize = 256 << 20;
+
+/// One written file, as the answer tells it.
+#[derive(Debug, Serialize)]
+struct Written {
+    path: String,
+    name: String,
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: BTreeMap<String, String>,
+}
+
+/// Sends a file or a part of it.
+pub(super) fn get(call: &Call) -> Response {
+    read(call).unwrap_or_else(reply_of)
+}
+
+fn read(call: &Call) -> Result<Response, ConnectError> {
+    let query = Query::of(&call.parts.uri);
+    let account = account(call, &query)?;
+    let path = account.resolve(query.get(query::PATH).unwrap_or_default())?;
+    let content = call.machine.disk.read(&path)?;
+    let size = content.len();
+    let (status, part) = match range(call.header(RANGE.as_str()), size) {
+        Part::Whole => (StatusCode::OK, 0..size),
+        Part::Range(first, last) => (StatusCode::PARTIAL_CONTENT, first..last + 1),
+        Part::Unsatisfiable => {
+            let message = "the range begins behind the end of the file";
+            let mut reply = plain_error(StatusCode::RANGE_NOT_SATISFIABLE, message);
+            put(&mut reply, CONTENT_RANGE, format!("bytes */{size}"));
+            return Ok(reply);
+        }
+    };
+    let (first, length) = (part.start, part.len());
+    let body = match call.parts.method {
+        Method::HEAD => Bytes::new(),
+        _ => content.slice(part),
+    };
+    let mut reply = typed(status, content_type::OCTET_STREAM, full(body));
+    put(&mut reply, ACCEPT_RANGES, "bytes".to_owned());
+    put(&mut reply, CONTENT_LENGTH, length.to_string());
+    put(&mut reply, CONTENT_DISPOSITION, disposition(name(&path)));
+    if status == StatusCode::PARTIAL_CONTENT {
+        let last = first + length - 1;
+        put(
+            &mut reply,
+            CONTENT_RANGE,
+            format!("bytes {first}-{last}/{size}"),
+        );
+    }
+    Ok(reply)
+}
+
+fn put(reply: &mut Response, name: http::HeaderName, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        reply.headers_mut().insert(name, value);
+    }
+}
+
+fn disposition(name: &str) -> String {
+    let encode = |byte: u8| match byte {
+        byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    let name: String = name.bytes().map(encode).collect();
+    format!("inline; filename*=utf-8''{name}")
+}
+
+/// Writes what a request brings.
+pub(super) async fn post(call: &mut Call) -> Response {
+    match write(call).await {
+        Ok(written) => json_reply(&written),
+        Err(error) => reply_of(error),
+    }
+}
+
+async fn write(call: &mut Call) -> Result<Vec<Written>, ConnectError> {
+    let query = Query::of(&call.parts.uri);
+    let account = account(call, &query)?;
+    let metadata = metadata(call)?;
+    let encoding = call.header(CONTENT_ENCODING.as_str()).unwrap_or("identity");
+    if encoding != "identity" {
+        let message = format!("content encoding '{encoding}' is not supported by the fake");
+        return Err(ConnectError::invalid_argument(message));
+    }
+    let kind = call
+        .header(CONTENT_TYPE.as_str())
+        .unwrap_or_default()
+        .to_owned();
+    let body = call.collect(MAX_UPLOAD_BYTES).await?;
+    let asked = query.get(query::PATH).map(str::to_owned);
+    let files = if kind.to_ascii_lowercase().starts_with("multipart/form-data") {
+        let malformed = || ConnectError::invalid_argument("the multipart body is malformed");
+        let parts = multipart::parts(&kind, &body).ok_or_else(malformed)?;
+        // Other fields of a form are nobody's files.
+        let files = parts.into_iter().filter(|part| part.name == "file");
+        files
+            .map(|part| (asked.clone().or(part.filename), part.content))
+            .collect()
+    } else {
+        vec![(asked, body)]
+    };
+    let mut written: Vec<Written> = Vec::new();
+    for (path, content) in files {
+        let path = path.filter(|path| !path.is_empty());
+        let path = path.ok_or_else(|| ConnectError::invalid_argument("path is missing"))?;
+        let path = account.resolve(&path)?;
+        if written.iter().any(|before| before.path == path) {
+            return Err(ConnectError::invalid_argument(format!(
+                "you cannot upload multiple files to the same path '{path}', only the first one was written"
+            )));
+        }
+        let stamp = call.machine.stamp(&account);
+        call.machine.disk.make_all(parent(&path), &stamp)?;
+        call.machine
+            .disk
+            .write(&path, content, &stamp, metadata.clone())?;
+        written.push(Written {
+            name: name(&path).to_owned(),
+            path,
+            r#type: "file",
+            metadata: metadata.clone(),
+        });
+    }
+    Ok(written)
+}
+
+fn account(call: &Call, query: &Query) -> Result<Account, ConnectError> {
+    match query.get(query::USERNAME).filter(|name| !name.is_empty()) {
+        Some(name) => call.account_named(Some(name)),
+        None => call.account(),
+    }
+}
+
+/// Takes metadata out of the headers.
+fn metadata(call: &Call) -> Result<BTreeMap<String, String>, ConnectError> {
+    let mut metadata = BTreeMap::new();
+    for (name, value) in &call.parts.headers {
+        let Some(key) = name.as_str().strip_prefix(header::METADATA_PREFIX) else {
+            continue;
+        };
+        let value = std::str::from_utf8(value.as_bytes()).ok();
+        let Some(value) = value.filter(|value| value.len() <= 4096 && !key.is_empty()) else {
+            let message = format!("metadata '{key}' cannot be stored");
+            return Err(ConnectError::invalid_argument(message));
+        };
+        metadata.insert(key.to_owned(), value.to_owned());
+    }
+    Ok(metadata)
+}
+
+/// The part of a file to send.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// From the first to the last byte, both included.
+    Range(usize, usize),
+    Unsatisfiable,
+}
+
+/// Reads a `Range` header; what is not understood is ignored, as the standard allows.
+fn range(header: Option<&str>, size: usize) -> Part {
+    let spec = header.and_then(|header| header.trim().strip_prefix("bytes="));
+    let Some((from, to)) = spec.and_then(|spec| spec.split_once('-')) else {
+        return Part::Whole;
+    };
+    let (from, to) = (from.trim(), to.trim());
+    match (from.parse::<usize>(), to.parse::<usize>()) {
+        (Err(_), Ok(suffix)) if from.is_empty() => match suffix.min(size) {
+            0 => Part::Unsatisfiable,
+            suffix => Part::Range(size - suffix, size - 1),
+        },
+        (Ok(first), Ok(last)) if first > last => Part::Whole,
+        (Ok(first), _) if first >= size => Part::Unsatisfiable,
+        (Ok(first), Ok(last)) => Part::Range(first, last.min(size - 1)),
+        (Ok(first), Err(_)) if to.is_empty() => Part::Range(first, size - 1),
+        _ => Part::Whole,
+    }
+}
+
+/// A failure as a plain HTTP answer.
+fn reply_of(error: ConnectError) -> Response {
+    let status = match error.code {
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::InvalidArgument | Code::FailedPrecondition => StatusCode::BAD_REQUEST,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::ResourceExhausted => StatusCode::INSUFFICIENT_STORAGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    plain_error(status, error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_mean_what_the_standard_says() {
+        for (header, part) in [
+            ("bytes=0-4", Part::Range(0, 4)),
+            ("bytes=5-", Part::Range(5, 9)),
+            ("bytes=-3", Part::Range(7, 9)),
+            ("bytes=-30", Part::Range(0, 9)),
+            ("bytes=8-100", Part::Range(8, 9)),
+            ("bytes=10-", Part::Unsatisfiable),
+            ("bytes=-0", Part::Unsatisfiable),
+            ("bytes=4-2", Part::Whole),
+            ("bytes=0-1,3-4", Part::Whole),
+            ("bytes=-", Part::Whole),
+            ("lines=1-2", Part::Whole),
+        ] {
+            assert_eq!(range(Some(header), 10), part, "{header}");
+        }
+        assert_eq!(range(Some("bytes=0-"), 0), Part::Unsatisfiable);
+        assert_eq!(range(None, 10), Part::Whole);
+    }
+}

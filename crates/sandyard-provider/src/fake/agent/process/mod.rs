@@ -1,0 +1,266 @@
+//! Commands: what runs and what ran, and the calls about them.
+
+mod rpc;
+mod stream;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use sandyard_wire::process::{
+    ListResponse, ProcessConfig, ProcessInfo, ProcessInput, ProcessSelector,
+};
+use sandyard_wire::{Code, ConnectError, EndEvent, Output};
+use tokio::sync::watch;
+
+pub(super) use rpc::{stream, unary};
+
+/// Most bytes of output kept for those who come later.
+const MAX_OUTPUT_BYTES: usize = 4 << 20;
+
+/// Most bytes of input that nobody reads.
+const MAX_INPUT_BYTES: usize = 4 << 20;
+
+/// Most processes at once, and most that are remembered.
+const MAX_PROCESSES: usize = 256;
+
+/// The first process's number; the agent itself would be the first ones.
+const FIRST_PID: u32 = 100;
+
+/// A command, running or finished.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) tag: Option<String>,
+    pub(super) is_terminal: bool,
+    config: ProcessConfig,
+    state: Mutex<State>,
+    /// Told whenever the state has changed.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    output: VecDeque<Output>,
+    /// Where the oldest output that is kept begins.
+    begins: u64,
+    ends: u64,
+    /// How far somebody has read.
+    delivered: u64,
+    readers: usize,
+    input: VecDeque<Bytes>,
+    input_bytes: usize,
+    is_input_closed: bool,
+    signal: Option<i32>,
+    timed_out: bool,
+    end: Option<EndEvent>,
+}
+
+impl Process {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        self.changed.send_replace(());
+    }
+
+    /// Notes what it wrote, forgetting the oldest when it is too much.
+    pub(super) fn push(&self, output: Output) {
+        let length = output.bytes().len();
+        if length == 0 {
+            return;
+        }
+        let mut state = self.state();
+        state.ends += length as u64;
+        state.output.push_back(output);
+        while state.ends - state.begins > MAX_OUTPUT_BYTES as u64 && state.output.len() > 1 {
+            let oldest = state.output.pop_front();
+            state.begins += oldest.map_or(0, |oldest| oldest.bytes().len() as u64);
+        }
+        drop(state);
+        self.tell();
+    }
+
+    /// Waits for input; none at its end.
+    pub(super) async fn read_input(&self) -> Option<Bytes> {
+        let mut changed = self.changed.subscribe();
+        loop {
+            {
+                let mut state = self.state();
+                if let Some(bytes) = state.input.pop_front() {
+                    state.input_bytes -= bytes.len();
+                    return Some(bytes);
+                }
+                if state.is_input_closed {
+                    return None;
+                }
+            }
+            changed.changed().await.ok()?;
+        }
+    }
+
+    fn write_input(&self, input: ProcessInput) -> Result<(), ConnectError> {
+        let bytes = match (input, self.is_terminal) {
+            (ProcessInput::Stdin(bytes), false) | (ProcessInput::Pty(bytes), true) => bytes,
+            (ProcessInput::Stdin(_), true) => {
+                return Err(refused(
+                    "the process has a terminal: send the input as pty, not as stdin",
+                ));
+            }
+            (ProcessInput::Pty(_), false) => return Err(refused("the process has no terminal")),
+        };
+        let mut state = self.state();
+        if state.is_input_closed {
+            return Err(refused(
+                "the process's stdin is closed or was not asked for",
+            ));
+        }
+        if state.input_bytes + bytes.len() > MAX_INPUT_BYTES {
+            let message = "the process takes no more input";
+            return Err(ConnectError::new(Code::Aborted, message));
+        }
+        state.input_bytes += bytes.len();
+        state.input.push_back(bytes);
+        drop(state);
+        self.tell();
+        Ok(())
+    }
+
+    fn close_input(&self) -> Result<(), ConnectError> {
+        if self.is_terminal {
+            return Err(refused("a terminal's input cannot be closed"));
+        }
+        self.state().is_input_closed = true;
+        self.tell();
+        Ok(())
+    }
+
+    pub(super) fn signal(&self, number: i32) {
+        self.state().signal.get_or_insert(number);
+        self.tell();
+    }
+
+    /// Waits until it is told to end.
+    async fn signalled(&self) -> i32 {
+        let mut changed = self.changed.subscribe();
+        loop {
+            if let Some(number) = self.state().signal {
+                return number;
+            }
+            if changed.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn finish(&self, end: EndEvent, timed_out: bool) {
+        let mut state = self.state();
+        state.timed_out = timed_out;
+        state.end.get_or_insert(end);
+        drop(state);
+        self.tell();
+    }
+
+    fn is_running(&self) -> bool {
+        self.state().end.is_none()
+    }
+}
+
+fn refused(why: &str) -> ConnectError {
+    ConnectError::new(Code::FailedPrecondition, why)
+}
+
+/// All that run and some that ran, in order of start.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    known: Mutex<Vec<Arc<Process>>>,
+    started: AtomicU32,
+}
+
+impl Registry {
+    fn known(&self) -> MutexGuard<'_, Vec<Arc<Process>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many run.
+    pub(super) fn running(&self) -> usize {
+        self.known()
+            .iter()
+            .filter(|process| process.is_running())
+            .count()
+    }
+
+    pub(super) fn kill_all(&self) {
+        for process in self.known().iter() {
+            process.signal(9);
+        }
+    }
+
+    fn add(
+        &self,
+        config: ProcessConfig,
+        tag: Option<String>,
+        is_terminal: bool,
+        has_input: bool,
+    ) -> Result<Arc<Process>, ConnectError> {
+        let mut known = self.known();
+        if known.iter().filter(|process| process.is_running()).count() >= MAX_PROCESSES {
+            let message = format!("{MAX_PROCESSES} processes are running already");
+            return Err(ConnectError::new(Code::ResourceExhausted, message));
+        }
+        while known.len() >= MAX_PROCESSES {
+            let Some(oldest) = known.iter().position(|process| !process.is_running()) else {
+                break;
+            };
+            known.remove(oldest);
+        }
+        let process = Arc::new(Process {
+            pid: FIRST_PID + self.started.fetch_add(1, Ordering::Relaxed),
+            tag,
+            is_terminal,
+            config,
+            state: Mutex::new(State {
+                is_input_closed: !has_input,
+                ..State::default()
+            }),
+            changed: watch::Sender::new(()),
+        });
+        known.push(process.clone());
+        Ok(process)
+    }
+
+    fn list(&self) -> ListResponse {
+        let known = self.known();
+        let running = known.iter().filter(|process| process.is_running());
+        let info = |process: &Arc<Process>| ProcessInfo {
+            config: process.config.clone(),
+            pid: process.pid,
+            tag: process.tag.clone(),
+        };
+        ListResponse {
+            processes: running.map(info).collect(),
+        }
+    }
+
+    fn find(
+        &self,
+        selector: &ProcessSelector,
+        only_running: bool,
+    ) -> Result<Arc<Process>, ConnectError> {
+        let is_it = |process: &&Arc<Process>| match selector {
+            ProcessSelector::Pid(pid) => process.pid == *pid,
+            ProcessSelector::Tag(tag) => process.tag.as_ref() == Some(tag),
+        };
+        let known = self.known();
+        let mut found = known.iter().rev().filter(is_it);
+        let found = found.find(|process| !only_running || process.is_running());
+        found.cloned().ok_or_else(|| {
+            ConnectError::not_found(match selector {
+                ProcessSelector::Pid(pid) => format!("process with pid {pid} not found"),
+                ProcessSelector::Tag(tag) => format!("process with tag '{tag}' not found"),
+            })
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! Turns: each kind of call by itself.
+
+use std::time::Duration;
+
+use sandyard_provider::layers::{LayerSettings, LimitSettings, TimeoutSettings};
+use sandyard_provider::{ProviderErrorKind, Retry, Verb};
+use tokio::time::Instant;
+
+use crate::common::{layered, spec};
+
+fn one_at_a_time(layers: &mut LayerSettings) {
+    layers.limit = Some(LimitSettings {
+        create: 1,
+        copy: 1,
+        change: 1,
+        read: 1,
+        ..LimitSettings::default()
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn stuck_creates_keep_neither_deletes_nor_reads_waiting() {
+    let (fake, stack) = layered(one_at_a_time);
+    let gate = fake.hold(Verb::Create);
+    let first = tokio::spawn({
+        let stack = stack.clone();
+        async move { stack.create(&spec("one")).await }
+    });
+    gate.reached_by(1).await;
+    let began = Instant::now();
+    stack.delete("nobody").await.expect("its own turn");
+    stack.list().await.expect("its own turn");
+    let missing = stack.snapshot("nobody", "copy").await.expect_err("nobody");
+    assert_eq!(missing.kind, ProviderErrorKind::NotFound, "its own turn");
+    stack.check_health().await.expect("no turn needed");
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    assert_eq!(stack.condition().calls, 1);
+    let second = stack.create(&spec("two")).await.expect_err("no turn");
+    assert_eq!(began.elapsed(), LimitSettings::default().long_wait);
+    assert_eq!(
+        (second.kind, second.retry),
+        (ProviderErrorKind::NoCapacity, Retry::Later)
+    );
+    assert_eq!(
+        second.message,
+        "provider `fake` is busy: `create` waited 180 s for its turn"
+    );
+    assert_eq!(fake.count(Verb::Create), 1, "the provider was not asked");
+    gate.release();
+    first.await.expect("ends").expect("create");
+    assert_eq!(stack.condition().calls, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stuck_read_is_unavailable_and_a_dropped_one_gives_its_turn_back() {
+    let (fake, stack) = layered(one_at_a_time);
+    let gate = fake.hold(Verb::List);
+    let stuck = tokio::spawn({
+        let stack = stack.clone();
+        async move { stack.list().await }
+    });
+    gate.reached_by(1).await;
+    let other = stack.inspect("nobody").await.expect_err("no turn");
+    assert_eq!(other.kind, ProviderErrorKind::Unavailable);
+    stuck.abort();
+    assert!(stuck.await.expect_err("dropped").is_cancelled());
+    stack.inspect("nobody").await.expect("the turn is back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_times_out_gives_its_turn_back() {
+    let (fake, stack) = layered(|layers| {
+        one_at_a_time(layers);
+        layers.timeout = Some(TimeoutSettings {
+            list: Duration::from_secs(1),
+            ..TimeoutSettings::default()
+        });
+    });
+    let _gate = fake.hold(Verb::List);
+    let (first, second, third) = tokio::join!(stack.list(), stack.list(), stack.inspect("nobody"));
+    assert_eq!(first.expect_err("hangs").kind, ProviderErrorKind::TimedOut);
+    assert_eq!(second.expect_err("hangs").kind, ProviderErrorKind::TimedOut);
+    third.expect("gets its turn");
+}

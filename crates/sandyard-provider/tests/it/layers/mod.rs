@@ -1,0 +1,9 @@
+//! Each layer by itself, and all of them together.
+
+mod breaker;
+mod breaker_one;
+mod chaos;
+mod limit;
+mod retry;
+mod stack;
+mod timeout;

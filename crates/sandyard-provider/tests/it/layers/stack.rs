@@ -1,0 +1,73 @@
+//! All layers together are a provider like the one inside.
+
+use std::sync::Arc;
+
+use sandyard_core::Clock;
+use sandyard_provider::conformance::{self, Options};
+use sandyard_provider::fake::FakeProvider;
+use sandyard_provider::layers::{self, LayerSettings, RetrySettings};
+use sandyard_provider::{Provider, Verb};
+
+#[tokio::test]
+async fn with_all_layers_it_passes_the_suite() {
+    let fake = FakeProvider::new();
+    let stack = layers::stack(
+        Arc::new(fake.clone()),
+        LayerSettings::default(),
+        Clock::System,
+    );
+    let options = Options {
+        strangers: vec![fake.add_stranger()],
+        ..Options::default()
+    };
+    let bare = conformance::run(Arc::new(fake.clone()), &options).await;
+    let report = conformance::run(stack, &options).await;
+    report.assert();
+    assert_eq!(report.passed(), bare.passed(), "\n{report}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_faults_before_the_work_it_passes_the_suite_all_the_same() {
+    let fake = FakeProvider::new();
+    // What must not be repeated is left alone: the suite does not ask twice either.
+    let repeatable = Verb::ALL.into_iter().filter(|verb| {
+        !matches!(
+            verb,
+            Verb::Create
+                | Verb::Fork
+                | Verb::Snapshot
+                | Verb::ImportTemplate
+                | Verb::RemoveTemplate
+        )
+    });
+    let rules = repeatable.map(|verb| format!("{verb}:refused=0.2,{verb}:no_capacity=0.1"));
+    let rules = rules.collect::<Vec<_>>().join(",");
+    let settings = LayerSettings {
+        chaos: Some(format!("seed=1,{rules}").parse().expect("fine")),
+        retry: Some(RetrySettings {
+            tries: 20,
+            total: std::time::Duration::from_secs(300),
+            ..RetrySettings::default()
+        }),
+        ..LayerSettings::default()
+    };
+    let stack = layers::stack(Arc::new(fake.clone()), settings, Clock::System);
+    let bare = conformance::run(Arc::new(fake), &Options::default()).await;
+    let report = conformance::run(stack, &Options::default()).await;
+    report.assert();
+    assert_eq!(report.passed(), bare.passed(), "\n{report}");
+}
+
+#[tokio::test]
+async fn what_is_no_call_passes_through() {
+    let fake = FakeProvider::new().with_info(|info| info.location = "elsewhere".to_owned());
+    let stack = layers::stack(
+        Arc::new(fake.clone()),
+        LayerSettings::default(),
+        Clock::System,
+    );
+    assert_eq!(stack.info(), fake.info());
+    assert!(stack.take_flows().is_some());
+    assert!(fake.take_flows().is_none(), "the inner one's were taken");
+    stack.close().await;
+}

@@ -1,0 +1,58 @@
+//! Calls that take too long.
+
+use std::time::Duration;
+
+use sandyard_provider::layers::TimeoutSettings;
+use sandyard_provider::{ProviderErrorKind, Retry, Verb};
+use tokio::time::Instant;
+
+use crate::common::{layered, spec};
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_hangs_ends_after_the_time_of_its_kind() {
+    let settings = TimeoutSettings::default();
+    let (fake, stack) = layered(|layers| layers.timeout = Some(TimeoutSettings::default()));
+    let held = [
+        Verb::CheckHealth,
+        Verb::List,
+        Verb::Inspect,
+        Verb::Delete,
+        Verb::Create,
+    ];
+    let _held = held.map(|verb| fake.hold(verb));
+    let began = Instant::now();
+    let health = stack.check_health().await.expect_err("hangs");
+    assert_eq!(began.elapsed(), settings.health);
+    assert_eq!(
+        (health.kind, health.retry),
+        (ProviderErrorKind::TimedOut, Retry::Later)
+    );
+    assert_eq!(
+        health.message,
+        "provider `fake` did not answer `check_health` within 5 s"
+    );
+    let began = Instant::now();
+    stack.list().await.expect_err("hangs");
+    assert_eq!(began.elapsed(), settings.list);
+    let began = Instant::now();
+    stack.inspect("one").await.expect_err("hangs");
+    assert_eq!(began.elapsed(), settings.read);
+    let began = Instant::now();
+    stack.delete("one").await.expect_err("hangs");
+    assert_eq!(began.elapsed(), settings.change);
+    let began = Instant::now();
+    stack.create(&spec("one")).await.expect_err("hangs");
+    assert_eq!(began.elapsed(), settings.long);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_answer_in_time_is_an_answer() {
+    let (fake, stack) = layered(|layers| layers.timeout = Some(TimeoutSettings::default()));
+    // A list of a hundred pages.
+    fake.delay(Verb::List, Duration::from_secs(200));
+    stack.list().await.expect("in time");
+    let made = stack.create(&spec("one")).await.expect("made");
+    // Comparing goes through all files of an instance.
+    fake.delay(Verb::Diff, Duration::from_secs(600));
+    stack.diff(&made.id).await.expect("in time");
+}

@@ -1,0 +1,232 @@
+//! The calls.
+
+use async_trait::async_trait;
+use http::Method;
+use sandyard_agent_client::AgentClient;
+use sandyard_core::network::NetworkGrant;
+use sandyard_provider::{
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
+    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, Verb,
+};
+use serde_json::json;
+
+use super::error::{absent, conflict, timed_out, unsupported};
+use super::model::{Page, Sandbox, State};
+use super::toolbox::Toolbox;
+use super::{Daytona, VM_CLASS, convert, life, network};
+
+/// What is said of sandboxes that are no machines.
+const NO_PAUSE: &str = "be paused with their memory, unless they are of a class that can";
+
+impl Daytona {
+    /// Bounds a call in time. What it was doing may still be done.
+    async fn within<T>(&self, verb: Verb, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let times = self.shared.times;
+        let most = match verb {
+            // What could not be finished is taken away again.
+            Verb::Create => times.create + times.quick,
+            // It may have been archived; what was not is waited for no longer than usual.
+            Verb::Start => life::restoring(&times),
+            // These wait for the other side to finish.
+            Verb::Stop | Verb::Delete | Verb::Pause | Verb::Resume | Verb::Agent => times.create,
+            verb => times.of(verb),
+        };
+        let done = tokio::time::timeout(most, work).await;
+        done.unwrap_or_else(|_| Err(timed_out(verb.as_str(), most)))
+    }
+}
+
+#[async_trait]
+impl Provider for Daytona {
+    fn info(&self) -> &ProviderInfo {
+        &self.info
+    }
+
+    /// Asks for something that needs the key, so that a wrong one is noticed.
+    async fn check_health(&self) -> Result<()> {
+        self.within(Verb::CheckHealth, async {
+            let asked = self.shared.api.to(Method::GET, &["sandbox"]);
+            let asked = asked.query(&[("limit", "1")]);
+            let _: Page<Sandbox> = self.shared.api.ask("health", asked).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
+        self.check(spec)?;
+        self.within(Verb::Create, self.shared.create(spec)).await
+    }
+
+    async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
+        let found = self.within(Verb::Inspect, self.shared.own(id)).await?;
+        Ok(found.map(|sandbox| self.shared.instance(sandbox)))
+    }
+
+    async fn list(&self) -> Result<Vec<Instance>> {
+        // Each page of it has its own time.
+        let (all, now_ms) = self.shared.list().await?;
+        self.shared.keep_alive(&all, now_ms);
+        let instance = |sandbox| self.shared.instance(sandbox);
+        Ok(all.into_iter().map(instance).collect())
+    }
+
+    async fn pause(&self, id: &str) -> Result<Instance> {
+        self.needs(self.info.capabilities.can_pause, NO_PAUSE)?;
+        self.within(Verb::Pause, async {
+            let mut sandbox = self.shared.settled(id, "pause").await?;
+            // Its own class counts, not that of the default snapshot.
+            let class = sandbox.sandbox_class.as_deref().unwrap_or(VM_CLASS);
+            self.needs(class == VM_CLASS, NO_PAUSE)?;
+            match sandbox.state {
+                State::Paused => {}
+                State::Started => {
+                    self.shared.turn(id, "pause").await?;
+                    sandbox = self.shared.own(id).await?.ok_or_else(absent)?;
+                    let is_paused = |state| state == State::Paused;
+                    sandbox = self.shared.settle(sandbox, "pause", is_paused).await?;
+                }
+                _ => return Err(conflict("the sandbox does not run")),
+            }
+            Ok(self.shared.instance(sandbox))
+        })
+        .await
+    }
+
+    async fn resume(&self, id: &str) -> Result<Instance> {
+        self.needs(self.info.capabilities.can_pause, NO_PAUSE)?;
+        self.within(Verb::Resume, async {
+            let mut sandbox = self.shared.settled(id, "resume").await?;
+            match sandbox.state {
+                State::Started => {}
+                State::Paused => {
+                    self.shared.turn(id, "start").await?;
+                    sandbox = self.shared.own(id).await?.ok_or_else(absent)?;
+                    let is_started = |state| state == State::Started;
+                    sandbox = self.shared.settle(sandbox, "resume", is_started).await?;
+                }
+                _ => return Err(conflict("the sandbox is stopped, not paused")),
+            }
+            Ok(self.shared.instance(sandbox))
+        })
+        .await
+    }
+
+    async fn stop(&self, id: &str) -> Result<Instance> {
+        self.within(Verb::Stop, self.shared.stop(id)).await
+    }
+
+    async fn start(&self, id: &str) -> Result<Instance> {
+        self.within(Verb::Start, self.shared.start(id)).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<()> {
+        self.within(Verb::Delete, self.shared.delete(id)).await
+    }
+
+    async fn snapshot(&self, id: &str, name: &str) -> Result<TemplateInfo> {
+        self.within(Verb::Snapshot, self.shared.snapshot(id, name))
+            .await
+    }
+
+    async fn fork(&self, _id: &str, _spec: &InstanceSpec) -> Result<Instance> {
+        Err(unsupported("be forked"))
+    }
+
+    async fn diff(&self, _id: &str) -> Result<Vec<Change>> {
+        Err(unsupported("tell what changed in them"))
+    }
+
+    async fn usage(&self, id: &str) -> Result<Usage> {
+        self.within(Verb::Usage, async {
+            let sandbox = self.shared.own(id).await?.ok_or_else(absent)?;
+            if sandbox.state != State::Started {
+                return Ok(Usage::default());
+            }
+            let toolbox = Toolbox::of(&self.shared.api, &sandbox).await?;
+            match toolbox.metrics().await {
+                Ok(metrics) => Ok(convert::usage(&metrics)),
+                // An older daemon does not tell, and one that is being stopped or paused does not either.
+                Err(error)
+                    if matches!(
+                        error.kind,
+                        ProviderErrorKind::NotFound
+                            | ProviderErrorKind::Invalid
+                            | ProviderErrorKind::Conflict
+                            | ProviderErrorKind::Unsupported
+                    ) =>
+                {
+                    Ok(Usage::default())
+                }
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+
+    async fn templates(&self) -> Result<Vec<TemplateInfo>> {
+        // Like a list of sandboxes, it has as many pages as it has.
+        self.shared.templates().await
+    }
+
+    async fn import_template(&self, _name: &str, _archive: ArchiveReader) -> Result<TemplateInfo> {
+        Err(unsupported(
+            "start from archives of ours: make a snapshot there",
+        ))
+    }
+
+    async fn remove_template(&self, name: &str) -> Result<()> {
+        let removing = self.shared.remove_template(name);
+        self.within(Verb::RemoveTemplate, removing).await
+    }
+
+    async fn agent(&self, instance: &AgentAddress) -> Result<AgentClient> {
+        self.within(Verb::Agent, self.shared.agent(instance)).await
+    }
+
+    async fn set_network(&self, id: &str, grant: &NetworkGrant) -> Result<Vec<String>> {
+        self.within(Verb::SetNetwork, async {
+            self.shared.own(id).await?.ok_or_else(absent)?;
+            let (network, lacks) = network::translate(&grant.policy, !grant.secrets.is_empty());
+            let asked = self
+                .shared
+                .api
+                .to(Method::POST, &["sandbox", id, "network-settings"]);
+            self.shared
+                .api
+                .tell("network", asked.json(&json!(network)))
+                .await?;
+            Ok(lacks)
+        })
+        .await
+    }
+
+    /// Daytona keeps sandboxes ready by itself.
+    async fn keep_ready(&self, _wanted: &[Ready]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Daytona {
+    fn needs(&self, is_able: bool, what: &str) -> Result<()> {
+        is_able.then_some(()).ok_or_else(|| unsupported(what))
+    }
+
+    /// Refuses what makes no sense before anybody is asked.
+    fn check(&self, spec: &InstanceSpec) -> Result<()> {
+        let invalid =
+            |message: String| Err(ProviderError::new(ProviderErrorKind::Invalid, message));
+        if !spec.mounts.is_empty() {
+            return Err(unsupported("have volumes of ours"));
+        }
+        if let Err(error) = spec.limits.check(&self.info.max_limits) {
+            return invalid(error.to_string());
+        }
+        for (name, value) in &spec.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return invalid(format!("`{}` cannot be a variable", name.escape_debug()));
+            }
+        }
+        Ok(())
+    }
+}

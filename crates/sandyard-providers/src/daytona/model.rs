@@ -1,0 +1,286 @@
+//! What the API takes and answers: of each answer only what is looked at here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What the installation there tells of itself.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Configuration {
+    pub(super) default_snapshot: Option<String>,
+}
+
+/// One sandbox of theirs.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Sandbox {
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) snapshot: Option<String>,
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) state: State,
+    #[serde(default)]
+    pub(super) desired_state: Option<String>,
+    #[serde(default)]
+    pub(super) error_reason: Option<String>,
+    /// Whether what went wrong with it can be put right.
+    #[serde(default)]
+    pub(super) recoverable: Option<bool>,
+    #[serde(default)]
+    pub(super) cpu: f64,
+    /// In GiB, like `disk`.
+    #[serde(default)]
+    pub(super) memory: f64,
+    #[serde(default)]
+    pub(super) disk: f64,
+    #[serde(default)]
+    pub(super) created_at: Option<String>,
+    #[serde(default)]
+    pub(super) last_activity_at: Option<String>,
+    /// When it is destroyed whatever it does, where the account bounds how long sandboxes live.
+    #[serde(default)]
+    pub(super) auto_destroy_at: Option<String>,
+    /// What it is: a container, a machine.
+    #[serde(default)]
+    pub(super) sandbox_class: Option<String>,
+    #[serde(default)]
+    pub(super) toolbox_proxy_url: Option<String>,
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sandbox")
+            .field("id", &self.id)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What one of their sandboxes is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    Creating,
+    PendingBuild,
+    BuildingSnapshot,
+    PullingSnapshot,
+    BuildFailed,
+    Error,
+    Started,
+    Starting,
+    Restoring,
+    Stopped,
+    Stopping,
+    Archived,
+    Archiving,
+    Paused,
+    Pausing,
+    Resuming,
+    Resizing,
+    Snapshotting,
+    Forking,
+    Destroying,
+    Destroyed,
+    /// Not known there, or not known here.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// A list, or a page of one.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Page<T> {
+    /// A page.
+    #[serde(rename_all = "camelCase")]
+    Part {
+        items: Vec<T>,
+        next_cursor: Option<String>,
+        page: Option<u64>,
+        total_pages: Option<u64>,
+    },
+    /// COMPAT(daytona): all at once, as it once was.
+    Whole(Vec<T>),
+}
+
+impl<T> Page<T> {
+    pub(super) fn into_items(self) -> Vec<T> {
+        match self {
+            Self::Part { items, .. } | Self::Whole(items) => items,
+        }
+    }
+}
+
+/// A snapshot to be made of a sandbox.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NewSnapshot<'a> {
+    pub(super) name: &'a str,
+    /// A machine's memory with its files: it must run then, and must not otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) include_memory: Option<bool>,
+}
+
+/// What sandboxes start from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Snapshot {
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) state: Option<String>,
+    /// In GiB.
+    #[serde(default)]
+    pub(super) size: Option<f64>,
+    #[serde(default)]
+    pub(super) cpu: f64,
+    #[serde(default)]
+    pub(super) mem: f64,
+    #[serde(default)]
+    pub(super) disk: f64,
+    #[serde(default)]
+    pub(super) created_at: Option<String>,
+    #[serde(default)]
+    pub(super) error_reason: Option<String>,
+    #[serde(default)]
+    pub(super) sandbox_class: Option<String>,
+    /// What it was made of; none: an image.
+    #[serde(default)]
+    pub(super) source_sandbox_id: Option<String>,
+}
+
+/// What a sandbox is made from.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CreateSandbox<'a> {
+    /// Given to one sandbox only, so that asking twice makes one.
+    pub(super) name: &'a str,
+    pub(super) snapshot: &'a str,
+    pub(super) env: &'a BTreeMap<String, String>,
+    pub(super) labels: &'a BTreeMap<String, String>,
+    pub(super) public: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<&'a str>,
+    /// In minutes; zero: never.
+    pub(super) auto_stop_interval: u64,
+    /// The same; only for what can be paused, and then instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) auto_pause_interval: Option<u64>,
+    /// In minutes since it was stopped.
+    pub(super) auto_archive_interval: u64,
+    /// In minutes; less than zero: never.
+    pub(super) auto_delete_interval: i64,
+    #[serde(flatten)]
+    pub(super) network: Network,
+}
+
+/// What a sandbox may reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Network {
+    pub(super) network_block_all: bool,
+    /// Networks with commas in between; empty: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) network_allow_list: Option<String>,
+    /// Names with commas in between; empty: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) domain_allow_list: Option<String>,
+}
+
+/// Where a port of a sandbox is reached.
+#[derive(Deserialize)]
+pub(super) struct PreviewUrl {
+    pub(super) url: String,
+    pub(super) token: String,
+}
+
+impl fmt::Debug for PreviewUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreviewUrl")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An address alone.
+#[derive(Debug, Deserialize)]
+pub(super) struct Address {
+    pub(super) url: String,
+}
+
+/// A folder inside.
+#[derive(Debug, Deserialize)]
+pub(super) struct Folder {
+    pub(super) dir: String,
+}
+
+/// A file inside.
+#[derive(Debug, Deserialize)]
+pub(super) struct FileInfo {
+    #[serde(default)]
+    pub(super) size: u64,
+    #[serde(default, alias = "isDir")]
+    pub(super) is_dir: bool,
+}
+
+/// Whether somebody listens on a port inside.
+#[derive(Debug, Deserialize)]
+pub(super) struct PortUse {
+    #[serde(default, rename = "isInUse")]
+    pub(super) is_in_use: bool,
+}
+
+/// What is used inside, told from inside.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct SystemMetrics {
+    pub(super) mem_used: Option<u64>,
+    pub(super) mem_cache: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_is_read_with_what_is_missing_and_what_is_new() {
+        let text = r#"{"id": "a-1", "state": "sleeping", "env": {}, "labels": {"k": "v"}, "cpu": 2, "memory": 4, "disk": 8}"#;
+        let read: Sandbox = serde_json::from_str(text).expect("a sandbox");
+        assert_eq!(read.state, State::Unknown);
+        assert_eq!(read.labels["k"], "v");
+        let read: Sandbox =
+            serde_json::from_str(r#"{"id": "a", "state": "pulling_snapshot"}"#).expect("a sandbox");
+        assert_eq!(read.state, State::PullingSnapshot);
+    }
+
+    #[test]
+    fn a_request_has_the_names_of_the_api() {
+        let (env, labels) = (BTreeMap::new(), BTreeMap::new());
+        let request = CreateSandbox {
+            name: "n",
+            snapshot: "s",
+            env: &env,
+            labels: &labels,
+            public: false,
+            target: None,
+            auto_stop_interval: 15,
+            auto_pause_interval: None,
+            auto_archive_interval: 10080,
+            auto_delete_interval: -1,
+            network: Network {
+                network_block_all: true,
+                ..Network::default()
+            },
+        };
+        let expected = serde_json::json!({
+            "name": "n", "snapshot": "s", "env": {}, "labels": {}, "public": false,
+            "autoStopInterval": 15, "autoArchiveInterval": 10080, "autoDeleteInterval": -1, "networkBlockAll": true,
+        });
+        assert_eq!(serde_json::to_value(&request).expect("JSON"), expected);
+    }
+}

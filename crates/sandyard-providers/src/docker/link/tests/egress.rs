@@ -1,0 +1,152 @@
+//! The way out, with a real gateway at its end.
+
+use std::net::Ipv4Addr;
+
+use sandyard_core::network::{Flow, FlowVerdict, NetworkGrant, NetworkPolicy, Target};
+use sandyard_gateway::{Gateway, GatewaySettings};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use super::yard::{Yard, until};
+
+struct Out {
+    yard: Yard,
+    gateway: Option<Gateway>,
+    flows: mpsc::Receiver<Flow>,
+}
+
+impl Out {
+    /// Programs may reach this machine, if the policy lets them.
+    fn new(policy: NetworkPolicy) -> Self {
+        let yard = Yard::with(&["--proxy", "127.0.0.1:0"]);
+        let (gateway, flows) = start(&yard, policy);
+        Self {
+            yard,
+            gateway: Some(gateway),
+            flows,
+        }
+    }
+
+    /// A program that asks its proxy for a connection; returns what the proxy says first.
+    async fn connect(&self, port: u16) -> (TcpStream, String) {
+        let proxy = &self.yard.doors["proxy"];
+        let mut program = TcpStream::connect(proxy).await.expect("the proxy");
+        let ask = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n");
+        program.write_all(ask.as_bytes()).await.expect("ask");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(program.read_u8().await.expect("an answer"));
+        }
+        (program, String::from_utf8_lossy(&head).into_owned())
+    }
+}
+
+fn start(yard: &Yard, policy: NetworkPolicy) -> (Gateway, mpsc::Receiver<Flow>) {
+    let mut settings = GatewaySettings::new(yard.folder.path().join("gateway"));
+    settings.reachable = vec!["127.0.0.1".parse::<Target>().expect("a target")];
+    let (gateway, flows) = Gateway::start(settings).expect("a gateway");
+    let grant = NetworkGrant {
+        sandbox_id: "one".parse().expect("an id"),
+        owner: "me".to_owned(),
+        policy,
+        secrets: Vec::new(),
+        is_leading: true,
+    };
+    gateway.attach("one", yard.endpoint(), grant);
+    (gateway, flows)
+}
+
+async fn listener() -> (TcpListener, u16) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    (listener, port)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_reaches_a_server_and_both_hear_the_others_end() {
+    let mut out = Out::new(NetworkPolicy::default());
+    let (listener, port) = listener().await;
+    for _ in 0..3 {
+        let (mut program, head) = out.connect(port).await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let server = async {
+            let (mut server, _) = listener.accept().await.expect("a connection");
+            let mut heard = Vec::new();
+            server.read_to_end(&mut heard).await.expect("to the end");
+            server.write_all(&heard).await.expect("answer");
+            heard.len()
+        };
+        let asked = vec![7; 3 << 20];
+        let program = async {
+            program.write_all(&asked).await.expect("ask");
+            program.shutdown().await.expect("end");
+            let mut answer = Vec::new();
+            program.read_to_end(&mut answer).await.expect("to the end");
+            answer.len()
+        };
+        assert_eq!(tokio::join!(server, program), (asked.len(), asked.len()));
+        let flow = out.flows.recv().await.expect("a record");
+        assert_eq!(flow.verdict, FlowVerdict::Allowed);
+        assert_eq!(flow.port, Some(port));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_breaks_outside_is_no_end_inside() {
+    let out = Out::new(NetworkPolicy::default());
+    let (listener, port) = listener().await;
+    let (mut program, _) = out.connect(port).await;
+    let (mut server, _) = listener.accept().await.expect("a connection");
+    program.write_all(b"question").await.expect("ask");
+    let mut heard = [0; 8];
+    server.read_exact(&mut heard).await.expect("hear");
+    server.write_all(b"half an ans").await.expect("answer");
+    let mut half = [0; 11];
+    program.read_exact(&mut half).await.expect("half");
+    // A reset, as of a server that was killed.
+    let server = server.into_std().expect("a socket");
+    sandyard_link::splice::reset(&server);
+    drop(server);
+    let mut rest = Vec::new();
+    program.read_to_end(&mut rest).await.expect_err("a reset");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_allowed_is_refused_and_recorded() {
+    let mut out = Out::new(NetworkPolicy {
+        allow_internet_access: false,
+        ..NetworkPolicy::default()
+    });
+    let (_listener, port) = listener().await;
+    let (_, head) = out.connect(port).await;
+    assert!(head.starts_with("HTTP/1.1 403"), "{head}");
+    let flow = out.flows.recv().await.expect("a record");
+    assert_eq!(flow.verdict, FlowVerdict::Denied);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_way_out_comes_back_after_a_broken_link_and_a_new_gateway() {
+    let mut out = Out::new(NetworkPolicy::default());
+    let (listener, port) = listener().await;
+    for round in 0..3 {
+        let (mut program, head) = out.connect(port).await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let (mut server, _) = listener.accept().await.expect("a connection");
+        program.write_u8(round).await.expect("ask");
+        assert_eq!(server.read_u8().await.expect("hear"), round);
+        if round == 1 {
+            // One gateway at a time, as when a server starts anew: the old one's threads end with it.
+            out.gateway = None;
+            let (gateway, flows) = start(&out.yard, NetworkPolicy::default());
+            (out.gateway, out.flows) = (Some(gateway), flows);
+        } else {
+            out.yard.opener.kill_all();
+            until(|| out.yard.opener.have_all_ended()).await;
+            let mut rest = Vec::new();
+            program.read_to_end(&mut rest).await.expect_err("a reset");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What a container is to be, from a wish.
+
+use std::sync::Arc;
+
+use bollard::models::{MountVolumeOptions, MountVolumeOptionsDriverConfig};
+use sandyard_core::Limits;
+use sandyard_provider::{InstanceSpec, ProviderErrorKind};
+
+use super::body::{AGENT_FOLDER, Plan, WORKSPACE_PATH, folder, plain_volume, volume};
+use super::check;
+use super::config::{DockerNetwork, Workspace};
+use super::error::{Told, if_there, invalid, known};
+use super::image::Image;
+use super::labels::{INSTALLATION, Known, Marks, SANDBOX, WORKSPACE};
+use super::sealed::Private;
+use super::shared::Shared;
+use super::volumes::{DRIVER, volume_name};
+
+/// Who commands run as when neither the image nor the settings say.
+const USER: &str = "user";
+
+impl Shared {
+    /// What a container is made of.
+    pub(super) async fn plan<'a>(
+        self: &'a Arc<Self>,
+        spec: &'a InstanceSpec,
+        image: &'a Image,
+        marks: &Marks,
+    ) -> Told<Plan<'a>> {
+        check::spec(spec, &self.config.limits.1)?;
+        let hostname = spec.hostname.as_deref().unwrap_or(spec.sandbox_id.as_str());
+        if hostname.is_empty() || hostname.len() > 63 || hostname.contains(char::is_control) {
+            return Err(invalid("a host name has 1 to 63 characters"));
+        }
+        let project = check::project_folder(&self.config, spec.project.as_deref())?;
+        for mount in &spec.mounts {
+            self.need_volume(&mount.volume).await?;
+        }
+        let agent = self.agent_volume().await?;
+        let mut mounts = vec![plain_volume(&agent, AGENT_FOLDER, true)];
+        let mut workspace = None;
+        match (&project, self.config.workspace) {
+            (Some(source), _) => mounts.push(folder(source, WORKSPACE_PATH)),
+            (None, Workspace::Layer) => {}
+            (None, Workspace::Volume) => {
+                let name = marks.workspace();
+                mounts.push(volume(
+                    &name,
+                    WORKSPACE_PATH,
+                    self.workspace_options(marks, &spec.limits),
+                    false,
+                ));
+                workspace = Some(name);
+            }
+        }
+        let others = spec.mounts.iter();
+        mounts.extend(others.map(|one| plain_volume(&volume_name(&one.volume), &one.path, false)));
+        let mut env = image.env.clone();
+        env.extend(spec.env.clone());
+        let private = Private {
+            env,
+            access_token: spec.access_token.clone(),
+        };
+        let private = self.seal.seal(spec.sandbox_id.as_str(), &private);
+        let private = private.ok_or_else(|| invalid("the variables cannot be sealed"))?;
+        let mut lacks = self.place.lacks(self.config.workspace);
+        if project.is_some() {
+            lacks.push("the size of the project's folder is not bounded".to_owned());
+        }
+        let labels = marks.labels(&Known {
+            template: &spec.template,
+            limits: &spec.limits,
+            mounts: &spec.mounts,
+            project: spec.project.as_deref(),
+            workspace: workspace.as_deref(),
+            lacks: &lacks,
+            private: &private,
+        });
+        let user = self.config.user.as_deref().or(image.user.as_deref());
+        let mut options = vec!["--user".to_owned(), user.unwrap_or(USER).to_owned()];
+        if self.config.network == DockerNetwork::Gateway {
+            options.push("--way-out".to_owned());
+        }
+        options.push(format!("--tools-port={}", self.config.tools_port));
+        Ok(Plan {
+            image: &image.id,
+            hostname,
+            labels,
+            limits: &spec.limits,
+            mounts,
+            options,
+            network: &self.config.network,
+            runtime: self.config.runtime.as_deref(),
+            has_new_privileges: self.config.has_new_privileges,
+            seccomp: self.seccomp.as_deref(),
+        })
+    }
+
+    fn workspace_options(&self, marks: &Marks, limits: &Limits) -> MountVolumeOptions {
+        let labels = [
+            (INSTALLATION, self.config.installation.clone()),
+            (SANDBOX, marks.sandbox_id.to_string()),
+            (WORKSPACE, marks.name.clone()),
+        ];
+        MountVolumeOptions {
+            // What an image has there, a snapshot's above all, is what a new one begins with.
+            no_copy: Some(false),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
+            driver_config: self.bounded_to(limits.disk_bytes).map(|options| {
+                MountVolumeOptionsDriverConfig {
+                    name: Some(DRIVER.to_owned()),
+                    options: Some(options),
+                }
+            }),
+            ..MountVolumeOptions::default()
+        }
+    }
+
+    /// Refuses a volume that is not there: the daemon would make one.
+    pub(super) async fn need_volume(&self, id: &str) -> Told {
+        let short: String = id.chars().take(64).collect();
+        let absent = || known(ProviderErrorKind::NotFound, format!("no volume `{short}`"));
+        if !check::is_volume_id(id) {
+            return Err(absent());
+        }
+        let found = if_there(self.daemon.inspect_volume(&volume_name(id)).await)?;
+        let owner = found.and_then(|found| found.labels.get(INSTALLATION).cloned());
+        match owner.is_some_and(|owner| owner == self.config.installation) {
+            true => Ok(()),
+            false => Err(absent()),
+        }
+    }
+}

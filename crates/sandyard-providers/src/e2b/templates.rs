@@ -1,0 +1,131 @@
+//! Snapshots and templates.
+
+use http::Method;
+use sandyard_provider::{ProviderError, ProviderErrorKind, Result, TemplateInfo, Verb};
+
+use super::api::{Api, NOTHING};
+use super::convert::{self, plain_name};
+use super::model::{NewSnapshot, Snapshot, Template};
+use super::{E2b, error, sources};
+
+impl E2b {
+    /// Keeps a sandbox's files.
+    pub(super) async fn keep_files(&self, verb: Verb, id: &str, name: &str) -> Result<Snapshot> {
+        let wanted = NewSnapshot {
+            name,
+            memory: false,
+        };
+        let path = ["sandboxes", id, "snapshots"];
+        let made = self.api.ask(verb, Method::POST, &path, Some(&wanted)).await;
+        self.seen.forget();
+        made?.read()
+    }
+
+    /// The snapshot of that name.
+    pub(super) async fn find_snapshot(&self, verb: Verb, name: &str) -> Result<Option<Snapshot>> {
+        let (all, _) = self
+            .api
+            .pages::<Snapshot>(verb, &["snapshots"], &[])
+            .await?;
+        let is_it = |one: &Snapshot| sources::names(one).iter().any(|text| text == name);
+        Ok(all.into_iter().find(is_it))
+    }
+
+    /// All snapshots and templates, each list as far as there is one.
+    pub(super) async fn lists(&self) -> Result<(Vec<Snapshot>, Vec<Template>)> {
+        let verb = Verb::Templates;
+        let asked = self.api.pages::<Snapshot>(verb, &["snapshots"], &[]).await;
+        let snapshots = match asked {
+            // Where there are none at all.
+            Err(error) if error.kind == ProviderErrorKind::NotFound => Vec::new(),
+            other => other?.0,
+        };
+        let path = ["templates"];
+        let templates = match self.api.ask(verb, Method::GET, &path, NOTHING).await {
+            Err(error) if sources::is_none(&error) => Vec::new(),
+            other => other?.read()?,
+        };
+        Ok((snapshots, templates))
+    }
+
+    /// Everything a sandbox can start from.
+    pub(super) async fn all_templates(&self) -> Result<Vec<TemplateInfo>> {
+        let (snapshots, templates) = self.lists().await?;
+        let mut all: Vec<TemplateInfo> = snapshots.iter().filter_map(of_snapshot).collect();
+        for one in &templates {
+            // What is a snapshot may be in both lists.
+            let is_snapshot = snapshots
+                .iter()
+                .any(|snapshot| plain_name(&snapshot.snapshot_id) == one.template_id);
+            if !is_snapshot {
+                let told = of_template(one);
+                let is_ours = told.name == self.info.default_template;
+                all.push(TemplateInfo { is_ours, ..told });
+            }
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all.dedup_by(|a, b| a.name == b.name);
+        Ok(all)
+    }
+
+    /// Removes a snapshot; whatever else is there was not made by us.
+    pub(super) async fn remove_snapshot(&self, name: &str) -> Result<()> {
+        let verb = Verb::RemoveTemplate;
+        if name == self.info.default_template {
+            let message = "what sandboxes start from by default cannot be removed";
+            return Err(ProviderError::new(ProviderErrorKind::Invalid, message));
+        }
+        let Some(found) = self.find_snapshot(verb, name).await? else {
+            let message = format!("E2B has no snapshot `{}`", name.escape_debug());
+            return Err(ProviderError::new(ProviderErrorKind::NotFound, message));
+        };
+        self.seen.forget();
+        remove(&self.api, verb, &found).await
+    }
+
+    /// Sees that nothing there is called so: what has that name would lose it, or be taken for the snapshot.
+    pub(super) async fn check_free(&self, name: &str) -> Result<()> {
+        convert::check_name(name)?;
+        if !self.sources().await?.has(name) {
+            return Ok(());
+        }
+        let message = format!("E2B has a snapshot or template `{name}` already");
+        Err(ProviderError::new(ProviderErrorKind::Conflict, message))
+    }
+}
+
+/// Removes a snapshot.
+pub(super) async fn remove(api: &Api, verb: Verb, snapshot: &Snapshot) -> Result<()> {
+    let path = ["templates", snapshot.snapshot_id.as_str()];
+    api.ask(verb, Method::DELETE, &path, NOTHING)
+        .await
+        .map(drop)
+}
+
+/// None: it has no name to start from it by. Whose it is is not told there: the account may be that of others too.
+fn of_snapshot(snapshot: &Snapshot) -> Option<TemplateInfo> {
+    let name = sources::names(snapshot).into_iter().next()?;
+    Some(TemplateInfo {
+        is_ours: false,
+        name,
+        created_ms: None,
+        size_bytes: None,
+        note: Some("a snapshot".to_owned()),
+    })
+}
+
+fn of_template(template: &Template) -> TemplateInfo {
+    let alias = template.aliases.as_ref().and_then(|all| all.first());
+    TemplateInfo {
+        is_ours: false,
+        name: alias.unwrap_or(&template.template_id).clone(),
+        created_ms: template.created_at.as_deref().and_then(convert::read_time),
+        size_bytes: None,
+        note: None,
+    }
+}
+
+/// What a provider says that has no archives of roots.
+pub(super) fn no_import() -> ProviderError {
+    error::unsupported("import a template: build it there with E2B's own tools, then name it")
+}

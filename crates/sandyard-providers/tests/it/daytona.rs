@@ -1,0 +1,232 @@
+//! Daytona: its counterpart, which the official SDK drives through the same calls. Needs root.
+
+use std::sync::Arc;
+
+use sandyard_agent_client::wire::process::ProcessConfig;
+use sandyard_agent_client::{AgentClient, ClientError, Endpoint, RunOptions};
+use sandyard_provider::conformance::{self, Options};
+use sandyard_provider::{AgentAddress, InstanceSpec, Provider, ProviderErrorKind};
+use sandyard_providers::{Daytona, DaytonaConfig};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::daytona_counterpart::{Counterpart, KEY};
+use crate::yard;
+
+/// What an instance is made from: its snapshot decides about its limits.
+pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
+    InstanceSpec {
+        limits: provider.info().default_limits.clone(),
+        ..yard::spec(provider, sandbox_id)
+    }
+}
+
+pub(crate) async fn agent(provider: &dyn Provider, id: &str) -> AgentClient {
+    let address = AgentAddress {
+        id: id.to_owned(),
+        access_token: "token".to_owned(),
+    };
+    provider.agent(&address).await.expect("an agent")
+}
+
+/// What a shell line prints.
+pub(crate) async fn sh(agent: &AgentClient, line: &str) -> Result<String, ClientError> {
+    let process = ProcessConfig {
+        cmd: "/bin/sh".to_owned(),
+        args: vec!["-c".to_owned(), line.to_owned()],
+        ..ProcessConfig::default()
+    };
+    let output = agent.run(process, &RunOptions::default()).await?;
+    Ok(String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned())
+}
+
+/// What others have made with the same account: by hand, and through an installation of another name.
+async fn strangers(counterpart: &Counterpart) -> Vec<String> {
+    let bare = counterpart.ask("POST", "/sandbox", json!({})).await;
+    let labels = json!({"labels": {"sandyard.installation": "another", "sandyard.sandbox": "x"}});
+    let others = counterpart.ask("POST", "/sandbox", labels).await;
+    [bare, others]
+        .map(|made| made["id"].as_str().expect("an id").to_owned())
+        .to_vec()
+}
+
+/// Makes a sandbox that has `kept` in a file of its home.
+pub(crate) async fn one_with_a_file(provider: &dyn Provider) -> String {
+    let made = provider.create(&spec(provider, "one")).await;
+    let id = made.expect("create").id;
+    let said = sh(&agent(provider, &id).await, "echo kept > ~/file").await;
+    said.expect("a command");
+    id
+}
+
+/// Waits until the API itself says that a sandbox is in a state.
+pub(crate) async fn until(counterpart: &Counterpart, id: &str, state: &str) {
+    let look = async {
+        loop {
+            let path = format!("/sandbox/{id}");
+            let told = counterpart.ask("GET", &path, Value::Null).await;
+            if told["state"] == state {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(120), look).await;
+    waited.unwrap_or_else(|_| panic!("`{id}` does not become {state}"));
+}
+
+async fn conforms(change: impl Fn(&mut DaytonaConfig), least: usize) {
+    let counterpart = Counterpart::start().await;
+    let mut config = counterpart.config("mine");
+    change(&mut config);
+    let provider = Arc::new(Daytona::connect(config).await.expect("connect"));
+    let strangers = strangers(&counterpart).await;
+    let options = Options {
+        limits: provider.info().default_limits.clone(),
+        strangers: strangers.clone(),
+    };
+    let report = conformance::run(provider.clone(), &options).await;
+    report.assert();
+    assert!(report.passed() >= least, "{report}");
+    for id in strangers {
+        provider.delete(&id).await.expect("nothing of ours");
+        let stopped = provider.stop(&id).await.expect_err("not ours");
+        assert_eq!(stopped.kind, ProviderErrorKind::NotFound);
+        until(&counterpart, &id, "started").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance() {
+    conforms(|_| (), 21).await;
+}
+
+/// Snapshots of virtual machines can be paused with their memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance_of_what_can_be_paused() {
+    let is_a_machine = |config: &mut DaytonaConfig| {
+        config.snapshot = Some("daytona-vm-small".to_owned());
+    };
+    conforms(is_a_machine, 27).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_says_where_it_is_and_keeps_its_key_to_itself() {
+    let counterpart = Counterpart::start().await;
+    let mut config = counterpart.config("mine");
+    assert!(!format!("{config:?}").contains(KEY));
+    let host = config
+        .server_url
+        .trim_start_matches("http://")
+        .trim_end_matches("/api");
+    let host = host.to_owned();
+    config.target = Some("us".to_owned());
+    let provider = Daytona::connect(config.clone()).await.expect("connect");
+    assert_eq!(provider.info().location, format!("daytona:{host}/us"));
+    assert!(!format!("{provider:?}").contains(KEY));
+
+    config.api_key = "dtn_wrong_key".to_owned();
+    let error = match Daytona::connect(config).await {
+        Ok(wrong) => wrong.check_health().await.expect_err("a wrong key"),
+        Err(error) => error,
+    };
+    assert_eq!(error.kind, ProviderErrorKind::Unavailable);
+    assert!(!format!("{error:?}").contains("dtn_wrong_key"), "{error:?}");
+    let hint = error.hint.expect("a hint");
+    assert!(hint.contains("DAYTONA_API_KEY"), "{hint}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_found_again_after_others_restarted_its_sandbox() {
+    let counterpart = Counterpart::start().await;
+    let provider = counterpart.provider("mine").await;
+    let id = provider
+        .create(&spec(&provider, "one"))
+        .await
+        .expect("create")
+        .id;
+    let old = agent(&provider, &id).await;
+    assert_eq!(
+        sh(&old, "echo kept > ~/file; id -un")
+            .await
+            .expect("a command"),
+        "daytona"
+    );
+
+    for (verb, state) in [("stop", "stopped"), ("start", "started")] {
+        let path = format!("/sandbox/{id}/{verb}");
+        counterpart.ask("POST", &path, Value::Null).await;
+        until(&counterpart, &id, state).await;
+    }
+    // A server that comes later knows nothing of the links and agents of the one before.
+    let later = counterpart.provider("mine").await;
+    let new = agent(&later, &id).await;
+    assert_eq!(sh(&new, "cat ~/file").await.expect("a command"), "kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_gone_is_started_again() {
+    let counterpart = Counterpart::start().await;
+    let provider = counterpart.provider("mine").await;
+    let id = provider
+        .create(&spec(&provider, "one"))
+        .await
+        .expect("create")
+        .id;
+    let first = agent(&provider, &id).await;
+    // Its own parent is the session's shell; all of it ends, and with it the answer.
+    let _ = sh(&first, "pkill -KILL -f -- '--listen 0.0.0.0:9983'").await;
+    let later = counterpart.provider("mine").await;
+    let second = agent(&later, &id).await;
+    assert_eq!(sh(&second, "echo here").await.expect("a command"), "here");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ports_are_reached_without_the_agent() {
+    let counterpart = Counterpart::start().await;
+    let provider = counterpart.provider("mine").await;
+    let id = provider
+        .create(&spec(&provider, "one"))
+        .await
+        .expect("create")
+        .id;
+    let agent = agent(&provider, &id).await;
+    let line = "cd /tmp && echo hello > page && (setsid python3 -m http.server 8123 >/dev/null 2>&1 &) ; \
+                until python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 8123))' 2>/dev/null; do :; done";
+    sh(&agent, line).await.expect("a server");
+    let Endpoint::Custom(way) = agent.endpoint() else {
+        panic!("a way of its own");
+    };
+    assert!(!way.is_host_door());
+    // Its links lead to what Daytona has there too, which is not for who comes to see a page.
+    for own in [2280, 22220, 22222, 9983] {
+        let refused = way.dial_port(own).expect("a way").await;
+        let refused = refused.expect_err("closed").kind();
+        assert_eq!(refused, std::io::ErrorKind::ConnectionRefused, "{own}");
+    }
+    let mut port = way
+        .dial_port(8123)
+        .expect("a way")
+        .await
+        .expect("a connection");
+    let mut request = "GET /page HTTP/1.1\r\nConnection: close\r\n".to_owned();
+    for (name, value) in &port.headers {
+        request += &format!("{name}: {}\r\n", value.to_str().expect("text"));
+    }
+    request += "\r\n";
+    port.stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("asked");
+    let mut answer = String::new();
+    port.stream
+        .read_to_string(&mut answer)
+        .await
+        .expect("an answer");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello\n"),
+        "{answer}"
+    );
+}

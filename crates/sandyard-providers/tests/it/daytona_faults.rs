@@ -1,0 +1,204 @@
+//! Daytona on a bad day: refused, too many, broken, silent, half an answer, gone in the middle. Needs root.
+
+use std::time::Duration;
+
+use sandyard_core::SandboxState;
+use sandyard_provider::{Instance, Provider, ProviderErrorKind, Result};
+use sandyard_providers::{Daytona, Times};
+use serde_json::json;
+
+use crate::daytona::{agent, sh, spec};
+use crate::daytona_counterpart::Counterpart;
+
+/// Long enough for everything that goes well, short enough to wait for what does not.
+fn short() -> Times {
+    Times {
+        connect: Duration::from_secs(30),
+        create: Duration::from_secs(25),
+        quick: Duration::from_secs(8),
+        ..Times::default()
+    }
+}
+
+async fn hasty(counterpart: &Counterpart) -> Daytona {
+    let mut config = counterpart.config("mine");
+    config.times = short();
+    Daytona::connect(config).await.expect("connect")
+}
+
+async fn create(provider: &Daytona, name: &str) -> Result<Instance> {
+    provider.create(&spec(provider, name)).await
+}
+
+async fn ids(provider: &Daytona) -> Vec<String> {
+    let all = provider.list().await.expect("list");
+    all.into_iter().map(|one| one.id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_there_is_unavailable() {
+    let mut counterpart = Counterpart::start().await;
+    let provider = hasty(&counterpart).await;
+    counterpart.kill();
+    let health = provider.check_health().await.expect_err("gone");
+    assert_eq!(health.kind, ProviderErrorKind::Unavailable);
+    let made = create(&provider, "one").await.expect_err("gone");
+    assert_eq!(made.kind, ProviderErrorKind::Unavailable);
+    let listed = provider.list().await.expect_err("gone");
+    assert_eq!(listed.kind, ProviderErrorKind::Unavailable);
+    let error = Daytona::connect(counterpart.config("mine")).await;
+    assert_eq!(
+        error.expect_err("gone").kind,
+        ProviderErrorKind::Unavailable
+    );
+    counterpart.restart();
+    provider.check_health().await.expect("back");
+    assert_eq!(ids(&provider).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_that_fails_leaves_nothing() {
+    use ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
+    let counterpart = Counterpart::start().await;
+    let provider = hasty(&counterpart).await;
+    let hang = json!({"kind": "hang"});
+    for (operation, fault, kinds) in [
+        (
+            "create_sandbox",
+            json!({"status": 429, "retry_after": 3}),
+            &[NoCapacity][..],
+        ),
+        ("create_sandbox", json!({"status": 500}), &[Unavailable]),
+        ("create_sandbox", json!({"kind": "reset"}), &[Unavailable]),
+        ("create_sandbox", json!({"kind": "garbage"}), &[Failed]),
+        ("create_sandbox", hang.clone(), &[TimedOut]),
+        ("upload_files", json!({"status": 500}), &[Unavailable]),
+        ("upload_files", json!({"kind": "reset"}), &[Unavailable]),
+        ("upload_files", hang.clone(), &[TimedOut]),
+        (
+            "session_execute_command",
+            json!({"status": 500}),
+            &[Unavailable],
+        ),
+        ("replace_labels", json!({"status": 500}), &[Unavailable]),
+        ("get_port_preview_url", hang, &[TimedOut]),
+    ] {
+        counterpart.fault(operation, 9, fault.clone()).await;
+        let error = create(&provider, "one").await.expect_err(operation);
+        assert!(
+            kinds.contains(&error.kind),
+            "{operation} {fault}: {error:?}"
+        );
+        if kinds == [NoCapacity] {
+            let hint = error.hint.expect("a hint");
+            assert!(hint.contains("3 seconds"), "{hint}");
+        }
+        counterpart.no_faults().await;
+        assert_eq!(
+            ids(&provider).await,
+            Vec::<String>::new(),
+            "{operation} {fault}"
+        );
+    }
+    let made = create(&provider, "two").await.expect("well again");
+    assert_eq!(made.state, SandboxState::Running);
+}
+
+/// Half an answer and a slow one: it is made once, and found.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_makes_no_second_one() {
+    let counterpart = Counterpart::start().await;
+    let provider = Daytona::connect(counterpart.config("mine"));
+    let provider = provider.await.expect("connect");
+    for (name, fault) in [
+        ("one", json!({"kind": "half"})),
+        ("two", json!({"kind": "slow", "pause": 0.001})),
+    ] {
+        counterpart.fault("create_sandbox", 1, fault.clone()).await;
+        let made = create(&provider, name).await;
+        let made = made.unwrap_or_else(|error| panic!("{fault}: {error}"));
+        assert_eq!(ids(&provider).await, std::slice::from_ref(&made.id));
+        provider.delete(&made.id).await.expect("delete");
+    }
+}
+
+/// A few refusals on the way are waited out.
+#[tokio::test(flavor = "multi_thread")]
+async fn being_one_too_many_for_a_moment_is_borne() {
+    let counterpart = Counterpart::start().await;
+    let provider = hasty(&counterpart).await;
+    let busy = json!({"status": 429, "retry_after": 0});
+    for operation in ["get_sandbox", "upload_files", "session_execute_command"] {
+        counterpart.fault(operation, 1, busy.clone()).await;
+    }
+    counterpart
+        .fault("get_sandbox", 1, json!({"kind": "reset"}))
+        .await;
+    let made = create(&provider, "one").await.expect("made all the same");
+    let said = sh(&agent(&provider, &made.id).await, "echo here").await;
+    assert_eq!(said.expect("a command"), "here");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_says_by_kind_what_went_wrong() {
+    use ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
+    let counterpart = Counterpart::start().await;
+    let provider = hasty(&counterpart).await;
+    let id = create(&provider, "one").await.expect("create").id;
+    for (fault, kind) in [
+        (json!({"status": 429, "retry_after": 60}), NoCapacity),
+        (json!({"status": 503}), Unavailable),
+        (json!({"kind": "reset"}), Unavailable),
+        (json!({"kind": "half"}), Unavailable),
+        (json!({"kind": "garbage"}), Failed),
+        (json!({"kind": "hang"}), TimedOut),
+    ] {
+        counterpart.fault("get_sandbox", 99, fault.clone()).await;
+        let calls = [
+            provider.inspect(&id).await.map(drop),
+            provider.stop(&id).await.map(drop),
+            provider.start(&id).await.map(drop),
+            provider.delete(&id).await,
+            provider.usage(&id).await.map(drop),
+        ];
+        for (number, call) in calls.into_iter().enumerate() {
+            let error = call.expect_err("a fault");
+            assert_eq!(error.kind, kind, "{fault}, call {number}: {error:?}");
+        }
+        counterpart.no_faults().await;
+    }
+    let found = provider
+        .inspect(&id)
+        .await
+        .expect("inspect")
+        .expect("there");
+    assert_eq!(found.state, SandboxState::Running);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_when_it_is_killed_in_the_middle() {
+    let mut counterpart = Counterpart::start().await;
+    let provider = hasty(&counterpart).await;
+    let id = create(&provider, "one").await.expect("create").id;
+    let line = "echo kept > ~/file";
+    sh(&agent(&provider, &id).await, line)
+        .await
+        .expect("a command");
+    counterpart.kill();
+    let gone = provider.inspect(&id).await.expect_err("gone");
+    assert_eq!(gone.kind, ProviderErrorKind::Unavailable);
+    counterpart.restart();
+    assert_eq!(ids(&provider).await, std::slice::from_ref(&id));
+    let back = provider
+        .inspect(&id)
+        .await
+        .expect("inspect")
+        .expect("there");
+    if back.state == SandboxState::Stopped {
+        provider.start(&id).await.expect("start");
+    }
+    let said = sh(&agent(&provider, &id).await, "cat ~/file").await;
+    assert_eq!(said.expect("a command"), "kept");
+    provider.delete(&id).await.expect("delete");
+    assert_eq!(ids(&provider).await, Vec::<String>::new());
+}

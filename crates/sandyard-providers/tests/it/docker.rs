@@ -1,0 +1,374 @@
+//! Containers of a real Docker daemon behind the contract.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sandyard_agent_client::wire::process::ProcessConfig;
+use sandyard_agent_client::{AgentClient, RunOptions};
+use sandyard_core::Limits;
+use sandyard_core::SandboxState::{Running, Stopped};
+use sandyard_provider::ProviderErrorKind::{Invalid, NotFound, TimedOut, Unavailable};
+use sandyard_provider::conformance::{self, Options};
+use sandyard_provider::{AgentAddress, Instance, Provider};
+use sandyard_providers::Times;
+use sandyard_providers::docker::{Docker, DockerConfig, DockerNetwork, Workspace};
+
+use crate::dockerd::{Dockerd, IMAGE};
+use crate::yard::spec;
+
+const PATIENCE: Duration = Duration::from_secs(180);
+
+pub(crate) async fn sh(provider: &Docker, id: &str, line: &str) -> String {
+    let address = AgentAddress {
+        id: id.to_owned(),
+        access_token: "token".to_owned(),
+    };
+    let agent = provider.agent(&address).await.expect("agent");
+    printed(&agent, line).await
+}
+
+async fn printed(agent: &AgentClient, line: &str) -> String {
+    let process = ProcessConfig {
+        cmd: "/bin/sh".to_owned(),
+        args: vec!["-c".to_owned(), line.to_owned()],
+        ..ProcessConfig::default()
+    };
+    let output = agent.run(process, &RunOptions::default()).await;
+    let output = output.expect("run a shell line");
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&text).trim_end().to_owned()
+}
+
+pub(crate) async fn make(provider: &Docker, sandbox_id: &str) -> Instance {
+    let made = provider.create(&spec(provider, sandbox_id)).await;
+    made.expect("create")
+}
+
+#[tokio::test]
+async fn docker_is_a_provider_like_any_other() {
+    let dockerd = Dockerd::start(true).await;
+    let other = dockerd.provider("another").await;
+    let theirs = make(&other, "theirs").await.id;
+    let plain = dockerd.docker(&["create", "--network=none", IMAGE, "sleep", "1"]);
+    let options = Options {
+        strangers: vec![theirs, plain],
+        ..Options::default()
+    };
+    let before = dockerd.left();
+    let provider = Arc::new(dockerd.provider("ours").await);
+    let report = conformance::run(provider.clone(), &options).await;
+    report.assert();
+    assert_eq!(report.passed(), report.0.len(), "\n{report}");
+    assert_eq!(
+        dockerd.left(),
+        before,
+        "the strangers are untouched, and nothing else is left"
+    );
+}
+
+#[tokio::test]
+async fn a_container_has_the_limits_that_were_asked_for_and_no_rights() {
+    let dockerd = Dockerd::start(true).await;
+    let provider = dockerd.provider("ours").await;
+    let mut spec = spec(&provider, "one");
+    spec.limits = Limits {
+        memory_bytes: 300 << 20,
+        cpu_millis: 500,
+        pids: 200,
+        ..Limits::default()
+    };
+    spec.env
+        .insert("KEY".to_owned(), "a-value-nobody-may-see".to_owned());
+    spec.access_token = "a-token-nobody-may-see".to_owned();
+    let made = provider.create(&spec).await.expect("create");
+    assert_eq!(made.limits, spec.limits);
+    let all = dockerd.inspect(&made.id);
+    let host = &all["HostConfig"];
+    assert_eq!(host["Memory"], 300 << 20);
+    assert_eq!(host["MemorySwap"], 300 << 20);
+    assert_eq!(host["NanoCpus"], 500_000_000);
+    assert!(
+        host["PidsLimit"]
+            .as_u64()
+            .is_some_and(|pids| (200..=264).contains(&pids))
+    );
+    assert_eq!(host["NetworkMode"], "none");
+    assert_eq!(host["Privileged"], false);
+    assert_eq!(host["CapDrop"], serde_json::json!(["ALL"]));
+    assert_eq!(
+        host["SecurityOpt"],
+        serde_json::json!(["no-new-privileges:true"])
+    );
+    assert_eq!(host["LogConfig"]["Type"], "none");
+    assert_eq!(all["Config"]["Labels"]["sandyard.sandbox"], "one");
+    let text = all.to_string();
+    for secret in ["a-value-nobody-may-see", "a-token-nobody-may-see"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    let debug = format!("{provider:?} {:?}", dockerd.config("ours"));
+    assert!(
+        !debug.contains("sealing") && !debug.contains("7, 7"),
+        "{debug}"
+    );
+    let address = AgentAddress {
+        id: made.id.clone(),
+        access_token: spec.access_token.clone(),
+    };
+    let agent = provider.agent(&address).await.expect("agent");
+    let said = printed(
+        &agent,
+        "id -un; echo $KEY; touch /workspace/file && echo written",
+    )
+    .await;
+    assert_eq!(said, "user\na-value-nobody-may-see\nwritten");
+    let said = printed(
+        &agent,
+        "grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status",
+    )
+    .await;
+    assert!(said.contains("CapEff:\t0000000000000000"), "{said}");
+    assert!(
+        said.contains("NoNewPrivs:\t1") && said.contains("Seccomp:\t2"),
+        "{said}"
+    );
+    provider.delete(&made.id).await.expect("delete");
+    assert_eq!(dockerd.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn another_server_of_the_installation_goes_on_with_its_containers() {
+    let dockerd = Dockerd::start(true).await;
+    let first = dockerd.provider("ours").await;
+    let made = make(&first, "one").await;
+    let paused = make(&first, "two").await.id;
+    let line = "echo here > ~/file; (sleep 1000 &) ; echo $$";
+    sh(&first, &made.id, line).await;
+    first.pause(&paused).await.expect("pause");
+    drop(first);
+    let second = dockerd.provider("ours").await;
+    let listed = second.list().await.expect("list");
+    assert_eq!(listed.len(), 2);
+    assert!(listed.contains(&made), "{listed:?}");
+    assert_eq!(
+        sh(&second, &made.id, "cat ~/file; pgrep -c sleep").await,
+        "here\n1"
+    );
+    second.resume(&paused).await.expect("resume");
+    assert_eq!(sh(&second, &paused, "echo thawed").await, "thawed");
+    // Not without the key: it cannot know what the agent is to be told.
+    let other_key = DockerConfig {
+        sealing_key: [8; 32],
+        ..dockerd.config("ours")
+    };
+    let third = Docker::connect(other_key).await.expect("connect");
+    let address = AgentAddress {
+        id: made.id.clone(),
+        access_token: "token".to_owned(),
+    };
+    let agent = third.agent(&address).await.expect("agent");
+    agent.health().await.expect_err("it has another key");
+    for id in [&made.id, &paused] {
+        second.delete(id).await.expect("delete");
+    }
+    assert_eq!(dockerd.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_daemon_that_dies_takes_nothing_with_it_that_was_told() {
+    let mut dockerd = Dockerd::start(false).await;
+    let provider = dockerd.provider("ours").await;
+    let made = make(&provider, "one").await;
+    let asked = make(&provider, "two").await.id;
+    sh(&provider, &made.id, "echo kept > ~/file").await;
+    provider.stop(&asked).await.expect("stop");
+    dockerd.kill();
+    let refused = provider.inspect(&made.id).await.expect_err("nobody there");
+    assert_eq!(refused.kind, Unavailable, "{refused}");
+    assert!(refused.hint.is_some());
+    provider.check_health().await.expect_err("nobody there");
+    dockerd.revive();
+    provider.check_health().await.expect("it is back");
+    let now = provider.inspect(&made.id).await.expect("inspect");
+    let now = now.expect("it is there");
+    assert_eq!(now.state, Stopped);
+    assert!(now.reason.is_some(), "nobody asked it to stop");
+    let other = provider.inspect(&asked).await.expect("inspect");
+    assert_eq!(other.expect("it is there").reason, None, "it was asked to");
+    let started = provider.start(&made.id).await.expect("start");
+    assert_eq!(started.state, Running);
+    assert_eq!(started.reason, None);
+    assert_eq!(sh(&provider, &made.id, "cat ~/file").await, "kept");
+    for id in [&made.id, &asked] {
+        provider.delete(id).await.expect("delete");
+    }
+    assert_eq!(dockerd.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn containers_outlive_a_daemon_that_can_restore_them() {
+    let mut dockerd = Dockerd::start(true).await;
+    let provider = dockerd.provider("ours").await;
+    let made = make(&provider, "one").await;
+    sh(&provider, &made.id, "(sleep 1000 &)").await;
+    dockerd.crash();
+    let now = provider.inspect(&made.id).await.expect("inspect");
+    assert_eq!(now.expect("it is there").state, Running);
+    // The link broke with the daemon; the next one is made when it is needed.
+    let give_up = Instant::now() + PATIENCE;
+    let address = AgentAddress {
+        id: made.id.clone(),
+        access_token: "token".to_owned(),
+    };
+    let agent = provider.agent(&address).await.expect("agent");
+    while agent.health().await.is_err() {
+        assert!(Instant::now() < give_up, "the agent is not reached again");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(printed(&agent, "pgrep -c sleep").await, "1");
+    provider.delete(&made.id).await.expect("delete");
+    assert_eq!(dockerd.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_daemon_that_hangs_holds_up_nobody_else() {
+    let frozen = Dockerd::start(true).await;
+    let well = Dockerd::start(true).await;
+    let short = Times {
+        quick: Duration::from_secs(5),
+        create: Duration::from_secs(10),
+        ..Times::default()
+    };
+    let config = DockerConfig {
+        times: short,
+        ..frozen.config("ours")
+    };
+    let stuck = Docker::connect(config).await.expect("connect");
+    let other = well.provider("ours").await;
+    let made = make(&other, "one").await.id;
+    frozen.freeze(true);
+    let (listed, created, said) = tokio::join!(
+        stuck.list(),
+        async { stuck.create(&spec(&stuck, "two")).await },
+        sh(&other, &made, "echo well"),
+    );
+    assert_eq!(listed.expect_err("it hangs").kind, TimedOut);
+    assert_eq!(created.expect_err("it hangs").kind, TimedOut);
+    assert_eq!(said, "well");
+    frozen.freeze(false);
+    let give_up = Instant::now() + PATIENCE;
+    while stuck.check_health().await.is_err() {
+        assert!(Instant::now() < give_up, "it does not come back");
+    }
+    // What the call that was given up has made after all is taken away.
+    while !frozen.left().is_empty() {
+        assert!(Instant::now() < give_up, "{:?} is left", frozen.left());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn snapshots_and_forks_have_the_workspace_and_leave_nothing() {
+    let dockerd = Dockerd::start(true).await;
+    let provider = dockerd.provider("ours").await;
+    let made = make(&provider, "one").await.id;
+    let line = "mkdir /workspace/dir; echo far > /workspace/dir/file; echo near > ~/file; id -u";
+    assert_eq!(sh(&provider, &made, line).await, "1000");
+    let fork = provider.fork(&made, &spec(&provider, "two")).await;
+    let fork = fork.expect("fork").id;
+    let line =
+        "cat /workspace/dir/file ~/file; echo own > /workspace/dir/file; stat -c %U /workspace/dir";
+    assert_eq!(sh(&provider, &fork, line).await, "far\nnear\nuser");
+    assert_eq!(sh(&provider, &made, "cat /workspace/dir/file").await, "far");
+    let again = provider.fork(&fork, &spec(&provider, "three")).await;
+    let again = again.expect("fork of a fork").id;
+    assert_eq!(
+        sh(&provider, &again, "cat /workspace/dir/file").await,
+        "own"
+    );
+    provider.snapshot(&made, "kept").await.expect("snapshot");
+    for id in [&made, &fork, &again] {
+        provider.delete(id).await.expect("delete");
+    }
+    let mut from = spec(&provider, "four");
+    from.template = "kept".to_owned();
+    let last = provider.create(&from).await.expect("create").id;
+    assert_eq!(
+        sh(&provider, &last, "cat /workspace/dir/file ~/file").await,
+        "far\nnear"
+    );
+    // Its token is not in the template.
+    let image = dockerd.inspect("sandyard/kept:latest");
+    assert_eq!(image["Config"]["Labels"]["sandyard.private"], "");
+    provider.remove_template("kept").await.expect("remove");
+    provider.delete(&last).await.expect("delete");
+    assert_eq!(dockerd.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn projects_are_folders_of_the_host_and_stay() {
+    let dockerd = Dockerd::start(true).await;
+    let projects = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    std::fs::create_dir(projects.path().join("shop")).expect("a folder");
+    let config = DockerConfig {
+        projects: Some(projects.path().to_owned()),
+        workspace: Workspace::Layer,
+        user: Some("root".to_owned()),
+        ..dockerd.config("ours")
+    };
+    let provider = Docker::connect(config).await.expect("connect");
+    let mut wish = spec(&provider, "one");
+    wish.project = Some("shop".to_owned());
+    let made = provider.create(&wish).await.expect("create").id;
+    assert_eq!(
+        sh(&provider, &made, "id -u; echo 1 > /workspace/file").await,
+        "0"
+    );
+    provider.delete(&made).await.expect("delete");
+    let file = std::fs::read_to_string(projects.path().join("shop/file"));
+    assert_eq!(file.expect("it stays"), "1\n");
+    for odd in ["", ".", "..", ".ssh", "a/b", "../etc", "a\0b"] {
+        wish.project = Some(odd.to_owned());
+        let refused = provider.create(&wish).await.expect_err("odd");
+        assert_eq!(refused.kind, Invalid, "{odd:?}");
+    }
+    wish.project = Some("missing".to_owned());
+    let refused = provider.create(&wish).await.expect_err("no folder");
+    let place = projects.path().to_str().expect("text");
+    assert_eq!(refused.kind, Invalid);
+    assert!(!refused.message.contains(place), "{refused}");
+    assert_eq!(dockerd.left(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_the_daemon_does_not_have_is_said_at_once() {
+    let dockerd = Dockerd::start(true).await;
+    let config = DockerConfig {
+        runtime: Some("none-of-that-name".to_owned()),
+        ..dockerd.config("ours")
+    };
+    let refused = Docker::connect(config).await.expect_err("no such runtime");
+    assert_eq!(refused.kind, NotFound);
+    assert!(refused.hint.expect("a hint").contains("`runc`"));
+    let config = DockerConfig {
+        host: Some("unix:///nowhere/docker.sock".to_owned()),
+        ..dockerd.config("ours")
+    };
+    let refused = Docker::connect(config).await.expect_err("nobody there");
+    assert_eq!(refused.kind, Unavailable, "{refused}");
+    let config = DockerConfig {
+        host: Some("nonsense".to_owned()),
+        ..dockerd.config("ours")
+    };
+    assert_eq!(
+        Docker::connect(config).await.expect_err("odd").kind,
+        Invalid
+    );
+    for network in ["host", "container:x"] {
+        let config = DockerConfig {
+            network: DockerNetwork::Named(network.to_owned()),
+            ..dockerd.config("ours")
+        };
+        let refused = Docker::connect(config).await.expect_err("no network");
+        assert_eq!(refused.kind, Invalid, "{network}");
+    }
+}
