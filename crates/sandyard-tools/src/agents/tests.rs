@@ -1,0 +1,190 @@
+//! With programs that speak like the real ones; those are run in the tests of the template that has them.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::call::{Call, Progress};
+use crate::files::testing::{Bench, write_program};
+
+/// A program at a place that is searched in the home.
+fn program(bench: &Bench, name: &str, script: &str) {
+    let file = bench.path(&format!(".local/bin/{name}"));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    write_program(&file, &format!("#!/bin/sh\n{script}"));
+}
+
+const CLAUDE: &str = r#"
+echo "$@" > args; cat > prompt
+echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+echo 'no json'
+echo '{"type":"assistant","session_id":"s-1","message":{"content":[{"type":"text","text":"I look."},{"type":"tool_use","name":"Bash","input":{"command":"ls  -l"}}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"All done.","session_id":"s-1","total_cost_usd":0.5}'
+"#;
+
+const CODEX: &str = r#"
+echo "$@" > args; cat > prompt
+echo '{"type":"thread.started","thread_id":"t-1"}'
+echo '{"type":"turn.started"}'
+echo '{"type":"item.started","item":{"id":"1","type":"command_execution","command":"ls"}}'
+echo '{"type":"item.completed","item":{"id":"2","type":"agent_message","text":"All done."}}'
+echo '{"type":"turn.completed","usage":{}}'
+"#;
+
+async fn watched(bench: &Bench, tool: &str, args: Value) -> (Value, String, Vec<String>) {
+    let heard = Arc::<Mutex<Vec<String>>>::default();
+    let listening = heard.clone();
+    let progress = Progress::to(Arc::new(move |_, words| {
+        listening.lock().unwrap().push(words);
+        Box::pin(async {})
+    }));
+    let call = Call {
+        progress,
+        ..Call::quiet()
+    };
+    let reply = bench.call_with(tool, args, call).await.unwrap();
+    let heard = heard.lock().unwrap().clone();
+    (reply.structured().unwrap().clone(), reply.all_text(), heard)
+}
+
+#[tokio::test]
+async fn claude_code_is_run_and_heard() {
+    let bench = Bench::new();
+    program(&bench, "claude", CLAUDE);
+    let prompt = "--help; $(touch hacked)\nand more";
+    let args =
+        json!({"prompt": prompt, "model": "some-model", "max_turns": 3, "session_id": "s-0"});
+    let (outcome, text, heard) = watched(&bench, "claude_code", args).await;
+    assert_eq!(text, "All done.");
+    assert_eq!(heard, ["I look.", "Bash: ls -l"]);
+    assert_eq!(bench.content("prompt"), prompt);
+    let given = bench.content("args");
+    for option in [
+        "-p",
+        "stream-json",
+        "--model some-model",
+        "--max-turns 3",
+        "--resume s-0",
+        "--dangerously-skip-permissions",
+    ] {
+        assert!(given.contains(option), "{given}");
+    }
+    assert_eq!(outcome["session_id"], "s-1");
+    assert_eq!(
+        (
+            &outcome["exit_code"],
+            &outcome["num_turns"],
+            &outcome["cost_usd"]
+        ),
+        (&json!(0), &json!(2), &json!(0.5))
+    );
+    assert_eq!(outcome["is_error"], false);
+    let allowed = json!({"prompt": "x", "allowed_tools": ["Read", "Bash(git:*)"]});
+    watched(&bench, "claude_code", allowed).await;
+    let given = bench.content("args");
+    assert!(
+        given.contains("--allowedTools Read,Bash(git:*)") && !given.contains("skip-permissions"),
+        "{given}"
+    );
+}
+
+#[tokio::test]
+async fn codex_is_run_and_heard() {
+    let bench = Bench::new();
+    program(&bench, "codex", CODEX);
+    let (outcome, text, heard) = watched(&bench, "codex", json!({"prompt": "do it"})).await;
+    assert_eq!(text, "All done.");
+    assert_eq!(heard, ["command: ls", "All done."]);
+    assert_eq!(
+        (&outcome["session_id"], &outcome["is_error"]),
+        (&json!("t-1"), &json!(false))
+    );
+    assert_eq!(bench.content("prompt"), "do it");
+    let given = bench.content("args");
+    assert!(
+        given.starts_with("exec --json") && given.trim().ends_with(" -"),
+        "{given}"
+    );
+}
+
+#[tokio::test]
+async fn failures_say_why() {
+    let bench = Bench::new();
+    program(&bench, "claude", "echo 'no key' >&2; exit 7");
+    let reply = bench
+        .call("claude_code", json!({"prompt": "x"}))
+        .await
+        .unwrap();
+    assert!(reply.is_error());
+    assert!(reply.all_text().contains("no key"), "{}", reply.all_text());
+    assert_eq!(reply.structured().unwrap()["exit_code"], 7);
+    program(
+        &bench,
+        "codex",
+        r#"echo '{"type":"turn.failed","error":{"message":"over quota"}}'; exit 1"#,
+    );
+    let reply = bench.call("codex", json!({"prompt": "x"})).await.unwrap();
+    assert!(reply.is_error() && reply.all_text().contains("over quota"));
+    for (args, words) in [
+        (json!({"prompt": " "}), "empty"),
+        (json!({"prompt": "x", "model": "--evil"}), "model"),
+        (json!({"prompt": "x", "session_id": "-r"}), "session_id"),
+        (json!({"prompt": "x", "cwd": "/etc"}), "outside"),
+        (json!({"prompt": "x", "cwd": "missing"}), "no folder"),
+        (json!({"prompt": "x", "timeout": 0}), "timeout"),
+        (
+            json!({"prompt": "x", "allowed_tools": ["a,b"]}),
+            "allowed_tools",
+        ),
+    ] {
+        let problem = bench.problem("claude_code", args).await;
+        assert!(problem.contains(words), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn time_outs_and_cancellation_end_everything() {
+    let bench = Bench::new();
+    program(&bench, "claude", "sleep 1000 & echo $! > sleeper; wait");
+    let is_over = || {
+        let pid = bench.content("sleeper");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        stat.map_or(true, |stat| stat.contains(") Z"))
+    };
+    let reply = bench
+        .call("claude_code", json!({"prompt": "x", "timeout": 5}))
+        .await
+        .unwrap();
+    assert!(reply.is_error() && reply.all_text().contains("after 5 seconds"));
+    crate::custom::testing::until("the sleeper is gone", is_over).await;
+    std::fs::remove_file(bench.path("sleeper")).unwrap();
+    let call = Call::quiet();
+    let cancelled = call.cancelled.clone();
+    let stop = async {
+        crate::custom::testing::until("it runs", || bench.path("sleeper").exists()).await;
+        cancelled.cancel();
+    };
+    let (answer, ()) = tokio::join!(
+        bench.call_with("claude_code", json!({"prompt": "x"}), call),
+        stop
+    );
+    assert!(answer.unwrap().all_text().contains("cancelled"));
+    crate::custom::testing::until("the sleeper is gone", is_over).await;
+}
+
+#[tokio::test]
+async fn without_a_cli_it_is_said_how_to_get_one() {
+    let bench = Bench::new();
+    for (tool, program, package) in [
+        ("claude_code", "claude", "@anthropic-ai/claude-code"),
+        ("codex", "codex", "@openai/codex"),
+    ] {
+        if crate::process::find_program(program, &[]).is_none() {
+            let problem = bench.problem(tool, json!({"prompt": "x"})).await;
+            assert!(
+                problem.contains(package) && problem.contains("template"),
+                "{problem}"
+            );
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Keys by their names.
+
+use serde_json::{Value, json};
+
+use crate::reply::Problem;
+
+/// Keys without a character: name as pages know it, code of Windows that old pages look at, character they type.
+const NAMED: &[(&str, u32, &str)] = &[
+    ("Enter", 13, "\r"),
+    ("Tab", 9, ""),
+    ("Escape", 27, ""),
+    ("Backspace", 8, ""),
+    ("Delete", 46, ""),
+    ("Insert", 45, ""),
+    ("ArrowLeft", 37, ""),
+    ("ArrowUp", 38, ""),
+    ("ArrowRight", 39, ""),
+    ("ArrowDown", 40, ""),
+    ("Home", 36, ""),
+    ("End", 35, ""),
+    ("PageUp", 33, ""),
+    ("PageDown", 34, ""),
+    ("CapsLock", 20, ""),
+    ("ContextMenu", 93, ""),
+];
+
+/// What else they are called.
+const OTHER_NAMES: &[(&str, &str)] = &[
+    ("return", "Enter"),
+    ("esc", "Escape"),
+    ("del", "Delete"),
+    ("ins", "Insert"),
+    ("left", "ArrowLeft"),
+    ("up", "ArrowUp"),
+    ("right", "ArrowRight"),
+    ("down", "ArrowDown"),
+    ("pgup", "PageUp"),
+    ("pgdn", "PageDown"),
+    ("page_up", "PageUp"),
+    ("page_down", "PageDown"),
+];
+
+/// Keys of signs on an American keyboard: plain, with shift, where, code of Windows.
+const SIGNS: &[(char, char, &str, u32)] = &[
+    ('-', '_', "Minus", 189),
+    ('=', '+', "Equal", 187),
+    ('[', '{', "BracketLeft", 219),
+    (']', '}', "BracketRight", 221),
+    ('\\', '|', "Backslash", 220),
+    (';', ':', "Semicolon", 186),
+    ('\'', '"', "Quote", 222),
+    (',', '<', "Comma", 188),
+    ('.', '>', "Period", 190),
+    ('/', '?', "Slash", 191),
+    ('`', '~', "Backquote", 192),
+    ('0', ')', "Digit0", 48),
+    ('1', '!', "Digit1", 49),
+    ('2', '@', "Digit2", 50),
+    ('3', '#', "Digit3", 51),
+    ('4', '$', "Digit4", 52),
+    ('5', '%', "Digit5", 53),
+    ('6', '^', "Digit6", 54),
+    ('7', '&', "Digit7", 55),
+    ('8', '*', "Digit8", 56),
+    ('9', '(', "Digit9", 57),
+];
+
+const ALT: u32 = 1;
+const CONTROL: u32 = 2;
+const META: u32 = 4;
+const SHIFT: u32 = 8;
+
+/// One key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    key: String,
+    code: String,
+    number: u32,
+    text: String,
+}
+
+/// A key with those that are held meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chord {
+    held: Vec<(Key, u32)>,
+    key: Key,
+}
+
+impl Key {
+    /// The key that types this character.
+    pub(super) fn of(char: char) -> Self {
+        if char == '\n' || char == '\r' {
+            return named("Enter", 13, "\r");
+        }
+        let (code, number) = if char.is_ascii_alphabetic() {
+            let upper = char.to_ascii_uppercase();
+            (format!("Key{upper}"), u32::from(upper))
+        } else if char == ' ' {
+            ("Space".to_owned(), 32)
+        } else {
+            let sign = SIGNS
+                .iter()
+                .find(|(plain, shifted, ..)| char == *plain || char == *shifted);
+            sign.map_or((String::new(), 0), |(_, _, code, number)| {
+                ((*code).to_owned(), *number)
+            })
+        };
+        Self {
+            key: char.to_string(),
+            code,
+            number,
+            text: char.to_string(),
+        }
+    }
+
+    /// The protocol's words for pressing it.
+    pub(super) fn down(&self, modifiers: u32) -> Value {
+        // With these held a key is a command and types nothing.
+        let text = if modifiers & (ALT | CONTROL | META) == 0 {
+            self.text.as_str()
+        } else {
+            ""
+        };
+        let kind = if text.is_empty() {
+            "rawKeyDown"
+        } else {
+            "keyDown"
+        };
+        let mut event = self.event(kind, modifiers);
+        if !text.is_empty() {
+            event["text"] = text.into();
+            event["unmodifiedText"] = text.into();
+        }
+        event
+    }
+
+    /// The protocol's words for letting it go.
+    pub(super) fn up(&self, modifiers: u32) -> Value {
+        self.event("keyUp", modifiers)
+    }
+
+    fn event(&self, kind: &str, modifiers: u32) -> Value {
+        json!({
+            "type": kind,
+            "key": self.key,
+            "code": self.code,
+            "windowsVirtualKeyCode": self.number,
+            "modifiers": modifiers,
+        })
+    }
+}
+
+impl Chord {
+    /// From a text like `Enter`, `Control+A` or `Shift+Tab`.
+    pub(super) fn read(text: &str) -> Result<Self, Problem> {
+        let text = if text == " " { text } else { text.trim() };
+        // The plus sign itself is a key too.
+        let (held, last) = match text.strip_suffix("++") {
+            Some(before) => (before, "+"),
+            None if text == "+" => ("", "+"),
+            None => text.rsplit_once('+').unwrap_or(("", text)),
+        };
+        let held: Vec<_> = held
+            .split('+')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(|name| modifier(name).ok_or_else(|| unknown(name)))
+            .collect::<Result<_, _>>()?;
+        let has_shift = held.iter().any(|(_, bit)| *bit == SHIFT);
+        let is_command = held.iter().any(|(_, bit)| *bit != SHIFT);
+        let last = if last == " " { last } else { last.trim() };
+        let key = key(last, has_shift, is_command).ok_or_else(|| unknown(last))?;
+        Ok(Self { held, key })
+    }
+
+    /// The protocol's words for all of it, in order.
+    pub(super) fn events(&self) -> Vec<Value> {
+        let mut events = Vec::new();
+        let mut modifiers = 0;
+        for (key, bit) in &self.held {
+            modifiers |= bit;
+            events.push(key.down(modifiers));
+        }
+        events.push(self.key.down(modifiers));
+        events.push(self.key.up(modifiers));
+        for (key, bit) in self.held.iter().rev() {
+            modifiers &= !bit;
+            events.push(key.up(modifiers));
+        }
+        events
+    }
+}
+
+fn named(name: &str, number: u32, text: &str) -> Key {
+    Key {
+        key: name.to_owned(),
+        code: name.to_owned(),
+        number,
+        text: text.to_owned(),
+    }
+}
+
+fn modifier(name: &str) -> Option<(Key, u32)> {
+    let (name, number, bit) = match name.to_ascii_lowercase().as_str() {
+        "control" | "ctrl" | "controlormeta" => ("Control", 17, CONTROL),
+        "shift" => ("Shift", 16, SHIFT),
+        "alt" | "option" => ("Alt", 18, ALT),
+        "meta" | "command" | "cmd" | "super" | "win" => ("Meta", 91, META),
+        _ => return None,
+    };
+    let mut key = named(name, number, "");
+    key.code.push_str("Left");
+    Some((key, bit))
+}
+
+fn key(name: &str, has_shift: bool, is_command: bool) -> Option<Key> {
+    let mut chars = name.chars();
+    if let (Some(char), None) = (chars.next(), chars.next()) {
+        // `Control+A` means the key, not a capital letter.
+        let char = match char {
+            'A'..='Z' if is_command && !has_shift => char.to_ascii_lowercase(),
+            _ if has_shift => shifted(char),
+            _ => char,
+        };
+        return Some(Key::of(char));
+    }
+    let lower = name.to_ascii_lowercase();
+    if lower == "space" || lower == "spacebar" {
+        return Some(Key::of(' '));
+    }
+    if let Some(number) = lower
+        .strip_prefix('f')
+        .and_then(|rest| rest.parse::<u32>().ok())
+        && (1..=12).contains(&number)
+    {
+        return Some(named(&format!("F{number}"), 111 + number, ""));
+    }
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == lower);
+    let wanted = other.map_or(lower.as_str(), |(_, name)| name);
+    let found = NAMED
+        .iter()
+        .find(|(name, ..)| name.eq_ignore_ascii_case(wanted));
+    match found {
+        Some((name, number, text)) => Some(named(name, *number, text)),
+        // Held for nothing, as games want it.
+        None => modifier(wanted).map(|(key, _)| key),
+    }
+}
+
+fn shifted(char: char) -> char {
+    let sign = SIGNS.iter().find(|(plain, ..)| *plain == char);
+    sign.map_or_else(|| char.to_ascii_uppercase(), |(_, shifted, ..)| *shifted)
+}
+
+fn unknown(name: &str) -> Problem {
+    let names: Vec<_> = NAMED.iter().map(|(name, ..)| *name).collect();
+    Problem::new(format!(
+        "there is no key {:?}; keys are single characters, F1 to F12, Space, {}, with Control+, Shift+, Alt+ or Meta+ \
+             before them",
+        super::notes::short(name, 40),
+        names.join(", ")
+    ))
+}
+
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod tests;

@@ -1,0 +1,4 @@
+// Takes the numbers away again.
+function () {
+  if (globalThis.sandyardOverlay) globalThis.sandyardOverlay.remove();
+}

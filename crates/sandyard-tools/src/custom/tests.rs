@@ -1,0 +1,243 @@
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::testing::{notes, small_server, until};
+use super::{Report, Servers, read};
+use crate::call::{Call, Progress};
+use crate::options::{Doors, Options, TokenHash};
+use crate::reply::Answer;
+use crate::workshop::Workshop;
+
+/// Servers, and the folder they work in.
+struct Yard {
+    folder: TempDir,
+    servers: Arc<Servers>,
+}
+
+impl Yard {
+    /// Without any.
+    fn empty() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            servers: Arc::default(),
+        }
+    }
+
+    /// With the small one, started.
+    async fn with_small() -> Self {
+        let yard = Self::empty();
+        let reports = yard.told(json!({"small": yard.small()})).await;
+        assert_eq!(reports["small"].status, "ok", "{reports:?}");
+        yard
+    }
+
+    /// How the small one is told.
+    fn small(&self) -> Value {
+        small_server(self.folder.path())
+    }
+
+    async fn told(&self, all: Value) -> BTreeMap<String, Report> {
+        let configs = read(&json!({ "mcpServers": all })).unwrap();
+        self.servers.replace(configs, self.folder.path()).await
+    }
+
+    async fn call(&self, name: &str, arguments: Value) -> Answer {
+        self.call_as(name, arguments, Call::quiet()).await
+    }
+
+    async fn call_as(&self, name: &str, arguments: Value, call: Call) -> Answer {
+        let workshop = Arc::new(Workshop::new(self.options()));
+        let arguments: JsonObject = serde_json::from_value(arguments).unwrap();
+        let tool = self
+            .servers
+            .find(name)
+            .unwrap_or_else(|| panic!("there is no {name}"));
+        tool.call(workshop, arguments, call).await
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            workspace: self.folder.path().to_owned(),
+            more_roots: Vec::new(),
+            home: self.folder.path().to_owned(),
+            token: None,
+            port: 6060,
+        }
+    }
+
+    /// What the small one has noted.
+    fn notes(&self) -> String {
+        notes(self.folder.path())
+    }
+
+    /// The small ones that were started, oldest first.
+    fn pids(&self) -> Vec<String> {
+        let started = |line: &str| Some(line.strip_prefix("started ")?.to_owned());
+        self.notes().lines().filter_map(started).collect()
+    }
+
+    /// A tool server of our own that wants the token `right`; its address without a path.
+    fn our_own(&self) -> String {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let options = Options {
+            token: Some(TokenHash::of("right")),
+            ..self.options()
+        };
+        let doors = Doors {
+            listeners: vec![listener],
+            connections: None,
+        };
+        tokio::spawn(crate::serve(options, doors));
+        url
+    }
+}
+
+fn text(answer: Answer) -> String {
+    let result = answer.unwrap().into_result();
+    result.content[0].as_text().unwrap().text.clone()
+}
+
+fn is_running(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
+}
+
+#[tokio::test]
+async fn a_server_is_started_called_and_ended() {
+    let yard = Yard::empty();
+    let config = yard.small();
+    let reports = yard.told(json!({"small": config})).await;
+    assert_eq!(reports["small"].status, "ok", "{reports:?}");
+    assert_eq!(reports["small"].tools[0], "mcp_small_echo");
+    let echo = yard.servers.find("mcp_small_echo").unwrap();
+    let hints = echo.told.annotations.as_ref().unwrap();
+    assert_eq!(hints.read_only_hint, Some(true));
+    let answer = yard.call("mcp_small_echo", json!({"text": "hello"})).await;
+    assert_eq!(
+        answer.as_ref().unwrap().structured(),
+        Some(&json!({"text": "hello"}))
+    );
+    assert_eq!(text(answer), "hello");
+    let about = text(yard.call("mcp_small_about", json!({})).await);
+    let about: Value = serde_json::from_str(&about).unwrap();
+    let real = yard.folder.path().canonicalize().unwrap();
+    assert_eq!(about, json!({"cwd": real, "value": "given", "path": true}));
+    let refused = yard.call("mcp_small_refuse", json!({})).await.unwrap();
+    assert!(refused.is_error());
+    // Told again as before it goes on; told otherwise it is another one; left out it ends.
+    yard.told(json!({"small": config})).await;
+    assert_eq!(yard.pids().len(), 1);
+    let mut other = config.clone();
+    other["env"]["VALUE"] = "other".into();
+    yard.told(json!({"small": other})).await;
+    let pids = yard.pids();
+    assert_eq!(pids.len(), 2);
+    assert!(
+        yard.notes().contains("input closed"),
+        "it was not let end by itself"
+    );
+    until("the old one ends", || !is_running(&pids[0])).await;
+    yard.told(json!({})).await;
+    until("all end", || !is_running(&pids[1])).await;
+    assert!(yard.servers.tools().is_empty());
+}
+
+#[tokio::test]
+async fn progress_comes_through_and_so_does_cancellation() {
+    let yard = Yard::with_small().await;
+    let heard = Arc::<Mutex<Vec<String>>>::default();
+    let (listening, quiet) = (heard.clone(), Call::quiet());
+    let progress = Progress::to(Arc::new(move |_, words| {
+        listening.lock().unwrap().push(words);
+        Box::pin(async {})
+    }));
+    let cancelled = quiet.cancelled.clone();
+    let watched = Call { progress, ..quiet };
+    let work = yard.call_as("mcp_small_slow", json!({}), watched);
+    let stop = async {
+        until("three steps are told", || heard.lock().unwrap().len() == 3).await;
+        cancelled.cancel();
+    };
+    let (answer, ()) = tokio::join!(work, stop);
+    assert!(answer.unwrap_err().to_string().contains("cancelled"));
+    assert_eq!(*heard.lock().unwrap(), ["step 0", "step 1", "step 2"]);
+    until("the server hears of it", || {
+        yard.notes().contains("cancelled")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_started_again() {
+    let yard = Yard::with_small().await;
+    let died = yard.call("mcp_small_die", json!({})).await.unwrap_err();
+    assert!(died.to_string().contains("died during the call"), "{died}");
+    // A call at once waits for the next one.
+    let answer = yard.call("mcp_small_echo", json!({"text": "again"})).await;
+    assert_eq!(text(answer), "again");
+    assert_eq!(yard.pids().len(), 2);
+}
+
+#[tokio::test]
+async fn new_tools_are_shown_when_the_server_says_so() {
+    let yard = Yard::with_small().await;
+    assert!(yard.servers.find("mcp_small_grown").is_none());
+    yard.call("mcp_small_grow", json!({})).await.unwrap();
+    until("the new tool is shown", || {
+        yard.servers.find("mcp_small_grown").is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_start_that_fails_says_why_and_the_others_start() {
+    let yard = Yard::empty();
+    let good = yard.small();
+    let mut broken = good.clone();
+    broken["env"]["BROKEN"] = "yes".into();
+    let all = json!({
+        "good": good,
+        "broken": broken,
+        "missing": {"command": "no-such-program-at-all"},
+        "nobody": {"url": "http://127.0.0.1:1/mcp?key=hidden"},
+        "nobody_older": {"url": "http://127.0.0.1:1/sse?key=hidden"},
+    });
+    let reports = yard.told(all).await;
+    assert_eq!(reports["good"].status, "ok", "{reports:?}");
+    let why = |name: &str| reports[name].error.clone().unwrap();
+    for (name, words) in [
+        ("broken", "broken on purpose"),
+        ("missing", "no-such-program-at-all"),
+        ("nobody", "sending request"),
+        ("nobody_older", "refused"),
+    ] {
+        assert!(why(name).contains(words), "{name}: {}", why(name));
+    }
+    assert!(!format!("{reports:?}").contains("hidden"), "{reports:?}");
+    assert_eq!(yard.servers.tools().len(), reports["good"].tools.len());
+}
+
+#[tokio::test]
+async fn a_server_at_an_address_is_called_with_its_headers_by_either_transport() {
+    for path in ["mcp", "sse"] {
+        let yard = Yard::empty();
+        let url = format!("{}/{path}", yard.our_own());
+        let at = |token: &str| {
+            let key = format!("Bearer {token}");
+            json!({"url": url, "headers": {"Authorization": key}})
+        };
+        let all = json!({"good": at("right"), "bad": at("wrong")});
+        let reports = yard.told(all).await;
+        assert_eq!(reports["good"].status, "ok", "{reports:?}");
+        assert_eq!(reports["bad"].status, "failed");
+        assert!(!format!("{reports:?}").contains("wrong"), "{reports:?}");
+        let todo = json!({"todos": [{"id": "a", "content": "there", "status": "pending"}]});
+        yard.call("mcp_good_TodoWrite", todo).await.unwrap();
+        let answer = yard.call("mcp_good_TodoRead", json!({})).await;
+        assert_eq!(text(answer), "[ ] a: there");
+    }
+}

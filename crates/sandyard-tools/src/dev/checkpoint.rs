@@ -1,0 +1,161 @@
+//! `save_checkpoint`: everything in a folder as a commit.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+
+use crate::call::Call;
+use crate::process::{Group, Tail, find_program};
+use crate::reply::{Answer, Problem, Reply};
+use crate::tool::{Effect, Tool};
+
+/// How long one step may take.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Most of what git prints that is looked at.
+const MAX_OUTPUT: u64 = 64 * 1024;
+/// Longest message.
+const MAX_MESSAGE: usize = 10_000;
+
+/// Whatever the user's settings and the repository's hooks are, a checkpoint works.
+const SETTINGS: &[&str] = &[
+    "user.name=Sandyard",
+    "user.email=checkpoint@sandyard.invalid",
+    "commit.gpgSign=false",
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.editor=true",
+    "init.defaultBranch=main",
+    "safe.directory=*",
+    "gc.auto=0",
+    "commit.template=",
+];
+
+#[derive(Deserialize, JsonSchema)]
+struct Args {
+    /// The folder whose files are saved.
+    project_directory: String,
+    /// What was done.
+    commit_message: String,
+}
+
+/// The tool.
+pub(super) fn tool() -> Tool {
+    crate::tool::tool::<Args, _, _>(
+        "save_checkpoint",
+        "Save a checkpoint",
+        Effect::Adds,
+        "Saves all files of a folder as a git commit (the folder becomes a repository if it is none) and answers with the \
+         commit's id, so that the state can be had back with git. What .gitignore names is left out.",
+        |workshop, args, call| async move {
+            let folder = workshop.workspace.resolve(&args.project_directory)?;
+            if !folder.is_dir() {
+                return Err(Problem::new(format!("{} is no folder", folder.display())));
+            }
+            save(&folder, &args.commit_message, &call).await
+        },
+    )
+}
+
+async fn save(folder: &Path, message: &str, call: &Call) -> Answer {
+    if message.trim().is_empty() || message.len() > MAX_MESSAGE {
+        return Err(Problem::new(format!(
+            "commit_message has 1 to {MAX_MESSAGE} characters"
+        )));
+    }
+    if find_program("git", &[]).is_none() {
+        return Err(Problem::new(
+            "git is not installed in this sandbox: install it, or use a template that has it",
+        ));
+    }
+    // A repository around the folder is another one's.
+    if !folder.join(".git").exists() {
+        git(folder, &["init", "--quiet"], call).await?;
+    }
+    git(folder, &["add", "--all", "--", "."], call).await?;
+    if git(
+        folder,
+        &["status", "--porcelain", "--untracked-files=no"],
+        call,
+    )
+    .await?
+    .trim()
+    .is_empty()
+    {
+        return Ok(Reply::text(
+            "there is nothing to save: nothing has changed since the last checkpoint",
+        ));
+    }
+    let message = format!("--message={message}");
+    git(
+        folder,
+        &[
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "--allow-empty-message",
+            &message,
+        ],
+        call,
+    )
+    .await?;
+    let id = git(folder, &["rev-parse", "HEAD"], call).await?;
+    Ok(Reply::text(format!("saved as {}", id.trim())))
+}
+
+async fn git(folder: &Path, args: &[&str], call: &Call) -> Result<String, Problem> {
+    let mut command = Command::new("git");
+    for setting in SETTINGS {
+        command.args(["-c", setting]);
+    }
+    command
+        .args(args)
+        .current_dir(folder)
+        // A repository is the folder's own, whoever set what; nobody is there to be asked.
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut group = Group::start(command)
+        .map_err(|error| Problem::new(format!("git could not be started: {error}")))?;
+    let complaints = Tail::default();
+    let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
+    let work = async {
+        let mut output = Vec::new();
+        if let (Some(stdout), Some(stderr)) = (stdout, stderr) {
+            let mut stdout = stdout.take(MAX_OUTPUT);
+            let reading = async {
+                let _ = stdout.read_to_end(&mut output).await;
+                let _ = tokio::io::copy(&mut stdout.into_inner(), &mut tokio::io::sink()).await;
+            };
+            tokio::join!(reading, complaints.clone().follow(stderr));
+        }
+        let status = group.wait().await;
+        (status, String::from_utf8_lossy(&output).into_owned())
+    };
+    let (status, output) = tokio::select! {
+        done = work => done,
+        () = tokio::time::sleep(LIMIT) => return Err(Problem::new("git took too long: name what is large in .gitignore")),
+        () = call.cancelled.cancelled() => return Err(Problem::new("the call was cancelled")),
+    };
+    match status {
+        Ok(status) if status.success() => Ok(output),
+        _ => {
+            let step = args.first().copied().unwrap_or_default();
+            Err(Problem::new(format!(
+                "git {step} failed: {}",
+                complaints.text()
+            )))
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `get_database_connection`: how to reach a database.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::listens;
+use crate::reply::{Answer, Problem, Reply};
+use crate::tool::{Effect, Tool};
+
+/// The file of the workspace's own database.
+const SQLITE_FILE: &str = "database.sqlite3";
+/// Longest address taken from the environment.
+const MAX_URL: usize = 4096;
+
+#[derive(Deserialize, JsonSchema)]
+struct Args {
+    /// One of sqlite, postgres, mysql and redis.
+    database_type: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Connection {
+    /// Which kind it is.
+    database_type: &'static str,
+    /// What clients are given to connect.
+    connection_string: String,
+    /// Where this was found.
+    source: &'static str,
+}
+
+/// A kind of database with a server.
+struct Kind {
+    name: &'static str,
+    other_names: &'static [&'static str],
+    port: u16,
+    variable: &'static str,
+    schemes: &'static [&'static str],
+    default: &'static str,
+    start: &'static str,
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "postgres",
+        other_names: &["postgresql"],
+        port: 5432,
+        variable: "DATABASE_URL",
+        schemes: &["postgres:", "postgresql:"],
+        default: "postgresql://postgres@127.0.0.1:5432/postgres",
+        start: "install it (apt-get install postgresql) and start it with `pg_ctlcluster VERSION main start`",
+    },
+    Kind {
+        name: "mysql",
+        other_names: &["mariadb"],
+        port: 3306,
+        variable: "DATABASE_URL",
+        schemes: &["mysql:", "mariadb:"],
+        default: "mysql://root@127.0.0.1:3306/mysql",
+        start: "install it (apt-get install mariadb-server) and start it with `mariadbd-safe &`",
+    },
+    Kind {
+        name: "redis",
+        other_names: &["valkey"],
+        port: 6379,
+        variable: "REDIS_URL",
+        schemes: &["redis:", "rediss:"],
+        default: "redis://127.0.0.1:6379/0",
+        start: "install it (apt-get install redis-server) and start it with `redis-server --daemonize yes`",
+    },
+];
+
+/// The tool.
+pub(super) fn tool() -> Tool {
+    crate::tool::tool::<Args, _, _>(
+        "get_database_connection",
+        "Get a database connection",
+        Effect::Looks,
+        "Answers with the connection string of a database: sqlite (a file in the workspace, always there), postgres, mysql or \
+         redis (one that runs in this sandbox, or that DATABASE_URL or REDIS_URL names).",
+        |workshop, args, _call| async move { connection(workshop.workspace.root(), &args.database_type).await },
+    )
+    .answers::<Connection>()
+}
+
+async fn connection(root: &Path, wanted: &str) -> Answer {
+    let wanted = wanted.trim().to_ascii_lowercase();
+    if matches!(wanted.as_str(), "sqlite" | "sqlite3") {
+        let file = root.join(SQLITE_FILE);
+        let string = format!("sqlite:///{}", file.display());
+        return Ok(found(
+            "sqlite",
+            string,
+            "a file that is made when it is first written to",
+        ));
+    }
+    let is_wanted =
+        |kind: &&Kind| kind.name == wanted || kind.other_names.contains(&wanted.as_str());
+    let kind = KINDS.iter().find(is_wanted).ok_or_else(|| {
+        Problem::new(format!(
+            "there is no database {wanted:?}: choose one of sqlite, postgres, mysql, redis"
+        ))
+    })?;
+    let told = std::env::var(kind.variable).unwrap_or_default();
+    if told.len() <= MAX_URL && kind.schemes.iter().any(|scheme| told.starts_with(scheme)) {
+        return Ok(found(kind.name, told, kind.variable));
+    }
+    if listens(kind.port).await {
+        return Ok(found(
+            kind.name,
+            kind.default.to_owned(),
+            "a server on its usual port of this sandbox",
+        ));
+    }
+    Err(Problem::new(format!(
+        "no {} was found: nothing listens on port {} and {} does not name one; {}, or use sqlite",
+        kind.name, kind.port, kind.variable, kind.start
+    )))
+}
+
+fn found(database_type: &'static str, connection_string: String, source: &'static str) -> Reply {
+    let text = format!("{connection_string}\n({source})");
+    Reply::text(text).with_structured(Connection {
+        database_type,
+        connection_string,
+        source,
+    })
+}

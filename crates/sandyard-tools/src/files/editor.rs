@@ -1,0 +1,210 @@
+//! The editor some models were taught: one tool, five commands, and it can take changes back.
+
+use std::fs;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::blocking::blocking;
+use super::change::{self, turn, write_atomically};
+use super::diff::diff;
+use super::edit::replace;
+use super::open::failed;
+use super::read::{self, Part};
+use super::text::{BYTE_ORDER_MARK, Ending, with_crlf};
+use crate::call::Call;
+use crate::reply::{Answer, Problem, Reply};
+use crate::search;
+use crate::tool::{Effect, Tool, tool};
+use crate::workshop::Workshop;
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Command {
+    View,
+    Create,
+    StrReplace,
+    Insert,
+    UndoEdit,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct EditorArguments {
+    /// What to do.
+    command: Command,
+    /// The file (or for view: the folder): an absolute path, or one relative to the workspace.
+    path: String,
+    /// For create: the whole content.
+    #[serde(default)]
+    file_text: Option<String>,
+    /// For str_replace: the text to be replaced, exactly as it is in the file, which must have it once.
+    #[serde(default)]
+    old_str: Option<String>,
+    /// For str_replace: what comes in its place, nothing if left out. For insert: the lines to be inserted.
+    #[serde(default, alias = "insert_text")]
+    new_str: Option<String>,
+    /// For insert: the number of the line after which the new ones come; 0 for the start of the file.
+    #[serde(default)]
+    insert_line: Option<usize>,
+    /// For view of a file: the numbers of the first and the last line; -1 for the end of the file.
+    #[serde(default)]
+    view_range: Option<Vec<i64>>,
+}
+
+/// The tool.
+pub(super) fn editor_tool() -> Tool {
+    tool::<EditorArguments, _, _>(
+        "str_replace_based_edit_tool",
+        "Editor",
+        Effect::Changes,
+        "An editor. view shows a file with line numbers, or what is in a folder; create writes a whole file; str_replace \
+         replaces a text that is in the file exactly once; insert puts lines after a line; undo_edit takes the last of \
+         these changes of a file back.",
+        |workshop, arguments, call| async move {
+            match arguments.command {
+                Command::View => view(&workshop, &arguments, &call).await,
+                _ => blocking(move || change(&workshop, &arguments)).await,
+            }
+        },
+    )
+}
+
+async fn view(workshop: &Workshop, arguments: &EditorArguments, call: &Call) -> Answer {
+    let path = workshop.workspace.resolve(&arguments.path)?;
+    if path.is_dir() {
+        if arguments.view_range.is_some() {
+            return Err(Problem::new("a folder has no lines: leave view_range out"));
+        }
+        return search::two_levels(workshop, path, call).await;
+    }
+    let part = match arguments.view_range.as_deref() {
+        None => Part {
+            first: 1,
+            limit: u64::MAX,
+        },
+        Some([first, last]) if *first >= 1 && (*last == -1 || last >= first) => Part {
+            first: first.unsigned_abs(),
+            limit: if *last == -1 {
+                u64::MAX
+            } else {
+                last.abs_diff(*first) + 1
+            },
+        },
+        Some(_) => {
+            return Err(Problem::new(
+                "view_range must be two numbers, the first line (from 1) and the last one (or -1 for the end)",
+            ));
+        }
+    };
+    read::read(workshop, &arguments.path, part, call).await
+}
+
+fn change(workshop: &Workshop, arguments: &EditorArguments) -> Answer {
+    let path = workshop.workspace.resolve_file(&arguments.path)?;
+    let name = workshop.workspace.shown(&path);
+    let _turn = turn()?;
+    if matches!(arguments.command, Command::UndoEdit) {
+        return undo(workshop, &path, &name);
+    }
+    let before = change::read(&path)?;
+    let after = match arguments.command {
+        Command::Create => {
+            let text = arguments.file_text.clone();
+            text.ok_or_else(|| Problem::new("create needs file_text, the whole content"))?
+        }
+        Command::StrReplace => {
+            let before = before.as_deref().ok_or_else(|| no_such(&name))?;
+            let old = arguments.old_str.as_deref().filter(|old| !old.is_empty());
+            let old = old.ok_or_else(|| {
+                Problem::new("str_replace needs old_str, the text to be replaced")
+            })?;
+            let new = arguments.new_str.as_deref().unwrap_or_default();
+            replace(&name, before, old, new, false)?
+        }
+        _ => insert(arguments, &name, before.as_deref())?,
+    };
+    write_atomically(&path, &after)?;
+    let told = match &before {
+        None => format!("created {name}: {} lines", after.lines().count()),
+        Some(before) => diff(&name, before, &after),
+    };
+    workshop.undo.keep(&path, before, &after);
+    Ok(Reply::text(told))
+}
+
+fn insert(
+    arguments: &EditorArguments,
+    name: &str,
+    before: Option<&str>,
+) -> Result<String, Problem> {
+    let before = before.ok_or_else(|| no_such(name))?;
+    let (Some(line), Some(new)) = (arguments.insert_line, arguments.new_str.as_deref()) else {
+        return Err(Problem::new(
+            "insert needs insert_line (0 for the start) and new_str, the lines to be inserted",
+        ));
+    };
+    // The mark stays at the start.
+    let (mark, before) = match before.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => (&before[..BYTE_ORDER_MARK.len_utf8()], rest),
+        None => ("", before),
+    };
+    let lines = before.split_inclusive('\n').count();
+    if line > lines {
+        return Err(Problem::new(format!(
+            "{name} has {lines} lines: insert_line must be from 0 to {lines}"
+        )));
+    }
+    let at: usize = before.split_inclusive('\n').take(line).map(str::len).sum();
+    let (above, below) = before.split_at(at);
+    let is_crlf = Ending::of(before) == Ending::CrLf;
+    let end = if is_crlf { "\r\n" } else { "\n" };
+    let mut new = if is_crlf {
+        with_crlf(new)
+    } else {
+        new.to_owned()
+    };
+    if !new.ends_with('\n') && !below.is_empty() {
+        new.push_str(end);
+    }
+    let gap = if above.is_empty() || above.ends_with('\n') {
+        ""
+    } else {
+        end
+    };
+    Ok(format!("{mark}{above}{gap}{new}{below}"))
+}
+
+fn undo(workshop: &Workshop, path: &Path, name: &str) -> Answer {
+    let done = workshop.undo.take_back(path, |step| {
+        let now = change::read(path)?;
+        if !now.as_deref().is_some_and(|text| step.left(text)) {
+            return Err(Problem::new(format!(
+                "{name} was changed by somebody else since: read it, and change it back with str_replace"
+            )));
+        }
+        let now = now.unwrap_or_default();
+        match &step.before {
+            Some(before) => {
+                write_atomically(path, before)?;
+                Ok(diff(name, &now, before))
+            }
+            None => {
+                fs::remove_file(path).map_err(|error| failed(path, "removed", &error))?;
+                Ok(format!("{name} is removed again: it was not there before"))
+            }
+        }
+    });
+    match done {
+        Some(done) => done.map(Reply::text),
+        None => Err(Problem::new(format!(
+            "there is no change of {name} to take back: only changes by this tool can be, and very old ones are forgotten"
+        ))),
+    }
+}
+
+fn no_such(name: &str) -> Problem {
+    Problem::new(format!(
+        "there is no {name}: look with LS or Glob, or make it with create"
+    ))
+}

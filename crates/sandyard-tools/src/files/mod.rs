@@ -1,0 +1,51 @@
+//! Reading and changing files.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `open`, `kind`, `lines`, `pdf` | looking at what may be anything, a part at a time |
+//! | `read`, `show` | `Read` and `read_file` |
+//! | `change`, `diff`, `text` | writing a text as a whole and telling what became different |
+//! | `write`, `edit`, `patch`, `editor`, `undo` | the tools that change |
+//! | `blocking` | work away from the one thread that answers |
+
+pub(crate) mod blocking;
+pub(crate) mod change;
+mod diff;
+mod edit;
+mod editor;
+pub(crate) mod kind;
+mod lines;
+pub(crate) mod open;
+mod patch;
+mod pdf;
+mod read;
+mod show;
+mod text;
+mod undo;
+mod write;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use change::write_atomically;
+pub(crate) use diff::diff;
+pub(crate) use edit::replace;
+pub(crate) use patch::{apply_patch_below, told as told_patch};
+pub(crate) use undo::Undo;
+
+use crate::tool::Tool;
+
+/// The tools.
+pub(crate) fn tools() -> Vec<Tool> {
+    vec![
+        read::read_tool(),
+        write::write_tool(),
+        edit::edit_tool(),
+        patch::patch_tool(),
+        editor::editor_tool(),
+        read::short_tool(),
+        write::short_tool(),
+    ]
+}

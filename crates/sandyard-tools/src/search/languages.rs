@@ -1,0 +1,74 @@
+//! The languages code can be searched in.
+
+use std::path::Path;
+
+use ast_grep_core::Language;
+use ast_grep_language::SupportLang;
+
+use crate::reply::Problem;
+
+/// Those whose parsers we have; asking the library for another one's would be a panic.
+const LANGUAGES: &[(SupportLang, &str)] = &[
+    (SupportLang::Bash, "bash"),
+    (SupportLang::C, "c"),
+    (SupportLang::Cpp, "cpp"),
+    (SupportLang::Css, "css"),
+    (SupportLang::Go, "go"),
+    (SupportLang::Html, "html"),
+    (SupportLang::Java, "java"),
+    (SupportLang::JavaScript, "javascript"),
+    (SupportLang::Json, "json"),
+    (SupportLang::Python, "python"),
+    (SupportLang::Rust, "rust"),
+    (SupportLang::Tsx, "tsx"),
+    (SupportLang::TypeScript, "typescript"),
+    (SupportLang::Yaml, "yaml"),
+];
+
+/// The language of that name.
+pub(super) fn named(name: &str) -> Result<SupportLang, Problem> {
+    let found: Option<SupportLang> = name.parse().ok();
+    found.filter(|language| is_known(*language)).ok_or_else(|| {
+        let names: Vec<_> = LANGUAGES.iter().map(|(_, name)| *name).collect();
+        Problem::new(format!(
+            "the language {name:?} is not known here: use one of {}, or Grep",
+            names.join(", ")
+        ))
+    })
+}
+
+/// The language a file is written in, by its name.
+pub(super) fn of(path: &Path) -> Option<SupportLang> {
+    SupportLang::from_path(path).filter(|language| is_known(*language))
+}
+
+/// Its name.
+pub(super) fn name(language: SupportLang) -> &'static str {
+    let found = LANGUAGES.iter().find(|(known, _)| *known == language);
+    found.map_or("unknown", |(_, name)| name)
+}
+
+fn is_known(language: SupportLang) -> bool {
+    LANGUAGES.iter().any(|(known, _)| *known == language)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ast_grep_core::tree_sitter::LanguageExt;
+
+    #[test]
+    fn every_language_has_its_parser() {
+        for (language, name) in LANGUAGES {
+            assert_eq!(named(name).unwrap(), *language);
+            assert!(!language.ast_grep("a").root().kind().is_empty(), "{name}");
+        }
+        assert!(named("cobol").is_err());
+        assert!(
+            named("swift").is_err(),
+            "known to the library, but not built"
+        );
+        assert!(of(Path::new("a.swift")).is_none());
+        assert_eq!(of(Path::new("a.rs")), Some(SupportLang::Rust));
+    }
+}

@@ -1,0 +1,5 @@
+//! The search tools over real folders.
+
+mod code;
+mod names;
+mod words;

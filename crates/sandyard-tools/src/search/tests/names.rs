@@ -1,0 +1,230 @@
+//! `Glob` and `LS`.
+
+use std::fs::File;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+
+use crate::files::testing::Bench;
+
+/// Makes a file that was changed so many seconds ago.
+fn old_file(bench: &Bench, name: &str, seconds: u64) {
+    bench.file(name, "x");
+    let time = SystemTime::now() - Duration::from_secs(seconds);
+    File::options()
+        .write(true)
+        .open(bench.path(name))
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+}
+
+#[tokio::test]
+async fn files_are_found_newest_first() {
+    let bench = Bench::new();
+    old_file(&bench, "old.rs", 300);
+    old_file(&bench, "src/new.rs", 100);
+    old_file(&bench, "src/deep/middle.rs", 200);
+    old_file(&bench, "src/other.txt", 50);
+    let glob = async |pattern: &str| bench.text("Glob", json!({"pattern": pattern})).await;
+    assert_eq!(
+        glob("**/*.rs").await,
+        "src/new.rs\nsrc/deep/middle.rs\nold.rs"
+    );
+    assert_eq!(glob("*.rs").await, "old.rs");
+    assert_eq!(glob("src/*.{rs,txt}").await, "src/other.txt\nsrc/new.rs");
+    assert_eq!(glob("./src/n?w.rs").await, "src/new.rs");
+    assert!(glob("*.py").await.contains("no file matches"));
+    let inner = bench
+        .text("Glob", json!({"pattern": "**/*.rs", "path": "src"}))
+        .await;
+    assert_eq!(inner, "src/new.rs\nsrc/deep/middle.rs");
+    let absolute = bench.path("src").canonicalize().unwrap().join("**/*.rs");
+    assert_eq!(
+        glob(&absolute.display().to_string()).await,
+        "src/new.rs\nsrc/deep/middle.rs"
+    );
+    let absolute = bench.path("src").canonicalize().unwrap().join("new.rs");
+    assert_eq!(glob(&absolute.display().to_string()).await, "src/new.rs");
+}
+
+#[tokio::test]
+async fn much_is_cut_and_nothing_outside_is_found() {
+    let bench = Bench::new();
+    for number in 0..250 {
+        old_file(&bench, &format!("f{number}"), number * 10);
+    }
+    let reply = bench.call("Glob", json!({"pattern": "f*"})).await.unwrap();
+    let told = reply.structured().unwrap();
+    assert_eq!(
+        (&told["total"], &told["truncated"]),
+        (&json!(250), &json!(true))
+    );
+    assert_eq!(told["files"].as_array().unwrap().len(), 200);
+    assert_eq!(
+        (&told["files"][0], &told["files"][199]),
+        (&json!("f0"), &json!("f199"))
+    );
+    assert!(
+        reply
+            .all_text()
+            .contains("[cut: the 200 newest of 250 files")
+    );
+    bench.file(".hidden/file", "x");
+    bench.file(".gitignore", "made\n");
+    bench.file("made", "x");
+    symlink("/etc", bench.path("etc")).unwrap();
+    for pattern in ["**/made", "**/file", "etc/*", "**/passwd"] {
+        let none = bench.text("Glob", json!({"pattern": pattern})).await;
+        assert!(none.contains("no file matches"), "{none}");
+    }
+    assert_eq!(
+        bench.text("Glob", json!({"pattern": ".hidden/*"})).await,
+        ".hidden/file"
+    );
+    for (pattern, words) in [
+        ("/etc/*", "outside of the workspace"),
+        ("../*", "path instead"),
+        ("[", "pattern of names"),
+        ("/*", "outside of the workspace"),
+    ] {
+        let problem = bench.problem("Glob", json!({"pattern": pattern})).await;
+        assert!(problem.contains(words), "{pattern}: {problem}");
+    }
+    assert!(
+        bench
+            .problem("Glob", json!({"pattern": "*", "path": "f1"}))
+            .await
+            .contains("no folder")
+    );
+}
+
+#[tokio::test]
+async fn folders_come_first_and_links_are_marked() {
+    let bench = Bench::new();
+    bench.file("b.txt", "12345");
+    bench.file("z/inner", "");
+    bench.file(".hidden", "");
+    bench.file("odd\nname", "");
+    symlink("/etc/passwd", bench.path("link")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    let reply = bench.call("LS", json!({})).await.unwrap();
+    let text = reply.all_text();
+    let root = bench.path("").canonicalize().unwrap();
+    let wanted = "z/\n.hidden (0)\nb.txt (5)\nlink -> /etc/passwd\nodd\u{fffd}name (0)\npipe [pipe or socket]\n";
+    assert_eq!(text, format!("{}:\n{wanted}", root.display()));
+    let told = reply.structured().unwrap();
+    assert_eq!(
+        told["entries"][0],
+        json!({"name": "z", "kind": "folder", "size": null, "target": null})
+    );
+    assert_eq!(told["entries"][3]["target"], "/etc/passwd");
+    std::fs::create_dir(bench.path("empty")).unwrap();
+    assert!(
+        bench
+            .text("LS", json!({"path": "empty"}))
+            .await
+            .contains("empty]")
+    );
+    assert!(
+        bench
+            .problem("LS", json!({"path": "b.txt"}))
+            .await
+            .contains("Read")
+    );
+    assert!(
+        bench
+            .problem("LS", json!({"path": "/etc"}))
+            .await
+            .contains("outside")
+    );
+    assert!(
+        bench
+            .problem("LS", json!({"path": "missing"}))
+            .await
+            .contains("there is no")
+    );
+}
+
+#[tokio::test]
+async fn a_large_folder_is_cut() {
+    let bench = Bench::new();
+    for number in 0..1_010 {
+        bench.file(&format!("f{number}"), "");
+    }
+    let reply = bench.call("LS", json!({"path": "."})).await.unwrap();
+    assert!(reply.all_text().contains("[cut: 1000 of 1010 entries"));
+    assert_eq!(reply.structured().unwrap()["total"], 1_010);
+}
+
+#[tokio::test]
+async fn rules_are_followed_wherever_they_stand() {
+    let bench = Bench::new();
+    bench.file(".gitignore", "\u{feff}*.log\n/made/\n# a comment\n[\n");
+    bench.file(".ignore", "!kept.log\n");
+    bench.file("inner/.gitignore", "!seen.log\n/only\n");
+    for name in [
+        "a.log",
+        "kept.log",
+        "made/x",
+        "inner/made/x",
+        "inner/seen.log",
+        "inner/other.log",
+        "inner/only",
+        "inner/deep/only",
+        "zlast/b.log",
+        "zlast/only",
+    ] {
+        bench.file(name, "x");
+    }
+    let glob = async |path: &str| {
+        let reply = bench
+            .call("Glob", json!({"pattern": "**/*", "path": path}))
+            .await
+            .unwrap();
+        let files = reply.structured().unwrap()["files"].clone();
+        let mut files: Vec<String> = serde_json::from_value(files).unwrap();
+        files.sort();
+        files.join(" ")
+    };
+    assert_eq!(
+        glob(".").await,
+        "inner/deep/only inner/made/x inner/seen.log kept.log zlast/only"
+    );
+    // Those of the folders above hold too, but not those of another repository.
+    assert_eq!(
+        glob("inner").await,
+        "inner/deep/only inner/made/x inner/seen.log"
+    );
+    bench.file("zlast/.git/HEAD", "x");
+    assert_eq!(glob("zlast").await, "zlast/b.log zlast/only");
+}
+
+#[tokio::test]
+async fn rules_that_are_no_small_files_are_not_read() {
+    let bench = Bench::new();
+    let pipe = |name: &str| {
+        rustix::fs::mkfifoat(rustix::fs::CWD, bench.path(name), rustix::fs::Mode::RWXU).unwrap();
+    };
+    for name in ["pipes/inner/x", "links/x", "large/x", "zlast/x", "zlast/y"] {
+        bench.file(name, "needle\n");
+    }
+    for name in [".ignore", ".gitignore", "pipes/.ignore", "pipes/.gitignore"] {
+        pipe(name);
+    }
+    symlink("/dev/zero", bench.path("links/.ignore")).unwrap();
+    symlink("/dev/zero", bench.path("links/.gitignore")).unwrap();
+    bench.file("large/.gitignore", "x\n".repeat(200_000));
+    bench.file("zlast/.gitignore", "x\n");
+    let found = bench.text("Grep", json!({"pattern": "needle"})).await;
+    for name in ["pipes/inner/x", "links/x", "large/x", "zlast/y"] {
+        assert!(found.contains(name), "{name}: {found}");
+    }
+    assert!(!found.contains("zlast/x"), "{found}");
+    // Above where the search begins as well.
+    let found = bench
+        .text("Grep", json!({"pattern": "needle", "path": "pipes/inner"}))
+        .await;
+    assert!(found.contains("pipes/inner/x"), "{found}");
+}

@@ -1,0 +1,212 @@
+//! The workspace as MCP resources: every file has the address `file:///…`.
+
+use std::fmt::Write as _;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ignore::WalkState;
+use rmcp::ErrorData;
+use rmcp::model::{
+    ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams, ReadResourceResponse,
+    ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::files::blocking::{Bounds, blocking};
+use crate::files::kind::{Kind, START};
+use crate::files::open::open;
+use crate::reply::Problem;
+use crate::search::walk::Walk;
+use crate::workshop::Workshop;
+use crate::workspace::Workspace;
+
+/// So many files are on one page.
+const PAGE: usize = 100;
+/// Folders below this are not looked into.
+const MAX_DEPTH: usize = 10;
+/// Largest file that is given.
+const MAX_SIZE: u64 = 1024 * 1024;
+/// How long listing a page may take.
+const TIME: Duration = Duration::from_secs(20);
+/// How addresses begin.
+const SCHEME: &str = "file://";
+
+/// Files of the workspace, a page at a time, without hidden and ignored ones.
+pub(super) async fn list(
+    workshop: &Workshop,
+    request: Option<PaginatedRequestParams>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let after = match request.and_then(|request| request.cursor) {
+        Some(cursor) => Some(after(&cursor)?),
+        None => None,
+    };
+    let workspace = workshop.workspace.clone();
+    let page = blocking(move || page(&workspace, after.as_deref()));
+    let page = page
+        .await
+        .map_err(|problem| ErrorData::internal_error(problem.to_string(), None))?;
+    // The last one says where the next page begins.
+    let next = (page.len() > PAGE).then(|| page.get(PAGE - 1).map(|(path, _)| cursor(path)));
+    let resources = page.into_iter().take(PAGE).map(|(_, resource)| resource);
+    let mut result = ListResourcesResult::with_all_items(resources.collect());
+    result.next_cursor = next.flatten();
+    Ok(result)
+}
+
+/// One file more than fits, so that it is known whether there is another page.
+fn page(workspace: &Workspace, after: Option<&Path>) -> Result<Vec<(PathBuf, Resource)>, Problem> {
+    let root = workspace.resolve(".")?;
+    let bounds = Bounds::new(&CancellationToken::new(), TIME);
+    let mut page = Vec::new();
+    Walk::new(root.clone())
+        .at_most(MAX_DEPTH)
+        .visit(&bounds, |path| {
+            let below = path.strip_prefix(&root).unwrap_or(path);
+            if after.is_some_and(|after| below <= after) {
+                return WalkState::Continue;
+            }
+            // An address is text.
+            if let Some(uri) = path.to_str().map(uri) {
+                let size = path.symlink_metadata().map_or(0, |metadata| metadata.len());
+                let resource = Resource::new(uri, below.display().to_string())
+                    .with_mime_type(media_type(path))
+                    .with_size(size);
+                page.push((below.to_owned(), resource));
+            }
+            if page.len() > PAGE {
+                WalkState::Quit
+            } else {
+                WalkState::Continue
+            }
+        });
+    Ok(page)
+}
+
+fn cursor(path: &Path) -> String {
+    URL_SAFE_NO_PAD.encode(path.as_os_str().as_encoded_bytes())
+}
+
+fn after(cursor: &str) -> Result<PathBuf, ErrorData> {
+    let path = URL_SAFE_NO_PAD.decode(cursor).ok();
+    let path = path.and_then(|path| String::from_utf8(path).ok());
+    path.map(PathBuf::from).ok_or_else(|| {
+        ErrorData::invalid_params("the cursor is none of ours: begin without one", None)
+    })
+}
+
+/// How any file is named.
+pub(super) fn templates(workshop: &Workshop) -> ListResourceTemplatesResult {
+    let template = ResourceTemplate::new("file://{+path}", "file")
+        .with_title("A file of the workspace")
+        .with_description(format!(
+            "Any file below {}, by its absolute path; up to {MAX_SIZE} bytes",
+            workshop.workspace.root().display()
+        ));
+    ListResourceTemplatesResult::with_all_items(vec![template])
+}
+
+/// One file.
+pub(super) async fn read(
+    workshop: &Workshop,
+    uri: &str,
+) -> Result<ReadResourceResponse, ErrorData> {
+    let not_found = || ErrorData::resource_not_found(format!("there is no {uri}"), None);
+    let path = path_of(uri).ok_or_else(not_found)?;
+    // What is outside of the workspace does not exist here.
+    let path = workshop.workspace.resolve(&path).map_err(|_| not_found())?;
+    let own_path = path.clone();
+    let bytes = blocking(move || {
+        let (file, _) = open(&own_path)?;
+        let mut bytes = Vec::new();
+        let read = file.take(MAX_SIZE + 1).read_to_end(&mut bytes);
+        read.map(|_| bytes).map_err(Problem::new)
+    });
+    let bytes = bytes.await.map_err(|_| not_found())?;
+    if bytes.len() as u64 > MAX_SIZE {
+        return Err(ErrorData::invalid_params(
+            format!("{uri} has more than {MAX_SIZE} bytes: read a part of it with the tool Read"),
+            None,
+        ));
+    }
+    let contents = match String::from_utf8(bytes) {
+        Ok(text) => ResourceContents::text(text, uri).with_mime_type(media_type(&path)),
+        Err(error) => {
+            let bytes = error.into_bytes();
+            let media_type = match Kind::of(&bytes[..bytes.len().min(START)]) {
+                Kind::Image(media_type) => media_type,
+                _ => media_type(&path),
+            };
+            ResourceContents::blob(STANDARD.encode(bytes), uri).with_mime_type(media_type)
+        }
+    };
+    Ok(ReadResourceResult::new(vec![contents]).into())
+}
+
+/// The address of a file.
+fn uri(path: &str) -> String {
+    let mut uri = String::from(SCHEME);
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                uri.push(byte.into())
+            }
+            // Writing to a string does not fail.
+            _ => _ = write!(uri, "%{byte:02X}"),
+        }
+    }
+    uri
+}
+
+/// The path an address means.
+fn path_of(uri: &str) -> Option<String> {
+    let rest = uri.strip_prefix(SCHEME)?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        let value = digit(rest.next())? * 16 + digit(rest.next())?;
+        bytes.push(u8::try_from(value).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn media_type(path: &Path) -> &'static str {
+    match path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default()
+    {
+        "html" | "htm" => "text/html",
+        "css" => "text/css",
+        "js" | "mjs" | "cjs" => "text/javascript",
+        "json" => "application/json",
+        "md" => "text/markdown",
+        "csv" => "text/csv",
+        "xml" => "application/xml",
+        "yaml" | "yml" => "application/yaml",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "gz" | "xz" | "bz2" | "zst" | "so" | "o" | "bin" | "wasm" => "application/octet-stream",
+        _ => "text/plain",
+    }
+}
+
+#[cfg(test)]
+#[path = "resources_tests.rs"]
+mod tests;

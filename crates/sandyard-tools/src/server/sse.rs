@@ -1,0 +1,222 @@
+//! MCP over the older transport: one stream of events from `/sse`, requests posted to `/messages`.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures_util::{Stream, StreamExt, stream};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::service::serve_server_with_ct;
+use sandyard_core::random;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
+
+use super::mcp::Handler;
+
+/// Most streams at once.
+const MAX_SESSIONS: usize = 100;
+/// Messages that wait for us in one session, and for its client.
+const QUEUE: usize = 64;
+/// How long a message may wait for a place in the queue.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A comment this often keeps what is in between from closing the stream.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// What the server puts before our paths where previews are told apart by path.
+const FORWARDED_PREFIX: &str = "x-forwarded-prefix";
+/// Longest such prefix.
+const MAX_PREFIX: usize = 256;
+
+/// The routes.
+pub(super) fn router(handler: Handler) -> Router {
+    let sessions = Sessions {
+        handler,
+        open: Arc::default(),
+    };
+    Router::new()
+        .route("/sse", get(open))
+        .route("/sse/", get(open))
+        .route("/messages", post(message))
+        .route("/messages/", post(message))
+        .with_state(sessions)
+}
+
+#[derive(Clone)]
+struct Sessions {
+    handler: Handler,
+    open: Arc<Mutex<HashMap<String, mpsc::Sender<ClientJsonRpcMessage>>>>,
+}
+
+impl Sessions {
+    /// Where messages of a session are to go; none when there are too many already.
+    fn add(&self, id: &str) -> Option<mpsc::Receiver<ClientJsonRpcMessage>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= MAX_SESSIONS {
+            return None;
+        }
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        open.insert(id.to_owned(), sender);
+        Some(receiver)
+    }
+
+    fn find(&self, id: &str) -> Option<mpsc::Sender<ClientJsonRpcMessage>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(id).cloned()
+    }
+
+    fn remove(&self, id: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.remove(id);
+    }
+}
+
+async fn open(State(sessions): State<Sessions>, headers: HeaderMap) -> Response {
+    // Not to be guessed.
+    let Ok(id) = random::text::<16>() else {
+        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "there is no randomness");
+    };
+    let Some(incoming) = sessions.add(&id) else {
+        let problem = format!("there are {MAX_SESSIONS} streams already: close one first");
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, &problem);
+    };
+    let (outgoing, messages) = mpsc::channel(QUEUE);
+    let hung_up = CancellationToken::new();
+    tokio::spawn(serve(
+        sessions,
+        id.clone(),
+        incoming,
+        outgoing,
+        hung_up.clone(),
+    ));
+    let endpoint = format!("{}/messages?session_id={id}", prefix(&headers));
+    let events = events(endpoint, messages, hung_up.drop_guard());
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    let headers = [("cache-control", "no-store"), ("x-accel-buffering", "no")];
+    (headers, Sse::new(events).keep_alive(keep_alive)).into_response()
+}
+
+/// Answers one session's messages until its stream closes.
+async fn serve(
+    sessions: Sessions,
+    id: String,
+    mut incoming: mpsc::Receiver<ClientJsonRpcMessage>,
+    outgoing: mpsc::Sender<ServerJsonRpcMessage>,
+    hung_up: CancellationToken,
+) {
+    let transport = (
+        PollSender::new(outgoing),
+        stream::poll_fn(move |context| incoming.poll_recv(context)),
+    );
+    let handler = sessions.handler.clone();
+    if let Ok(running) = serve_server_with_ct(handler, transport, hung_up).await {
+        let _ = running.waiting().await;
+    }
+    sessions.remove(&id);
+}
+
+fn events(
+    endpoint: String,
+    messages: mpsc::Receiver<ServerJsonRpcMessage>,
+    guard: DropGuard,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let first = stream::iter([Ok(Event::default().event("endpoint").data(endpoint))]);
+    let rest = stream::unfold((messages, guard), |(mut messages, guard)| async move {
+        let message = messages.recv().await?;
+        let event = Event::default()
+            .event("message")
+            .json_data(message)
+            .unwrap_or_else(|_| Event::default().comment("a message that is no JSON"));
+        Some((Ok(event), (messages, guard)))
+    });
+    first.chain(rest)
+}
+
+#[derive(Deserialize)]
+struct Which {
+    #[serde(alias = "sessionId")]
+    session_id: String,
+}
+
+async fn message(
+    State(sessions): State<Sessions>,
+    Query(which): Query<Which>,
+    body: Bytes,
+) -> Response {
+    let Some(session) = sessions.find(&which.session_id) else {
+        return refuse(
+            StatusCode::NOT_FOUND,
+            "there is no such session: open /sse and use the address it tells",
+        );
+    };
+    let message = match serde_json::from_slice::<ClientJsonRpcMessage>(&body) {
+        Ok(message) => message,
+        Err(error) => {
+            let problem = format!("this is no message of MCP: {error}");
+            return refuse(StatusCode::BAD_REQUEST, &problem);
+        }
+    };
+    match session.send_timeout(message, PATIENCE).await {
+        Ok(()) => (StatusCode::ACCEPTED, "Accepted").into_response(),
+        Err(mpsc::error::SendTimeoutError::Closed(_)) => {
+            refuse(StatusCode::NOT_FOUND, "this session has ended")
+        }
+        Err(mpsc::error::SendTimeoutError::Timeout(_)) => refuse(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many messages wait already: send it again later",
+        ),
+    }
+}
+
+/// The path our routes are under for this caller.
+fn prefix(headers: &HeaderMap) -> &str {
+    let told = headers
+        .get(FORWARDED_PREFIX)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .trim_end_matches('/');
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    // Two slashes at the beginning would name another host.
+    let is_path = told.starts_with('/') && !told.starts_with("//") && told.bytes().all(is_plain);
+    if is_path && told.len() <= MAX_PREFIX {
+        told
+    } else {
+        ""
+    }
+}
+
+fn refuse(status: StatusCode, problem: &str) -> Response {
+    (status, Json(json!({"error": problem}))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_path_is_a_prefix() {
+        let told = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(FORWARDED_PREFIX, value.parse().unwrap());
+            prefix(&headers).to_owned()
+        };
+        assert_eq!(told("/p/abc-1/6060"), "/p/abc-1/6060");
+        assert_eq!(told("/p/abc/6060/"), "/p/abc/6060");
+        for bad in ["//evil.example", "http://evil.example", "/a?b", "/a b", "a"] {
+            assert_eq!(told(bad), "", "{bad}");
+        }
+        assert_eq!(prefix(&HeaderMap::new()), "");
+    }
+}
+
+#[cfg(test)]
+#[path = "sse_tests.rs"]
+mod stream_tests;

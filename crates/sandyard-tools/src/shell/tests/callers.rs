@@ -1,0 +1,81 @@
+//! Callers that go away, callers that watch, and the end of the server.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Bench, is_gone};
+use crate::call::{Call, Progress};
+
+#[tokio::test]
+async fn a_cancelled_call_stops_its_command() {
+    let bench = Bench::new();
+    bench.run("true").await;
+    let call = Call::quiet();
+    let cancelled = call.cancelled.clone();
+    let arguments = json!({"session_name": "s", "command": "echo $BASHPID >pid; sleep 1000"});
+    let running = bench.call_as("Bash", arguments, call);
+    let cancel = async {
+        bench.see_state("busy for").await;
+        cancelled.cancel();
+    };
+    let (reply, ()) = tokio::join!(running, cancel);
+    assert_eq!(reply.unwrap().structured().unwrap()["is_running"], false);
+    assert_eq!(bench.run("echo free").await, ("free".into(), 0));
+}
+
+#[tokio::test]
+async fn who_asks_is_told_the_last_line_meanwhile() {
+    let bench = Bench::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = told.clone();
+    let call = Call {
+        progress: Progress::to(Arc::new(move |step, words| {
+            heard.lock().unwrap().push((step, words));
+            Box::pin(async {})
+        })),
+        ..Call::quiet()
+    };
+    let arguments = json!({"session_name": "s", "command": "echo step one; until [ -e go ]; do sleep 0.05; done"});
+    let wait = async {
+        while told.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        std::fs::write(bench.root().join("go"), "").unwrap();
+    };
+    let (reply, ()) = tokio::join!(bench.call_as("Bash", arguments, call), wait);
+    assert_eq!(reply.unwrap().structured().unwrap()["exit_code"], 0);
+    assert_eq!(told.lock().unwrap()[0], (1, "step one".to_owned()));
+}
+
+#[test]
+fn shells_end_with_the_server() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let bench = Bench::new();
+    let pids = runtime.block_on(async {
+        bench
+            .start("sleep 1000 & echo pids $$ $!; sleep 1001")
+            .await;
+        let seen = bench.see("pids ").await.all_text();
+        seen.split("pids ")
+            .last()
+            .unwrap()
+            .lines()
+            .next()
+            .unwrap()
+            .to_owned()
+    });
+    drop(bench);
+    drop(runtime);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    for pid in pids.split_whitespace() {
+        assert!(runtime.block_on(is_gone(pid)), "{pid}");
+    }
+}

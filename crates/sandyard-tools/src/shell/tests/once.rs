@@ -1,0 +1,96 @@
+//! One command in a shell of its own.
+
+use serde_json::{Value, json};
+
+use super::{Bench, is_gone};
+use crate::call::Call;
+
+async fn once(bench: &Bench, arguments: Value) -> Value {
+    bench
+        .call("run_command", arguments)
+        .await
+        .unwrap()
+        .structured()
+        .unwrap()
+        .clone()
+}
+
+#[tokio::test]
+async fn it_answers_output_and_exit_code_and_keeps_nothing() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.root().join("inner")).unwrap();
+    let ran = once(
+        &bench,
+        json!({"command": "echo out; echo err >&2; A=1; cd /; exit 3"}),
+    )
+    .await;
+    assert_eq!(
+        (&ran["output"], &ran["exit_code"]),
+        (&json!("out\nerr"), &json!(3))
+    );
+    let ran = once(
+        &bench,
+        json!({"command": "echo \"[$A]\"; pwd; cat; [ -t 0 ] || echo none", "cwd": "inner"}),
+    )
+    .await;
+    assert_eq!(
+        ran["output"],
+        format!("[]\n{}\nnone", bench.root().join("inner").display())
+    );
+    let problem = bench
+        .call("run_command", json!({"command": "true", "cwd": "/etc"}))
+        .await
+        .unwrap_err();
+    assert!(problem.to_string().contains("outside"), "{problem}");
+    let ran = once(&bench, json!({"command": "seq 1 100000\necho 'open"})).await;
+    assert_eq!(ran["is_cut"], true);
+    assert_ne!(ran["exit_code"], 0);
+    assert!(ran["output"].as_str().unwrap().contains("unexpected EOF"));
+}
+
+#[tokio::test]
+async fn what_takes_too_long_is_ended_and_what_stays_behind_is_not_waited_for() {
+    let bench = Bench::new();
+    let ran = once(
+        &bench,
+        json!({"command": "echo begun; setsid sleep 1000 & echo $! >pid; sleep 1001 & echo $! >>pid; wait", "timeout": 5}),
+    )
+    .await;
+    assert_eq!(
+        (&ran["is_timed_out"], &ran["exit_code"]),
+        (&json!(true), &Value::Null)
+    );
+    assert_eq!(ran["output"], "begun");
+    let pids = std::fs::read_to_string(bench.root().join("pid")).unwrap();
+    assert_eq!(pids.lines().count(), 2);
+    for pid in pids.lines() {
+        assert!(is_gone(pid).await, "{pid}");
+    }
+    let ran = once(&bench, json!({"command": "sleep 1000 & echo $!"})).await;
+    assert_eq!(ran["exit_code"], 0);
+    let pid = ran["output"].as_str().unwrap().to_owned();
+    once(&bench, json!({"command": format!("kill -9 {pid}")})).await;
+    assert!(is_gone(&pid).await);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_it() {
+    let bench = Bench::new();
+    let call = Call::quiet();
+    let cancelled = call.cancelled.clone();
+    let running = bench.call_as(
+        "run_command",
+        json!({"command": "echo $$ >pid; sleep 1000; :"}),
+        call,
+    );
+    let file = bench.root().join("pid");
+    let cancel = async {
+        while !std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n')) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        cancelled.cancel();
+    };
+    let (answer, ()) = tokio::join!(running, cancel);
+    assert!(answer.unwrap_err().to_string().contains("cancelled"));
+    assert!(is_gone(std::fs::read_to_string(&file).unwrap().trim()).await);
+}

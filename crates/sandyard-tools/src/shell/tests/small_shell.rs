@@ -1,0 +1,98 @@
+//! The same with a shell that is not bash, and with one whose start-up files do not end.
+
+use serde_json::json;
+
+use super::super::program::Program;
+use super::super::typed::Kind;
+use super::Bench;
+
+#[tokio::test]
+async fn any_shell_does() {
+    let bench = Bench::with(|workshop| {
+        workshop.sessions.program = Some(Program {
+            path: "/bin/sh".into(),
+            kind: Kind::Sh,
+            is_login: true,
+        });
+    });
+    for (command, output, code) in [
+        ("echo hello; false", "hello", 1),
+        ("echo $?; cd /; A='b\tc'; pwd", "1\n/", 0),
+        (
+            "echo \"$A\"\ncat <<'END'\nit's \\n %s é\nEND\n",
+            "b\tc\nit's \\n %s é",
+            0,
+        ),
+        ("printf 'no end'; (exit 9)", "no end", 9),
+        (
+            &format!("echo {}", "x".repeat(5_000)),
+            &"x".repeat(5_000),
+            0,
+        ),
+    ] {
+        assert_eq!(
+            bench.run(command).await,
+            (output.to_owned(), code),
+            "{command}"
+        );
+    }
+    let (said, code) = bench.run("echo 'open").await;
+    assert!(code != 0, "{said}");
+    bench.start("echo begun; sleep 1000; echo unseen").await;
+    bench.see("begun").await;
+    let reply = bench.stop().await.unwrap();
+    assert!(
+        reply.all_text().starts_with("[stopped]\nbegun"),
+        "{}",
+        reply.all_text()
+    );
+    assert!(!reply.all_text().contains("unseen"), "{}", reply.all_text());
+    assert_eq!(bench.run("echo here").await, ("here".into(), 0));
+    assert!(
+        bench
+            .bash("exit 3")
+            .await
+            .all_text()
+            .contains("ended with it")
+    );
+}
+
+#[tokio::test]
+async fn a_shell_that_ends_at_once_is_a_problem_and_not_a_wait() {
+    let bench = Bench::with(|workshop| {
+        workshop.sessions.program = Some(Program {
+            path: "/bin/false".into(),
+            kind: Kind::Sh,
+            is_login: true,
+        });
+    });
+    let problem = bench
+        .call("Bash", json!({"session_name": "s", "command": "true"}))
+        .await
+        .unwrap_err();
+    assert!(problem.to_string().contains("run_command"), "{problem}");
+    let list = bench.call("BashList", json!({})).await.unwrap();
+    assert!(
+        list.all_text().contains("no sessions"),
+        "{}",
+        list.all_text()
+    );
+}
+
+#[tokio::test]
+async fn start_up_files_that_do_not_end_are_left_out() {
+    let script = tempfile::tempdir().unwrap();
+    let path = script.path().join("bash");
+    let lines =
+        "#!/bin/bash\ncase \"$*\" in *-l*) exec sleep 1000;; *) exec /bin/bash \"$@\";; esac\n";
+    crate::files::testing::write_program(&path, lines);
+    let bench = Bench::with(|workshop| {
+        workshop.sessions.program = Some(Program {
+            path,
+            kind: Kind::Bash,
+            is_login: true,
+        });
+        workshop.sessions.max_start = Some(std::time::Duration::from_secs(1));
+    });
+    assert_eq!(bench.run("echo plain").await, ("plain".into(), 0));
+}
