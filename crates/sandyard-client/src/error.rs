@@ -108,6 +108,15 @@ pub enum ClientError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The server shows a certificate that is not for this name, or not trusted.
+    #[error("the certificate of `{url}` is not accepted")]
+    Untrusted {
+        /// Where the server is.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The connection broke while something was under way.
     #[error("the connection failed while {operation}")]
     Connection {
@@ -131,6 +140,23 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// There was no connection: nobody is there, or somebody with a certificate that is not accepted.
+    pub(crate) fn not_connected(
+        url: &str,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    ) -> Self {
+        let url = url.to_owned();
+        // The libraries between here and the handshake hide its error's type, not its words.
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*source);
+        while let Some(error) = cause {
+            if error.to_string().contains("certificate") {
+                return Self::Untrusted { url, source };
+            }
+            cause = error.source();
+        }
+        Self::Unreachable { url, source }
+    }
+
     /// What the server said, if it was the server that refused.
     pub fn api(&self) -> Option<&ApiError> {
         match self {
@@ -161,7 +187,10 @@ impl ClientError {
 
     /// Says whether the connection failed, so that nobody knows what the server did.
     pub(crate) fn is_connection_failure(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Connection { .. })
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Connection { .. }
+        )
     }
 }
 
@@ -179,6 +208,17 @@ mod tests {
         );
         assert_eq!(error.hint.as_deref(), Some("look again"));
         assert!(error.body.contains("\"more\":1"));
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_accepted_is_not_a_server_that_is_missing() {
+        let url = "https://yard.example";
+        let refused = std::io::Error::other("invalid peer certificate: UnknownIssuer");
+        let error = ClientError::not_connected(url, Box::new(std::io::Error::other(refused)));
+        assert!(matches!(error, ClientError::Untrusted { .. }), "{error}");
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let error = ClientError::not_connected(url, Box::new(refused));
+        assert!(error.is_unreachable(), "{error}");
     }
 
     #[test]

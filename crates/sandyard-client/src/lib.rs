@@ -17,6 +17,7 @@
 //! - [`ClientError`]: what the server said, whole
 //! - [`Exec`]: a command with its input and output as they happen, over WebSocket
 //! - [`Follow`]: logs and events as they happen, over SSE, resumed after a cut
+//! - [`McpChannel`]: messages of the Model Context Protocol, carried as they are
 //! - [`Download`]: a file or folder on its way here
 //!
 //! Nothing is retried behind the caller's back, with one exception: [`Client::create`] always sends an `Idempotency-Key`,
@@ -28,6 +29,7 @@ mod download;
 mod error;
 mod exec;
 mod follow;
+mod mcp;
 mod model;
 mod request;
 mod resolve;
@@ -40,6 +42,7 @@ pub use download::Download;
 pub use error::{ApiError, ClientError};
 pub use exec::{Exec, ExecEvent, ExecInput, ExecOutput, ExecRequest, TerminalSize};
 pub use follow::Follow;
+pub use mcp::McpChannel;
 pub use model::*;
 pub use sse::{SseEvent, SseParser};
 pub use verbs::FollowLogs;

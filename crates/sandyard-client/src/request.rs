@@ -101,10 +101,7 @@ impl Client {
         let is_connect = error.is_connect();
         let source = Box::new(error.without_url());
         if is_connect {
-            ClientError::Unreachable {
-                url: self.url().to_owned(),
-                source,
-            }
+            ClientError::not_connected(self.url(), source)
         } else {
             ClientError::Connection { operation, source }
         }

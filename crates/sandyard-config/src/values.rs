@@ -198,6 +198,22 @@ impl Values {
         }
     }
 
+    pub(crate) fn words(&self, key: &str) -> &[String] {
+        match self.value(key) {
+            Value::Words(words) => words,
+            Value::Nothing => &[],
+            _ => unreachable!("`{key}` is no list of words in the table"),
+        }
+    }
+
+    pub(crate) fn pairs(&self, key: &str) -> &[(String, String)] {
+        match self.value(key) {
+            Value::Pairs(pairs) => pairs,
+            Value::Nothing => &[],
+            _ => unreachable!("`{key}` is no list of pairs in the table"),
+        }
+    }
+
     pub(crate) fn counts(&self, key: &str) -> &[(String, u64)] {
         match self.value(key) {
             Value::Counts(counts) => counts,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A label that can be read both ways (`8080-3000`) is read with the port first. Ids are twenty characters without a
-//! dash, so only short aliases can be ambiguous.
+//! dash, so only what is no id can be ambiguous.
 
 use http::header::HOST;
 use http::request::Parts;
@@ -18,7 +18,8 @@ const MAX_SANDBOX_LEN: usize = 63;
 /// A port of a sandbox, as a request names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PreviewAddress {
-    /// Id or alias of the sandbox, lower-case; whether there is one is for others to say.
+    /// Id of the sandbox, lower-case; whether there is one is for others to say. Aliases do not count: see the service's
+    /// `find_for_preview`.
     pub sandbox: String,
     /// The port, never 0.
     pub port: u16,

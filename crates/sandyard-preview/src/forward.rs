@@ -49,19 +49,20 @@ where
     let (mut parts, body) = request.into_parts();
     let wishes = request::prepare(&mut parts, &target)?;
     let progress = Arc::new(Progress::new());
-    let request = outgoing(
+    let mut request = outgoing(
         Request::from_parts(parts, body),
         &wishes,
         &target,
         &progress,
     );
 
-    let stream = timeout(target.limits.connect, dial.dial(target.port))
+    let dialled = timeout(target.limits.connect, dial.dial(target.port))
         .await
         .map_err(|_| ForwardError::Timeout("connecting to the port"))?
         .map_err(|error| ForwardError::of_dial(target.port, error))?;
+    request.headers_mut().extend(dialled.headers);
     let (mut sender, connection) = client(&target.limits)
-        .handshake(TokioIo::new(stream))
+        .handshake(TokioIo::new(dialled.stream))
         .await
         .map_err(|error| ForwardError::of_hyper(target.port, error))?;
     let connection = AbortOnDrop(tokio::spawn(async move {

@@ -48,7 +48,7 @@ mod wait;
 pub use access::{Access, Denial, Place, Via};
 pub use address::{Domains, PreviewAddress, PreviewForm};
 pub use body::{BoxError, PreviewBody};
-pub use dial::{Dial, DialError};
+pub use dial::{Dial, DialError, Dialled};
 pub use error::ForwardError;
 pub use forward::forward;
 pub use pages::Page;

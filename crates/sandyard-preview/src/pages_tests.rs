@@ -2,8 +2,12 @@ use http_body_util::BodyExt;
 
 use super::*;
 
-const ALL: [Problem; 9] = [
+const ALL: [Problem; 13] = [
     Problem::PortClosed,
+    Problem::NoEditor,
+    Problem::NoTools,
+    Problem::NeedsDomain,
+    Problem::NeedsKey,
     Problem::Gone,
     Problem::CannotWake,
     Problem::NeedsLink,
@@ -76,5 +80,10 @@ async fn names_are_escaped() {
 #[test]
 fn statuses_are_as_promised() {
     let statuses = ALL.map(|problem| problem.status().as_u16());
-    assert_eq!(statuses, [502, 404, 503, 401, 403, 504, 502, 503, 400]);
+    assert_eq!(
+        statuses,
+        [
+            502, 404, 502, 409, 401, 404, 503, 401, 403, 504, 502, 503, 400
+        ]
+    );
 }

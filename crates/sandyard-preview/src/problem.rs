@@ -11,12 +11,20 @@ use crate::error::ForwardError;
 pub enum Problem {
     /// The sandbox runs and nothing listens.
     PortClosed,
+    /// The sandbox runs, and its template has no VS Code.
+    NoEditor,
+    /// The sandbox runs, and has no tool server on this port.
+    NoTools,
+    /// VS Code was asked for on a host that is not its own, and there is none that is.
+    NeedsDomain,
     /// There is no such sandbox, or not any more.
     Gone,
     /// The sandbox is paused, and waking it failed.
     CannotWake,
     /// The preview is private and there is no token.
     NeedsLink,
+    /// The port is the tool server's, and there is no key.
+    NeedsKey,
     /// The preview is private and the token is not good.
     Refused,
     /// The program did not answer in time.
@@ -61,10 +69,11 @@ impl Problem {
     /// Gives the HTTP status.
     pub fn status(self) -> StatusCode {
         match self {
-            Self::PortClosed | Self::BadResponse => StatusCode::BAD_GATEWAY,
-            Self::Gone => StatusCode::NOT_FOUND,
+            Self::PortClosed | Self::NoTools | Self::BadResponse => StatusCode::BAD_GATEWAY,
+            Self::Gone | Self::NoEditor => StatusCode::NOT_FOUND,
+            Self::NeedsDomain => StatusCode::CONFLICT,
             Self::CannotWake | Self::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::NeedsLink => StatusCode::UNAUTHORIZED,
+            Self::NeedsLink | Self::NeedsKey => StatusCode::UNAUTHORIZED,
             Self::Refused => StatusCode::FORBIDDEN,
             Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
             Self::BadRequest => StatusCode::BAD_REQUEST,
@@ -74,10 +83,12 @@ impl Problem {
     /// Gives the kind in the registry.
     pub fn kind(self) -> ErrorKind {
         match self {
-            Self::PortClosed => ErrorKind::PortClosed,
+            Self::PortClosed | Self::NoTools => ErrorKind::PortClosed,
             Self::Gone => ErrorKind::SandboxNotFound,
+            Self::NoEditor => ErrorKind::NotFound,
+            Self::NeedsDomain => ErrorKind::Conflict,
             Self::CannotWake | Self::Unreachable => ErrorKind::Unavailable,
-            Self::NeedsLink => ErrorKind::Unauthenticated,
+            Self::NeedsLink | Self::NeedsKey => ErrorKind::Unauthenticated,
             Self::Refused => ErrorKind::Forbidden,
             Self::Timeout => ErrorKind::TimedOut,
             Self::BadResponse => ErrorKind::AgentFailed,
@@ -102,6 +113,21 @@ impl Problem {
                 format!("The sandbox is running, but no program listens on port {port}."),
                 &format!("Start one in the sandbox, for example `python3 -m http.server {port}`, and reload."),
             ),
+            Self::NoEditor => words(
+                "This sandbox has no VS Code",
+                format!("The sandbox is running, but its template has no VS Code to listen on port {port}."),
+                "Build a template that has it with `templates/agent/build --import`, then create a sandbox with `template: agent`.",
+            ),
+            Self::NoTools => words(
+                "This sandbox has no tool server here",
+                format!("The sandbox is running, but has no tool server on port {port}."),
+                "Make a new sandbox: one that is older than a change of `sandbox.mcp_port` has it where it was.",
+            ),
+            Self::NeedsDomain => words(
+                "VS Code needs a host of its own",
+                "Below a path of this server, browsers give it neither storage nor workers, and it does not start.".to_owned(),
+                "Open it on the server's own machine through `localhost`, or have the operator set a domain for previews.",
+            ),
             Self::Gone => words(
                 "No such sandbox",
                 "There is no sandbox of this name, or it has been deleted.".to_owned(),
@@ -116,6 +142,11 @@ impl Problem {
                 "This preview is private",
                 "It opens with a link or a token of its owner.".to_owned(),
                 "Ask for a preview link, or send the token in the header `X-Sandyard-Token`.",
+            ),
+            Self::NeedsKey => words(
+                "The tool server wants a key",
+                "It opens with an API key of the sandbox's owner.".to_owned(),
+                "Send `Authorization: Bearer KEY`; `sandyard key add NAME` makes one.",
             ),
             Self::Refused => words(
                 "This link does not open it",

@@ -122,9 +122,15 @@ impl From<ProviderError> for ServiceError {
             ProviderErrorKind::Unavailable => ErrorKind::Unavailable,
             _ => ErrorKind::ProviderFailed,
         };
+        let known = Self::new(kind, error.message.clone());
+        // Rounded up: a moment too early is too early.
+        let wait_s = error
+            .retry_after
+            .map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
         Self {
             hint: error.hint.clone(),
-            ..Self::new(kind, error.message.clone())
+            retry_after_s: wait_s.or(known.retry_after_s),
+            ..known
         }
         .source(error)
     }

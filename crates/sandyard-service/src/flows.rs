@@ -4,10 +4,12 @@
 //! over that is counted, and the count is recorded every second.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_core::SandboxId;
 use sandyard_core::network::{Denial, Flow, FlowVerdict};
+use sandyard_provider::Provider;
 use sandyard_store::model::NewEvent;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -31,6 +33,8 @@ const BATCH: usize = 256;
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// How often whoever follows is told: each of them asks the store then.
 const RING_EVERY: Duration = Duration::from_millis(50);
+/// How often a provider that tells of none is asked again.
+const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Most bytes of why something failed.
 const MAX_WORDS: usize = 300;
 
@@ -60,17 +64,31 @@ struct Surplus {
 }
 
 impl Service {
-    /// Takes over the flows of this node's providers; each hands them out once.
-    pub(crate) fn take_flows(&self) -> Vec<FlowTaker> {
-        let local = self.places().local().iter();
-        local
-            .filter_map(|provider| provider.take_flows())
-            .map(|flows| FlowTaker {
-                service: self.clone(),
-                flows,
-                allowances: HashMap::new(),
-            })
-            .collect()
+    /// Takes over the flows of a provider, which hands them out once; none: there are none, or not yet.
+    pub(crate) fn take_flows(&self, provider: &Arc<dyn Provider>) -> Option<FlowTaker> {
+        provider.take_flows().map(|flows| FlowTaker {
+            service: self.clone(),
+            flows,
+            allowances: HashMap::new(),
+        })
+    }
+
+    /// Records what sandboxes of one provider try to reach, for ever. One that could not be reached at the beginning tells of
+    /// flows later, and some never do.
+    pub(crate) async fn record_flows(
+        &self,
+        provider: &Arc<dyn Provider>,
+        taker: &mut Option<FlowTaker>,
+    ) {
+        loop {
+            if let Some(taker) = taker {
+                taker.run().await;
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+            if let Some(next) = self.take_flows(provider) {
+                *taker = Some(next);
+            }
+        }
     }
 }
 

@@ -5,18 +5,21 @@
 //! one sandbox stand in line, and each reads the row when its turn comes, so that the last one is never an older one.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use sandyard_core::network::{NetworkGrant, NetworkPolicy, SecretGrant};
 use sandyard_core::{ErrorKind, SandboxId, SandboxStatus};
+use sandyard_provider::Provider;
 use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, Secret, TimerPlan};
 use sha2::{Digest, Sha256};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::error::{ServiceError, ServiceResult};
 use crate::locks::Locks;
+use crate::places::location_of;
 use crate::policy;
 use crate::service::Service;
 
@@ -31,7 +34,8 @@ type Mark = [u8; 32];
 /// What this process has pushed.
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
-    pushed: Mutex<HashMap<SandboxId, Mark>>,
+    /// By sandbox: the place it is in, and the mark of its grant.
+    pushed: Mutex<HashMap<SandboxId, (String, Mark)>>,
     turns: Locks,
 }
 
@@ -46,10 +50,12 @@ impl Grants {
     }
 
     fn has(&self, id: &SandboxId, mark: &Mark) -> bool {
-        self.pushed().get(id) == Some(mark)
+        self.pushed()
+            .get(id)
+            .is_some_and(|(_, pushed)| pushed == mark)
     }
 
-    fn pushed(&self) -> MutexGuard<'_, HashMap<SandboxId, Mark>> {
+    fn pushed(&self) -> MutexGuard<'_, HashMap<SandboxId, (String, Mark)>> {
         self.pushed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,7 +87,7 @@ impl Service {
         let local = self.places().local_for(&row.location).cloned();
         let provider = match &local {
             Some(provider) => provider.clone(),
-            None => self.places().provider(&row.location).await?,
+            None => self.places().provider_of(&row).await?,
         };
         let (mark, grant) = if local.is_some() {
             let secrets = match row.secrets.is_empty() {
@@ -105,7 +111,8 @@ impl Service {
                 )
             })??;
         if let Some(mark) = mark {
-            self.grants().pushed().insert(id.clone(), mark);
+            let pushed = (row.location.clone(), mark);
+            self.grants().pushed().insert(id.clone(), pushed);
         }
         Ok(lacks)
     }
@@ -124,38 +131,46 @@ impl Service {
                 ..SandboxFilter::default()
             })
             .await?;
-        self.push_many(rows.iter().map(|row| &row.id), true).await;
+        // Each place by itself: one that does not answer must not keep the others waiting.
+        let mut by_place: HashMap<&str, Vec<&SandboxId>> = HashMap::new();
+        for row in &rows {
+            by_place.entry(&row.location).or_default().push(&row.id);
+        }
+        let places = by_place.into_values();
+        join_all(places.map(|ids| self.push_many(ids, true))).await;
         Ok(())
     }
 
-    /// Pushes what this process has not pushed yet, in every place this node reaches itself.
-    pub(crate) async fn refresh_grants(&self) {
-        match self.refresh_grants_now().await {
+    /// Pushes what this process has not pushed yet, in one place this node reaches itself.
+    pub(crate) async fn refresh_grants(&self, provider: &Arc<dyn Provider>) {
+        let Some(location) = location_of(provider) else {
+            return;
+        };
+        match self.refresh_grants_now(location).await {
             Ok(0) => {}
-            Ok(count) => tracing::debug!(count, "Opened ways out of sandboxes"),
+            Ok(count) => tracing::debug!(count, location, "Opened ways out of sandboxes"),
             Err(error) => {
-                tracing::warn!(%error, "Ways out of sandboxes could not be looked at; it is tried again");
+                tracing::warn!(%error, location, "Ways out of sandboxes could not be looked at; it is tried again");
             }
         }
     }
 
-    async fn refresh_grants_now(&self) -> ServiceResult<usize> {
-        let mut rows = Vec::new();
-        for location in self.places().local_locations() {
-            let live = SandboxFilter {
-                location: Some(location),
-                statuses: vec![SandboxStatus::Running, SandboxStatus::Paused],
-                ..SandboxFilter::default()
-            };
-            rows.extend(self.all_rows(live).await?);
-        }
+    async fn refresh_grants_now(&self, location: &str) -> ServiceResult<usize> {
+        let live = SandboxFilter {
+            location: Some(location.to_owned()),
+            statuses: vec![SandboxStatus::Running, SandboxStatus::Paused],
+            ..SandboxFilter::default()
+        };
+        let rows = self.all_rows(live).await?;
         let secrets = match rows.iter().all(|row| row.secrets.is_empty()) {
             true => Vec::new(),
             false => self.store().all_secrets().await?,
         };
         let secrets = SecretSet::new(&secrets);
         let there: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
-        self.grants().pushed().retain(|id, _| there.contains(id));
+        self.grants()
+            .pushed()
+            .retain(|id, (place, _)| place != location || there.contains(id));
         let now_ms = self.clock().now_ms();
         let due: Vec<&SandboxId> = rows
             .iter()
@@ -163,11 +178,12 @@ impl Service {
             .filter(|row| !self.grants().has(&row.id, &mark_of(row, &secrets)))
             .map(|row| &row.id)
             .collect();
-        self.push_many(due.iter().copied(), false).await;
-        Ok(due.len())
+        let count = due.len();
+        self.push_many(due, false).await;
+        Ok(count)
     }
 
-    async fn push_many(&self, ids: impl Iterator<Item = &SandboxId>, is_leading: bool) {
+    async fn push_many(&self, ids: Vec<&SandboxId>, is_leading: bool) {
         stream::iter(ids)
             .for_each_concurrent(AT_ONCE, |id| self.try_push_grant(id, is_leading))
             .await;

@@ -8,8 +8,9 @@
 //! | `activity` | when a sandbox was last used, and whether it is in use |
 //! | `expiry` | when a sandbox's time is over |
 //! | `places` | which provider reaches which sandbox, on this node or another |
-//! | `scheduler` | timers that are due |
-//! | `reconcile` | what should be against what is |
+//! | `health` | whether each provider answers |
+//! | `scheduler`, `put_back` | timers that are due, and those whose work failed |
+//! | `reconcile`, `strangers` | what should be against what is; instances that no row of their place knows, removed or told of |
 //! | `policy`, `seal` | what a sandbox may reach as its row has it; values nobody reads in the store |
 //! | `grants` | the same on its way to whoever sees to it, secrets included |
 //! | `flows` | what sandboxes tried to reach, on its way into their history |
@@ -30,12 +31,14 @@ mod error;
 mod expiry;
 mod flows;
 mod grants;
+mod health;
 mod history;
 mod locks;
 mod log_book;
 mod node;
 mod places;
 mod policy;
+mod put_back;
 mod random;
 mod reconcile;
 mod request;
@@ -44,20 +47,22 @@ mod scheduler;
 mod seal;
 mod service;
 mod settings;
+mod strangers;
 mod verbs;
 
 pub use error::{ServiceError, ServiceResult};
+pub use health::ProviderView;
 pub use node::NodeSetup;
 pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
     LimitsRequest, LogEntry, LogSource, MountRequest, RunRequest, SecretInfo, SecretRequest,
-    TimeoutRequest,
+    Template, TemplateList, TimeoutRequest,
 };
 pub use sandyard_store::model::{
     Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, Snapshot, TimeoutAction, Volume,
 };
 pub use service::Service;
 pub use settings::ServiceSettings;
-pub use verbs::{Live, VOLUME_TOKEN_PREFIX};
+pub use verbs::{Live, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX};

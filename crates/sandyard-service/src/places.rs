@@ -9,6 +9,7 @@ use std::time::Duration;
 use sandyard_core::{Clock, ErrorKind};
 use sandyard_provider::{Provider, ProviderError};
 use sandyard_store::Store;
+use sandyard_store::model::Sandbox;
 
 use crate::claim::millis;
 use crate::error::{ServiceError, ServiceResult};
@@ -30,6 +31,11 @@ impl fmt::Debug for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reach")
     }
+}
+
+/// Where a provider's sandboxes are; none: it was never reached so far and does not know.
+pub(crate) fn location_of(provider: &Arc<dyn Provider>) -> Option<&str> {
+    Some(provider.info().location.as_str()).filter(|location| !location.is_empty())
 }
 
 /// Providers by place.
@@ -64,12 +70,30 @@ impl Places {
         &self.local[0]
     }
 
-    /// Names of the places this node reaches itself.
+    /// Names of the places this node reaches itself. Asked for anew each time: a provider that could not be reached at the
+    /// beginning learns its place later.
     pub(crate) fn local_locations(&self) -> Vec<String> {
         self.local
             .iter()
-            .map(|provider| provider.info().location.clone())
+            .filter_map(|provider| location_of(provider))
+            .map(str::to_owned)
             .collect()
+    }
+
+    /// This node's provider of a name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Arc<dyn Provider>> {
+        self.local
+            .iter()
+            .find(|provider| provider.info().name == name)
+    }
+
+    /// The names of this node's providers, for people.
+    pub(crate) fn names(&self) -> String {
+        let names = self.local.iter();
+        let names: Vec<_> = names
+            .map(|provider| format!("`{}`", provider.info().name))
+            .collect();
+        names.join(", ")
     }
 
     /// The providers of this node.
@@ -103,6 +127,30 @@ impl Places {
             )
             .hint("the sandbox is not lost: it is there again when its node is")),
         }
+    }
+
+    /// The provider of a sandbox, or why there is none, in words that help.
+    pub(crate) async fn provider_of(&self, sandbox: &Sandbox) -> ServiceResult<Arc<dyn Provider>> {
+        let is_foreign = self.named(&sandbox.provider).is_none();
+        if is_foreign && self.is_reached_by_nobody(&sandbox.location).await? {
+            let name = &sandbox.provider;
+            let message = format!("provider `{name}` is not among this server's providers");
+            return Err(ServiceError::new(ErrorKind::Unavailable, message).hint(format!(
+                "add `{name}` to `sandbox.providers` to reach the sandbox again; until then it stays as it is"
+            )));
+        }
+        self.provider(&sandbox.location).await
+    }
+
+    /// Whether no server that is there, this one among them, has a provider for a place.
+    pub(crate) async fn is_reached_by_nobody(&self, location: &str) -> ServiceResult<bool> {
+        if self.local_for(location).is_some() {
+            return Ok(false);
+        }
+        let since_ms = self.clock.now_ms() - millis(NODE_LIVES);
+        let nodes = self.store.nodes(since_ms).await?;
+        let mut places = nodes.iter().flat_map(|node| &node.locations);
+        Ok(!places.any(|place| place == location))
     }
 
     async fn reached(

@@ -1,7 +1,6 @@
 //! Names and secrets nobody can guess.
 
-use rustix::rand::{GetRandomFlags, getrandom};
-use sandyard_core::{ErrorKind, SandboxId};
+use sandyard_core::{ErrorKind, SandboxId, random};
 
 use crate::error::{ServiceError, ServiceResult};
 
@@ -17,19 +16,11 @@ pub fn new_installation_name() -> ServiceResult<String> {
 
 /// A new secret of 160 bits, in hex.
 pub(crate) fn secret() -> ServiceResult<String> {
-    let bytes: [u8; 20] = bytes()?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(random::hex(&bytes::<20>()?))
 }
 
 /// Random bytes.
 pub(crate) fn bytes<const N: usize>() -> ServiceResult<[u8; N]> {
-    let mut bytes = [0; N];
-    // Up to 256 bytes come whole once the kernel's generator is seeded (getrandom(2)).
-    match getrandom(&mut bytes[..], GetRandomFlags::empty()) {
-        Ok(count) if count == N => Ok(bytes),
-        _ => Err(ServiceError::new(
-            ErrorKind::Internal,
-            "the kernel gave no random bytes",
-        )),
-    }
+    random::bytes()
+        .map_err(|_| ServiceError::new(ErrorKind::Internal, "the kernel gave no random bytes"))
 }

@@ -10,7 +10,9 @@
 //! | creating, unclaimed | running | the create is finished |
 //! | creating, unclaimed | none | row `deleted`: nobody was told of it |
 //! | deleting, unclaimed | any | the delete is finished |
-//! | none, deleted, or with another instance | any | removed after a grace period |
+//! | deleted, elsewhere, or with another instance | any | removed after a grace period: see `strangers` |
+//! | none | any | told of and left alone: see `strangers` |
+//! | elsewhere, with this very instance | any | row moved here, if nobody is there: see `strangers` |
 //! | any, without a timer | | the timer is set |
 //! | a volume's, deleting, or creating for long | | the volume is removed |
 //! | running, paused | running, paused | its grant is pushed, unless this process did: see `grants` |
@@ -19,33 +21,41 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use sandyard_core::{Caller, SandboxId, SandboxState, SandboxStatus};
-use sandyard_provider::{Instance, Provider};
+use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxState, SandboxStatus};
+use sandyard_provider::{Instance, Provider, ProviderErrorKind};
 use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, TimerPlan};
 use serde_json::json;
 
 use crate::claim::{TOPIC, millis};
-use crate::error::ServiceResult;
+use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
+use crate::places::location_of;
 use crate::service::Service;
 
 /// Sandboxes brought in order at once.
 const AT_ONCE: usize = 8;
+/// How long a place has to list its instances: it may have many pages of them.
+pub(crate) const LIST_WITHIN: Duration = Duration::from_secs(300);
+/// How long bringing one place in order may take.
+const ROUND_WITHIN: Duration = Duration::from_secs(600);
 
 impl Service {
-    /// Brings rows and reality together in every place this node reaches.
-    pub(crate) async fn reconcile(&self) {
-        for provider in self.places().local() {
-            let location = &provider.info().location;
-            match self.reconcile_place(provider).await {
-                Ok(Some(found)) => tracing::debug!(location, found, "Reconciled"),
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::warn!(%error, location, "Reconciling failed; it is tried again")
-                }
+    /// Brings rows and reality together in one place this node reaches, within bounds: a place where nothing ends is begun anew.
+    pub(crate) async fn reconcile(&self, provider: &Arc<dyn Provider>) {
+        let Some(location) = location_of(provider) else {
+            return;
+        };
+        let round = self.reconcile_place(provider);
+        match tokio::time::timeout(ROUND_WITHIN, round).await {
+            Ok(Ok(Some(found))) => tracing::debug!(location, found, "Reconciled"),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, location, "Reconciling failed; it is tried again");
             }
+            Err(_) => tracing::warn!(location, "Reconciling took too long; it is tried again"),
         }
     }
 
@@ -63,21 +73,12 @@ impl Service {
             return Ok(None);
         }
         // Instances first: one that is made after this is in no list and looked at next time.
-        let instances = provider.list().await?;
+        let instances = tokio::time::timeout(LIST_WITHIN, provider.list())
+            .await
+            .map_err(|_| {
+                ServiceError::new(ErrorKind::TimedOut, "listing instances took too long")
+            })??;
         let rows = self.rows_of(&location).await?;
-        let by_sandbox: HashMap<&SandboxId, &Instance> = instances
-            .iter()
-            .filter_map(|instance| Some((instance.sandbox_id.as_ref()?, instance)))
-            .collect();
-        // A few at once: one that hangs must not keep the others waiting.
-        stream::iter(&rows)
-            .for_each_concurrent(AT_ONCE, |row| async {
-                let instance = by_sandbox.get(&row.id).copied();
-                if let Err(error) = self.settle(row, instance).await {
-                    tracing::warn!(%error, sandbox.id = %row.id, "Sandbox could not be reconciled; it is tried again");
-                }
-            })
-            .await;
         let known: HashMap<&SandboxId, Option<&str>> = rows
             .iter()
             .map(|row| (&row.id, row.provider_id.as_deref()))
@@ -90,11 +91,27 @@ impl Service {
                 Some(Some(id)) => *id != instance.id,
             }
         };
-        let strangers: Vec<&Instance> = instances.iter().filter(is_stranger).collect();
-        self.remove_strangers(provider, &strangers).await;
+        // A sandbox may have an instance that its row does not mean.
+        let (strangers, own): (Vec<&Instance>, Vec<&Instance>) =
+            instances.iter().partition(is_stranger);
+        let by_sandbox: HashMap<&SandboxId, &Instance> = own
+            .into_iter()
+            .filter_map(|instance| Some((instance.sandbox_id.as_ref()?, instance)))
+            .collect();
+        // A few at once: one that hangs must not keep the others waiting.
+        stream::iter(&rows)
+            .for_each_concurrent(AT_ONCE, |row| async {
+                let instance = by_sandbox.get(&row.id).copied();
+                if let Err(error) = self.settle(row, instance).await {
+                    tracing::warn!(%error, sandbox.id = %row.id, "Sandbox could not be reconciled; it is tried again");
+                }
+            })
+            .await;
         self.wind_timers(&location).await?;
         self.settle_volumes(&location).await?;
         self.forget_deleted(&rows).await?;
+        // Last: nobody waits for them.
+        self.see_to_strangers(provider, &strangers).await;
         Ok(Some(rows.len()))
     }
 
@@ -155,20 +172,30 @@ impl Service {
     /// Makes the instance what the row says where that keeps everything, else the row what the instance is.
     pub(crate) async fn mend(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
         let claim = self.claim(id, Operation::Reconcile).await?;
-        let provider = self.places().provider(&claim.row.location).await?;
+        let provider = self.places().provider_of(&claim.row).await?;
         let provider_id = claim.row.provider_id.clone().unwrap_or_default();
         let state = provider
             .inspect(&provider_id)
             .await?
             .map(|instance| instance.state);
+        // That may have taken long: what follows must not undo what others have done since.
+        claim.check_held()?;
         match (claim.row.status, state) {
             (SandboxStatus::Running, Some(SandboxState::Paused)) => {
                 provider.resume(&provider_id).await?;
                 claim.release().await?;
             }
             (SandboxStatus::Paused, Some(SandboxState::Running)) => {
-                provider.pause(&provider_id).await?;
-                claim.release().await?;
+                match provider.pause(&provider_id).await {
+                    // It runs, then, until its time is over.
+                    Err(error) if error.kind == ProviderErrorKind::Unsupported => {
+                        self.accept_reality(caller, claim, None).await?;
+                    }
+                    paused => {
+                        paused?;
+                        claim.release().await?;
+                    }
+                }
             }
             (SandboxStatus::Stopped, Some(SandboxState::Running | SandboxState::Paused)) => {
                 provider.stop(&provider_id).await?;
@@ -198,7 +225,7 @@ impl Service {
             claim.release().await?;
             return Ok(());
         }
-        let provider = self.places().provider(&row.location).await?;
+        let provider = self.places().provider_of(&row).await?;
         let made = provider
             .list()
             .await?
@@ -227,48 +254,6 @@ impl Service {
         Ok(())
     }
 
-    /// Removes instances that no row knows, once they have been known for so long to be such. The count begins with our
-    /// own first look, not with their birth: a row that cannot be seen for a moment must not cost a sandbox.
-    async fn remove_strangers(&self, provider: &Arc<dyn Provider>, strangers: &[&Instance]) {
-        let now_ms = self.clock().now_ms();
-        let grace_ms = millis(self.settings().stranger_grace);
-        let due: Vec<&Instance> = {
-            let mut seen = self.strangers();
-            seen.retain(|id, _| strangers.iter().any(|instance| instance.id == *id));
-            strangers
-                .iter()
-                .filter(|instance| {
-                    let since_ms = *seen.entry(instance.id.clone()).or_insert(now_ms);
-                    now_ms - since_ms >= grace_ms
-                })
-                .copied()
-                .collect()
-        };
-        for instance in due {
-            if let Err(error) = self.remove_stranger(provider, instance).await {
-                tracing::warn!(%error, instance.id, "An instance that no sandbox knows stays for now");
-            }
-        }
-    }
-
-    async fn remove_stranger(
-        &self,
-        provider: &Arc<dyn Provider>,
-        instance: &Instance,
-    ) -> ServiceResult<()> {
-        // Asked again: the row may have come since.
-        if let Some(id) = &instance.sandbox_id
-            && let Some(row) = self.store().sandbox(id).await?
-            && row.status != SandboxStatus::Deleted
-            && row.provider_id.as_ref().is_none_or(|id| *id == instance.id)
-        {
-            return Ok(());
-        }
-        tracing::warn!(instance.id, "Removing an instance that no sandbox knows");
-        metrics::counter!("sandyard_strangers_removed_total").increment(1);
-        Ok(provider.delete(&instance.id).await?)
-    }
-
     /// Sees to it that every sandbox has a timer that is not given up for good.
     async fn wind_timers(&self, location: &str) -> ServiceResult<()> {
         for id in self.store().sandboxes_without_timer(location).await? {
@@ -284,11 +269,7 @@ impl Service {
             }
         }
         let long_ago_ms = self.clock().now_ms() - DEAD_REST_MS;
-        for timer in self.timers().dead().await? {
-            if timer.location == location && timer.due_ms < long_ago_ms {
-                self.timers().revive(&timer.topic, &timer.subject).await?;
-            }
-        }
+        self.timers().revive_all(location, long_ago_ms).await?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use sandyard_core::network::{BoundHost, FlowVerdict, NetworkPolicy, SecretText};
+use sandyard_provider::TemplateInfo;
 use sandyard_store::model::{Expiry, Sandbox, TimeoutAction};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,10 @@ pub struct LimitsRequest {
 pub struct CreateRequest {
     /// For whom; only an admin may name somebody else, an ordinary user's word is not looked at.
     pub owner: Option<String>,
-    /// What it starts from. `base` and none are the default template.
+    /// Which provider shall run it; none: see `verbs/create/choose.rs`.
+    pub provider: Option<String>,
+    /// What it starts from. `base` and none are the provider's default. Where no provider is named, `docker/python:3.12`
+    /// names one too, if there is a provider `docker`.
     pub template: Option<String>,
     /// Another name for it.
     pub alias: Option<String>,
@@ -62,6 +66,7 @@ impl fmt::Debug for CreateRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CreateRequest")
             .field("owner", &self.owner)
+            .field("provider", &self.provider)
             .field("template", &self.template)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
@@ -263,4 +268,22 @@ pub struct LogEntry {
     pub pid: Option<u32>,
     /// What.
     pub text: String,
+}
+
+/// What sandboxes can start from, and with which provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// The provider's name.
+    pub provider: String,
+    /// The template.
+    pub info: TemplateInfo,
+}
+
+/// What sandboxes can start from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplateList {
+    /// They, provider by provider.
+    pub templates: Vec<Template>,
+    /// Providers that could not tell, by name, and why.
+    pub silent: Vec<(String, String)>,
 }

@@ -1,9 +1,10 @@
 //! What goes on in the background.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sandyard_provider::Ready;
+use sandyard_provider::{Provider, Ready};
 
 use crate::claim::millis;
 use crate::error::ServiceResult;
@@ -18,6 +19,12 @@ const BEAT_EVERY: Duration = Duration::from_secs(2);
 const END_WITHIN: Duration = Duration::from_secs(20);
 /// How long taking ready sandboxes back may take.
 const UNREADY_WITHIN: Duration = Duration::from_secs(5);
+/// How long a provider has to end what it does for its sandboxes.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+/// How often every provider is asked whether it answers.
+const CHECK_EVERY: Duration = Duration::from_secs(10);
+/// How long asking for ready sandboxes may take.
+const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How often ready sandboxes are asked for.
 const READY_EVERY: Duration = Duration::from_secs(20);
 /// How often old history is forgotten.
@@ -26,19 +33,22 @@ const PURGE_EVERY: Duration = Duration::from_secs(3600);
 impl Service {
     /// Runs timers and reconcilers until `stop` ends. The first round of each comes before anything waits.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
-        let mut flows = self.take_flows();
-        tokio::select! {
-            () = stop => {}
-            // Before the reconciler, which may take its time: until then nothing gets out of a sandbox.
-            () = self.every(self.settings().reconcile_every, Self::refresh_grants) => {}
-            () = Self::record_flows(&mut flows) => {}
-            () = self.run_timers() => {}
-            () = self.every(self.settings().reconcile_every, Self::reconcile) => {}
-            () = self.every(READY_EVERY, Self::keep_ready) => {}
-            () = self.every(FLUSH_EVERY, Self::flush) => {}
-            () = self.every(BEAT_EVERY, Self::say_there) => {}
-            () = self.every(BEAT_EVERY, Self::look_around) => {}
-            () = self.every(PURGE_EVERY, Self::purge) => {}
+        let local = self.places().local();
+        let mut flows: Vec<Option<FlowTaker>> = local
+            .iter()
+            .map(|provider| self.take_flows(provider))
+            .collect();
+        {
+            let places = local.iter().zip(&mut flows);
+            let places = places.map(|(provider, flows)| self.run_place(provider, flows));
+            tokio::select! {
+                () = stop => {}
+                _ = join_all(places) => {}
+                () = every(FLUSH_EVERY, || self.flush()) => {}
+                () = every(BEAT_EVERY, || self.say_there()) => {}
+                () = every(BEAT_EVERY, || self.look_around()) => {}
+                () = every(PURGE_EVERY, || self.purge()) => {}
+            }
         }
         // What was begun is finished first: its claims end with this node.
         self.tasks().close();
@@ -48,71 +58,105 @@ impl Service {
         {
             tracing::warn!("Some work is left to the next server");
         }
-        for provider in self.places().local() {
-            provider.close().await;
-        }
-        flows.iter_mut().for_each(FlowTaker::finish);
+        join_all(local.iter().map(|provider| {
+            // One that does not answer ends with this process, whether it likes it or not.
+            tokio::time::timeout(CLOSE_WITHIN, provider.close())
+        }))
+        .await;
+        flows.iter_mut().flatten().for_each(FlowTaker::finish);
         self.flush().await;
         self.leave().await;
         // What waits for a maker that may never come is not worth its memory.
-        let unready = self.places().default().keep_ready(&[]);
-        let _ = tokio::time::timeout(UNREADY_WITHIN, unready).await;
+        join_all(
+            local
+                .iter()
+                .map(|provider| tokio::time::timeout(UNREADY_WITHIN, provider.keep_ready(&[]))),
+        )
+        .await;
+    }
+
+    /// What goes on for one provider. Each has its own of everything: one that hangs holds up no other.
+    async fn run_place(&self, provider: &Arc<dyn Provider>, flows: &mut Option<FlowTaker>) {
+        let period = self.settings().reconcile_every;
+        tokio::join!(
+            every(CHECK_EVERY, || self.check_provider(provider)),
+            // Not after the reconciler, which may take its time: until then nothing gets out of a sandbox.
+            every(period, || self.refresh_grants(provider)),
+            self.record_flows(provider, flows),
+            self.run_timers(provider),
+            every(period, || self.reconcile(provider)),
+            every(READY_EVERY, || self.keep_ready(provider)),
+        );
     }
 
     /// Asks for ready sandboxes. Again and again, since whoever keeps them may have started anew.
-    async fn keep_ready(&self) {
-        let kept = async {
-            let wanted = self.wanted_ready().await?;
-            let provider = self.places().default();
-            ServiceResult::Ok(provider.keep_ready(&wanted).await?)
+    async fn keep_ready(&self, provider: &Arc<dyn Provider>) {
+        let wanted = match self.wanted_ready(provider).await {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                tracing::warn!(%error, "No sandboxes are kept ready");
+                return;
+            }
         };
-        if let Err(error) = kept.await {
-            tracing::warn!(%error, "No sandboxes are kept ready");
+        let kept = tokio::time::timeout(READY_WITHIN, provider.keep_ready(&wanted)).await;
+        let name = &provider.info().name;
+        match kept {
+            Ok(Ok(())) => {}
+            // Where none are wanted, it does not matter that there can be none.
+            _ if wanted.is_empty() => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, provider = name, "No sandboxes are kept ready")
+            }
+            Err(_) => tracing::warn!(provider = name, "Asking for ready sandboxes took too long"),
         }
     }
 
-    /// What is to be kept ready: of templates for everybody alone, since what they start runs on nobody's account.
-    async fn wanted_ready(&self) -> ServiceResult<Vec<Ready>> {
-        let location = &self.places().default().info().location;
+    /// What is to be kept ready with a provider: of templates for everybody alone, since what they start runs on nobody's
+    /// account.
+    async fn wanted_ready(&self, provider: &Arc<dyn Provider>) -> ServiceResult<Vec<Ready>> {
         let mut wanted = Vec::new();
         for ready in &self.settings().ready {
-            let owner = match &ready.template {
+            let (owner, template) = match &ready.template {
+                Some(name) => self.ready_template(name)?,
+                None => (self.places().default().clone(), None),
+            };
+            if !Arc::ptr_eq(&owner, provider) {
+                continue;
+            }
+            let location = &provider.info().location;
+            let snapshot_owner = match &template {
                 Some(name) => self.store().snapshot_owner(location, name).await?,
                 None => None,
             };
-            if owner.is_none() {
-                wanted.push(ready.clone());
+            if snapshot_owner.is_none() {
+                wanted.push(Ready {
+                    template,
+                    count: ready.count,
+                });
             }
         }
         Ok(wanted)
+    }
+
+    /// Whose a template is that sandboxes are kept ready of, and what it is called there.
+    fn ready_template(&self, text: &str) -> ServiceResult<(Arc<dyn Provider>, Option<String>)> {
+        match self.provider_in_template(text) {
+            Some((name, rest)) => Ok((self.enabled(name)?.clone(), Some(rest.to_owned()))),
+            None => Ok((self.provider_of_template(text)?, Some(text.to_owned()))),
+        }
     }
 
     /// One round of all that goes on in the background, now: what was used, dead nodes, rows against reality, due timers.
     pub async fn sweep(&self) -> ServiceResult<()> {
         self.flush().await;
         self.bury_dead_nodes().await?;
-        self.reconcile().await;
-        self.refresh_grants().await;
-        self.fire_due().await
-    }
-
-    /// Records what sandboxes try to reach, for ever.
-    async fn record_flows(flows: &mut [FlowTaker]) {
-        join_all(flows.iter_mut().map(FlowTaker::run)).await;
-        std::future::pending().await
-    }
-
-    /// Does something now and then again, for ever.
-    async fn every<'a, F>(&'a self, period: Duration, work: impl Fn(&'a Self) -> F)
-    where
-        F: Future<Output = ()> + 'a,
-    {
-        let mut ticks = tokio::time::interval(period);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            work(self).await;
-        }
+        let local = self.places().local().iter();
+        let swept = join_all(local.map(|provider| async {
+            self.reconcile(provider).await;
+            self.refresh_grants(provider).await;
+            self.fire_due(provider).await
+        }));
+        swept.await.into_iter().collect()
     }
 
     /// Writes down what was used and run since the last time.
@@ -150,5 +194,18 @@ impl Service {
         if let Err(error) = result.await {
             tracing::warn!(%error, "Old history could not be forgotten");
         }
+    }
+}
+
+/// Does something now and then again, for ever.
+async fn every<F>(period: Duration, work: impl Fn() -> F)
+where
+    F: Future<Output = ()>,
+{
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        work().await;
     }
 }

@@ -9,28 +9,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_provider::Provider;
 use sandyard_store::model::{Expiry, Operation, Sandbox, TimeoutAction, Timer};
 use tokio::sync::Semaphore;
 
 use crate::claim::{Claim, millis};
 use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
+use crate::places::location_of;
 use crate::service::Service;
 
-/// Timers handled at once.
+/// Timers of one provider handled at once.
 const AT_ONCE: usize = 32;
 /// How long a server has for a timer before another may try.
 const LEASE: Duration = Duration::from_secs(60);
+/// How long a timer's work may take before it is put back.
+const HANDLE_WITHIN: Duration = Duration::from_secs(600);
+/// How often a provider that was never reached is asked where its sandboxes are.
+const UNPLACED_SLEEP: Duration = Duration::from_secs(1);
 /// Longest sleep when nothing is due.
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
-/// Tries before a timer is given up.
-const MAX_ATTEMPTS: i64 = 12;
 /// Added to idle time where other servers may be using a sandbox.
 const PEER_SLACK_MS: i64 = 5_000;
 /// How long a timer waits for others to finish with its sandbox.
 const CLAIM_WITHIN: Duration = Duration::from_secs(2);
-/// Longest wait between two tries.
-const MAX_BACKOFF_MS: i64 = 300_000;
 
 /// What a timer came to.
 enum Outcome {
@@ -41,15 +43,20 @@ enum Outcome {
 }
 
 impl Service {
-    /// Handles timers as they come due, for ever. A slow one holds up none but itself.
-    pub(crate) async fn run_timers(&self) {
-        let locations = self.places().local_locations();
-        let places = Arc::new(Semaphore::new(AT_ONCE));
+    /// Handles timers of one provider's sandboxes as they come due, for ever. A slow one holds up none but itself, and a
+    /// provider that does not answer none but its own.
+    pub(crate) async fn run_timers(&self, provider: &Arc<dyn Provider>) {
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
         loop {
-            let Ok(first) = places.clone().acquire_owned().await else {
+            let Some(location) = location_of(provider) else {
+                tokio::time::sleep(UNPLACED_SLEEP).await;
+                continue;
+            };
+            let locations = [location.to_owned()];
+            let Ok(first) = turns.clone().acquire_owned().await else {
                 return;
             };
-            let free = places.available_permits() + 1;
+            let free = turns.available_permits() + 1;
             drop(first);
             match self
                 .timers()
@@ -60,10 +67,10 @@ impl Service {
                 Ok(due) => {
                     for timer in due {
                         let service = self.clone();
-                        let place = places.clone().acquire_owned().await;
+                        let turn = turns.clone().acquire_owned().await;
                         self.tasks().spawn(async move {
                             service.fire(timer).await;
-                            drop(place);
+                            drop(turn);
                         });
                     }
                 }
@@ -75,9 +82,12 @@ impl Service {
         }
     }
 
-    /// Handles what is due now, to the end.
-    pub(crate) async fn fire_due(&self) -> ServiceResult<()> {
-        let locations = self.places().local_locations();
+    /// Handles what is due now with one provider, to the end.
+    pub(crate) async fn fire_due(&self, provider: &Arc<dyn Provider>) -> ServiceResult<()> {
+        let Some(location) = location_of(provider) else {
+            return Ok(());
+        };
+        let locations = [location.to_owned()];
         loop {
             let due = self
                 .timers()
@@ -94,7 +104,11 @@ impl Service {
 
     async fn fire(&self, timer: Timer) {
         let began = std::time::Instant::now();
-        let result = self.handle(&timer).await;
+        let handled = tokio::time::timeout(HANDLE_WITHIN, self.handle(&timer)).await;
+        let result = handled.unwrap_or_else(|_| {
+            let message = "what a timer is for took too long";
+            Err(ServiceError::new(ErrorKind::TimedOut, message))
+        });
         metrics::counter!("sandyard_timers_fired_total").increment(1);
         let written = match result {
             Ok(Outcome::Done) => self.timers().complete(&timer).await.map(drop),
@@ -110,34 +124,6 @@ impl Service {
             duration_ms = began.elapsed().as_millis(),
             "Timer fired"
         );
-    }
-
-    async fn put_back(
-        &self,
-        timer: &Timer,
-        error: &ServiceError,
-    ) -> sandyard_store::StoreResult<()> {
-        let text = error.to_string();
-        if timer.attempts >= MAX_ATTEMPTS {
-            metrics::counter!("sandyard_timers_dead_total").increment(1);
-            tracing::error!(
-                timer.subject,
-                error = text,
-                "Timer given up; `GET /timers/dead` lists it"
-            );
-            return self.timers().bury(timer, &text).await;
-        }
-        let exponent = u32::try_from(timer.attempts.clamp(0, 16)).unwrap_or(16);
-        let wait_ms = (1000 * (1_i64 << exponent)).min(MAX_BACKOFF_MS);
-        tracing::warn!(
-            timer.subject,
-            error = text,
-            wait_ms,
-            "Timer failed and is tried again"
-        );
-        self.timers()
-            .retry(timer, self.clock().now_ms() + wait_ms, &text)
-            .await
     }
 
     async fn handle(&self, timer: &Timer) -> ServiceResult<Outcome> {

@@ -19,6 +19,7 @@ use crate::claim::{TOPIC, millis};
 use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
 use crate::grants::Grants;
+use crate::health::Checks;
 use crate::history::History;
 use crate::locks::Locks;
 use crate::log_book::LogBooks;
@@ -26,6 +27,7 @@ use crate::node::NodeSetup;
 use crate::places::{NODE_LIVES, Places};
 use crate::seal::Sealer;
 use crate::settings::ServiceSettings;
+use crate::strangers::Strangers;
 
 /// The lifecycle of all sandboxes. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -48,8 +50,10 @@ struct Inner {
     sealer: Sealer,
     /// Clients of agents, kept for their idle connections; beside each the instance it leads to.
     agents: Mutex<HashMap<SandboxId, (String, AgentClient)>>,
-    /// Instances no row knows, and since when we know that.
-    strangers: Mutex<HashMap<String, i64>>,
+    /// Instances no row of their place knows.
+    strangers: Mutex<Strangers>,
+    /// Whether each provider of this server answers.
+    checks: Checks,
     /// Other nodes: when each last said that it is there, and since when by our own clock it has said nothing newer.
     peers: Mutex<HashMap<String, (i64, Instant)>>,
     has_peers: AtomicBool,
@@ -105,6 +109,7 @@ impl Service {
             log_books: LogBooks::default(),
             agents: Mutex::default(),
             strangers: Mutex::default(),
+            checks: Checks::default(),
             peers: Mutex::default(),
             has_peers: AtomicBool::new(false),
             tasks: TaskTracker::new(),
@@ -233,7 +238,11 @@ impl Service {
         &self.0.tasks
     }
 
-    pub(crate) fn strangers(&self) -> std::sync::MutexGuard<'_, HashMap<String, i64>> {
+    pub(crate) fn checks(&self) -> &Checks {
+        &self.0.checks
+    }
+
+    pub(crate) fn strangers(&self) -> std::sync::MutexGuard<'_, Strangers> {
         self.0
             .strangers
             .lock()

@@ -1,5 +1,6 @@
 //! What an operator can set about the life of sandboxes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,8 +10,16 @@ use sandyard_provider::Ready;
 /// Settings of the service.
 #[derive(Clone, PartialEq)]
 pub struct ServiceSettings {
-    /// What sandboxes start from when their maker does not say; none: the provider's choice.
+    /// What sandboxes with the default provider start from when their maker does not say; none: the provider's choice.
     pub default_template: Option<String>,
+    /// Which provider runs sandboxes of a template whose maker does not say: by template, the provider's name.
+    pub template_providers: BTreeMap<String, String>,
+    /// Names of the providers that are asked in turn when the first choice has no room or cannot be reached.
+    pub fallback: Vec<String>,
+    /// Names of the providers that users may choose, or fall back to, who are not admins; none: all.
+    pub user_providers: Option<Vec<String>>,
+    /// What such users may start from beside what this installation keeps: names with `*` for anything.
+    pub user_templates: Vec<String>,
     /// How long a sandbox lives without activity when its maker does not say.
     pub default_timeout: Duration,
     /// The longest that can be asked for.
@@ -27,7 +36,7 @@ pub struct ServiceSettings {
     pub max_command_timeout: Duration,
     /// Bytes kept of a command's output and of its errors, each.
     pub max_output_bytes: usize,
-    /// For how long an instance without a row is left alone.
+    /// For how long an instance that its row does not mean is left alone.
     pub stranger_grace: Duration,
     /// How long events and audit are kept.
     pub history: Duration,
@@ -47,6 +56,8 @@ impl fmt::Debug for ServiceSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServiceSettings")
             .field("default_template", &self.default_template)
+            .field("template_providers", &self.template_providers)
+            .field("fallback", &self.fallback)
             .field("default_timeout", &self.default_timeout)
             .field("default_network", &self.default_network)
             .field("has_sealing_key", &self.sealing_key.is_some())
@@ -59,6 +70,10 @@ impl Default for ServiceSettings {
         const HOUR: Duration = Duration::from_secs(3600);
         Self {
             default_template: None,
+            template_providers: BTreeMap::new(),
+            fallback: Vec::new(),
+            user_providers: None,
+            user_templates: Vec::new(),
             default_timeout: HOUR,
             max_timeout: HOUR * 24,
             retention: HOUR * 24 * 7,

@@ -6,6 +6,7 @@
 //!
 //! - [`model`]: the rows
 //! - one file a table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `secrets`, `volumes`, `meta`, `nodes`, `timer_rows`
+//! - `place`: what is remembered under the name of a place that has another one now
 //! - `timers/`: [`Timers`], the queue over `timer_rows`, with or without Redis
 //! - `connect`, `db`, `lane`, `sql`, `migrate`: the two engines behind one face
 //!
@@ -25,6 +26,7 @@ mod meta;
 mod migrate;
 pub mod model;
 mod nodes;
+mod place;
 mod sandboxes;
 mod secrets;
 mod sessions;

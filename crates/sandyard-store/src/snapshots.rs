@@ -77,6 +77,20 @@ impl Store {
             .transpose()
     }
 
+    /// The places where an owner has a snapshot that is called so, by name or by alias; the newest first.
+    pub async fn snapshot_places(&self, owner: &str, word: &str) -> StoreResult<Vec<String>> {
+        let query = sql(
+            "SELECT location FROM snapshots WHERE owner = $1 AND (name = $2 OR alias = $2) \
+             ORDER BY created_ms DESC, name DESC",
+        )
+        .text(owner)
+        .text(word);
+        let rows = self.db.read("finding a snapshot", query).await?;
+        rows.iter()
+            .map(|row| Record::new(TABLE, row).text("location"))
+            .collect()
+    }
+
     /// All snapshots of a place, newest first.
     pub async fn snapshots(&self, location: &str) -> StoreResult<Vec<Snapshot>> {
         let query = sql(

@@ -170,11 +170,17 @@ impl Store {
         Ok(self.db.execute("putting a timer back", retry).await? > 0)
     }
 
-    pub(crate) async fn postpone_timer(&self, timer: &Timer, due_ms: i64) -> StoreResult<bool> {
+    pub(crate) async fn postpone_timer(
+        &self,
+        timer: &Timer,
+        due_ms: i64,
+        error: Option<&str>,
+    ) -> StoreResult<bool> {
         // A new generation, since the count of tries starts anew: the two together name a claim.
-        let later = sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, attempts = 0, last_error = NULL, \
+        let later = sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, attempts = 0, last_error = $2, \
              generation = generation + 1")
-        .int(due_ms);
+        .int(due_ms)
+        .maybe_text(error);
         let later = of_claim(later, timer).repeatable();
         Ok(self.db.execute("putting a timer off", later).await? > 0)
     }
@@ -212,6 +218,25 @@ impl Store {
         rows.first()
             .map(|row| Record::new(TABLE, row).text("location"))
             .transpose()
+    }
+
+    /// Gives another chance to all dead timers of a place that were last due before a time; returns them.
+    pub(crate) async fn revive_timers(
+        &self,
+        location: &str,
+        before_ms: i64,
+        now_ms: i64,
+    ) -> StoreResult<Vec<TimerPlace>> {
+        let revive = sql(
+            "UPDATE timers SET is_dead = 0, due_ms = $1, ready_ms = $1, attempts = 0, \
+             generation = generation + 1 WHERE location = $2 AND due_ms < $3 AND is_dead = 1 \
+             RETURNING topic, subject, location, ready_ms",
+        )
+        .int(now_ms)
+        .text(location)
+        .int(before_ms);
+        let rows = self.db.write("reviving the timers of a place", revive);
+        rows.await?.iter().map(read_place).collect()
     }
 
     /// When the next timer of these places may be claimed.
@@ -256,18 +281,18 @@ impl Store {
 
     async fn places(&self, query: Sql) -> StoreResult<Vec<TimerPlace>> {
         let rows = self.db.read("looking where timers stand", query).await?;
-        rows.iter()
-            .map(|row| {
-                let record = Record::new(TABLE, row);
-                Ok(TimerPlace {
-                    topic: record.text("topic")?,
-                    subject: record.text("subject")?,
-                    location: record.text("location")?,
-                    ready_ms: record.int("ready_ms")?,
-                })
-            })
-            .collect()
+        rows.iter().map(read_place).collect()
     }
+}
+
+fn read_place(row: &AnyRow) -> StoreResult<TimerPlace> {
+    let record = Record::new(TABLE, row);
+    Ok(TimerPlace {
+        topic: record.text("topic")?,
+        subject: record.text("subject")?,
+        location: record.text("location")?,
+        ready_ms: record.int("ready_ms")?,
+    })
 }
 
 /// Adds `(topic, subject) IN (…)`.

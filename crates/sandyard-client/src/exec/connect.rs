@@ -102,10 +102,7 @@ async fn dial_any(addresses: Vec<std::net::SocketAddr>) -> io::Result<TcpStream>
 }
 
 fn unreachable(client: &Client, error: io::Error) -> ClientError {
-    ClientError::Unreachable {
-        url: client.url().to_owned(),
-        source: Box::new(error),
-    }
+    ClientError::not_connected(client.url(), Box::new(error))
 }
 
 impl AsyncRead for Connection {

@@ -55,6 +55,9 @@ pub struct UserChange {
     /// Whether it is shut out.
     #[serde(rename = "disabled", skip_serializing_if = "Option::is_none")]
     pub is_disabled: Option<bool>,
+    /// How many sandboxes it may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_sandboxes: Option<i64>,
 }
 
 impl fmt::Debug for UserChange {
@@ -62,6 +65,7 @@ impl fmt::Debug for UserChange {
         f.debug_struct("UserChange")
             .field("role", &self.role)
             .field("is_disabled", &self.is_disabled)
+            .field("max_sandboxes", &self.max_sandboxes)
             .finish_non_exhaustive()
     }
 }

@@ -18,7 +18,9 @@ pub use history::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry};
 pub use network::{
     Flow, FlowFilter, Network, NetworkPolicy, NetworkRule, NetworkTransform, Secret, SecretRequest,
 };
-pub use operation::{DeadTimer, E2bInfo, Health, Node, ServerInfo, Template};
+pub use operation::{
+    DeadTimer, E2bInfo, Health, Node, Provider, ServerInfo, Template, UnknownInstance,
+};
 pub use sandbox::{
     CreateSandbox, ForkSandbox, ListFilter, Metrics, MetricsPoint, Page, Port, Sandbox,
     SandboxInfo, SetTimeout,

@@ -10,11 +10,14 @@ use super::Other;
 /// How the server is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    /// `healthy`, or what else.
+    /// `healthy`, `degraded` while a provider cannot be reached, or what else.
     pub status: String,
     /// Its version.
     #[serde(default)]
     pub version: String,
+    /// Where sandboxes run, the default first.
+    #[serde(default)]
+    pub providers: Vec<Provider>,
     /// What else was said: provider, store, counts.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
@@ -28,6 +31,34 @@ pub struct ServerInfo {
     pub version: String,
     /// For programs written for E2B.
     pub e2b: E2bInfo,
+    /// Where sandboxes run, the default first.
+    #[serde(default)]
+    pub providers: Vec<Provider>,
+    /// What else was said.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Where sandboxes run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Provider {
+    /// Its name.
+    pub name: String,
+    /// `healthy` or `unreachable`.
+    #[serde(default)]
+    pub status: String,
+    /// When that last changed.
+    #[serde(default)]
+    pub since: Option<String>,
+    /// Why it cannot be reached; for admins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether it makes what nobody asks another one for.
+    #[serde(default)]
+    pub default: bool,
+    /// What can be done with its sandboxes, by word: `pause`, `snapshot`, …
+    #[serde(default)]
+    pub capabilities: BTreeMap<String, bool>,
     /// What else was said.
     #[serde(flatten)]
     pub other: Other,
@@ -53,6 +84,9 @@ pub struct E2bInfo {
 pub struct Template {
     /// Its name.
     pub name: String,
+    /// The provider that has it.
+    #[serde(default)]
+    pub provider: String,
     /// How many bytes it takes.
     #[serde(default)]
     pub size_bytes: Option<u64>,
@@ -69,6 +103,24 @@ pub struct Node {
     /// Its version.
     #[serde(default)]
     pub version: String,
+    /// What else was said.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// An instance of the installation that the server's database knows nothing of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnknownInstance {
+    /// Its provider's name for it.
+    pub id: String,
+    /// The provider it is with.
+    pub provider: String,
+    /// The sandbox it was made for, as it says itself.
+    #[serde(default)]
+    pub sandbox_id: Option<String>,
+    /// What it is at this moment.
+    #[serde(default)]
+    pub state: String,
     /// What else was said.
     #[serde(flatten)]
     pub other: Other,

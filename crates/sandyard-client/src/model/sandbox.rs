@@ -13,6 +13,9 @@ pub struct CreateSandbox {
     /// For whom; only an admin may name somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
+    /// Which provider shall run it; none: the server's choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
     /// What it starts from.
     #[serde(rename = "template_id", skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
@@ -57,6 +60,7 @@ pub struct CreateSandbox {
 impl fmt::Debug for CreateSandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CreateSandbox")
+            .field("provider", &self.provider)
             .field("template", &self.template)
             .field("alias", &self.alias)
             .finish_non_exhaustive()
@@ -92,6 +96,12 @@ pub struct SandboxInfo {
     /// Whose it is.
     #[serde(default)]
     pub user_id: String,
+    /// Which provider runs it.
+    #[serde(default)]
+    pub provider: String,
+    /// What can be done with it there, by word: `pause`, `snapshot`, …
+    #[serde(default)]
+    pub capabilities: Option<BTreeMap<String, bool>>,
     /// What it was made from.
     #[serde(default)]
     pub template_id: String,

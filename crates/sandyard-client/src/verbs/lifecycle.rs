@@ -136,11 +136,10 @@ impl Client {
     /// # Errors
     ///
     /// When there is no such sandbox.
-    pub async fn stop(&self, sandbox: &str) -> Result<()> {
-        let request = self.request(Method::POST, ["api", "sandboxes", sandbox, "stop"]);
-        self.send("stopping a sandbox", Patience::Short, request)
-            .await?;
-        Ok(())
+    pub async fn stop(&self, sandbox: &str) -> Result<Sandbox> {
+        let request = self.request(Method::POST, ["sandboxes", sandbox, "stop"]);
+        self.fetch("stopping a sandbox", Patience::Short, request)
+            .await
     }
 
     /// Removes a sandbox.

@@ -5,7 +5,7 @@ use reqwest::Method;
 use super::listing::Wrapped;
 use crate::Result;
 use crate::client::Client;
-use crate::model::{DeadTimer, Health, Node, ServerInfo};
+use crate::model::{DeadTimer, Health, Node, ServerInfo, UnknownInstance};
 use crate::request::Patience;
 
 impl Client {
@@ -63,6 +63,31 @@ impl Client {
         let route = ["timers", "dead", subject, "revive"];
         let request = self.request(Method::POST, route);
         self.send("reviving a timer", Patience::Short, request)
+            .await?;
+        Ok(())
+    }
+
+    /// Instances of the installation that the database knows nothing of; for admins.
+    ///
+    /// # Errors
+    ///
+    /// When the caller is none.
+    pub async fn unknown_instances(&self) -> Result<Vec<UnknownInstance>> {
+        let operation = "listing unknown instances";
+        let request = self.request(Method::GET, ["instances", "unknown"]);
+        // Every place is asked for all it has.
+        let answer: Wrapped = self.fetch(operation, Patience::Endless, request).await?;
+        Ok(answer.page(operation, "instances")?.items)
+    }
+
+    /// Removes such an instance; for admins.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such instance.
+    pub async fn delete_unknown_instance(&self, id: &str) -> Result<()> {
+        let request = self.request(Method::DELETE, ["instances", "unknown", id]);
+        self.send("removing an unknown instance", Patience::Endless, request)
             .await?;
         Ok(())
     }

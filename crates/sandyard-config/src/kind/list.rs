@@ -64,6 +64,47 @@ pub(super) fn counts(text: &str, most: u64) -> Result<Value, String> {
     }
 }
 
+pub(super) fn words(text: &str) -> Result<Value, String> {
+    let is_word =
+        |word: &str| !word.is_empty() && !word.chars().any(|c| c.is_control() || c.is_whitespace());
+    each(text, "a word", |word| {
+        is_word(word).then(|| word.to_owned())
+    })
+    .map(Value::Words)
+}
+
+pub(super) fn choices(text: &str, words: &'static [&'static str]) -> Result<Value, String> {
+    let what = format!("one of {}", words.join(", "));
+    each(text, &what, |word| known(word, words)).map(Value::Words)
+}
+
+pub(super) fn pairs(text: &str, words: &'static [&'static str]) -> Result<Value, String> {
+    let what = format!(
+        "a name and one of {}, like `name={}`",
+        words.join(", "),
+        words[0]
+    );
+    let found = each(text, &what, |part| {
+        // A name may hold `=` itself, a word never does.
+        let (name, word) = part.rsplit_once('=')?;
+        let name = name.trim();
+        let is_name = !name.is_empty() && !name.chars().any(char::is_control);
+        let word = known(word.trim(), words)?;
+        is_name.then(|| (name.to_owned(), word))
+    })?;
+    let is_twice = |index: usize| found[..index].iter().any(|other| other.0 == found[index].0);
+    match (0..found.len()).any(is_twice) {
+        true => Err("has a name twice".to_owned()),
+        false => Ok(Value::Pairs(found)),
+    }
+}
+
+/// The word as it is written in the table, whatever the case of its letters here.
+fn known(word: &str, words: &[&str]) -> Option<String> {
+    let lower = word.to_ascii_lowercase();
+    words.contains(&lower.as_str()).then_some(lower)
+}
+
 fn address(word: &str) -> Option<IpAddr> {
     if word.eq_ignore_ascii_case("localhost") {
         return Some(Ipv4Addr::LOCALHOST.into());

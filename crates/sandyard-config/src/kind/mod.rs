@@ -48,6 +48,12 @@ pub enum Kind {
     Targets,
     /// Names with a number up to this one each, like `a=1,b=2`.
     Counts(u64),
+    /// Any words, separated by commas.
+    Words,
+    /// Some of these words, separated by commas.
+    Choices(&'static [&'static str]),
+    /// Names with one of these words each, like `a=x,b=y`.
+    Pairs(&'static [&'static str]),
     /// Addresses of name servers with or without a port, separated by commas.
     NameServers,
     /// 32 bytes, in hexadecimal digits or base64.
@@ -82,6 +88,9 @@ impl Kind {
             Self::Targets => list::targets(text),
             Self::NameServers => list::name_servers(text),
             Self::Counts(most) => list::counts(text, most),
+            Self::Words => list::words(text),
+            Self::Choices(words) => list::choices(text, words),
+            Self::Pairs(words) => list::pairs(text, words),
             Self::SealingKey => sealing_key::parse(text),
             Self::Domain => url::domain(text),
             Self::Host => url::host(text),
@@ -101,6 +110,9 @@ impl Kind {
                 | Self::Targets
                 | Self::NameServers
                 | Self::Counts(_)
+                | Self::Words
+                | Self::Choices(_)
+                | Self::Pairs(_)
         )
     }
 
@@ -141,10 +153,7 @@ impl Kind {
             Self::Duration(..) => "time span".to_owned(),
             Self::Size(..) => "size".to_owned(),
             Self::Cores(..) => "number of cores, like `0.5`".to_owned(),
-            Self::Choice(words) => {
-                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-                words.join(", ")
-            }
+            Self::Choice(words) => quoted(words),
             Self::Ports => "port numbers, separated by commas".to_owned(),
             Self::Addresses => "IP addresses, separated by commas".to_owned(),
             Self::Networks => "IP networks, separated by commas".to_owned(),
@@ -153,6 +162,13 @@ impl Kind {
                 "IP addresses with or without a port, separated by commas".to_owned()
             }
             Self::Counts(_) => "names with numbers, like `a=1,b=2`".to_owned(),
+            Self::Words => "words, separated by commas".to_owned(),
+            Self::Choices(words) => format!("some of {}, separated by commas", quoted(words)),
+            Self::Pairs(words) => format!(
+                "names with one of {} each, like `a={}`",
+                quoted(words),
+                words[0]
+            ),
             Self::SealingKey => "key of 32 bytes".to_owned(),
             Self::Domain => "DNS name".to_owned(),
             Self::Host => "DNS name with or without a port".to_owned(),
@@ -165,6 +181,11 @@ impl Kind {
             Self::LogFilter => "level, or levels by module".to_owned(),
         }
     }
+}
+
+fn quoted(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
 }
 
 fn printable(text: &str) -> Result<Value, String> {

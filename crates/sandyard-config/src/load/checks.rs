@@ -8,6 +8,7 @@ use super::Report;
 use crate::binding::check_binding;
 use crate::problem::Problem;
 use crate::settings::{E2bPort, Provider, Settings, Tls};
+use crate::source::Origin;
 use crate::values::Values;
 
 /// Checks what is left once every value is fine by itself.
@@ -16,7 +17,7 @@ pub(super) fn check(settings: &Settings, values: &Values, report: &mut Report) {
     for (small, large) in PAIRS {
         errors.extend(order(values, small, large));
     }
-    errors.extend(provider(settings));
+    errors.extend(keys(settings));
     errors.extend(tls(values));
     errors.extend(e2b_port(settings));
     errors.extend(e2b_domain(settings));
@@ -32,6 +33,7 @@ pub(super) fn check(settings: &Settings, values: &Values, report: &mut Report) {
         lone_redis(values),
         idle_gateway(settings, values),
         lone_sealing_key(settings),
+        store_of_another(values),
     ];
     report.warnings.extend(
         warnings
@@ -49,6 +51,19 @@ fn located(problem: Problem, values: &Values) -> Option<Problem> {
     };
     let origin = values.origin(key).clone();
     (!values.is_faulty(key)).then(|| problem.at(origin))
+}
+
+/// A `.env` file is often an app's, whose own database must not be taken for the store without a word.
+fn store_of_another(values: &Values) -> Option<Problem> {
+    const KEY: &str = "database.url";
+    let Origin::EnvFile { name, .. } = values.origin(KEY) else {
+        return None;
+    };
+    (!name.starts_with("SANDYARD_")).then(|| {
+        Problem::new("the store is this database, chosen by a name that apps use for their own")
+            .about(KEY)
+            .hint("if it is an app's, start the server in another folder; if it is meant, call it SANDYARD_DATABASE_URL")
+    })
 }
 
 /// What is given by default, and the most that may be asked for.
@@ -78,16 +93,37 @@ fn order(values: &Values, small: &str, large: &str) -> Option<Problem> {
     })
 }
 
-fn provider(settings: &Settings) -> Option<Problem> {
-    let provider = settings.sandbox.provider;
-    (provider != Provider::Embedded).then(|| {
-        Problem::new(format!(
-            "`{}` is not in this version: only `embedded` is",
-            provider.as_str()
-        ))
-        .about("sandbox.provider")
-        .hint("unset it: sandboxes then run on this host, without Docker")
-    })
+/// A cloud asks for a key.
+fn keys(settings: &Settings) -> Vec<Problem> {
+    let wanted = [
+        (
+            Provider::E2b,
+            settings.e2b_cloud.api_key.is_none(),
+            "e2b_cloud.api_key",
+            "E2B_API_KEY",
+        ),
+        (
+            Provider::Daytona,
+            settings.daytona.api_key.is_none(),
+            "daytona.api_key",
+            "DAYTONA_API_KEY",
+        ),
+    ];
+    wanted
+        .into_iter()
+        .filter(|(provider, is_missing, ..)| *is_missing && settings.sandbox.has(*provider))
+        .map(|(provider, _, key, variable)| {
+            Problem::new(format!(
+                "`{key}` is missing, and `{}` is among the providers",
+                provider.as_str()
+            ))
+            .about(key)
+            .hint(format!(
+                "set {variable}, or leave `{}` out",
+                provider.as_str()
+            ))
+        })
+        .collect()
 }
 
 fn tls(values: &Values) -> Option<Problem> {
@@ -141,10 +177,36 @@ fn files(settings: &Settings, values: &Values) -> Vec<Problem> {
         let shown = values.shown(name);
         Some(Problem::new(format!("failed to open `{shown}`: {error}")).about(name))
     };
+    // What belongs to a provider that is not used is of no concern.
+    let of = |provider, path| {
+        Some(path)
+            .filter(|_| settings.sandbox.has(provider))
+            .flatten()
+    };
     [
         ("server.tls_cert", cert),
         ("server.tls_key", key),
         ("gateway.trusted_ca", settings.gateway.trusted_ca.as_ref()),
+        (
+            "sandbox.agent_program",
+            settings.sandbox.agent_program.as_ref(),
+        ),
+        (
+            "docker.seccomp",
+            of(Provider::Docker, settings.docker.seccomp.as_ref()),
+        ),
+        (
+            "e2b_cloud.trusted_ca",
+            of(Provider::E2b, settings.e2b_cloud.trusted_ca.as_ref()),
+        ),
+        (
+            "daytona.trusted_ca",
+            of(Provider::Daytona, settings.daytona.trusted_ca.as_ref()),
+        ),
+        (
+            "fake.rules",
+            of(Provider::Fake, settings.fake.rules.as_ref()),
+        ),
     ]
     .into_iter()
     .filter_map(check)

@@ -46,6 +46,14 @@ fn variables(report: &mut Report, look_up: impl Fn(&str) -> Option<(String, Orig
                 report.warnings.push(Problem::new(message).at(origin));
                 return None;
             }
+            if is_somebody_elses_host(setting, &name, &text) {
+                let message = "is ignored: it names no address to listen on";
+                let hint = "SANDYARD_SERVER_HOST says where to listen";
+                report
+                    .warnings
+                    .push(Problem::new(message).at(origin).hint(hint));
+                return None;
+            }
             Some((text, origin))
         });
         if let Some(found) = found {
@@ -58,6 +66,11 @@ fn variables(report: &mut Report, look_up: impl Fn(&str) -> Option<(String, Orig
 /// Kubernetes and Docker links set `REDIS_PORT=tcp://10.0.0.1:6379` for a service called `redis`.
 fn is_service_link(text: &str) -> bool {
     text.starts_with("tcp://") || text.starts_with("udp://")
+}
+
+/// Compilers of conda and some shells set `HOST` to what they build for, like `x86_64-conda-linux-gnu`.
+fn is_somebody_elses_host(setting: &Setting, name: &str, text: &str) -> bool {
+    name == "HOST" && setting.kind.parse(text).is_err()
 }
 
 /// Warns about a variable with our prefix that means nothing to us: probably a typing mistake.

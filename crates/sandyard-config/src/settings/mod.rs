@@ -7,6 +7,8 @@ mod auth;
 mod e2b;
 mod gateway;
 mod lifecycle;
+mod providers;
+mod sandbox;
 mod server;
 mod stores;
 
@@ -18,6 +20,8 @@ pub use auth::{AuthMode, AuthSettings};
 pub use e2b::{E2bPort, E2bSettings};
 pub use gateway::GatewaySettings;
 pub use lifecycle::LifecycleSettings;
+pub use providers::{DaytonaSettings, DockerSettings, E2bCloudSettings, FakeSettings, PullWhen};
+pub use sandbox::{Provider, SandboxSettings};
 pub use server::{ServerSettings, Tls};
 
 use crate::kind::sealing_key::SealingKey;
@@ -48,67 +52,20 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// What they reach.
     pub gateway: GatewaySettings,
+    /// Those of Docker.
+    pub docker: DockerSettings,
+    /// Those of E2B.
+    pub e2b_cloud: E2bCloudSettings,
+    /// Those of Daytona.
+    pub daytona: DaytonaSettings,
+    /// Those that are none.
+    pub fake: FakeSettings,
     /// Seals the values of secrets; `None` for one that is kept in the data directory.
     pub sealing_key: Option<SealingKey>,
     /// How other servers on the same store reach this one; without it they do not.
     pub node_url: Option<String>,
     /// What is written to the log.
     pub log: LogSettings,
-}
-
-/// `[sandbox]`: what sandboxes are made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SandboxSettings {
-    /// Where they run.
-    pub provider: Provider,
-    /// What they start from when their maker names nothing; `None` leaves it to the provider.
-    pub template: Option<String>,
-    /// How many are kept ready.
-    pub ready: usize,
-    /// How many of which other templates are kept ready.
-    pub ready_templates: Vec<(String, usize)>,
-    /// Port of the tool server inside.
-    pub mcp_port: u16,
-    /// Port of VS Code inside.
-    pub code_server_port: u16,
-}
-
-/// The providers that have a name. Settings that load name one that is built in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "their names say it")]
-pub enum Provider {
-    Embedded,
-    Docker,
-    E2b,
-    Daytona,
-    Kubernetes,
-    Fake,
-}
-
-impl Provider {
-    /// The word for it in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Embedded => "embedded",
-            Self::Docker => "docker",
-            Self::E2b => "e2b",
-            Self::Daytona => "daytona",
-            Self::Kubernetes => "kubernetes",
-            Self::Fake => "fake",
-        }
-    }
-
-    fn of(word: Option<&str>) -> Self {
-        match word {
-            Some("docker") => Self::Docker,
-            Some("e2b") => Self::E2b,
-            Some("daytona") => Self::Daytona,
-            Some("kubernetes") => Self::Kubernetes,
-            Some("fake") => Self::Fake,
-            _ => Self::Embedded,
-        }
-    }
 }
 
 /// `[limits]`: how much a sandbox may use, and how many there may be.
@@ -146,14 +103,11 @@ impl Settings {
             auth: AuthSettings::build(values),
             database_url: stores::database_url(values),
             redis_url: stores::redis_url(values),
-            sandbox: SandboxSettings {
-                provider: Provider::of(values.text("sandbox.provider")),
-                template: values.text("sandbox.template").map(str::to_owned),
-                ready: values.small("sandbox.ready"),
-                ready_templates: ready_templates(values),
-                mcp_port: values.small("sandbox.mcp_port"),
-                code_server_port: values.small("sandbox.code_server_port"),
-            },
+            sandbox: SandboxSettings::build(values, working_dir),
+            docker: DockerSettings::build(values, working_dir),
+            e2b_cloud: E2bCloudSettings::build(values, working_dir),
+            daytona: DaytonaSettings::build(values, working_dir),
+            fake: FakeSettings::build(values, working_dir),
             lifecycle: LifecycleSettings::build(values),
             limits: LimitSettings::build(values),
             gateway: GatewaySettings::build(values, working_dir),
@@ -188,11 +142,4 @@ impl LimitSettings {
             sandboxes: values.count("limits.sandboxes"),
         }
     }
-}
-
-fn ready_templates(values: &Values) -> Vec<(String, usize)> {
-    let counts = values.counts("sandbox.ready_templates").iter();
-    counts
-        .map(|(name, count)| (name.clone(), usize::try_from(*count).unwrap_or(usize::MAX)))
-        .collect()
 }

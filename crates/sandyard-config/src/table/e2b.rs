@@ -18,7 +18,7 @@ pub(super) const SECTION: Section = Section {
             "e2b.host",
             Kind::Addresses,
             "",
-            "Addresses of that listener. Any but loopback means that others can reach the server.",
+            "Addresses of E2B's API. Any but loopback means that others can reach the server.",
         )
         .otherwise("those of `server.host`")
         .example("127.0.0.1"),
@@ -26,7 +26,7 @@ pub(super) const SECTION: Section = Section {
             "e2b.port",
             Kind::Whole(0, 65_535),
             "",
-            "Port of that listener; 0 takes a free one. If nobody chose it and it is taken, the server starts without the \
+            "Port of E2B's API; 0 takes a free one. If nobody chose it and it is taken, the server starts without this \
              listener and says so.",
         )
         .flag("--e2b-port")

@@ -45,8 +45,8 @@ pub(super) const SECTION: Section = Section {
             "lifecycle.stranger_grace",
             Kind::Duration(1, DAY),
             "300",
-            "How long a sandbox that the database does not know is left alone before it is removed. Covers creates that are \
-             still on their way.",
+            "How long what is left of a sandbox that was deleted, or made elsewhere in the end, is left alone before it is removed. What \
+             the database knows nothing of is never removed; `sandyard provider unknown` lists it.",
         ),
         Setting::new(
             "lifecycle.history_retention",

@@ -4,7 +4,11 @@
 
 mod auth;
 mod database;
+mod daytona;
+mod docker;
 mod e2b;
+mod e2b_cloud;
+mod fake;
 mod gateway;
 mod lifecycle;
 mod limits;
@@ -18,7 +22,7 @@ mod top;
 
 use crate::setting::{Section, Setting};
 
-static SECTIONS: [Section; 13] = [
+static SECTIONS: [Section; 17] = [
     top::SECTION,
     server::SECTION,
     e2b::SECTION,
@@ -29,6 +33,10 @@ static SECTIONS: [Section; 13] = [
     lifecycle::SECTION,
     limits::SECTION,
     gateway::SECTION,
+    docker::SECTION,
+    e2b_cloud::SECTION,
+    daytona::SECTION,
+    fake::SECTION,
     secrets::SECTION,
     node::SECTION,
     log::SECTION,

@@ -62,10 +62,10 @@ fn the_example_file_is_valid_with_every_line_in_force() {
         text.push('\n');
     }
     assert_eq!(uncommented, all().count());
-    // The one thing that cannot be: certificates and authorities at the example's place.
+    // The one thing that cannot be: files at the places of the example.
     let errors = Host::new().toml(&text).errors();
     assert!(
-        errors.len() == 3 && errors.iter().all(|error| error.contains("failed to open")),
+        errors.len() == 5 && errors.iter().all(|error| error.contains("failed to open")),
         "{errors:?}"
     );
 }

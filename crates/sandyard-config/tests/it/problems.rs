@@ -156,6 +156,47 @@ fn what_container_platforms_put_into_port_variables_is_left_out() {
 }
 
 #[test]
+fn what_compilers_put_into_host_is_left_out() {
+    let host = Host::new().var("HOST", "x86_64-conda-linux-gnu");
+    assert_eq!(
+        host.warnings(),
+        [
+            "variable HOST: is ignored: it names no address to listen on\n  hint: SANDYARD_SERVER_HOST says where to listen"
+        ]
+    );
+    let addresses = host.loaded().settings.server.hosts;
+    assert_eq!(
+        addresses,
+        ["127.0.0.1".parse::<std::net::IpAddr>().unwrap()]
+    );
+    let host = Host::new().var("HOST", "192.0.2.7");
+    assert!(
+        host.warnings()
+            .iter()
+            .all(|warning| !warning.contains("ignored"))
+    );
+}
+
+#[test]
+fn a_store_that_an_apps_file_chose_is_told() {
+    let said = "the store is this database";
+    let url = "sqlite:app.db";
+    let host = Host::new().file("work/.env", &format!("DATABASE_URL={url}\n"));
+    let warnings = host.warnings();
+    assert!(
+        warnings[0].starts_with("work/.env:1, variable DATABASE_URL:")
+            && warnings[0].contains(said),
+        "{warnings:?}"
+    );
+    for host in [
+        Host::new().var("DATABASE_URL", url),
+        Host::new().file("work/.env", &format!("SANDYARD_DATABASE_URL={url}\n")),
+    ] {
+        assert_eq!(host.warnings(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn unknown_flags_are_told() {
     let host = Host::new().flag("server.prot", "1");
     assert_eq!(
@@ -188,17 +229,26 @@ fn a_faulty_maximum_is_told_once() {
 }
 
 #[test]
-fn other_providers_are_not_in_this_version() {
-    for name in ["docker", "e2b", "daytona", "kubernetes", "fake"] {
-        let errors = Host::new().var("SANDBOX_PROVIDER", name).errors();
-        assert_eq!(errors.len(), 1);
-        assert!(
-            errors[0].starts_with(&format!(
-                "variable SANDBOX_PROVIDER: sandbox.provider: `{name}` is not in this version"
-            )),
-            "{errors:?}"
-        );
+fn clouds_ask_for_their_keys_where_they_are_used() {
+    for (name, variable) in [("e2b", "E2B_API_KEY"), ("daytona", "DAYTONA_API_KEY")] {
+        for naming in [
+            "SANDBOX_PROVIDER",
+            "SANDYARD_PROVIDERS",
+            "SANDYARD_FALLBACK",
+        ] {
+            let errors = Host::new().var(naming, name).errors();
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert!(errors[0].contains(variable), "{errors:?}");
+            let with_key = Host::new().var(naming, name).var(variable, "secret");
+            with_key.loaded();
+        }
     }
+    // Of no concern to a server that does not use it.
+    Host::new().var("DOCKER_HOST", "ssh://elsewhere").loaded();
+}
+
+#[test]
+fn providers_have_known_names() {
     let errors = Host::new().var("SANDBOX_PROVIDER", "vmware").errors();
     assert!(
         errors[0].contains("is none of embedded, docker"),

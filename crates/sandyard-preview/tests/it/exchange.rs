@@ -172,3 +172,46 @@ async fn a_client_keeps_its_connection_over_requests() {
     let answer = read_head(&mut client).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
 }
+
+#[tokio::test]
+async fn a_proxy_on_the_way_gets_its_headers_in_place_of_the_clients() {
+    let (addr, head) = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let request = http::Request::get("/")
+        .header("host", "h")
+        .header("e2b-sandbox-id", "other")
+        .header("x-way", "a")
+        .header("x-way", "b")
+        .header("x-kept", "1")
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .unwrap();
+    let lines = [
+        ("host", "3000-abc.far"),
+        ("e2b-sandbox-id", "abc"),
+        ("x-way", "1"),
+    ];
+    let lines = lines.map(|(name, value)| {
+        let name = http::HeaderName::from_static(name);
+        (name, http::HeaderValue::from_static(value))
+    });
+    let answer = sandyard_preview::forward(request, target(Host), move |_| async move {
+        let mut dialled = connect(addr).await?;
+        dialled.headers = lines.into_iter().collect();
+        Ok(dialled)
+    });
+    assert_eq!(answer.await.unwrap().status(), 200);
+    let head = head.await.unwrap();
+    for line in [
+        "host: 3000-abc.far",
+        "e2b-sandbox-id: abc",
+        "x-way: 1",
+        "x-kept: 1",
+        "x-forwarded-host: public.example",
+    ] {
+        assert_eq!(
+            head.matches(&format!("\r\n{line}\r\n")).count(),
+            1,
+            "{line}: {head}"
+        );
+    }
+    assert_eq!(head.matches("x-way").count(), 1, "{head}");
+}

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, StreamBody};
 use sandyard_preview::PreviewForm::Host;
-use sandyard_preview::{BoxError, DialError, ForwardError, forward};
+use sandyard_preview::{BoxError, DialError, Dialled, ForwardError, forward};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -45,7 +45,7 @@ async fn connecting_has_its_time() {
     let mut target = target(Host);
     target.limits.connect = Duration::from_millis(10);
     let request = http::Request::new(Empty::<Bytes>::new());
-    let never = |_| std::future::pending::<Result<DuplexStream, DialError>>();
+    let never = |_| std::future::pending::<Result<Dialled<DuplexStream>, DialError>>();
     let error = forward(request, target, never).await.err();
     assert!(matches!(error, Some(ForwardError::Timeout(_))), "{error:?}");
 }
@@ -61,7 +61,7 @@ async fn headers_that_do_not_come_time_out() {
         .await;
         let hasty = || {
             let mut target = target(Host);
-            target.limits.headers = Duration::from_millis(20);
+            target.limits.headers = Duration::from_secs(1);
             target
         };
         let proxy = Proxy::start(addr, hasty).await;
@@ -83,7 +83,7 @@ async fn a_long_upload_is_not_a_slow_response() {
     let target = target(Host);
     let limit = target.limits.headers;
     let exchange = tokio::spawn(forward(request, target, move |_| async move {
-        Ok::<_, DialError>(back)
+        Ok::<_, DialError>(Dialled::from(back))
     }));
     read_head(&mut program).await;
     for _ in 0..5 {
@@ -114,7 +114,7 @@ async fn a_client_whose_body_breaks_is_gone() {
         .body(StreamBody::new(broken))
         .unwrap();
     let exchange = forward(request, target(Host), move |_| async move {
-        Ok::<_, DialError>(back)
+        Ok::<_, DialError>(Dialled::from(back))
     });
     let (result, _) = tokio::join!(exchange, read_all(&mut program));
     assert!(matches!(result, Err(ForwardError::ClientGone)));
@@ -227,7 +227,7 @@ async fn a_response_may_come_before_the_request_has_ended() {
         .body(StreamBody::new(stream))
         .unwrap();
     let exchange = tokio::spawn(forward(request, target(Host), move |_| async move {
-        Ok::<_, DialError>(back)
+        Ok::<_, DialError>(Dialled::from(back))
     }));
     read_head(&mut program).await;
     program

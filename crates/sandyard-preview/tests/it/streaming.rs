@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sandyard_preview::PreviewForm::Host;
-use sandyard_preview::{DialError, forward};
+use sandyard_preview::{DialError, Dialled, forward};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::oneshot;
 
@@ -85,7 +85,7 @@ fn piped() -> (DuplexStream, DuplexStream) {
     tokio::spawn(serve(front, move |request| {
         let back = back.lock().unwrap().take().unwrap();
         forward(request, target(Host), move |_| async move {
-            Ok::<_, DialError>(back)
+            Ok::<_, DialError>(Dialled::from(back))
         })
     }));
     (client, program)

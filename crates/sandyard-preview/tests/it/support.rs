@@ -12,7 +12,8 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use sandyard_preview::{
-    DialError, Page, PreviewAddress, PreviewBody, PreviewForm, Problem, Scheme, Target, forward,
+    DialError, Dialled, Page, PreviewAddress, PreviewBody, PreviewForm, Problem, Scheme, Target,
+    forward,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -31,9 +32,10 @@ pub(crate) fn target(form: PreviewForm) -> Target {
 }
 
 /// Connects to a program, whatever port the request names.
-pub(crate) async fn connect(program: SocketAddr) -> Result<TcpStream, DialError> {
+pub(crate) async fn connect(program: SocketAddr) -> Result<Dialled<TcpStream>, DialError> {
     TcpStream::connect(program)
         .await
+        .map(Dialled::from)
         .map_err(|error| match error.kind() {
             ErrorKind::ConnectionRefused => DialError::PortClosed,
             _ => DialError::Unreachable(error.into()),

@@ -146,3 +146,33 @@ async fn a_switch_nobody_asked_for_is_a_bad_response() {
         proxy.until_quiet().await;
     }
 }
+
+#[tokio::test]
+async fn a_switch_through_a_proxy_carries_its_headers() {
+    let (addr, program) = program(|mut stream| async move {
+        let head = read_head(&mut stream).await;
+        stream.write_all(SWITCHED).await.unwrap();
+        let said = read_all(&mut stream).await;
+        stream.write_all(said.as_bytes()).await.unwrap();
+        head
+    })
+    .await;
+    let (mut client, front) = tokio::io::duplex(1 << 10);
+    tokio::spawn(serve(front, move |request| {
+        sandyard_preview::forward(request, target(Host), move |_| async move {
+            let mut dialled = connect(addr).await?;
+            let host = http::HeaderValue::from_static("3000-abc.far");
+            dialled.headers.insert(http::header::HOST, host);
+            Ok(dialled)
+        })
+    }));
+    client.write_all(SWITCH.as_bytes()).await.unwrap();
+    let answer = read_head(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+    client.write_all(b"echo").await.unwrap();
+    client.shutdown().await.unwrap();
+    assert_eq!(read_all(&mut client).await, "echo");
+    let head = program.await.unwrap();
+    assert!(head.contains("\r\nhost: 3000-abc.far\r\n"), "{head}");
+    assert!(head.contains("\r\nupgrade: echo\r\n"), "{head}");
+}

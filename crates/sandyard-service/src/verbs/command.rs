@@ -23,6 +23,24 @@ const GRACE: Duration = Duration::from_secs(10);
 const MAX_SHOWN: usize = 500;
 
 impl Service {
+    /// How long a command that somebody waits for may take.
+    ///
+    /// # Errors
+    ///
+    /// More than this server allows was asked for.
+    pub fn foreground_timeout(&self, asked: Option<Duration>) -> ServiceResult<Duration> {
+        let most = self.settings().max_command_timeout;
+        let timeout = asked.unwrap_or(self.settings().command_timeout);
+        if timeout <= most {
+            return Ok(timeout);
+        }
+        let problem = format!(
+            "a command in the foreground has at most {} s",
+            most.as_secs()
+        );
+        Err(ServiceError::invalid("timeout", problem).hint("run it in the background"))
+    }
+
     /// Runs a command to its end. A time-out kills it with all its children, and so does a caller who hangs up.
     pub async fn run_command(
         &self,
@@ -30,18 +48,7 @@ impl Service {
         live: &Live,
         request: RunRequest,
     ) -> ServiceResult<CommandOutput> {
-        let most = self.settings().max_command_timeout;
-        let timeout = request.timeout.unwrap_or(self.settings().command_timeout);
-        if timeout > most {
-            return Err(ServiceError::invalid(
-                "timeout",
-                format!(
-                    "a command in the foreground has at most {} s",
-                    most.as_secs()
-                ),
-            )
-            .hint("run it in the background"));
-        }
+        let timeout = self.foreground_timeout(request.timeout)?;
         let request = RunRequest {
             timeout: Some(timeout),
             ..request

@@ -1,6 +1,9 @@
 //! Removes a sandbox: the intention first, then the resource, the row last.
 
+use std::sync::Arc;
+
 use sandyard_core::{Caller, SandboxId, SandboxStatus};
+use sandyard_provider::Provider;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
@@ -46,6 +49,8 @@ impl Service {
         if claim.row.status == SandboxStatus::Deleted {
             return claim.release().await;
         }
+        // Before anything is said: where nobody can do it, the sandbox stays what it is.
+        let provider = self.places().provider_of(&claim.row).await?;
         if claim.row.status != SandboxStatus::Deleting {
             let patch = SandboxPatch {
                 status: Some(SandboxStatus::Deleting),
@@ -57,7 +62,7 @@ impl Service {
             };
             claim.note(patch, vec![event], again).await?;
         }
-        self.remove_instance(&claim).await?;
+        self.remove_instance(&claim, &provider).await?;
         let patch = SandboxPatch {
             status: Some(SandboxStatus::Deleted),
             deleted_ms: Some(self.clock().now_ms()),
@@ -74,8 +79,11 @@ impl Service {
     }
 
     /// Removes what the provider has of a sandbox, also what the row does not know of.
-    async fn remove_instance(&self, claim: &Claim) -> ServiceResult<()> {
-        let provider = self.places().provider(&claim.row.location).await?;
+    async fn remove_instance(
+        &self,
+        claim: &Claim,
+        provider: &Arc<dyn Provider>,
+    ) -> ServiceResult<()> {
         claim.check_held()?;
         if let Some(id) = &claim.row.provider_id {
             return Ok(provider.delete(id).await?);

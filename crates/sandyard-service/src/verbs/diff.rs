@@ -11,7 +11,7 @@ impl Service {
     /// Lists what changed since the template. Does not wake the sandbox.
     pub async fn diff(&self, caller: &Caller, name: &str) -> ServiceResult<Vec<Change>> {
         let sandbox = self.existing(caller, name).await?;
-        let provider = self.places().provider(&sandbox.location).await?;
+        let provider = self.places().provider_of(&sandbox).await?;
         if !provider.info().capabilities.can_diff {
             return Err(unsupported("diff", &sandbox.provider));
         }

@@ -49,6 +49,7 @@ impl Service {
             return Ok(vec![self.fork(caller, name, request).await]);
         }
         let original = self.existing(caller, name).await?;
+        self.check_place(caller, self.places().provider_of(&original).await?)?;
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move {
             // The files are copied once, under a name that nobody else knows and that is its owner's while it lasts.
@@ -61,7 +62,9 @@ impl Service {
                 .buffered(AT_ONCE)
                 .collect()
                 .await;
-            if let Err(error) = service.remove_template(&caller, &template).await {
+            let provider = service.places().provider_of(&original).await?;
+            let removed = service.remove_template_of(&caller, &provider, &template);
+            if let Err(error) = removed.await {
                 tracing::warn!(%error, template, "The files of a fork stay as a snapshot");
             }
             Ok(forks)
@@ -77,10 +80,11 @@ impl Service {
         request: ForkRequest,
         template: &str,
     ) -> ServiceResult<Sandbox> {
-        let provider = self.places().provider(&original.location).await?;
+        let provider = self.places().provider_of(original).await?;
         let row = self.row_of_fork(original, request)?;
         let spec = InstanceSpec {
             template: template.to_owned(),
+            is_restricted: self.is_restricted(caller, template),
             ..self.spec_of(&row)?
         };
         let about = json!({"fork_of": original.id, "provider": row.provider});
@@ -100,12 +104,16 @@ impl Service {
     ) -> ServiceResult<Sandbox> {
         let source = self.claim(&original.id, Operation::Copy).await?;
         source.check_exists()?;
-        let provider = self.places().provider(&source.row.location).await?;
+        let provider = self.places().provider_of(&source.row).await?;
+        let provider = self.check_place(caller, provider)?;
         if !provider.info().capabilities.can_fork {
             return Err(unsupported("fork", &source.row.provider));
         }
         let row = self.row_of_fork(&source.row, request)?;
-        let spec = self.spec_of(&row)?;
+        let spec = InstanceSpec {
+            is_restricted: self.is_restricted(caller, &row.template),
+            ..self.spec_of(&row)?
+        };
         let about = json!({"fork_of": source.row.id, "provider": row.provider});
         let claim = match self.insert(caller, row, about, None).await? {
             Inserted::New(claim) => *claim,

@@ -97,7 +97,7 @@ impl Service {
         {
             return Ok(agent.clone());
         }
-        let provider = self.places().provider(&sandbox.location).await?;
+        let provider = self.places().provider_of(sandbox).await?;
         let agent = provider
             .agent(&AgentAddress {
                 id: id.clone(),

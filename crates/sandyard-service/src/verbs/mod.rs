@@ -21,9 +21,11 @@ mod snapshot;
 mod stop;
 mod templates;
 mod timeout;
+mod unknown;
 mod usage;
 mod volumes;
 mod wake;
 
 pub use live::Live;
+pub use unknown::{UnknownInstance, UnknownInstances};
 pub use volumes::VOLUME_TOKEN_PREFIX;

@@ -1,9 +1,11 @@
 //! Freezes a sandbox with its memory kept.
 
 use sandyard_core::{Caller, ErrorKind, SandboxState, SandboxStatus};
+use sandyard_provider::ProviderErrorKind;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
+use super::snapshot::unsupported;
 use super::wake::is_row_wrong;
 use crate::claim::Claim;
 use crate::error::{ServiceError, ServiceResult};
@@ -32,7 +34,7 @@ impl Service {
         .await
     }
 
-    /// Freezes a claimed sandbox.
+    /// Freezes a claimed sandbox; one that cannot be is stopped, with its files kept, where that can be done.
     pub(crate) async fn pause_claimed(
         &self,
         caller: &Caller,
@@ -53,14 +55,25 @@ impl Service {
                 ));
             }
         }
-        let provider = self.places().provider(&claim.row.location).await?;
+        let provider = self.places().provider_of(&claim.row).await?;
         let id = claim.row.provider_id.clone().unwrap_or_default();
         claim.check_held()?;
-        let is_pausable = provider.info().capabilities.can_pause;
-        let result = if is_pausable {
-            provider.pause(&id).await
-        } else {
+        let capabilities = provider.info().capabilities;
+        let result = if capabilities.can_pause {
+            match provider.pause(&id).await {
+                // This one cannot be paused, though others there can: it must not run on for that.
+                Err(error)
+                    if error.kind == ProviderErrorKind::Unsupported && capabilities.can_stop =>
+                {
+                    claim.check_held()?;
+                    provider.stop(&id).await
+                }
+                paused => paused,
+            }
+        } else if capabilities.can_stop {
             provider.stop(&id).await
+        } else {
+            return Err(unsupported("pause", &claim.row.provider));
         };
         let instance = match result {
             Ok(instance) => instance,

@@ -1,12 +1,15 @@
 //! Keeps a sandbox's files as a template.
 
+use std::cmp::Reverse;
+
 use sandyard_core::{Caller, ErrorKind};
-use sandyard_provider::{Retry, TemplateInfo};
+use sandyard_provider::Retry;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, Snapshot, TimerPlan};
 use serde_json::json;
 
 use crate::error::{ServiceError, ServiceResult};
 use crate::random;
+use crate::request::Template;
 use crate::service::Service;
 
 /// Longest name an owner may give a snapshot.
@@ -29,13 +32,13 @@ impl Service {
         caller: &Caller,
         name: &str,
         template: &str,
-    ) -> ServiceResult<TemplateInfo> {
+    ) -> ServiceResult<Template> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller, template) = (self.clone(), caller.clone(), template.to_owned());
         self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Copy).await?;
             claim.check_exists()?;
-            let provider = service.places().provider(&claim.row.location).await?;
+            let provider = service.places().provider_of(&claim.row).await?;
             if !provider.info().capabilities.can_snapshot {
                 return Err(unsupported("snapshot", &claim.row.provider));
             }
@@ -60,7 +63,8 @@ impl Service {
                 // The template is there; only the history lacks it.
                 tracing::warn!(%error, template = info.name, "A snapshot is not in its sandbox's history");
             }
-            Ok(info)
+            let provider = provider.info().name.clone();
+            Ok(Template { provider, info })
         })
         .await
     }
@@ -82,11 +86,14 @@ impl Service {
         let template = format!("snapshot-{}", random::id()?);
         let made = self.snapshot(caller, name, &template).await?;
         let snapshot = Snapshot {
-            name: made.name,
+            name: made.info.name,
             owner: sandbox.owner,
             alias: alias.map(str::to_owned),
             sandbox_id: Some(sandbox.id),
-            created_ms: made.created_ms.unwrap_or_else(|| self.clock().now_ms()),
+            created_ms: made
+                .info
+                .created_ms
+                .unwrap_or_else(|| self.clock().now_ms()),
         };
         if let Some(alias) = alias {
             let (owner, name) = (&snapshot.owner, &snapshot.name);
@@ -104,8 +111,11 @@ impl Service {
         caller: &Caller,
         of: Option<&str>,
     ) -> ServiceResult<Vec<Snapshot>> {
-        let location = &self.places().default().info().location;
-        let mut snapshots = self.store().snapshots(location).await?;
+        let mut snapshots = Vec::new();
+        for location in self.places().local_locations() {
+            snapshots.extend(self.store().snapshots(&location).await?);
+        }
+        snapshots.sort_by_key(|snapshot| Reverse(snapshot.created_ms));
         snapshots.retain(|snapshot| {
             let is_of = |id: &str| {
                 snapshot
@@ -120,14 +130,21 @@ impl Service {
 
     /// Says whether a name is for templates that everybody starts from: what clients ask for without being told to, and what this
     /// server starts from by itself.
-    fn is_reserved(&self, name: &str) -> bool {
+    pub(super) fn is_reserved(&self, name: &str) -> bool {
         let settings = self.settings();
+        let name = self
+            .provider_in_template(name)
+            .map_or(name, |(_, rest)| rest);
         let is_ready = settings
             .ready
             .iter()
             .any(|ready| ready.template.as_deref() == Some(name));
         let is_default = settings.default_template.as_deref() == Some(name);
-        RESERVED.contains(&name) || is_ready || is_default
+        let is_bound = settings.template_providers.contains_key(name);
+        let mut providers = self.places().local().iter();
+        let is_providers =
+            providers.any(|provider| is_same_template(&provider.info().default_template, name));
+        RESERVED.contains(&name) || is_ready || is_default || is_bound || is_providers
     }
 
     /// The template that an owner means by a name.
@@ -181,6 +198,17 @@ impl Service {
         )
         .hint("choose another name, or remove that one"))
     }
+}
+
+/// Whether a name means a provider's template, which may have a tag behind it that names need not say.
+fn is_same_template(template: &str, name: &str) -> bool {
+    // A colon before the last slash is a port's.
+    let bare = match template.rsplit_once(':') {
+        Some((bare, tag)) if !tag.contains('/') => bare,
+        _ => template,
+    };
+    let latest = name.strip_suffix(":latest");
+    !template.is_empty() && (name == template || name == bare || latest == Some(template))
 }
 
 /// The typed answer to what a provider cannot do.

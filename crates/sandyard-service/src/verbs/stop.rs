@@ -4,6 +4,7 @@ use sandyard_core::{Caller, ErrorKind, SandboxStatus};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
+use super::snapshot::unsupported;
 use super::wake::is_row_wrong;
 use crate::claim::Claim;
 use crate::error::{ServiceError, ServiceResult};
@@ -42,7 +43,10 @@ impl Service {
                 ));
             }
         }
-        let provider = self.places().provider(&claim.row.location).await?;
+        let provider = self.places().provider_of(&claim.row).await?;
+        if !provider.info().capabilities.can_stop {
+            return Err(unsupported("stop", &claim.row.provider));
+        }
         let id = claim.row.provider_id.clone().unwrap_or_default();
         claim.check_held()?;
         match provider.stop(&id).await {

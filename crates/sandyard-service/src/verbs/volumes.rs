@@ -85,11 +85,12 @@ impl Service {
     /// Makes an empty volume of the caller's.
     pub async fn create_volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
         check_name(name)?;
+        let provider = self.for_caller(caller, self.places().default().clone())?;
         let volume = Volume {
             id: random::id()?.to_string(),
             owner: caller.name.clone(),
             name: name.to_owned(),
-            location: self.places().default().info().location.clone(),
+            location: provider.info().location.clone(),
             status: VolumeStatus::Creating,
             size_bytes: i64::try_from(self.settings().volume_size_bytes).unwrap_or(i64::MAX),
             token: format!("{VOLUME_TOKEN_PREFIX}{}", random::secret()?),
@@ -97,7 +98,7 @@ impl Service {
         };
         let quota = (!caller.is_admin()).then_some(MOST);
         let service = self.clone();
-        self.detached(async move { service.create_volume_now(volume, quota).await })
+        self.detached(async move { service.create_volume_now(provider, volume, quota).await })
             .await
     }
 
@@ -135,10 +136,10 @@ impl Service {
 
     async fn create_volume_now(
         &self,
+        provider: Arc<dyn Provider>,
         mut volume: Volume,
         quota: Option<i64>,
     ) -> ServiceResult<Volume> {
-        let provider = self.places().default().clone();
         check_can_mount(&provider)?;
         match self.store().insert_volume(&volume, quota).await? {
             VolumeInsert::Inserted => {}

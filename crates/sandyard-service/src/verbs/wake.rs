@@ -92,7 +92,7 @@ impl Service {
             }
         }
         let began = std::time::Instant::now();
-        let provider = self.places().provider(&claim.row.location).await?;
+        let provider = self.places().provider_of(&claim.row).await?;
         claim.check_held()?;
         let instance = match bring_up(provider.as_ref(), &claim.row).await {
             Ok(instance) => instance,
@@ -139,7 +139,7 @@ impl Service {
         claim: Claim,
         error: Option<ProviderError>,
     ) -> ServiceResult<Sandbox> {
-        let provider = self.places().provider(&claim.row.location).await?;
+        let provider = self.places().provider_of(&claim.row).await?;
         let id = claim.row.provider_id.clone().unwrap_or_default();
         let now_ms = self.clock().now_ms();
         let instance = provider.inspect(&id).await?;

@@ -88,6 +88,9 @@ async fn died_after_the_instance_was_made() {
         hostname: None,
         network: sandyard_core::NetworkPolicy::default(),
         mounts: Vec::new(),
+        project: None,
+        metadata: Default::default(),
+        is_restricted: false,
     };
     let instance = yard.provider.create(&spec).await.unwrap();
     next_server(&yard).await;

@@ -164,7 +164,7 @@ async fn whoever_follows_events_is_told_at_once() {
             .push_flow(flow(&sandbox, "a.example", FlowVerdict::Allowed));
     };
     let both = async { tokio::join!(following, pushing) };
-    tokio::time::timeout(std::time::Duration::from_secs(20), both)
+    tokio::time::timeout(std::time::Duration::from_secs(120), both)
         .await
         .unwrap();
     background.end().await;

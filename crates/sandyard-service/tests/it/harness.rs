@@ -53,6 +53,12 @@ impl Yard {
         Self::on(store, provider, clock, settings).await
     }
 
+    /// The same with another provider.
+    pub(crate) async fn over(self, provider: FakeProvider) -> Self {
+        let settings = ServiceSettings::default();
+        Self::on(self.store, provider, self.clock, settings).await
+    }
+
     async fn on(
         store: Store,
         provider: FakeProvider,
@@ -177,7 +183,7 @@ pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let done = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    let done = tokio::time::timeout(Duration::from_secs(120), waiting).await;
     done.expect("it becomes so");
 }
 

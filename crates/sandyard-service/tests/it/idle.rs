@@ -34,6 +34,25 @@ async fn an_idle_sandbox_is_paused_at_its_own_time_then_deleted_and_its_story_st
 }
 
 #[tokio::test]
+async fn one_that_cannot_be_paused_is_stopped_instead_of_running_on() {
+    let yard = Yard::new().await;
+    let sandbox = yard
+        .service
+        .create(&alice(), request_with_timeout(60))
+        .await
+        .unwrap();
+    yard.provider
+        .fail_next(Verb::Pause, ProviderErrorKind::Unsupported);
+    yard.pass(61_000).await;
+    let row = yard.row(&sandbox.id).await;
+    assert_eq!(row.status, SandboxStatus::Stopped);
+    assert_eq!(row.reason.as_deref(), Some("not used for 60 s"));
+    assert_eq!(yard.provider.count(Verb::Stop), 1);
+    let woken = yard.service.connect(&alice(), sandbox.id.as_str()).await;
+    assert_eq!(woken.unwrap().status, SandboxStatus::Running);
+}
+
+#[tokio::test]
 async fn use_puts_the_pause_off_by_the_sandboxs_own_time_not_the_default() {
     let yard = Yard::new().await;
     let sandbox = yard.create().await;

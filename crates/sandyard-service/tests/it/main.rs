@@ -2,15 +2,21 @@
 
 mod crash;
 mod create;
+mod fall_back;
 mod fixed_time;
 mod flows;
 mod harness;
 mod idle;
 mod network;
+mod outage;
+mod providers;
 mod reconcile;
+mod renamed;
 mod replicas;
+mod rights;
 mod sealed;
 mod secrets;
+mod several;
 mod snapshots;
 mod usage;
 mod volumes;

@@ -314,7 +314,7 @@ async fn what_a_place_cannot_enforce_is_said_of_those_who_asked_for_it() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), waiting)
+    tokio::time::timeout(std::time::Duration::from_secs(120), waiting)
         .await
         .unwrap();
     let set = yard

@@ -21,10 +21,8 @@ async fn a_snapshot_is_its_owners_and_nobody_elses() {
     yard.service.snapshot(&alice(), name, "mine").await.unwrap();
     let names = async |caller: &Caller| -> Vec<String> {
         let templates = yard.service.templates(caller).await.unwrap();
-        templates
-            .into_iter()
-            .map(|template| template.name)
-            .collect()
+        let templates = templates.templates.into_iter();
+        templates.map(|template| template.info.name).collect()
     };
     assert!(names(&alice()).await.contains(&"mine".to_owned()));
     assert!(names(&Caller::local()).await.contains(&"mine".to_owned()));
@@ -34,13 +32,13 @@ async fn a_snapshot_is_its_owners_and_nobody_elses() {
     assert_eq!(error.kind, ErrorKind::NotFound);
     let error = yard
         .service
-        .remove_template(&bob, "mine")
+        .remove_template(&bob, None, "mine")
         .await
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     yard.service.create(&alice(), from("mine")).await.unwrap();
     yard.service
-        .remove_template(&alice(), "mine")
+        .remove_template(&alice(), None, "mine")
         .await
         .unwrap();
     assert!(!names(&alice()).await.contains(&"mine".to_owned()));
@@ -115,7 +113,10 @@ async fn a_snapshots_name_moves_on_to_the_newest() {
         .await
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
-    service.remove_template(&alice(), "state").await.unwrap();
+    service
+        .remove_template(&alice(), None, "state")
+        .await
+        .unwrap();
     let left = service.snapshots(&alice(), None).await.unwrap();
     assert!(left.iter().all(|one| one.name != second.name));
 }
@@ -215,7 +216,7 @@ async fn a_snapshot_that_is_known_here_alone_can_be_removed() {
     let listed = yard.service.snapshots(&alice(), None).await.unwrap();
     assert_eq!(listed.len(), 1);
     yard.service
-        .remove_template(&alice(), "cut-short")
+        .remove_template(&alice(), None, "cut-short")
         .await
         .unwrap();
     assert!(

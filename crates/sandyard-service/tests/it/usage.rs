@@ -1,7 +1,7 @@
 //! What sandboxes used of late.
 
 use sandyard_core::{ErrorKind, SandboxState};
-use sandyard_provider::{ProviderErrorKind, Verb};
+use sandyard_provider::Verb;
 
 use crate::harness::{Yard, alice, user};
 
@@ -31,14 +31,18 @@ async fn the_history_of_use_is_its_owners_and_wakes_nothing() {
 }
 
 #[tokio::test]
-async fn a_place_without_history_has_an_empty_one() {
+async fn a_place_without_history_says_so() {
     let yard = Yard::new().await;
+    let forgetful = yard
+        .provider
+        .clone()
+        .with_info(|info| info.capabilities.can_recall_usage = false);
+    let yard = yard.over(forgetful).await;
     let sandbox = yard.create().await;
-    yard.provider
-        .fail_next(Verb::UsageHistory, ProviderErrorKind::Unsupported);
     let history = yard
         .service
         .usage_history(&alice(), sandbox.id.as_str(), 0, i64::MAX)
         .await;
-    assert_eq!(history.unwrap(), []);
+    assert_eq!(history.unwrap_err().kind, ErrorKind::Unsupported);
+    assert_eq!(yard.provider.count(Verb::UsageHistory), 0);
 }

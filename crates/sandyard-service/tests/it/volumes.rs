@@ -341,7 +341,7 @@ async fn a_server_that_dies_at_any_moment_leaves_what_another_finishes() {
                 gate.reached_by(1).await;
                 work.abort();
             });
-            runtime.shutdown_timeout(std::time::Duration::from_secs(20));
+            runtime.shutdown_timeout(std::time::Duration::from_secs(120));
             gate
         });
         drop(

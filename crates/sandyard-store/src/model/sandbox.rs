@@ -222,6 +222,12 @@ pub struct SandboxPatch {
     pub status: Option<SandboxStatus>,
     /// Why; `Some(None)` clears it.
     pub reason: Option<Option<String>>,
+    /// Which kind of provider runs it, when it moves on to another place before it is made.
+    pub provider: Option<String>,
+    /// Where it is now. Its timer stays where it was unless the same commit sets it.
+    pub location: Option<String>,
+    /// What it is made from there.
+    pub template: Option<String>,
     /// The provider's name for it.
     pub provider_id: Option<String>,
     /// The limits it really got.

@@ -61,6 +61,15 @@ fn patched(mut update: Sql, patch: &SandboxPatch) -> Sql {
     if let Some(reason) = &patch.reason {
         update = update.add_next(", reason = ").maybe_text(reason.as_deref());
     }
+    if let Some(provider) = &patch.provider {
+        update = update.add_next(", provider = ").text(provider);
+    }
+    if let Some(location) = &patch.location {
+        update = update.add_next(", location = ").text(location);
+    }
+    if let Some(template) = &patch.template {
+        update = update.add_next(", template = ").text(template);
+    }
     if let Some(provider_id) = &patch.provider_id {
         update = update.add_next(", provider_id = ").text(provider_id);
     }

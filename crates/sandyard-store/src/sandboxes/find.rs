@@ -84,4 +84,19 @@ impl Store {
             })
             .collect()
     }
+
+    /// Counts sandboxes by the kind of provider that runs them and by status.
+    pub async fn count_by_provider(&self) -> StoreResult<Vec<(String, SandboxStatus, i64)>> {
+        let query = sql(
+            "SELECT provider, status, COUNT(*) AS places FROM sandboxes GROUP BY provider, status",
+        );
+        let rows = self.db.read("counting sandboxes", query).await?;
+        rows.iter()
+            .map(|row| {
+                let record = Record::new(TABLE, row);
+                let provider = record.text("provider")?;
+                Ok((provider, record.word("status")?, record.int("places")?))
+            })
+            .collect()
+    }
 }

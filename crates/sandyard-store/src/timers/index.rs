@@ -308,15 +308,6 @@ fn member(place: &TimerPlace) -> String {
 
 /// A name no other installation has.
 fn random_name() -> String {
-    let mut bytes = [0_u8; 8];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(count) => filled += count,
-            Err(rustix::io::Errno::INTR) => {}
-            // No kernel we run on is without it; a shared name would only cost some looks.
-            Err(_) => break,
-        }
-    }
-    format!("{:016x}", u64::from_be_bytes(bytes))
+    // No kernel we run on is without; a shared name would only cost some looks.
+    sandyard_core::random::text::<8>().unwrap_or_else(|_| "0".repeat(16))
 }

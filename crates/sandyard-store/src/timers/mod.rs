@@ -213,7 +213,17 @@ impl Timers {
     /// Puts a claimed timer off because its time has not come: no failure, so its tries count from the start. A newer
     /// schedule stays.
     pub async fn postpone(&self, timer: &Timer, due_ms: i64) -> StoreResult<()> {
-        let is_done = self.inner.store.postpone_timer(timer, due_ms).await?;
+        self.put_off(timer, due_ms, None).await
+    }
+
+    /// Puts a claimed timer off because what it needs is away: that is no failure of its own and not counted as one.
+    pub async fn wait_out(&self, timer: &Timer, due_ms: i64, error: &str) -> StoreResult<()> {
+        self.put_off(timer, due_ms, Some(error)).await
+    }
+
+    async fn put_off(&self, timer: &Timer, due_ms: i64, error: Option<&str>) -> StoreResult<()> {
+        let store = &self.inner.store;
+        let is_done = store.postpone_timer(timer, due_ms, error).await?;
         self.note(timer, is_done, Some(due_ms)).await;
         if is_done {
             self.inner.announced.notify_waiters();
@@ -262,6 +272,20 @@ impl Timers {
             self.announce(topic, subject, location, now_ms).await;
         }
         Ok(location.is_some())
+    }
+
+    /// Gives all dead timers of a place that were last due before a time another chance now; returns how many.
+    pub async fn revive_all(&self, location: &str, before_ms: i64) -> StoreResult<usize> {
+        let now_ms = self.inner.clock.now_ms();
+        let store = &self.inner.store;
+        let revived = store.revive_timers(location, before_ms, now_ms).await?;
+        if !revived.is_empty() {
+            if let Some(index) = &self.inner.index {
+                index.add(&revived).await;
+            }
+            self.inner.announced.notify_waiters();
+        }
+        Ok(revived.len())
     }
 
     /// Waits until something of these places may be due, at most `most`: a timer's time has come, or one was announced.

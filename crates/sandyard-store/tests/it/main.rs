@@ -16,6 +16,7 @@ mod history;
 mod interrupted;
 mod opening;
 mod outages;
+mod places;
 mod races;
 mod sample;
 mod sandboxes;

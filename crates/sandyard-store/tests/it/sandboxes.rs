@@ -420,6 +420,9 @@ async fn a_patch_changes_what_it_names_only(home: Home) {
     let patch = SandboxPatch {
         status: Some(SandboxStatus::Paused),
         reason: Some(None),
+        provider: Some("docker".to_owned()),
+        location: Some("docker:7".to_owned()),
+        template: Some("python".to_owned()),
         provider_id: Some("engine7".to_owned()),
         limits: Some(sandyard_core::Limits::LEAST),
         lacks: Some(Vec::new()),
@@ -439,6 +442,9 @@ async fn a_patch_changes_what_it_names_only(home: Home) {
     };
     wanted.status = SandboxStatus::Paused;
     wanted.reason = None;
+    wanted.provider = "docker".to_owned();
+    wanted.location = "docker:7".to_owned();
+    wanted.template = "python".to_owned();
     wanted.provider_id = Some("engine7".to_owned());
     wanted.limits = sandyard_core::Limits::LEAST;
     wanted.lacks.clear();

@@ -208,7 +208,7 @@ impl Redis {
             .spawn()
             .expect("Redis is missing: apt-get install redis-server");
         self.child = Some(child);
-        for _ in 0..600 {
+        for _ in 0..2400 {
             if UnixStream::connect(self.socket()).is_ok() {
                 return;
             }

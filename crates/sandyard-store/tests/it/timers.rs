@@ -88,6 +88,8 @@ with_and_without_redis![
     a_timer_set_again_after_clearing_is_another,
     a_failed_one_is_tried_again,
     the_dead_lie_until_revived,
+    waiting_for_somebody_who_is_away_is_no_try,
+    the_dead_of_one_place_are_revived_however_many_there_are,
     commits_set_and_clear_timers,
     an_aborted_commit_sets_none,
     whoever_waits_is_woken,
@@ -249,6 +251,59 @@ async fn the_dead_lie_until_revived(two: Two) {
     assert!(!two.one.complete(&first).await.unwrap());
     assert!(two.one.complete(&again).await.unwrap());
     assert_eq!(two.one.dead().await.unwrap(), []);
+}
+
+async fn waiting_for_somebody_who_is_away_is_no_try(two: Two) {
+    two.one.set("sandbox", "a", "here", 1000).await.unwrap();
+    for _ in 0..3 {
+        let timer = claim_one(&two.one).await;
+        assert_eq!(timer.attempts, 1);
+        two.one.wait_out(&timer, 1000, "away").await.unwrap();
+        assert!(
+            !two.one.complete(&timer).await.unwrap(),
+            "the claim is over"
+        );
+    }
+    assert_eq!(
+        claim_one(&two.other).await.last_error.as_deref(),
+        Some("away")
+    );
+}
+
+async fn the_dead_of_one_place_are_revived_however_many_there_are(two: Two) {
+    // Older ones elsewhere, more than a list of the dead shows.
+    for number in 0..1001 {
+        let subject = format!("other {number}");
+        two.one
+            .set("sandbox", &subject, "elsewhere", 500)
+            .await
+            .unwrap();
+    }
+    let elsewhere = ["elsewhere".to_owned()];
+    loop {
+        let due = two
+            .one
+            .claim(&elsewhere, "one", Duration::from_secs(60), 1000)
+            .await
+            .unwrap();
+        if due.is_empty() {
+            break;
+        }
+        for timer in due {
+            two.one.bury(&timer, "hopeless").await.unwrap();
+        }
+    }
+    two.one.set("sandbox", "a", "here", 1000).await.unwrap();
+    let timer = claim_one(&two.one).await;
+    two.one.bury(&timer, "hopeless").await.unwrap();
+    assert_eq!(
+        two.one.revive_all("here", 1000).await.unwrap(),
+        0,
+        "not so soon"
+    );
+    assert_eq!(two.one.revive_all("here", 1001).await.unwrap(), 1);
+    assert_eq!(claim_one(&two.other).await.subject, "a");
+    assert_eq!(two.one.dead().await.unwrap().len(), 1000);
 }
 
 async fn commits_set_and_clear_timers(two: Two) {

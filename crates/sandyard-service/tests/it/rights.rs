@@ -1,0 +1,213 @@
+//! What users may ask of providers who are not admins.
+
+use sandyard_core::{Caller, ErrorKind};
+use sandyard_provider::fake::{FakeProvider, TEMPLATE};
+use sandyard_provider::{InstanceSpec, Provider, Verb};
+use sandyard_service::{CreateRequest, ForkRequest, Sandbox, ServiceSettings};
+
+use crate::harness::{admin, alice, user};
+use crate::several::{Several, fallback, from, with};
+
+fn spec_of(fake: &FakeProvider, sandbox: &Sandbox) -> InstanceSpec {
+    let id = sandbox.provider_id.as_deref().expect("an instance");
+    fake.spec_of(id).expect("its spec")
+}
+
+fn of_project() -> CreateRequest {
+    CreateRequest {
+        project: Some("payroll".to_owned()),
+        ..CreateRequest::default()
+    }
+}
+
+#[tokio::test]
+async fn only_an_admin_gets_at_the_folder_of_a_project() {
+    let yard = Several::new(ServiceSettings::default()).await;
+    for (caller, project) in [
+        (alice(), None),
+        (admin(), Some("payroll")),
+        (Caller::local(), Some("payroll")),
+    ] {
+        let made = yard.service.create(&caller, of_project()).await;
+        let made = made.expect("made");
+        assert_eq!(made.project.as_deref(), Some("payroll"), "it is remembered");
+        let spec = spec_of(&yard.embedded, &made);
+        assert_eq!(spec.project.as_deref(), project, "{}", caller.name);
+        let name = made.id.as_str();
+        let forked = yard.service.fork(&caller, name, ForkRequest::default());
+        let forked = forked.await.expect("forked");
+        assert_eq!(spec_of(&yard.embedded, &forked).project, None);
+    }
+}
+
+#[tokio::test]
+async fn users_start_from_what_the_installation_keeps_and_from_what_they_are_let() {
+    let settings = ServiceSettings {
+        user_templates: vec![format!("{}*", &TEMPLATE[..2])],
+        ..ServiceSettings::default()
+    };
+    let strict = Several::new(ServiceSettings::default()).await;
+    let open = Several::new(settings).await;
+    for (yard, caller, is_restricted) in [
+        (&strict, alice(), true),
+        (&strict, admin(), false),
+        (&open, alice(), false),
+    ] {
+        let made = yard.service.create(&caller, CreateRequest::default()).await;
+        let made = made.expect("made");
+        assert_eq!(spec_of(&yard.embedded, &made).is_restricted, is_restricted);
+        let name = made.id.as_str();
+        let forked = yard.service.fork(&caller, name, ForkRequest::default());
+        let forked = forked.await.expect("forked");
+        assert_eq!(
+            spec_of(&yard.embedded, &forked).is_restricted,
+            is_restricted
+        );
+    }
+}
+
+#[tokio::test]
+async fn nobody_names_a_snapshot_like_a_providers_default() {
+    let yard = Several::new(ServiceSettings::default()).await;
+    let docker = yard.docker.clone();
+    let docker = docker.with_info(|info| info.default_template = "registry:5000/debian:12".into());
+    let fakes = [yard.embedded.clone(), docker, yard.e2b.clone()];
+    let yard = Several::over(
+        yard.store.clone(),
+        yard.clock.clone(),
+        fakes,
+        ServiceSettings::default(),
+    )
+    .await;
+    let made = yard.create(with("e2b")).await.expect("made");
+    let name = made.id.as_str();
+    for template in [
+        TEMPLATE,
+        &format!("{TEMPLATE}:latest"),
+        "registry:5000/debian:12",
+        "registry:5000/debian",
+        "docker/registry:5000/debian",
+    ] {
+        let taken = yard.service.snapshot(&alice(), name, template).await;
+        let error = taken.expect_err("it is everybody's");
+        assert_eq!(error.kind, ErrorKind::Conflict, "{template}");
+    }
+    yard.service
+        .snapshot(&alice(), name, "mine")
+        .await
+        .expect("made");
+    assert_eq!(yard.e2b.count(Verb::Snapshot), 1);
+}
+
+#[tokio::test]
+async fn an_admin_frees_the_name_of_a_template_for_everybody() {
+    let yard = Several::new(ServiceSettings::default()).await;
+    let location = &yard.e2b.info().location;
+    let taken = sandyard_service::Snapshot {
+        name: TEMPLATE.to_owned(),
+        owner: alice().name,
+        alias: None,
+        sandbox_id: None,
+        created_ms: 1,
+    };
+    let inserted = yard.store.insert_snapshot(location, &taken).await;
+    assert!(inserted.expect("the yard works"));
+    let bob = user("bob");
+    yard.service
+        .create(&bob, with("e2b"))
+        .await
+        .expect_err("it is another's");
+    let removed = yard
+        .service
+        .remove_template(&bob, Some("e2b"), TEMPLATE)
+        .await;
+    removed.expect_err("it is another's");
+    let removed = yard
+        .service
+        .remove_template(&admin(), Some("e2b"), TEMPLATE)
+        .await;
+    removed.expect("freed");
+    yard.service
+        .create(&bob, with("e2b"))
+        .await
+        .expect("it is everybody's again");
+}
+
+#[tokio::test]
+async fn the_default_provider_is_not_for_users_either_when_it_is_not_listed() {
+    let settings = ServiceSettings {
+        user_providers: Some(vec!["docker".to_owned(), "e2b".to_owned()]),
+        template_providers: [("special".to_owned(), "embedded".to_owned())].into(),
+        ..ServiceSettings::default()
+    };
+    let yard = Several::new(settings).await;
+    let made = yard.create(CreateRequest::default()).await.expect("made");
+    assert_eq!(made.provider, "docker", "the first that is theirs");
+    let error = yard.create(from("special")).await.expect_err("may not");
+    assert_eq!(error.kind, ErrorKind::Forbidden);
+    let made = yard
+        .service
+        .create(&admin(), CreateRequest::default())
+        .await;
+    assert_eq!(made.expect("made").provider, "embedded");
+}
+
+#[tokio::test]
+async fn users_choose_among_the_providers_that_are_for_them() {
+    let settings = ServiceSettings {
+        user_providers: Some(vec!["embedded".to_owned(), "e2b".to_owned()]),
+        ..fallback(["docker", "e2b"])
+    };
+    let yard = Several::new(settings).await;
+    yard.create(with("e2b")).await.expect("may");
+    for request in [with("docker"), from(&format!("docker/{TEMPLATE}"))] {
+        let error = yard.create(request).await.expect_err("may not");
+        assert_eq!(
+            (error.kind, error.field),
+            (ErrorKind::Invalid, Some("provider"))
+        );
+    }
+    yard.service
+        .create(&admin(), with("docker"))
+        .await
+        .expect("may");
+    yard.embedded.set_reachable(false);
+    yard.notice().await;
+    let made = yard.create(CreateRequest::default()).await.expect("made");
+    assert_eq!(made.provider, "e2b", "`docker` is passed over");
+    let made = yard
+        .service
+        .create(&admin(), CreateRequest::default())
+        .await;
+    assert_eq!(made.expect("made").provider, "docker");
+}
+
+#[tokio::test]
+async fn a_sandbox_with_a_provider_that_is_for_admins_is_not_forked_by_its_owner() {
+    let settings = ServiceSettings {
+        user_providers: Some(vec!["embedded".to_owned()]),
+        ..ServiceSettings::default()
+    };
+    let yard = Several::new(settings).await;
+    let given = CreateRequest {
+        owner: Some("alice".to_owned()),
+        ..with("docker")
+    };
+    let given = yard.service.create(&admin(), given).await.expect("given");
+    for count in [1, 2] {
+        let request = ForkRequest::default();
+        let forks = yard
+            .service
+            .fork_many(&alice(), given.id.as_str(), request, count)
+            .await;
+        // One is made, or refused, by itself.
+        let refused = forks.and_then(|mut forks| forks.remove(0));
+        let error = refused.expect_err("may not");
+        assert_eq!(error.kind, ErrorKind::Forbidden);
+    }
+    assert_eq!(yard.docker.count(Verb::Snapshot), 0);
+    yard.service
+        .fork(&admin(), given.id.as_str(), ForkRequest::default())
+        .await
+        .expect("may");
+}
