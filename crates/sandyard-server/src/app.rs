@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use crate::e2b::data::DataPlane;
 use crate::e2b::volumes::Places;
 use crate::files::Outside;
+use crate::mcp::Running;
 use crate::middleware::audit::Audit;
 use crate::middleware::rate_limit::RateLimit;
 
@@ -24,6 +25,9 @@ pub enum AuthMode {
     /// Always.
     Required,
 }
+
+/// Where tool servers are unless the settings say otherwise.
+const USUAL_MCP_PORT: u16 = 6060;
 
 /// Settings of the HTTP side.
 #[derive(Clone, Debug)]
@@ -69,7 +73,7 @@ impl Default for ServerSettings {
         Self {
             public_url: None,
             domain: "localhost".to_owned(),
-            mcp_port: 6060,
+            mcp_port: USUAL_MCP_PORT,
             vscode_port: 9000,
             auth_mode: AuthMode::Auto,
             // A file of some size may come inside JSON through write-file.
@@ -128,6 +132,7 @@ struct Inner {
     outside: OnceLock<Outside>,
     data_plane: DataPlane,
     listings: Places,
+    mcp_calls: Running,
 }
 
 impl App {
@@ -150,6 +155,7 @@ impl App {
             outside: OnceLock::new(),
             data_plane: DataPlane::default(),
             listings: Places::default(),
+            mcp_calls: Running::default(),
             service,
             auth,
             store,
@@ -183,7 +189,20 @@ impl App {
         &self.0.settings
     }
 
-    /// Says in `/health` whether requests are welcome; while it starts or ends, a server says no.
+    /// Says whether a port is that of the tool server or of VS Code. Whoever opens one of them can do everything in the sandbox, so
+    /// neither is ever everybody's. The tool server's usual port is among them whatever the setting: sandboxes that were made before
+    /// it was changed still have theirs there.
+    pub(crate) fn is_guarded_port(&self, port: u16) -> bool {
+        self.is_tools_port(port) || port == self.0.settings.vscode_port
+    }
+
+    /// Says whether a port is that of the tool server, now or of sandboxes made before it was changed.
+    pub(crate) fn is_tools_port(&self, port: u16) -> bool {
+        let settings = &self.0.settings;
+        port != settings.vscode_port && [USUAL_MCP_PORT, settings.mcp_port].contains(&port)
+    }
+
+    /// Says in `/health` whether requests are welcome; while it ends, a server says no.
     pub fn set_ready(&self, is_ready: bool) {
         self.0.is_ready.store(is_ready, Ordering::SeqCst);
     }
@@ -223,6 +242,11 @@ impl App {
     /// Places for listings of volumes' folders.
     pub(crate) fn listings(&self) -> &Places {
         &self.0.listings
+    }
+
+    /// Calls of tools under way.
+    pub(crate) fn mcp_calls(&self) -> &Running {
+        &self.0.mcp_calls
     }
 
     /// Places for requests at work.

@@ -50,6 +50,12 @@ impl ApiError {
         self
     }
 
+    /// Which field of the request is meant.
+    pub(crate) fn field_name(&self) -> Option<String> {
+        let field = self.field.clone();
+        field.or_else(|| self.error.field.map(str::to_owned))
+    }
+
     /// Adds which field of the request is meant.
     #[must_use]
     pub fn field(mut self, field: Option<String>) -> Self {

@@ -9,7 +9,8 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::links::Links;
-use crate::need::Need;
+use crate::need::{Need, Who};
+use crate::providers::ProviderDetail;
 use crate::router::{Mounted, mount};
 
 /// What clients are to know about this server.
@@ -18,6 +19,8 @@ pub(crate) struct ServerInfo {
     version: &'static str,
     /// For programs written for E2B.
     e2b: E2bInfo,
+    /// Where sandboxes run, the default first.
+    providers: Vec<ProviderDetail>,
 }
 
 /// How a program written for E2B is pointed at this server.
@@ -38,12 +41,16 @@ pub(crate) fn routes() -> Vec<Mounted> {
     vec![mount(Need::Scope(Scope::Read), routes!(get_info))]
 }
 
-/// Tells how this server is reached.
+/// Tells how this server is reached, and where its sandboxes run.
 #[utoipa::path(
     get, path = "/info", operation_id = "get_info", tag = "operations",
     responses((status = 200, description = "That.", body = ServerInfo))
 )]
-pub(crate) async fn get_info(State(app): State<App>, links: Links) -> Json<ServerInfo> {
+pub(crate) async fn get_info(
+    State(app): State<App>,
+    Who(caller): Who,
+    links: Links,
+) -> Json<ServerInfo> {
     let settings = app.settings();
     let domain = settings.e2b_domain.clone();
     let url = match (settings.is_e2b_domain_enough, settings.has_e2b_listener) {
@@ -62,5 +69,11 @@ pub(crate) async fn get_info(State(app): State<App>, links: Links) -> Json<Serve
             is_domain_enough: settings.is_e2b_domain_enough,
             has_listener: settings.has_e2b_listener,
         },
+        providers: app
+            .service()
+            .providers()
+            .iter()
+            .map(|provider| ProviderDetail::new(provider, caller.is_admin()))
+            .collect(),
     })
 }

@@ -12,6 +12,7 @@
 //! | `accounts/` | login, users, keys, audit |
 //! | `stream/` | commands, terminals and logs as they happen |
 //! | `files/` | files and folders of any size, in and out |
+//! | `mcp/` | `/mcp`: the same verbs as tools for assistants |
 //! | `preview` | ports of sandboxes, over `sandyard-preview` |
 //! | `internal/` | what other nodes ask |
 //! | `middleware/` | request ids, credentials, host check, access log, limits |
@@ -32,6 +33,7 @@ mod info;
 mod internal;
 mod links;
 pub mod listen;
+mod mcp;
 mod metrics;
 mod middleware;
 mod mounted;
@@ -39,6 +41,7 @@ mod native;
 mod need;
 mod openapi;
 mod preview;
+mod providers;
 pub mod router;
 pub mod serve;
 mod settings;

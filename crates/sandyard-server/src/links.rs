@@ -84,18 +84,36 @@ impl Links {
         url_for(UrlForm::PortFirst, self.scheme, &base, id.as_str(), port)
     }
 
+    /// The URL of any port, with `{port}` for its number.
+    pub(crate) fn port_pattern(&self, id: &SandboxId) -> String {
+        const SOME: u16 = 54321;
+        let url = self.port(id, SOME);
+        // The number stands right before the id or right after it, and elsewhere it means something else.
+        let first = format!("{SOME}-{id}");
+        let last = format!("{id}/{SOME}");
+        url.replacen(&first, &format!("{{port}}-{id}"), 1).replacen(
+            &last,
+            &format!("{id}/{{port}}"),
+            1,
+        )
+    }
+
     /// The same with a token in it, for whoever has no credentials; good for a day.
     pub(crate) fn signed_port(&self, id: &SandboxId, port: u16) -> String {
         let until_ms = self.app.service().clock().now_ms() + LINK_LIFE_MS;
         let token = self.app.auth().sign_preview(id, port, until_ms);
+        if port == self.app.settings().mcp_port {
+            return format!("{}?{TOKEN_QUERY}={token}", self.mcp(id));
+        }
         let url = self.port(id, port);
         let slash = if url.ends_with('/') { "" } else { "/" };
         format!("{url}{slash}?{TOKEN_QUERY}={token}")
     }
 
-    /// The URL of the tool server.
+    /// The URL of the tool server, as an MCP client takes it.
     pub(crate) fn mcp(&self, id: &SandboxId) -> String {
-        self.port(id, self.app.settings().mcp_port)
+        let url = self.port(id, self.app.settings().mcp_port);
+        format!("{}/mcp", url.trim_end_matches('/'))
     }
 
     /// The URL of VS Code.

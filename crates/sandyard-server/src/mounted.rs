@@ -20,6 +20,8 @@ pub(crate) struct Mounted {
     pub(crate) need: Need,
     /// Credentials are asked for even on an open listener.
     pub(crate) is_strict: bool,
+    /// It writes its own audit entries.
+    pub(crate) has_own_audit: bool,
     pub(crate) schemas: Vec<(String, RefOr<Schema>)>,
     /// Every path it is reached at, with what is written about it there.
     pub(crate) paths: Vec<(String, PathItem)>,
@@ -37,6 +39,7 @@ pub(crate) fn mount(need: Need, operation: UtoipaMethodRouter<App>) -> Mounted {
     Mounted {
         need,
         is_strict: false,
+        has_own_audit: false,
         schemas,
         paths: paths.into_iter().collect(),
         methods,
@@ -50,6 +53,7 @@ pub(crate) fn mount_plain(need: Need, path: &str, methods: MethodRouter<App>) ->
     Mounted {
         need,
         is_strict: false,
+        has_own_audit: false,
         schemas: Vec::new(),
         paths: vec![(path.to_owned(), PathItem::default())],
         methods,
@@ -62,6 +66,12 @@ impl Mounted {
     /// Asks for credentials even on an open listener.
     pub(crate) fn strict(mut self) -> Self {
         self.is_strict = true;
+        self
+    }
+
+    /// Leaves the audit to the route: one request of it may be much or nothing.
+    pub(crate) fn audits_itself(mut self) -> Self {
+        self.has_own_audit = true;
         self
     }
 

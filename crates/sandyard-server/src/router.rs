@@ -14,7 +14,7 @@ use crate::middleware::{access_log, forwarded, panics, request_id};
 pub(crate) use crate::mounted::{Mounted, mount, mount_plain};
 use crate::need::Need;
 use crate::{
-    accounts, docker, e2b, enveloped, files, health, info, internal, metrics, native, openapi,
+    accounts, docker, e2b, enveloped, files, health, info, internal, mcp, metrics, native, openapi,
     preview, stream,
 };
 
@@ -42,6 +42,7 @@ pub(crate) fn all() -> Vec<Mounted> {
     routes.extend(files::routes());
     routes.extend(stream::routes());
     routes.extend(enveloped::routes(&routes));
+    routes.extend(mcp::routes());
     routes.extend(docker::routes());
     routes.extend(e2b::routes());
     routes.extend(internal::routes());

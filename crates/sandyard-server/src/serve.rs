@@ -1,7 +1,7 @@
 //! The server from its settings to its end.
 //!
 //! ```text
-//! sockets ─▶ store ─▶ gateway, provider ─▶ authentication, first key ─▶ timers, node, service ─▶ requests
+//! sockets ─▶ store ─▶ gateway, providers ─▶ authentication, first key ─▶ timers, node, service ─▶ requests
 //!                                                                                                 │ signal
 //!            store closed ◀── activity and audit written ◀── streams ended, requests done ◀─────────┘
 //! ```
@@ -10,6 +10,8 @@
 
 pub(crate) mod e2b;
 mod logging;
+mod place;
+mod providers;
 mod sealing_key;
 mod signals;
 mod started;
@@ -20,12 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandyard_auth::{Auth, AuthError};
-use sandyard_config::settings::Provider as ProviderName;
 use sandyard_config::{Settings, check_binding};
 use sandyard_core::Clock;
-use sandyard_gateway::{Gateway, GatewayError};
+use sandyard_gateway::GatewayError;
 use sandyard_provider::{Provider, ProviderError};
-use sandyard_providers::{Embedded, EmbeddedConfig};
 use sandyard_service::{NodeSetup, Service, ServiceError};
 use sandyard_store::{Store, StoreError, Timers};
 use tokio_util::sync::CancellationToken;
@@ -75,9 +75,9 @@ pub enum ServeError {
     /// Where sandboxes run cannot be reached.
     #[error("cannot reach the provider of sandboxes{}", hint(.0))]
     Provider(#[source] ProviderError),
-    /// The settings name a provider that is not in this program.
-    #[error("provider `{0}` is not built in: set `sandbox.provider` to `embedded`")]
-    NoSuchProvider(&'static str),
+    /// What fake sandboxes are to answer cannot be read.
+    #[error("cannot read `fake.rules`")]
+    FakeRules(#[source] sandyard_provider::fake::RulesError),
     /// The way out of sandboxes cannot be opened.
     #[error("cannot open the gateway")]
     Gateway(#[from] GatewayError),
@@ -104,11 +104,13 @@ fn hint(error: &ProviderError) -> String {
 /// When it cannot start. Once it runs it does not fail.
 pub async fn serve(settings: Settings, ready: impl FnOnce(&Started)) -> Result<(), ServeError> {
     let signals = Signals::listen().map_err(ServeError::Signals)?;
-    let provider = |installation| connect(settings.clone(), installation);
-    serve_with(settings.clone(), provider, ready, signals).await
+    let all = settings.clone();
+    let connect =
+        |installation: String| async move { providers::connect(&all, &installation).await };
+    serve_with(settings, connect, ready, signals).await
 }
 
-/// Runs a server over a provider of the caller's until `signals` say so.
+/// Runs a server over providers of the caller's, the default one first, until `signals` say so.
 ///
 /// `connect` is told the name of the installation, which is the store's: whoever opens another store must not take this
 /// one's sandboxes for strangers.
@@ -123,7 +125,7 @@ pub async fn serve_with<F>(
     mut signals: Signals,
 ) -> Result<(), ServeError>
 where
-    F: Future<Output = Result<Arc<dyn Provider>, ServeError>>,
+    F: Future<Output = Result<Vec<Arc<dyn Provider>>, ServeError>>,
 {
     check_binding(&settings).map_err(ServeError::Binding)?;
     make_data_dir(&settings.data_dir)?;
@@ -137,9 +139,9 @@ where
     let store = Store::open(settings.database_url.expose())
         .await
         .map_err(ServeError::Store)?;
-    let provider = connect(installation(&store).await?).await?;
+    let providers = connect(installation(&store).await?).await?;
     let http = convert::server(&settings, &sockets);
-    let (app, admin_key) = open(&settings, http, store, provider, clock.clone()).await?;
+    let (app, admin_key) = open(&settings, http, store, providers, clock.clone()).await?;
 
     let started = Started {
         e2b_warning: e2b.warning,
@@ -186,7 +188,7 @@ async fn open(
     settings: &Settings,
     http: ServerSettings,
     store: Store,
-    provider: Arc<dyn Provider>,
+    providers: Vec<Arc<dyn Provider>>,
     clock: Clock,
 ) -> Result<(App, Option<String>), ServeError> {
     let auth = Auth::open(store.clone(), clock.clone(), convert::auth(settings)).await?;
@@ -195,9 +197,13 @@ async fn open(
     let timers = Timers::open(store.clone(), redis_url, clock.clone())
         .await
         .map_err(ServeError::Timers)?;
+    let place = place::place(&settings.data_dir).map_err(|source| ServeError::DataDir {
+        path: settings.data_dir.join("nodes"),
+        source,
+    })?;
     let node = NodeSetup::in_slot(
         &settings.data_dir,
-        &provider.info().location,
+        &place,
         settings.node_url.clone(),
         Some(internal::reach(auth.clone())),
     )?;
@@ -205,7 +211,7 @@ async fn open(
         node,
         store.clone(),
         timers.clone(),
-        vec![provider],
+        providers,
         convert::service(settings, sealing_key::sealing_key(settings)?),
         clock,
     )
@@ -226,28 +232,6 @@ async fn installation(store: &Store) -> Result<String, ServeError> {
         .meta_or_insert("installation", &name)
         .await
         .map_err(ServeError::Store)
-}
-
-/// Reaches the provider that the settings name.
-async fn connect(
-    settings: Settings,
-    installation: String,
-) -> Result<Arc<dyn Provider>, ServeError> {
-    match settings.sandbox.provider {
-        ProviderName::Embedded => {
-            // Before the engine: sandboxes trust the authority that the gateway makes.
-            let (gateway, flows) = Gateway::start(convert::gateway(&settings))?;
-            let config = EmbeddedConfig {
-                installation: Some(installation),
-                limits: Some((settings.limits.default, settings.limits.most)),
-                ..EmbeddedConfig::new(&settings.data_dir)
-            };
-            let provider = Embedded::connect(config).await;
-            let provider = provider.map_err(ServeError::Provider)?;
-            Ok(Arc::new(provider.with_gateway(gateway, flows)))
-        }
-        other => Err(ServeError::NoSuchProvider(other.as_str())),
-    }
 }
 
 /// Makes the first admin's key if there is none yet, and keeps it where the command line finds it.

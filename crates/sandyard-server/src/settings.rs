@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sandyard_auth::AuthConfig;
-use sandyard_config::settings::{SandboxSettings, Tls};
+use sandyard_config::settings::{Provider, SandboxSettings, Tls};
 use sandyard_config::{Settings, is_open};
 use sandyard_core::network::Target;
 use sandyard_gateway::{FlowLimits, GatewaySettings};
@@ -58,6 +58,20 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
     let lifecycle = &settings.lifecycle;
     ServiceSettings {
         default_template: settings.sandbox.template.clone(),
+        fallback: settings
+            .sandbox
+            .fallback
+            .iter()
+            .map(|name| name.as_str().to_owned())
+            .collect(),
+        template_providers: settings
+            .sandbox
+            .template_providers
+            .iter()
+            .map(|(template, name)| (template.clone(), name.as_str().to_owned()))
+            .collect(),
+        user_providers: names(&settings.sandbox.user_providers),
+        user_templates: settings.sandbox.user_templates.clone(),
         default_timeout: lifecycle.default_timeout,
         max_timeout: lifecycle.max_timeout,
         retention: lifecycle.retention.unwrap_or(Duration::ZERO),
@@ -74,6 +88,14 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
         sealing_key: Some(sealing_key),
         ..ServiceSettings::default()
     }
+}
+
+/// Providers by name; none where nobody is left out.
+fn names(providers: &[Provider]) -> Option<Vec<String>> {
+    let names = providers
+        .iter()
+        .map(|provider| provider.as_str().to_owned());
+    (!providers.is_empty()).then(|| names.collect())
 }
 
 /// How many of which templates are kept ready: of the default one, and of others by name.

@@ -8,8 +8,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::commands::lifecycle::{ManyArgs, Verb};
 use crate::commands::{
     completions, config, copies, cp, create, demo, doctor, e2b, exec, files, flows, info, key,
-    lifecycle, logs, ls, network, operations, ports, probe, rm, run, secret, selftest, serve,
-    template, timeout, user, volume,
+    lifecycle, logs, ls, mcp, network, operations, ports, probe, provider, rm, run, secret,
+    selftest, serve, template, timeout, tools, user, volume,
 };
 use crate::global::Global;
 use crate::output;
@@ -23,8 +23,8 @@ const OUR_FAILURE: u8 = 125;
     name = "sandyard",
     version,
     arg_required_else_help = true,
-    after_help = "Commands talk to the server at SANDYARD_URL with the key in SANDYARD_API_KEY, but `run`, `doctor`, `selftest` and
-`demo`, which need none. On the server's own host the key is found in the data directory.
+    after_help = "Commands talk to the server at SANDYARD_URL with the key in SANDYARD_API_KEY, but `run`, `tools`, `doctor`,
+`selftest` and `demo`, which need none. On the server's own host the key is found in the data directory.
 
 Exit code: 125 when Sandyard failed, 2 when the options are wrong; `exec` and `run` pass on the command's."
 )]
@@ -98,10 +98,15 @@ enum Command {
     /// Use the server from programs written for E2B
     #[command(subcommand)]
     E2b(e2b::E2bCommand),
+    /// Let assistants that start programs use the server, over MCP on standard input and output
+    Mcp(mcp::McpArgs),
     /// Show who did what
     Audit(operations::AuditArgs),
     /// Show how the server is
     Health(operations::HealthArgs),
+    /// Show where sandboxes run
+    #[command(subcommand)]
+    Provider(provider::ProviderCommand),
     /// Show the servers that share the store
     #[command(subcommand)]
     Node(operations::NodeCommand),
@@ -113,6 +118,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Make a sandbox without a server, run a command in it, and remove it
     Run(run::RunArgs),
+    /// Serve the tools of a sandbox for a folder of this machine, over MCP
+    Tools(tools::ToolsArgs),
     /// Say which kernel features this host has, what each gives, and how to get the missing ones
     Doctor(doctor::DoctorArgs),
     /// Try to break out of a sandbox on this very host, and report
@@ -123,11 +130,12 @@ enum Command {
     Completions(completions::CompletionsArgs),
     /// Do the kernel work for a data directory; started by itself when needed
     #[command(
-        override_usage = "sandyard launcher --data-dir DIR [--idle-exit SECONDS] [--detach]",
+        override_usage = "sandyard launcher --data-dir DIR [--idle-exit SECONDS] [--tools-port PORT] [--detach]",
         after_help = "Started by the server and by `sandyard run` when none runs for their data directory.
 
   --data-dir DIR       the data directory it works for
   --idle-exit SECONDS  end after so long without a sandbox or a request
+  --tools-port PORT    have sandboxes' tool server on another port than 6060
   --detach             go on in the background"
     )]
     Launcher,
@@ -213,11 +221,14 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::User(command) => user::user(global, command).await,
         Command::Key(command) => key::key(global, command).await,
         Command::E2b(command) => e2b::e2b(global, command).await,
+        Command::Mcp(args) => mcp::mcp(global, &args).await,
         Command::Audit(args) => operations::audit(global, &args).await,
         Command::Health(args) => operations::health(global, &args).await,
+        Command::Provider(command) => provider::provider(global, command).await,
         Command::Node(command) => operations::node(global, command).await,
         Command::Timer(command) => operations::timer(global, command).await,
         Command::Run(args) => run::run(global, args).await,
+        Command::Tools(args) => tools::tools(args).await,
         Command::Selftest(args) => selftest::selftest(global, args).await,
         Command::Demo => demo::demo(global).await,
         Command::Doctor(_) | Command::Probe(_) | Command::Config(_) | Command::Completions(_) => {

@@ -52,11 +52,13 @@ impl Global {
 
     /// The data directory in force.
     pub(crate) fn data_dir(&self) -> PathBuf {
-        let named = self
-            .data_dir
-            .clone()
-            .or_else(|| variable("SANDYARD_DATA_DIR"));
-        named.unwrap_or_else(default_data_dir)
+        self.chosen_data_dir().unwrap_or_else(default_data_dir)
+    }
+
+    /// The data directory, if the command line or the environment names one.
+    pub(crate) fn chosen_data_dir(&self) -> Option<PathBuf> {
+        let named = self.data_dir.clone();
+        named.or_else(|| variable("SANDYARD_DATA_DIR"))
     }
 
     /// Reaches the engine, starting its launcher if need be.
@@ -64,6 +66,11 @@ impl Global {
         let data_dir =
             std::path::absolute(self.data_dir()).context("finding the data directory")?;
         Ok(Engine::connect(EngineConfig::new(data_dir)).await?)
+    }
+
+    /// The server's address, if the command line or the environment names one.
+    pub(crate) fn named_url(&self) -> Option<String> {
+        self.url.clone().or_else(|| text("SANDYARD_URL"))
     }
 
     /// The file with certificates to trust.
@@ -74,8 +81,7 @@ impl Global {
 
     /// A client of the server. Nothing is connected to yet.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
-        let url = self.url.clone().or_else(|| text("SANDYARD_URL"));
-        let url = url.unwrap_or_else(|| DEFAULT_URL.to_owned());
+        let url = self.named_url().unwrap_or_else(|| DEFAULT_URL.to_owned());
         let ca_pem = self.ca_cert().map(|path| {
             std::fs::read(&path).with_context(|| format!("reading `{}`", path.display()))
         });

@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 
-pub(crate) use failure::error;
+pub(crate) use failure::{client_hint, error};
 pub(crate) use paint::{Colour, is_colourful};
 pub(crate) use table::{Cell, fields, table};
 pub(crate) use visible::visible;

@@ -35,6 +35,12 @@ pub(crate) struct CreateContainer {
     /// What it is for.
     #[schema(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
     project_name: String,
+    /// What it starts from: with the provider `docker` an image. The provider's default if it is left out.
+    #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
+    image: Option<String>,
+    /// Which provider shall run it, like `docker`; the operator's choice if it is left out.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[a-z0-9-]+$")]
+    provider: Option<String>,
     #[schema(schema_with = bounds::memory_limit_schema)]
     memory_limit: Option<MemoryLimit>,
     #[schema(schema_with = bounds::cpu_limit_schema)]
@@ -47,8 +53,12 @@ pub(crate) struct CreateContainer {
 impl CreateContainer {
     fn into_request(self, key: IdempotencyKey) -> Result<CreateRequest, ServiceError> {
         bounds::text("project_name", &self.project_name, 1, 255)?;
+        bounds::optional_text("image", self.image.as_deref(), 1, 512)?;
+        bounds::provider(self.provider.as_deref())?;
         Ok(CreateRequest {
             project: Some(self.project_name),
+            template: self.image,
+            provider: self.provider,
             limits: LimitsRequest {
                 memory_bytes: self.memory_limit.map(|it| it.bytes()).transpose()?,
                 cpu_millis: self.cpu_limit.map(|it| it.millis()).transpose()?,

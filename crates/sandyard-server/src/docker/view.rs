@@ -56,6 +56,10 @@ pub(crate) struct Container {
     /// Its provider's name for it.
     container_id: Option<String>,
     project_name: Option<String>,
+    /// What it was made from.
+    image: String,
+    /// Which provider runs it.
+    provider: String,
     status: Status,
     created_at: String,
     /// Where files of the project are.
@@ -71,6 +75,8 @@ impl From<Sandbox> for Container {
             sandbox_id: sandbox.id.to_string(),
             container_id: sandbox.provider_id,
             project_name: sandbox.project,
+            image: sandbox.template,
+            provider: sandbox.provider,
             status: sandbox.status.into(),
             created_at: iso(sandbox.created_ms),
             workspace_path: WORKSPACE,

@@ -15,7 +15,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::self_signed::{self, SelfSignedError};
+use super::own_names;
+use super::self_signed::{self, Names, SelfSignedError};
 
 /// Where a certificate comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +162,12 @@ fn read(
             domain,
             addresses,
         } => {
-            let names = self_signed::names(domain, addresses);
+            // Who listens everywhere is found by every name of the host.
+            let own = match addresses.iter().any(IpAddr::is_unspecified) {
+                true => own_names::own_names(),
+                false => Vec::new(),
+            };
+            let names = Names::new(domain, addresses, own);
             let (certificate, key) = self_signed::find_or_make(folder, &names, now_ms)?;
             read_files(&certificate, &key, provider)
         }

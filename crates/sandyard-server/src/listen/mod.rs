@@ -17,6 +17,7 @@ mod body;
 mod certificate;
 mod connection;
 mod ending;
+mod own_names;
 mod places;
 mod self_signed;
 mod stall;

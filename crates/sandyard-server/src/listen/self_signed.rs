@@ -47,23 +47,40 @@ struct Made {
     authority_at_ms: i64,
 }
 
-/// The names of a certificate for this domain and these addresses.
-pub(super) fn names(domain: &str, addresses: &[IpAddr]) -> Vec<String> {
-    let mut names = vec![
-        domain.to_owned(),
-        "localhost".to_owned(),
-        Ipv4Addr::LOCALHOST.to_string(),
-        Ipv6Addr::LOCALHOST.to_string(),
-    ];
-    // No client takes a wildcard right below the top, such as `*.localhost`; some refuse the whole certificate for it.
-    if domain.contains('.') && domain.parse::<IpAddr>().is_err() {
-        names.push(format!("*.{domain}"));
+/// What a certificate is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Names {
+    /// What the operator said: one that lacks any of these is of no use.
+    needed: Vec<String>,
+    /// What else this host is called now. Another container, or another network, and it is called otherwise: that is no reason
+    /// to have everybody trust another authority.
+    own: Vec<String>,
+}
+
+impl Names {
+    /// For this domain and these addresses, and for what else this host is called.
+    pub(super) fn new(domain: &str, addresses: &[IpAddr], own: Vec<String>) -> Self {
+        let mut needed = vec![
+            domain.to_owned(),
+            "localhost".to_owned(),
+            Ipv4Addr::LOCALHOST.to_string(),
+            Ipv6Addr::LOCALHOST.to_string(),
+        ];
+        // No client takes a wildcard right below the top, such as `*.localhost`; some refuse the whole certificate for it.
+        if domain.contains('.') && domain.parse::<IpAddr>().is_err() {
+            needed.push(format!("*.{domain}"));
+        }
+        let named = addresses.iter().filter(|address| !address.is_unspecified());
+        needed.extend(named.map(ToString::to_string));
+        Self { needed, own }
     }
-    let own = addresses.iter().filter(|address| !address.is_unspecified());
-    names.extend(own.map(ToString::to_string));
-    names.sort();
-    names.dedup();
-    names
+
+    fn all(&self) -> Vec<String> {
+        let mut all = [self.needed.as_slice(), &self.own].concat();
+        all.sort();
+        all.dedup();
+        all
+    }
 }
 
 /// What clients must be told to trust.
@@ -71,10 +88,10 @@ pub(super) fn authority(folder: &Path) -> PathBuf {
     folder.join("ca.pem")
 }
 
-/// Returns the paths of a certificate with these names and of its key.
+/// Returns the paths of a certificate with these names and of its key. One that is kept may lack what this host is called now.
 pub(super) fn find_or_make(
     folder: &Path,
-    names: &[String],
+    names: &Names,
     now_ms: i64,
 ) -> Result<(PathBuf, PathBuf), SelfSignedError> {
     let certificate = folder.join("certificate.pem");
@@ -82,7 +99,10 @@ pub(super) fn find_or_make(
     let note = folder.join("made.json");
     // Servers that share the folder would mix up their files.
     let _lock = lock(folder)?;
-    let made = read_note(&note, names, now_ms);
+    let made = read_note(&note, &names.needed, now_ms);
+    if let Some(made) = &made {
+        tell_lacking(folder, names, made);
+    }
     let is_good = made
         .as_ref()
         .is_some_and(|made| now_ms - made.at_ms < RENEW_DAYS * DAY_MS);
@@ -91,6 +111,9 @@ pub(super) fn find_or_make(
     }
     // The note goes first and comes last: what is not whole is made again.
     let _ = fs::remove_file(&note);
+    let names = &made
+        .as_ref()
+        .map_or_else(|| names.all(), |made| made.names.clone());
     let (signer, made_ms) = match made.and_then(|made| kept_authority(folder, &made)) {
         Some(kept) => kept,
         None => (new_authority(folder, names, now_ms)?, now_ms),
@@ -108,11 +131,26 @@ pub(super) fn find_or_make(
     Ok((certificate, key))
 }
 
+/// Says which of the host's names it cannot be reached by, since its authority vouches for no others than it was made for.
+fn tell_lacking(folder: &Path, names: &Names, made: &Made) {
+    let is_lacking = |name: &&String| !made.names.contains(name);
+    let lacking: Vec<_> = names.own.iter().filter(is_lacking).collect();
+    if !lacking.is_empty() {
+        let folder = folder.display();
+        tracing::warn!(
+            "The certificate is not for {lacking:?}, which this host is called now: remove `{folder}` and start again to \
+             have another made, whose `ca.pem` clients must then be given"
+        );
+    }
+}
+
 /// What was made for these names, if its authority is still to be used.
 fn read_note(note: &Path, names: &[String], now_ms: i64) -> Option<Made> {
     let made: Made = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
     let is_young = now_ms - made.authority_at_ms < RENEW_AUTHORITY_DAYS * DAY_MS;
-    (made.names == names && is_young).then_some(made)
+    // One that has more names will do: an address that is gone for now is no reason to have everybody trust another authority.
+    let has_all = names.iter().all(|name| made.names.contains(name));
+    (has_all && is_young).then_some(made)
 }
 
 fn kept_authority(folder: &Path, made: &Made) -> Option<(Pair, i64)> {
@@ -209,7 +247,7 @@ mod tests {
     fn a_certificate_is_used_again_until_it_is_old_or_its_names_change() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("tls");
-        let ours = names("boxes.example", &["192.0.2.7".parse().unwrap()]);
+        let ours = Names::new("boxes.example", &["192.0.2.7".parse().unwrap()], vec![]);
         let (certificate, key) = find_or_make(&folder, &ours, NOW_MS).unwrap();
         let first = fs::read(&certificate).unwrap();
         let trusted = fs::read(authority(&folder)).unwrap();
@@ -227,15 +265,36 @@ mod tests {
         assert_ne!(second, first);
         assert_eq!(fs::read(authority(&folder)).unwrap(), trusted);
         assert!(is_trusted(&certificate, &trusted, "boxes.example", later));
-        find_or_make(&folder, &names("other.example", &[]), later).unwrap();
+        find_or_make(&folder, &Names::new("other.example", &[], vec![]), later).unwrap();
         assert_ne!(fs::read(&certificate).unwrap(), second);
         assert_ne!(fs::read(authority(&folder)).unwrap(), trusted);
     }
 
     #[test]
+    fn another_name_of_the_host_makes_nobody_trust_another_authority() {
+        let folder = tempfile::tempdir().unwrap();
+        let called = |own: &[&str]| {
+            let own = own.iter().map(|&name| name.to_owned()).collect();
+            Names::new("localhost", &[], own)
+        };
+        let first = called(&["yard", "192.0.2.7"]);
+        let (certificate, _) = find_or_make(folder.path(), &first, NOW_MS).unwrap();
+        let trusted = fs::read(authority(folder.path())).unwrap();
+        for later in [NOW_MS, NOW_MS + RENEW_DAYS * DAY_MS] {
+            for own in [&["yard"][..], &["4f1c", "192.0.2.8"]] {
+                find_or_make(folder.path(), &called(own), later).unwrap();
+                assert_eq!(fs::read(authority(folder.path())).unwrap(), trusted);
+                for name in ["yard", "192.0.2.7", "localhost"] {
+                    assert!(is_trusted(&certificate, &trusted, name, later), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn clients_that_trust_the_authority_or_the_chain_reach_every_name() {
         let folder = tempfile::tempdir().unwrap();
-        let ours = names("boxes.example", &["192.0.2.7".parse().unwrap()]);
+        let ours = Names::new("boxes.example", &["192.0.2.7".parse().unwrap()], vec![]);
         let (certificate, _) = find_or_make(folder.path(), &ours, NOW_MS).unwrap();
         let authority = fs::read(authority(folder.path())).unwrap();
         let chain = fs::read(&certificate).unwrap();
@@ -259,7 +318,7 @@ mod tests {
 
     #[test]
     fn an_authority_vouches_for_no_other_names() {
-        let made = |domain: &str| names(domain, &[]);
+        let made = |domain: &str| Names::new(domain, &[], vec![]).all();
         let pair = authority::make_authority(&made("boxes.example"), NOW_MS).unwrap();
         let stolen = authority::sign(&pair, NOW_MS, &made("bank.example"), NOW_MS).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -271,11 +330,14 @@ mod tests {
 
     #[test]
     fn names_have_the_wildcard_of_the_domain_and_no_address_of_all_interfaces() {
-        let ours = names("boxes.example", &["0.0.0.0".parse().unwrap()]);
+        let everywhere = ["0.0.0.0".parse().unwrap()];
+        let ours = Names::new("boxes.example", &everywhere, vec!["yard".to_owned()]).all();
         assert!(ours.contains(&"*.boxes.example".to_owned()));
         assert!(!ours.contains(&"0.0.0.0".to_owned()));
+        assert!(ours.contains(&"yard".to_owned()));
         for domain in ["192.0.2.7", "localhost"] {
-            assert!(!names(domain, &[]).iter().any(|name| name.contains('*')));
+            let all = Names::new(domain, &[], vec![]).all();
+            assert!(!all.iter().any(|name| name.contains('*')));
         }
     }
 }

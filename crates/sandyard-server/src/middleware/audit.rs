@@ -39,6 +39,41 @@ pub(crate) async fn with_target<T>(work: impl Future<Output = T>) -> (T, Option<
         .await
 }
 
+/// The status of what nobody waited for: nginx's word for a client that hung up.
+pub(crate) const HUNG_UP: u16 = 499;
+
+/// An entry in the making. One that is dropped before its end keeps the status it began with.
+pub(crate) struct Note {
+    audit: Audit,
+    entry: Option<NewAuditEntry>,
+}
+
+impl Note {
+    /// Begins one.
+    pub(crate) fn begin(audit: &Audit, entry: NewAuditEntry) -> Self {
+        Self {
+            audit: audit.clone(),
+            entry: Some(entry),
+        }
+    }
+
+    /// Notes how it ended, and what it was about.
+    pub(crate) fn finish(&mut self, status: u16, target: Option<String>) {
+        if let Some(entry) = &mut self.entry {
+            entry.status = status.into();
+            entry.target = target;
+        }
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.audit.add(entry);
+        }
+    }
+}
+
 /// The audit's way into the store.
 #[derive(Clone, Debug)]
 pub(crate) struct Audit(Arc<Inner>);

@@ -13,6 +13,7 @@ use sandyard_core::{Caller, ErrorKind, Role};
 use sandyard_service::{ServiceError, VOLUME_TOKEN_PREFIX};
 use sandyard_store::model::NewAuditEntry;
 
+use super::audit::Note;
 use super::rate_limit::Allowance;
 use super::request_id::RequestId;
 use super::{audit, open_listener};
@@ -31,6 +32,7 @@ pub(crate) struct Gate {
     app: App,
     need: Need,
     is_strict: bool,
+    has_own_audit: bool,
     /// Operation ids by method, for the audit.
     operations: BTreeMap<String, String>,
 }
@@ -51,6 +53,7 @@ impl Gate {
             app: app.clone(),
             need: mounted.need,
             is_strict: mounted.is_strict,
+            has_own_audit: mounted.has_own_audit,
             operations: mounted
                 .entries()
                 .into_iter()
@@ -100,7 +103,9 @@ impl Gate {
                 ErrorKind::Forbidden,
                 format!("these credentials lack the scope `{needed}`"),
             )
-            .hint("use credentials that have it"));
+            .hint(format!(
+                "make a key that has it with `sandyard key add --scope {needed} NAME`"
+            )));
         }
         if matches!(self.need, Need::Admin(_)) && !caller.is_admin() {
             return Err(ApiError::new(ErrorKind::Forbidden, "this is for admins"));
@@ -197,7 +202,7 @@ pub(crate) async fn guard(
     if let Some(caller) = &caller {
         request.extensions_mut().insert(Who(caller.clone()));
     }
-    let mut note = Note::begin(&gate, &request, caller.as_ref(), peer);
+    let mut note = begin_note(&gate, &request, caller.as_ref(), peer);
     let (mut response, target) = audit::with_target(next.run(request)).await;
     if let Some(note) = &mut note {
         note.finish(response.status().as_u16(), target);
@@ -218,55 +223,31 @@ async fn named(request: &mut Request) -> Option<String> {
     name.map(|(_, word)| word.to_owned())
 }
 
-/// An audit entry in the making. One that is dropped before its end says so: the client hung up.
-struct Note {
-    app: App,
-    entry: Option<NewAuditEntry>,
-}
-
-impl Note {
-    fn begin(
-        gate: &Gate,
-        request: &Request,
-        caller: Option<&Caller>,
-        address: Option<String>,
-    ) -> Option<Self> {
-        if matches!(*request.method(), Method::GET | Method::HEAD) || gate.need == Need::Node {
-            return None;
-        }
-        let method = request.method().as_str();
-        let operation = gate.operations.get(method).or(gate.operations.get("ANY"));
-        let id = request.extensions().get::<RequestId>();
-        Some(Self {
-            entry: Some(NewAuditEntry {
-                at_ms: gate.app.service().clock().now_ms(),
-                actor: caller.map_or("-", |caller| &caller.name).to_owned(),
-                via: caller.map_or("-", |caller| &caller.via).to_owned(),
-                action: operation.cloned().unwrap_or_default(),
-                target: None,
-                // nginx's word for a client that hung up.
-                status: 499,
-                request_id: id.map_or_else(String::new, |id| id.0.clone()),
-                address,
-            }),
-            app: gate.app.clone(),
-        })
+/// Begins the audit entry of a request that may change something; the client may hang up before its end.
+fn begin_note(
+    gate: &Gate,
+    request: &Request,
+    caller: Option<&Caller>,
+    address: Option<String>,
+) -> Option<Note> {
+    let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
+    if is_reading || gate.need == Need::Node || gate.has_own_audit {
+        return None;
     }
-
-    fn finish(&mut self, status: u16, target: Option<String>) {
-        if let Some(entry) = &mut self.entry {
-            entry.status = status.into();
-            entry.target = target;
-        }
-    }
-}
-
-impl Drop for Note {
-    fn drop(&mut self) {
-        if let Some(entry) = self.entry.take() {
-            self.app.audit().add(entry);
-        }
-    }
+    let method = request.method().as_str();
+    let operation = gate.operations.get(method).or(gate.operations.get("ANY"));
+    let id = request.extensions().get::<RequestId>();
+    let entry = NewAuditEntry {
+        at_ms: gate.app.service().clock().now_ms(),
+        actor: caller.map_or("-", |caller| &caller.name).to_owned(),
+        via: caller.map_or("-", |caller| &caller.via).to_owned(),
+        action: operation.cloned().unwrap_or_default(),
+        target: None,
+        status: audit::HUNG_UP.into(),
+        request_id: id.map_or_else(String::new, |id| id.0.clone()),
+        address,
+    };
+    Some(Note::begin(gate.app.audit(), entry))
 }
 
 /// The token or key of a request.

@@ -87,7 +87,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-fn is_ours(host: &str, domain: &str) -> bool {
+/// Says whether a name leads to this host: an address of its own, `localhost`, the domain, or what is below them.
+pub(crate) fn is_ours(host: &str, domain: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
     let literal = host

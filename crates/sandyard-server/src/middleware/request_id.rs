@@ -4,7 +4,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use sandyard_core::ErrorKind;
+use sandyard_core::{ErrorKind, random};
 
 use crate::error::ApiError;
 
@@ -54,12 +54,11 @@ fn is_good(id: &str) -> bool {
 
 /// A random UUID (version 4).
 pub(crate) fn random_uuid() -> String {
-    let mut bytes = [0u8; 16];
     // Ids only tell requests apart; a kernel without randomness at this point would be no reason to refuse one.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    let mut bytes: [u8; 16] = random::bytes().unwrap_or_default();
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = random::hex(&bytes);
     format!(
         "{}-{}-{}-{}-{}",
         &hex[..8],

@@ -28,14 +28,19 @@ pub(crate) struct CreateSandbox {
         pattern = r"^[^\u0000-\u001f\u007f]+$"
     )]
     user_id: Option<String>,
-    /// What it starts from. The default template if it is left out.
-    #[schema(min_length = 1, max_length = 128, pattern = r"^[!-~]+$")]
+    /// Which provider shall run it, like `docker`. If it is left out: where its volumes or its snapshot are, what the operator
+    /// says of its template, or the default.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[a-z0-9-]+$")]
+    provider: Option<String>,
+    /// What it starts from. The provider's default if it is left out. Where no provider is named, `docker/python:3.12` names
+    /// one too.
+    #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     template_id: Option<String>,
     /// The same as `template_id`.
-    #[schema(min_length = 1, max_length = 128, pattern = r"^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     sandbox_template_id: Option<String>,
     /// The same as `template_id`.
-    #[schema(min_length = 1, max_length = 128, pattern = r"^[!-~]+$")]
+    #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     template: Option<String>,
     /// Seconds it lives without activity.
     #[schema(schema_with = bounds::life_seconds_schema)]
@@ -89,7 +94,8 @@ impl CreateSandbox {
             .template_id
             .or(self.sandbox_template_id)
             .or(self.template);
-        bounds::optional_text("template_id", template.as_deref(), 1, 128)?;
+        bounds::optional_text("template_id", template.as_deref(), 1, 512)?;
+        bounds::provider(self.provider.as_deref())?;
         owner(self.user_id.as_deref())?;
         let alias = self.alias.or(self.name);
         check_alias(alias.as_deref())?;
@@ -109,6 +115,7 @@ impl CreateSandbox {
         let mount = |(path, volume)| MountRequest { volume, path };
         Ok(CreateRequest {
             owner: self.user_id,
+            provider: self.provider,
             template,
             alias,
             timeout: self.timeout.map(LifeSeconds::as_duration),

@@ -21,10 +21,11 @@ use crate::need::Who;
 pub(crate) async fn get_sandbox(
     State(app): State<App>,
     Who(caller): Who,
+    links: Links,
     name: SandboxName,
 ) -> Result<Json<SandboxInfo>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
-    Ok(Json(SandboxInfo::new(app.service(), sandbox)))
+    Ok(Json(SandboxInfo::new(app.service(), &links, sandbox)))
 }
 
 /// URLs of a sandbox's own servers.

@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::Query;
+use crate::links::Links;
 use crate::need::Who;
 
 /// Begins the names of metadata in a query.
@@ -62,6 +63,7 @@ pub(crate) struct SandboxList {
 pub(crate) async fn list_sandboxes(
     State(app): State<App>,
     Who(caller): Who,
+    links: Links,
     Query(query): Query<ListQuery>,
     RawQuery(raw): RawQuery,
 ) -> Result<Json<SandboxList>, ApiError> {
@@ -79,7 +81,7 @@ pub(crate) async fn list_sandboxes(
         ..SandboxFilter::default()
     };
     let page = app.service().list(&caller, filter).await?;
-    let info = |sandbox| SandboxInfo::new(app.service(), sandbox);
+    let info = |sandbox| SandboxInfo::new(app.service(), &links, sandbox);
     Ok(Json(SandboxList {
         sandboxes: page.items.into_iter().map(info).collect(),
         next: page.next,

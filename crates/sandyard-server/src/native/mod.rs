@@ -2,34 +2,37 @@
 //!
 //! No envelope; errors are `{"detail", "code", "hint", "field"}`. The enveloped dialect is made of the same handlers.
 
-mod connect;
-mod copies;
-mod create;
+pub(crate) mod connect;
+pub(crate) mod copies;
+pub(crate) mod create;
 mod create_directory;
-mod delete;
-mod expose_port;
+pub(crate) mod delete;
+pub(crate) mod expose_port;
 mod file_path;
 mod flows;
 pub(crate) mod history;
-mod info;
+pub(crate) mod info;
 pub(crate) mod list;
 mod network;
 mod operations;
-mod pause;
+pub(crate) mod pause;
 pub(crate) mod policy;
 mod port_access;
-mod read_file;
+pub(crate) mod read_file;
 pub(crate) mod run_command;
 mod secrets;
-mod set_timeout;
-mod setup_mcp;
+pub(crate) mod set_timeout;
+pub(crate) mod setup_mcp;
 mod status;
-mod templates;
-mod tool_server;
+pub(crate) mod templates;
+mod tool_answer;
+pub(crate) mod tool_progress;
+pub(crate) mod tool_server;
+mod unknown;
 mod usage_history;
 pub(crate) mod view;
 mod volumes;
-mod write_file;
+pub(crate) mod write_file;
 
 use sandyard_core::Scope;
 use utoipa_axum::routes;
@@ -97,5 +100,13 @@ pub(crate) fn routes() -> Vec<Mounted> {
             routes!(operations::list_dead_timers),
         ),
         mount(Need::Scope(Scope::Admin), routes!(operations::revive_timer)),
+        mount(
+            Need::Scope(Scope::Admin),
+            routes!(unknown::list_unknown_instances),
+        ),
+        mount(
+            Need::Scope(Scope::Admin),
+            routes!(unknown::delete_unknown_instance),
+        ),
     ]
 }

@@ -69,6 +69,12 @@ pub(crate) async fn set_port_access(
     Body(access): Body<PortAccess>,
 ) -> Result<Json<PortReply>, ApiError> {
     let service = app.service();
+    if access.public && app.is_guarded_port(name.port) {
+        let problem = "the ports of the tool server and of VS Code are never everybody's";
+        return Err(ServiceError::invalid("public", problem)
+            .hint("give others a signed link, which opens it for a day")
+            .into());
+    }
     let sandbox = service
         .set_port_public(&caller, &name.id, name.port, access.public)
         .await?;

@@ -22,8 +22,6 @@ use crate::stream::{self, Detach};
 
 /// Most arguments of a command.
 const MAX_ARGUMENTS: usize = 4096;
-/// Longest time a command may be given.
-const MAX_SECONDS: f64 = 86_400.0;
 
 /// What to run: a text for `bash -lc`, or a program and its arguments.
 #[derive(Clone, Deserialize)]
@@ -99,7 +97,7 @@ pub(crate) struct RunCommand {
     /// Leaves it running and answers at once.
     background: Option<bool>,
     /// Seconds it may take; then it is killed with all its children and 408 is answered.
-    #[schema(minimum = 0.001, maximum = 86400)]
+    #[schema(minimum = 0.001, maximum = 31536000)]
     timeout: Option<f64>,
     /// Where to run it; the user's home if it is left out.
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
@@ -119,7 +117,7 @@ impl RunCommand {
         let env = self.env.unwrap_or_default();
         bounds::env("env", &env)?;
         if let Some(seconds) = self.timeout {
-            bounds::number("timeout", seconds, 0.001, MAX_SECONDS)?;
+            bounds::command_seconds(seconds)?;
         }
         Ok(RunRequest {
             cwd: self.cwd,

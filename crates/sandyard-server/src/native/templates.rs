@@ -3,14 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use sandyard_core::ErrorKind;
-use sandyard_provider::TemplateInfo;
-use serde::Serialize;
-use utoipa::ToSchema;
+use sandyard_service::Template;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::view::Done;
 use crate::app::App;
+use crate::bounds;
 use crate::error::ApiError;
-use crate::extract::PathWord;
+use crate::extract::{PathWord, Query};
 use crate::need::Who;
 use crate::time::optional_iso;
 
@@ -18,15 +19,19 @@ use crate::time::optional_iso;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TemplateView {
     name: String,
+    /// The provider that has it.
+    provider: String,
     created_at: Option<String>,
     size_bytes: Option<u64>,
     /// What else there is to say about it.
     note: Option<String>,
 }
 
-impl From<TemplateInfo> for TemplateView {
-    fn from(template: TemplateInfo) -> Self {
+impl From<Template> for TemplateView {
+    fn from(Template { provider, info }: Template) -> Self {
+        let template = info;
         Self {
+            provider,
             name: template.name,
             created_at: optional_iso(template.created_ms),
             size_bytes: template.size_bytes,
@@ -39,6 +44,26 @@ impl From<TemplateInfo> for TemplateView {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TemplateList {
     templates: Vec<TemplateView>,
+    /// Providers whose templates are not listed, since they could not be asked.
+    warnings: Vec<TemplateWarning>,
+}
+
+/// A provider that could not be asked.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TemplateWarning {
+    /// Its name.
+    provider: String,
+    /// Why.
+    reason: String,
+}
+
+/// Which provider's.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TemplateQuery {
+    /// The provider that has the template, or shall have it; if it is left out, the default.
+    #[param(min_length = 1, max_length = 64)]
+    pub(crate) provider: Option<String>,
 }
 
 /// Lists what sandboxes can start from.
@@ -50,26 +75,32 @@ pub(crate) async fn list_templates(
     State(app): State<App>,
     Who(caller): Who,
 ) -> Result<Json<TemplateList>, ApiError> {
-    let templates = app.service().templates(&caller).await?;
-    let templates = templates.into_iter().map(TemplateView::from).collect();
-    Ok(Json(TemplateList { templates }))
+    let list = app.service().templates(&caller).await?;
+    let warning = |(provider, reason)| TemplateWarning { provider, reason };
+    Ok(Json(TemplateList {
+        templates: list.templates.into_iter().map(TemplateView::from).collect(),
+        warnings: list.silent.into_iter().map(warning).collect(),
+    }))
 }
 
 /// Removes a template. Sandboxes made from it live on.
 #[utoipa::path(
     delete, path = "/templates/{name}", operation_id = "delete_template", tag = "templates",
-    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128)),
+    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128), TemplateQuery),
     responses((status = 200, description = "It is gone.", body = Done))
 )]
 pub(crate) async fn delete_template(
     State(app): State<App>,
     Who(caller): Who,
     PathWord(name): PathWord,
+    Query(query): Query<TemplateQuery>,
 ) -> Result<Json<Done>, ApiError> {
-    let removed = app.service().remove_template(&caller, &name).await;
-    removed.map_err(|mut error| {
+    let provider = query.provider.as_deref();
+    bounds::provider(provider)?;
+    let removed = app.service().remove_template(&caller, provider, &name);
+    removed.await.map_err(|mut error| {
         // The name is one; it is the template that cannot be removed.
-        if error.kind == ErrorKind::Invalid {
+        if error.kind == ErrorKind::Invalid && error.field.is_none() {
             error.kind = ErrorKind::Conflict;
         }
         error

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::policy::NetworkView;
 use crate::links::Links;
+use crate::providers::CapabilitiesView;
 use crate::time::{iso, optional_iso};
 
 /// Where a sandbox stands, in this contract's words.
@@ -153,6 +154,8 @@ pub(crate) struct SandboxInfo {
     reason: Option<String>,
     /// Which kind of provider runs it.
     provider: String,
+    /// What can be done with it there. None: its provider is none of this server's.
+    capabilities: Option<CapabilitiesView>,
     /// What it was made from.
     template: String,
     /// The same as `template`.
@@ -178,6 +181,10 @@ pub(crate) struct SandboxInfo {
     expiry: &'static str,
     /// What its provider could not give it.
     lacks: Vec<String>,
+    /// Where its tool server is.
+    mcp_url: String,
+    /// Where its VS Code is.
+    vscode_url: String,
     created_at: String,
     started_at: Option<String>,
     stopped_at: Option<String>,
@@ -187,9 +194,10 @@ pub(crate) struct SandboxInfo {
 }
 
 impl SandboxInfo {
-    pub(crate) fn new(service: &Service, sandbox: Sandbox) -> Self {
+    pub(crate) fn new(service: &Service, links: &Links, sandbox: Sandbox) -> Self {
         // One row that cannot be read must not hide all others.
         let network = service.policy_of(&sandbox).ok().map(NetworkView::from);
+        let capabilities = service.capabilities_of(&sandbox);
         let expires_ms = service.expires_ms(&sandbox);
         let last_activity_ms = service.last_activity_ms(&sandbox);
         let limits = &sandbox.limits;
@@ -208,6 +216,7 @@ impl SandboxInfo {
             project: sandbox.project,
             status: sandbox.status.into(),
             reason: sandbox.reason,
+            capabilities: capabilities.map(CapabilitiesView::from),
             provider: sandbox.provider,
             template_id: sandbox.template.clone(),
             template: sandbox.template,
@@ -228,6 +237,8 @@ impl SandboxInfo {
                 Expiry::Fixed => "fixed",
             },
             lacks: sandbox.lacks,
+            mcp_url: links.mcp(&sandbox.id),
+            vscode_url: links.vscode(&sandbox.id),
             created_at: iso(sandbox.created_ms),
             started_at: optional_iso(sandbox.started_ms),
             stopped_at: optional_iso(sandbox.stopped_ms),

@@ -2,12 +2,16 @@
 //!
 //! E2B's clients say it of all ports of a sandbox at once: all are everybody's, or all are for who shows the sandbox's token.
 //!
+//! The ports of the tool server and of VS Code are never everybody's, nor does the token for all ports open them: whoever opens one
+//! can do all that the sandbox can. The sandbox's own access token opens them too, since MCP clients have nothing but headers.
+//!
 //! A sandbox that does not exist is as private as one of somebody else's: who may open neither cannot tell them apart.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use sandyard_agent_client::wire::routes::AGENT_PORT;
+use sandyard_agent_client::wire::routes::{AGENT_PORT, header::ACCESS_TOKEN};
+use sandyard_agent_client::wire::signature::secrets_match;
 use sandyard_auth::Auth;
 use sandyard_core::{SandboxId, Scope};
 use sandyard_preview::access::open;
@@ -41,11 +45,18 @@ pub(super) async fn check(
     let port = place.address.port;
     let authorization = authorization(app.auth(), &parts.headers);
     let shown = parts.headers.get(E2B_TOKEN_HEADER);
+    let is_guarded = app.is_guarded_port(port);
     // The agent's port is never everybody's.
-    if (is_public == Some(true) && port != AGENT_PORT)
-        || sandbox.is_some_and(|sandbox| sandbox.public_ports.contains(&port))
-        || sandbox.is_some_and(|sandbox| is_traffic_token(app, sandbox, shown))
+    if (is_public == Some(true) && port != AGENT_PORT && !is_guarded)
+        || sandbox.is_some_and(|sandbox| sandbox.public_ports.contains(&port) && !is_guarded)
+        || sandbox.is_some_and(|sandbox| !is_guarded && is_traffic_token(app, sandbox, shown))
         || is_owner(app, &parts.headers, sandbox).await
+    {
+        return Verdict::Open(authorization);
+    }
+    if is_guarded
+        && let Some(sandbox) = sandbox
+        && let Some(authorization) = with_access_token(&parts.headers, sandbox, authorization)
     {
         return Verdict::Open(authorization);
     }
@@ -66,6 +77,31 @@ pub(super) async fn check(
         Access::Denied(Denial::Foreign) => Verdict::Closed(Problem::Refused),
         Access::Denied(denial) => Verdict::Closed(denial.into()),
     }
+}
+
+/// Lets in who shows the sandbox's access token, and says what becomes of `Authorization`: what listens is not to see the token.
+fn with_access_token(
+    headers: &HeaderMap,
+    sandbox: &Sandbox,
+    authorization: AuthorizationHeader,
+) -> Option<AuthorizationHeader> {
+    let is_token = |text: &str| {
+        !sandbox.access_token.is_empty() && secrets_match(text.trim(), &sandbox.access_token)
+    };
+    if bearer(headers).is_some_and(is_token) {
+        return Some(AuthorizationHeader::Withhold);
+    }
+    let shown = headers
+        .get(ACCESS_TOKEN)
+        .and_then(|token| token.to_str().ok());
+    shown.is_some_and(is_token).then_some(authorization)
+}
+
+/// The token of `Authorization: Bearer`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 fn is_traffic_token(app: &App, sandbox: &Sandbox, shown: Option<&HeaderValue>) -> bool {
@@ -93,13 +129,8 @@ pub(crate) fn authorization(auth: &Auth, headers: &HeaderMap) -> AuthorizationHe
 
 /// Lets the owner's own credentials in. Those that are not good may be meant for what runs in the sandbox.
 pub(super) async fn is_owner(app: &App, headers: &HeaderMap, sandbox: Option<&Sandbox>) -> bool {
-    let text = |name| headers.get(name)?.to_str().ok();
-    let bearer = text(header::AUTHORIZATION)
-        .and_then(|value| value.split_once(' '))
-        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-        .map(|(_, token)| token.trim());
-    let key = text(header::HeaderName::from_static("x-api-key"));
-    for credential in [key, bearer].into_iter().flatten() {
+    let key = headers.get("x-api-key").and_then(|key| key.to_str().ok());
+    for credential in [key, bearer(headers)].into_iter().flatten() {
         if let Ok(caller) = app.auth().authenticate(credential).await
             && sandbox.map_or(caller.is_admin(), |sandbox| caller.owns(&sandbox.owner))
             && caller.has(Scope::Use)

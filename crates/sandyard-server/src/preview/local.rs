@@ -28,12 +28,13 @@ pub(super) fn may_open(app: &App, parts: &Parts, place: Place<'_>) -> bool {
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = parts.uri.clone();
     *request.headers_mut() = parts.headers.clone();
-    forgive(request.headers_mut(), &parts.method, place);
+    let is_guarded = app.is_guarded_port(place.address.port);
+    forgive(request.headers_mut(), &parts.method, place, is_guarded);
     open_listener::check(&request, &app.settings().domain).is_ok()
 }
 
 /// Takes away what the API would refuse and a preview need not.
-fn forgive(headers: &mut HeaderMap, method: &Method, place: Place<'_>) {
+fn forgive(headers: &mut HeaderMap, method: &Method, place: Place<'_>, is_guarded: bool) {
     let in_path = place.address.form == PreviewForm::Path;
     if headers.contains_key(header::UPGRADE) && in_path {
         // Over a WebSocket a stranger would read the answer.
@@ -59,8 +60,9 @@ fn forgive(headers: &mut HeaderMap, method: &Method, place: Place<'_>) {
                     .domains
                     .parse(host)
                     .is_some_and(|other| other.sandbox == place.address.sandbox),
-                // An opaque origin, as pages in the path form have.
-                None => in_path && origin == "null",
+                // An opaque origin, as pages in the path form have. Others may have it too: too little for the ports that can do
+                // everything.
+                None => in_path && origin == "null" && !is_guarded,
             };
             if is_own {
                 headers.remove(header::ORIGIN);
@@ -96,7 +98,7 @@ mod tests {
             builder = builder.header(*name, *value);
         }
         let mut request = builder.body(axum::body::Body::empty()).unwrap();
-        forgive(request.headers_mut(), &method, place);
+        forgive(request.headers_mut(), &method, place, address.port == 6060);
         open_listener::check(&request, "localhost").is_ok()
     }
 
@@ -177,6 +179,12 @@ mod tests {
         assert!(is_let_in(
             "localhost:8100",
             "/p/abc/3000/form",
+            Method::POST,
+            &opaque
+        ));
+        assert!(!is_let_in(
+            "localhost:8100",
+            "/p/abc/6060/mcp",
             Method::POST,
             &opaque
         ));

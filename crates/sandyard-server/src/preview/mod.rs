@@ -5,18 +5,22 @@
 //! | file | holds |
 //! |---|---|
 //! | `access` | who may open a port |
+//! | `editor` | VS Code, which needs a host of its own |
 //! | `local` | what may be asked without credentials on an open listener |
 //! | `words` | what is said when a port cannot be shown, to people, to programs, and to E2B's clients |
+//! | `tool_port` | what the tool server is told when somebody begins to speak with it |
 //! | `way` | the way to a port |
 //! | here | one request |
 
 mod access;
+mod editor;
 mod local;
+mod tool_port;
 mod way;
 mod words;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts as _, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -32,6 +36,7 @@ use sandyard_service::{Live, Sandbox, ServiceResult};
 
 use crate::app::{App, Listener};
 use crate::e2b::data;
+use crate::links::Links;
 use crate::listen::Ending;
 use access::Verdict;
 use words::Words;
@@ -85,10 +90,13 @@ pub(crate) async fn visit(
     body: Body,
     address: &PreviewAddress,
 ) -> Response {
-    let mut words = Words::new(&parts, address);
+    let mut words = Words::new(app, &parts, address);
     let Some(host) = host_of(&parts).map(str::to_owned) else {
         return words.problem(Problem::BadRequest);
     };
+    if let Some(response) = editor::elsewhere(app, &parts, address, &host, &words) {
+        return response;
+    }
     let sandbox = find(app, &parts, address).await;
     let (sandbox, policy) = match sandbox.and_then(|sandbox| with_policy(app, sandbox)) {
         Ok(found) => found,
@@ -121,16 +129,18 @@ pub(crate) async fn visit(
         Ok(live) => live,
         Err(absent) => return words.absent(&absent),
     };
+    let public_host = public_host(app, &parts, address, &host);
+    if tool_port::is_beginning(app, &parts, address) {
+        let Ok(links) = Links::from_request_parts(&mut parts, app).await;
+        let pattern = tool_port::pattern(&links, address, &live, &public_host, place.scheme);
+        tool_port::introduce(&live, address.port, &pattern).await;
+    }
     let target = Target {
         client: listener.map(|listener| listener.peer.ip()),
         authorization,
         limits: limits(),
         host_header: masked(policy.mask_request_host.as_deref(), address.port),
-        ..Target::new(
-            address,
-            public_host(app, &parts, address, &host),
-            place.scheme,
-        )
+        ..Target::new(address, public_host, place.scheme)
     };
     carry(app, Request::from_parts(parts, body), target, live, &words).await
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandyard_agent_client::wire::Code;
 use sandyard_agent_client::{AgentClient, ClientError, DialStream};
-use sandyard_preview::{DialError, ForwardLimits, Scheme};
+use sandyard_preview::{DialError, Dialled, ForwardLimits, Scheme};
 
 use crate::app::{App, Listener};
 
@@ -34,13 +34,17 @@ pub(super) fn scheme(app: &App, listener: Option<Listener>) -> Scheme {
 }
 
 /// Connects to a port inside a sandbox.
-pub(crate) async fn dial(agent: AgentClient, port: u16) -> Result<DialStream, DialError> {
-    agent.dial(port).await.map_err(|error| match error {
+pub(crate) async fn dial(agent: AgentClient, port: u16) -> Result<Dialled<DialStream>, DialError> {
+    let dialled = agent.dial(port).await.map_err(|error| match error {
         ClientError::Remote {
             code: Code::Unavailable,
             ..
         } => DialError::PortClosed,
         ClientError::Timeout { .. } => DialError::Timeout,
         other => DialError::Unreachable(other.into()),
+    })?;
+    Ok(Dialled {
+        headers: dialled.headers().clone(),
+        stream: dialled,
     })
 }

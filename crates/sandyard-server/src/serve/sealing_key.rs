@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use sandyard_config::{SealingKey, Settings};
+use sandyard_core::random;
 
 /// Where it is kept, below the data directory.
 pub const SEALING_KEY_FILE: &str = "secrets.key";
@@ -75,8 +76,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Puts a new key into its place, unless somebody was faster.
 fn make(folder: &Path, path: &Path) -> io::Result<()> {
     // The name is nobody else's: a server that starts at the same time must not write to the same file.
-    let temporary = folder.join(format!("{SEALING_KEY_FILE}.{}", random_hex::<8>()?));
-    let text = format!("{}\n", random_hex::<32>()?);
+    let temporary = folder.join(format!("{SEALING_KEY_FILE}.{}", random::text::<8>()?));
+    let text = format!("{}\n", random::text::<32>()?);
     let made = write(&temporary, text.as_bytes()).and_then(|()| fs::hard_link(&temporary, path));
     let removed = fs::remove_file(&temporary);
     match made {
@@ -96,13 +97,6 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
         .open(path)?;
     file.write_all(text)?;
     file.sync_all()
-}
-
-fn random_hex<const N: usize>() -> io::Result<String> {
-    let mut bytes = [0_u8; N];
-    // Up to 256 bytes come whole once the kernel's generator is seeded (getrandom(2)).
-    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(super) struct RunBody {
     #[schema(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     user: Option<String>,
     /// Seconds it may take; then it is killed with all its children.
-    #[schema(minimum = 0.001, maximum = 86400)]
+    #[schema(minimum = 0.001, maximum = 31536000)]
     timeout: Option<f64>,
     /// Whether it runs on when the client goes.
     detach: Option<bool>,
@@ -95,7 +95,7 @@ pub(super) fn check(request: &RunRequest) -> Result<(), ServiceError> {
 
 /// A time that makes sense.
 pub(super) fn seconds(seconds: f64) -> Result<Duration, ServiceError> {
-    bounds::number("timeout", seconds, 0.001, 86_400.0)?;
+    bounds::command_seconds(seconds)?;
     Ok(Duration::from_secs_f64(seconds))
 }
 
@@ -152,13 +152,12 @@ pub(crate) async fn command_events(
     ending: Ending,
 ) -> Result<Response, ApiError> {
     let began = Instant::now();
-    let request = RunRequest {
-        timeout: request.timeout.or_else(|| {
-            // As in the foreground otherwise; what is detached is in the background.
-            (detach == Detach::No).then_some(app.service().settings().command_timeout)
-        }),
-        ..request
+    let timeout = match detach {
+        Detach::No => Some(app.service().foreground_timeout(request.timeout)?),
+        // In the background it has no end of its own.
+        Detach::Yes => request.timeout,
     };
+    let request = RunRequest { timeout, ..request };
     let mut child = Child::start(app.service(), caller, live, request).await?;
     if detach == Detach::Yes {
         child.leave();

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
 use sandyard_auth::{Auth, AuthConfig};
 use sandyard_core::{Clock, Role, Scope};
+use sandyard_provider::Provider;
 use sandyard_provider::fake::FakeProvider;
 use sandyard_server::{App, Listener, ServerSettings, router};
 use sandyard_service::{Service, ServiceSettings};
@@ -80,8 +81,24 @@ impl TestApp {
     }
 
     pub(crate) async fn with(provider: FakeProvider, settings: ServerSettings) -> Self {
+        Self::with_several(vec![provider], ServiceSettings::default(), settings).await
+    }
+
+    /// With several providers, the first of them the default.
+    pub(crate) async fn with_several(
+        providers: Vec<FakeProvider>,
+        service: ServiceSettings,
+        settings: ServerSettings,
+    ) -> Self {
         let clock = Clock::manual(START_MS);
-        let provider = provider.with_clock(clock.clone());
+        let providers: Vec<_> = providers
+            .into_iter()
+            .map(|provider| provider.with_clock(clock.clone()))
+            .collect();
+        let provider = providers[0].clone();
+        let several = providers
+            .into_iter()
+            .map(|provider| Arc::new(provider) as Arc<dyn Provider>);
         let store = Store::open("sqlite::memory:").await.unwrap();
         let timers = Timers::open(store.clone(), None, clock.clone())
             .await
@@ -89,10 +106,10 @@ impl TestApp {
         let service = Service::open(
             store.clone(),
             timers.clone(),
-            vec![Arc::new(provider.clone())],
+            several.collect(),
             ServiceSettings {
                 sealing_key: Some([7; 32]),
-                ..ServiceSettings::default()
+                ..service
             },
             clock.clone(),
         )

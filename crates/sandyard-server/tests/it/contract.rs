@@ -4,27 +4,55 @@ use serde_json::{Value, json};
 
 use crate::live::{Server, code, ok};
 
-/// The least of a tool server: one answer as JSON, the other as an event.
-const TOOL_SERVER: &str = r#"
+/// The least of a tool server: one answer as JSON, the other as an event. If `/tmp/with-routes` is there it has
+/// routes for settings, too.
+const TOOL_SERVER: &str = r#"#!/usr/bin/perl
 use IO::Socket::INET;
 my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 6060, Listen => 9, ReuseAddr => 1) or die;
 while (my $client = $server->accept) {
-    my ($length, $session) = (0, 0);
+    my ($length, $session, $path, $farewell) = (0, 0, '', 0);
     while (my $line = <$client>) {
+        $path = $1 if $line =~ m{^POST (\S+)};
+        $farewell = 1 if $line =~ m{^DELETE /mcp };
         $length = $1 if $line =~ /^content-length: (\d+)/i;
         $session = 1 if $line =~ /^mcp-session-id: s1/i;
         last if $line =~ /^\r\n$/;
     }
+    if ($farewell && $session) {
+        open my $file, '>>', '/tmp/farewells';
+        print $file "s1 ";
+        close $file;
+    }
+    # Somebody who only looked whether it listens.
+    next unless $path;
     read $client, my $body, $length;
     my ($kind, $text) = ('application/json', '{"jsonrpc":"2.0","id":1,"result":{}}');
     if ($body =~ m{tools/list} && $session) {
         $kind = 'text/event-stream';
         $text = qq(data: {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"hammer"},{"name":"saw"}]}}\n\n);
     }
-    print $client "HTTP/1.1 200 OK\r\nContent-Type: $kind\r\nMcp-Session-Id: s1\r\nContent-Length: " . length($text) . "\r\n\r\n$text";
+    my $status = '200 OK';
+    if ($path ne '/mcp' && !-e '/tmp/with-routes') {
+        $status = '404 Not Found';
+    } elsif ($path ne '/mcp') {
+        open my $file, '>>', '/tmp/settings';
+        print $file "$path $body\n";
+        close $file;
+        $text = '{"servers":{"a":{"status":"ok","tools":["mcp_a_x"]},"b":{"status":"failed","error":"no such program"}}}';
+    }
+    print $client "HTTP/1.1 $status\r\nContent-Type: $kind\r\nMcp-Session-Id: s1\r\nContent-Length: " . length($text) . "\r\n\r\n$text";
     close $client;
 }
 "#;
+
+/// What makes that one the sandbox's tool server: a service as templates have them.
+fn install(id: &str) -> Value {
+    let service = "/etc/sandyard/services/6060";
+    let command = format!(
+        "mkdir -p /etc/sandyard/services && cat > {service} <<'END'\n{TOOL_SERVER}END\nchmod 755 {service}"
+    );
+    json!({"sandbox_id": id, "command": command, "user": "root"})
+}
 
 async fn post(server: &Server, path: &str, body: Value) -> reqwest::Response {
     server
@@ -197,10 +225,8 @@ async fn a_tool_server_is_found_when_there_is_one_and_missed_when_not() {
     let id = server.create().await;
     let refused = post(&server, "/sandboxes/setup-mcp", json!({"sandbox_id": id})).await;
     assert_eq!(code(refused, 409).await, "conflict");
-    let body = json!({"sandbox_id": id, "path": "tools.pl", "content": TOOL_SERVER});
-    ok(post(&server, "/sandboxes/write-file", body).await).await;
-    let body = json!({"sandbox_id": id, "command": "perl tools.pl", "background": true});
-    ok(post(&server, "/sandboxes/run-command", body).await).await;
+    let installed = ok(post(&server, "/sandboxes/run-command", install(&id)).await).await;
+    assert_eq!(installed["exit_code"], 0, "{installed}");
     let body =
         json!({"sandbox_id": id, "mcp_config": {"mcpServers": {}}, "credential": {"key": "k"}});
     let reply = ok(post(&server, "/sandboxes/setup-mcp", body).await).await;
@@ -209,12 +235,203 @@ async fn a_tool_server_is_found_when_there_is_one_and_missed_when_not() {
         reply["mcp_url"]
             .as_str()
             .unwrap()
-            .ends_with(&format!("/p/{id}/6060/"))
+            .ends_with(&format!("/p/{id}/6060/mcp"))
     );
     let kept = server
         .run(&id, "cat ~/.sandyard/mcp.json ~/.sandyard/credential.json")
         .await;
     assert_eq!(kept, r#"{"mcpServers":{}}{"key":"k"}"#);
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_server_is_given_its_settings_and_says_what_became_of_them() {
+    let server = Server::start().await;
+    let id = server.create().await;
+    let installed = ok(post(&server, "/sandboxes/run-command", install(&id)).await).await;
+    assert_eq!(installed["exit_code"], 0, "{installed}");
+    server.run(&id, "touch /tmp/with-routes").await;
+    let body = json!({
+        "sandbox_id": id, "credential": {"user_api_key": "k"}, "tool_server_url": "http://tools.example", "timeout": 20,
+        "mcp_config": {"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}},
+    });
+    let reply = ok(post(&server, "/sandboxes/setup-mcp", body).await).await;
+    assert_eq!(reply["tools"], json!(["hammer", "saw"]));
+    let servers = json!({"a": {"status": "ok", "tools": ["mcp_a_x"]}, "b": {"status": "failed", "tools": [], "error": "no such program"}});
+    assert_eq!(reply["servers"], servers);
+    assert!(
+        reply["message"].as_str().unwrap().contains("failed: b"),
+        "{reply}"
+    );
+    let given = server
+        .run(&id, "cat /tmp/settings; ls ~/.sandyard 2>&1 || true")
+        .await;
+    let lines: Vec<_> = given.lines().collect();
+    assert!(
+        lines[0].starts_with("/port-url ") && lines[0].ends_with(r#"/{port}/"}"#),
+        "{given}"
+    );
+    assert_eq!(lines[1], r#"/credential {"user_api_key":"k"}"#);
+    assert_eq!(
+        lines[2],
+        r#"/tool-server-url {"tool_server_url":"http://tools.example"}"#
+    );
+    assert!(
+        lines[3].starts_with(r#"/custom-mcp {"mcpServers":{"#),
+        "{given}"
+    );
+    assert!(lines[4].contains("No such file"), "{given}");
+    // The same server through the control plane's own tools.
+    let ask = async |name: &str, arguments: Value| {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}});
+        ok(post(&server, "/mcp", body).await).await["result"].clone()
+    };
+    let listed = ask("sandbox_tools", json!({"sandbox_id": id})).await;
+    assert_eq!(listed["structuredContent"]["tools"][1]["name"], "saw");
+    let called = ask(
+        "sandbox_call_tool",
+        json!({"sandbox_id": id, "tool": "hammer"}),
+    )
+    .await;
+    assert_eq!(called["isError"], true, "{called}");
+    // Each of the three conversations ended its session.
+    server.until(&id, "cat /tmp/farewells", "s1 s1 s1").await;
+    // Whoever begins to speak with it directly has it told, too; what follows in the conversation does not.
+    server.run(&id, "rm /tmp/settings").await;
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    ok(post(&server, &format!("/p/{id}/6060/mcp"), hello).await).await;
+    let given = server.run(&id, "cat /tmp/settings").await;
+    assert!(
+        given.starts_with("/port-url ") && given.contains(&format!("/p/{id}/{{port}}/")),
+        "{given}"
+    );
+    assert_eq!(given.lines().count(), 1, "{given}");
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn tool_server_and_editor_open_for_who_may_and_for_nobody_else() {
+    use sandyard_config::settings::AuthMode;
+    let server = Server::with(|settings| settings.auth.mode = AuthMode::Required).await;
+    let admin = std::fs::read_to_string(server.data().join("admin.key")).unwrap();
+    let (admin, host) = (admin.trim(), server.authority());
+    let send = async |path: &str, body: Value| {
+        ok(server
+            .post(path)
+            .bearer_auth(admin)
+            .json(&body)
+            .send()
+            .await
+            .unwrap())
+        .await
+    };
+    // As E2B's clients make it: everybody may open its ports.
+    let made = send(
+        "/sandboxes/create",
+        json!({"network": {"allow_public_traffic": true}}),
+    )
+    .await;
+    let id = made["sandbox_id"].as_str().unwrap();
+    let installed = send("/sandboxes/run-command", install(id)).await;
+    assert_eq!(installed["exit_code"], 0, "{installed}");
+    send("/sandboxes/setup-mcp", json!({"sandbox_id": id})).await;
+    let question = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let port = host.rsplit(':').next().unwrap();
+    for (base, name) in [
+        (format!("http://{host}/p/{id}/6060"), host.clone()),
+        (
+            format!("http://{host}"),
+            format!("6060-{id}.localhost:{port}"),
+        ),
+    ] {
+        let ask = |query: &str| {
+            let request = server
+                .client
+                .post(format!("{base}/mcp{query}"))
+                .header("host", &name);
+            request.header("mcp-session-id", "s1").json(&question)
+        };
+        assert_eq!(ask("").send().await.unwrap().status(), 401, "{name}");
+        assert_eq!(
+            ask("").bearer_auth("wrong").send().await.unwrap().status(),
+            401,
+            "{name}"
+        );
+        let reply = ask("").bearer_auth(admin).send().await.unwrap();
+        assert_eq!(reply.headers()["mcp-session-id"], "s1");
+        assert!(reply.text().await.unwrap().contains("hammer"));
+        let signed = send(
+            "/sandboxes/expose-port",
+            json!({"sandbox_id": id, "port": 6060}),
+        )
+        .await;
+        let signed = signed["signed_url"].as_str().unwrap().to_owned();
+        let query = signed.find('?').unwrap();
+        assert!(signed[..query].ends_with("/mcp"), "{signed}");
+        for _ in 0..2 {
+            assert_eq!(
+                ask(&signed[query..]).send().await.unwrap().status(),
+                200,
+                "{name}"
+            );
+        }
+    }
+    let refused = server
+        .post(&format!("/sandboxes/{id}/ports/6060"))
+        .bearer_auth(admin)
+        .json(&json!({"public": true}));
+    assert_eq!(refused.send().await.unwrap().status(), 422);
+    // VS Code is not in this template; below a path it could not work in any case.
+    let editor = |html: bool| {
+        let accept = if html {
+            "text/html"
+        } else {
+            "application/json"
+        };
+        server
+            .get("/")
+            .header("host", format!("9000-{id}.localhost:{port}"))
+            .header("accept", accept)
+    };
+    assert_eq!(editor(false).send().await.unwrap().status(), 401);
+    let told = editor(false).bearer_auth(admin).send().await.unwrap();
+    assert_eq!(code(told, 404).await, "not_found");
+    let page = editor(true).bearer_auth(admin).send().await.unwrap();
+    assert_eq!(page.status(), 404);
+    assert!(
+        page.text()
+            .await
+            .unwrap()
+            .contains("templates/agent/build --import")
+    );
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    let url = format!("http://{host}/p/{id}/9000/a?b=c");
+    let sent = client
+        .get(url)
+        .header("accept", "text/html")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(sent.status(), 307);
+    assert_eq!(
+        sent.headers()["location"],
+        format!("http://9000-{id}.localhost:{port}/a?b=c").as_str()
+    );
+    // A browser elsewhere would be sent to its own host.
+    let told = client
+        .get(format!("http://{host}/p/{id}/9000/a?b=c"))
+        .header("accept", "text/html")
+        .header("host", "yard.example")
+        .send()
+        .await
+        .unwrap();
+    assert!(!told.status().is_redirection(), "{told:?}");
+    assert!(!told.headers().contains_key("location"), "{told:?}");
     server.finish().await;
 }
 

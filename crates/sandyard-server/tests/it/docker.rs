@@ -18,6 +18,8 @@ async fn a_container_is_made_and_shown_as_the_contract_says() {
             "sandbox_id": id,
             "container_id": made["container_id"],
             "project_name": "test",
+            "image": "base",
+            "provider": "fake",
             "status": "running",
             "created_at": "2026-01-01T00:00:02.000Z",
             "workspace_path": "/workspace",

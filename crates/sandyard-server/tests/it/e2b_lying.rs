@@ -171,6 +171,13 @@ async fn what_a_sandbox_says_on_a_shared_host_is_never_more_than_bytes() {
         assert!(own.headers.contains_key("set-cookie"));
         assert!(!own.headers.contains_key("content-disposition"));
     }
+    // The token for all ports is too little for those that can do everything.
+    for port in [6060, 9000] {
+        let host = format!("{port}-{}.localhost", sandbox.id);
+        let shown = [("e2b-traffic-access-token", traffic.as_str())];
+        let refused = get(&app, &host, "/", &shown).await;
+        assert!(refused.status.is_client_error(), "{port}: {}", refused.text);
+    }
 }
 
 #[tokio::test]

@@ -232,7 +232,7 @@ async fn health_tells_how_the_server_is() {
     app.app.set_ready(false);
     assert_eq!(
         app.get(Nobody, "/health").await.refused(503)["status"],
-        "starting"
+        "stopping"
     );
 }
 

@@ -171,7 +171,8 @@ async fn the_end_lets_requests_finish_ends_streams_and_leaves_sandboxes() {
         "done\n"
     );
     events.text().await.expect("the stream ends as it should");
-    assert_eq!(idle.read(&mut [0; 1]).await.unwrap(), 0);
+    // One that nobody had taken yet is reset, and ended as well.
+    assert_eq!(idle.read(&mut [0; 1]).await.unwrap_or(0), 0);
     TcpStream::connect(server.authority())
         .await
         .expect_err("nobody listens");

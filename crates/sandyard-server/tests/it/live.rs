@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A running server.
 pub(crate) struct Server {
@@ -65,7 +65,8 @@ impl Server {
         };
         let provider = |_installation| async move {
             let provider = Embedded::connect(config).await;
-            Ok(Arc::new(provider.map_err(ServeError::Provider)?) as Arc<dyn Provider>)
+            let provider: Arc<dyn Provider> = Arc::new(provider.map_err(ServeError::Provider)?);
+            Ok(vec![provider])
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, is_ready) = oneshot::channel();
@@ -284,10 +285,13 @@ pub(crate) fn settings(data: &Path, flags: &[(&str, String)]) -> Settings {
     settings
 }
 
-/// Builds the launcher, once. It is a program of another crate, so nobody else sees to it.
+/// Builds the launcher, once, unless it is given. It is a program of another crate, so nobody else sees to it.
 fn launcher() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
+        if let Some(given) = std::env::var_os("SANDYARD_TEST_LAUNCHER") {
+            return given.into();
+        }
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "sandyard-engine"])
             .args(["--bin", "sandyard-launcher"])

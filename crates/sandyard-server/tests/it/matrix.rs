@@ -154,6 +154,8 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         | "list_nodes"
         | "list_dead_timers"
         | "revive_timer"
+        | "list_unknown_instances"
+        | "delete_unknown_instance"
         | "list_containers"
         | "clean_up_containers"
         | "logout"
@@ -168,7 +170,8 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         | "get_info"
         | "get_metrics"
         | "get_openapi"
-        | "/docs" => plain(),
+        | "/docs"
+        | "/mcp" => plain(),
         "e2b_create" | "e2b_create_v1" => json_plain(json!({"templateID": "base"})),
         "e2b_set_timeout" => json_about_sandbox(json!({"timeout": 60})),
         "e2b_set_network" => json_about_sandbox(json!({"allow_internet_access": false})),

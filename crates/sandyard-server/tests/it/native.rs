@@ -23,7 +23,7 @@ async fn a_sandbox_is_made_and_seen_and_deleted() {
         (&made["success"], &made["status"]),
         (&json!(true), &json!("running"))
     );
-    assert_eq!(made["mcp_url"], format!("http://yard.test/p/{id}/6060/"));
+    assert_eq!(made["mcp_url"], format!("http://yard.test/p/{id}/6060/mcp"));
     assert_eq!(made["vscode_url"], format!("http://yard.test/p/{id}/9000/"));
     assert!(made["provider_sandbox_id"].is_string() && made["message"].is_string());
 
@@ -124,6 +124,12 @@ async fn nonsense_is_refused_with_the_field_named() {
     let cases: Vec<(&str, Value, u16, Value)> = vec![
         ("create", json!({"timeout": 0}), 422, json!("timeout")),
         ("create", json!({"timeout": 86_401}), 422, json!("timeout")),
+        (
+            "create",
+            json!({"timeout": 31_536_001}),
+            422,
+            json!("timeout"),
+        ),
         (
             "create",
             json!({"memory_limit": "lots"}),
@@ -443,6 +449,23 @@ async fn ports_are_opened_to_everybody_on_request() {
 }
 
 #[tokio::test]
+async fn ports_that_can_do_everything_are_never_everybodys() {
+    let settings = sandyard_server::ServerSettings {
+        mcp_port: 7070,
+        ..sandyard_server::ServerSettings::default()
+    };
+    let app = TestApp::with(sandyard_provider::fake::FakeProvider::new(), settings).await;
+    let id = app.sandbox(Alice).await;
+    // A tool server that was started before the setting was changed is where it was.
+    for port in [6060, 7070, 9000] {
+        let path = format!("/sandboxes/{id}/ports/{port}");
+        app.post(Alice, &path, json!({"public": true}))
+            .await
+            .refused(422);
+    }
+}
+
+#[tokio::test]
 async fn a_domain_gives_every_port_a_host_of_its_own() {
     let settings = sandyard_server::ServerSettings {
         domain: "box.example".to_owned(),
@@ -454,7 +477,7 @@ async fn a_domain_gives_every_port_a_host_of_its_own() {
     let urls = app.get(Alice, &format!("/sandboxes/{id}/urls")).await.ok();
     assert_eq!(
         urls["mcp_url"],
-        format!("https://6060-{id}.box.example:8443")
+        format!("https://6060-{id}.box.example:8443/mcp")
     );
     let port = app
         .get(Alice, &format!("/sandboxes/{id}/ports/80"))

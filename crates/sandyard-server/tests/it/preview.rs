@@ -52,7 +52,7 @@ async fn with_program(server: &Server, key: Option<&str>, program: &str) -> Stri
         &json!({"sandbox_id": id, "command": ["python3", "/tmp/program.py"], "background": true}),
     );
     ok(run.send().await.unwrap()).await;
-    let wait = "for i in $(seq 500); do (exec 3<>/dev/tcp/127.0.0.1/3000) 2>/dev/null && exit 0; sleep 0.02; done; exit 1";
+    let wait = "for i in $(seq 4500); do (exec 3<>/dev/tcp/127.0.0.1/3000) 2>/dev/null && exit 0; sleep 0.02; done; exit 1";
     let run = auth(server.post("/sandboxes/run-command"))
         .json(&json!({"sandbox_id": id, "command": wait}));
     assert_eq!(ok(run.send().await.unwrap()).await["exit_code"], 0);
@@ -163,6 +163,22 @@ async fn a_private_port_opens_for_its_owner_and_a_public_one_for_all() {
         .await
         .unwrap();
     assert_eq!(code(wrong, 401).await, "unauthenticated");
+    // Whoever comes to the tool server is a program, and is told what programs can do.
+    let tools = server
+        .get(&format!("/p/{id}/6060/mcp"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(tools.headers()["www-authenticate"], "Bearer");
+    let told: serde_json::Value = tools.json().await.unwrap();
+    assert_eq!(told["code"], "unauthenticated");
+    assert!(
+        told["hint"]
+            .as_str()
+            .unwrap()
+            .contains("Authorization: Bearer KEY"),
+        "{told}"
+    );
     // The key was for us; the sandbox does not see it.
     let own = server.get(&path).bearer_auth(&key).send().await.unwrap();
     assert_eq!(own.text().await.unwrap(), "/ None None");

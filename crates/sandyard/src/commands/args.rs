@@ -16,7 +16,7 @@ pub(crate) fn secret_pair(text: &str) -> Result<(String, String), String> {
         Ok((variable, secret)) if !secret.is_empty() => Ok((variable, secret)),
         _ => Err(
             "write VARIABLE=SECRET, with the name of a secret, never its value; \
-                  `sandyard secret list` lists yours"
+                  `sandyard secret ls` lists yours"
                 .to_owned(),
         ),
     }
@@ -48,6 +48,15 @@ fn host_of_url(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next()?;
     host.parse::<Target>().is_ok().then_some((scheme, host))
+}
+
+/// Reads a time span as seconds, of which there may be parts: `0.5`, `90`, `10m`.
+pub(crate) fn some_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
+        Ok(_) => Err("write seconds, or numbers with s, m, h or d, like 0.5, 90 or 10m".to_owned()),
+        Err(_) => seconds(text).map(|seconds| seconds as f64),
+    }
 }
 
 /// Reads a time span as seconds: `90`, `30m`, `1h30m`, `7d`.
@@ -134,6 +143,16 @@ mod tests {
         for text in ["a b", "http://", "http://a b/", "pypi.org/simple"] {
             let problem = target(text).unwrap_err();
             assert!(!problem.contains("; write `"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_command_may_have_parts_of_a_second() {
+        for (text, expected) in [("0.5", 0.5), ("0", 0.0), ("10m", 600.0), ("1h30m", 5400.0)] {
+            assert_eq!(some_seconds(text), Ok(expected), "{text}");
+        }
+        for text in ["-1", "inf", "NaN", "soon", "1.5h", ""] {
+            assert!(some_seconds(text).is_err(), "{text}");
         }
     }
 

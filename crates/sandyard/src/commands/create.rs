@@ -20,12 +20,16 @@ Examples:
   sandyard create --name build --memory 1g --timeout 2h --env TOKEN=abc --metadata ticket=42
   sandyard create --no-internet --allow pypi.org --allow '*.pythonhosted.org'
   sandyard create --secret GITHUB_TOKEN=github      # kept before with `sandyard secret set github`
+  sandyard create --provider docker --template python:3.13
   sandyard create --volume models:/mnt/models       # made before with `sandyard volume create models`"
 )]
 pub(crate) struct CreateArgs {
     /// What it starts from; `sandyard template ls` lists them
     #[arg(long, short = 'T')]
     template: Option<String>,
+    /// Where it runs; `sandyard provider ls` lists them
+    #[arg(long, short = 'P', value_name = "NAME")]
+    provider: Option<String>,
     /// A name of yours for it, usable wherever an id is
     #[arg(long)]
     name: Option<String>,
@@ -58,7 +62,7 @@ pub(crate) struct CreateArgs {
     metadata: Vec<(String, String)>,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Use a secret without seeing it: the variable holds a placeholder; may be repeated. `sandyard secret list` lists yours
+    /// Use a secret without seeing it: the variable holds a placeholder; may be repeated. `sandyard secret ls` lists yours
     #[arg(long = "secret", value_name = "VARIABLE=SECRET", value_parser = secret_pair)]
     secrets: Vec<(String, String)>,
     /// Have a volume at a path inside; may be repeated. `sandyard volume ls` lists yours
@@ -104,6 +108,7 @@ impl CreateArgs {
         CreateSandbox {
             user_id: self.user,
             template: self.template,
+            provider: self.provider,
             alias: self.name,
             timeout: self.timeout,
             timeout_action: self.timeout_action,

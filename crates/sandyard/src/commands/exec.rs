@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use sandyard_client::{Client, Command, ExecRequest, RunCommand, TerminalSize};
 
-use super::args::pair;
+use super::args::{pair, some_seconds};
 use super::terminal::terminal_size;
 use crate::global::Global;
 use crate::output::{self, Format};
@@ -43,8 +43,8 @@ pub(crate) struct ExecArgs {
     /// Set a variable for the command; may be repeated
     #[arg(long, short, value_name = "NAME=VALUE", value_parser = pair)]
     env: Vec<(String, String)>,
-    /// End the command and all it started after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    /// End the command and all it started after this time, like 90 or 10m
+    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
     timeout: Option<f64>,
     /// Leave it running, print its process id; its output goes to `sandyard logs`
     #[arg(long, short, conflicts_with_all = ["interactive", "tty"])]

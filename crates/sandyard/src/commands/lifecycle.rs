@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use sandyard_client::Client;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::show::plain;
 use crate::global::Global;
@@ -33,10 +33,7 @@ impl Verb {
         let sandbox = match self {
             Self::Pause => client.pause(id).await?,
             Self::Resume => client.resume(id).await?,
-            Self::Stop => {
-                client.stop(id).await?;
-                return Ok(json!({ "sandbox_id": id }));
-            }
+            Self::Stop => client.stop(id).await?,
         };
         Ok(serde_json::to_value(sandbox)?)
     }

@@ -9,10 +9,20 @@ use super::local;
 use crate::global::Global;
 use crate::output::{self, Cell, Format};
 
+/// What a sandbox's status can be, and what a stopped one is looked for by.
+const STATUSES: [&str; 6] = [
+    "initializing",
+    "running",
+    "paused",
+    "stopped",
+    "error",
+    "deleted",
+];
+
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Only those in this status; `deleted` ones are listed only so
-    #[arg(long, value_name = "STATUS", conflicts_with = "local")]
+    /// Only those in this status; `stopped` is `paused`, and `deleted` ones are listed only so
+    #[arg(long, value_name = "STATUS", value_parser = STATUSES, conflicts_with = "local")]
     status: Option<String>,
     /// Only those of this user; for admins
     #[arg(long, value_name = "NAME", conflicts_with = "local")]
@@ -34,7 +44,7 @@ pub(crate) async fn ls(global: &Global, args: &LsArgs) -> anyhow::Result<ExitCod
     }
     let filter = ListFilter {
         owner: args.user.clone(),
-        status: args.status.clone(),
+        status: args.status.as_deref().map(as_server_says),
         ..ListFilter::default()
     };
     let sandboxes = global.client()?.list_all(&filter).await?;
@@ -48,12 +58,22 @@ pub(crate) async fn ls(global: &Global, args: &LsArgs) -> anyhow::Result<ExitCod
         let rows: Vec<Vec<Cell>> = sandboxes.iter().map(row).collect();
         output::table(
             &[
-                "ID", "NAME", "STATUS", "TEMPLATE", "USER", "CREATED", "EXPIRES",
+                "ID", "NAME", "STATUS", "PROVIDER", "TEMPLATE", "USER", "CREATED", "EXPIRES",
             ],
             &rows,
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The server has one word for both that do not run and wake by themselves.
+fn as_server_says(status: &str) -> String {
+    if status == "stopped" {
+        "paused"
+    } else {
+        status
+    }
+    .to_owned()
 }
 
 fn row(sandbox: &SandboxInfo) -> Vec<Cell> {
@@ -62,6 +82,7 @@ fn row(sandbox: &SandboxInfo) -> Vec<Cell> {
         Cell::from(&sandbox.sandbox_id),
         text(&sandbox.alias),
         Cell::status(&sandbox.status),
+        Cell::from(&sandbox.provider),
         Cell::from(&sandbox.template_id),
         Cell::from(&sandbox.user_id),
         text(&sandbox.created_at),

@@ -17,6 +17,7 @@ use sandyard_wire::process::{ProcessConfig, ProcessSelector, Pty, Signal, StartR
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::args::some_seconds;
 use super::terminal::{RawTerminal, terminal_size};
 use super::way_out::{WayOut, WayOutArgs};
 use crate::global::Global;
@@ -39,7 +40,7 @@ out of time, 125 when Sandyard failed, 127 when it could not be started, 2 when 
 Examples:
   sandyard run -- python3 -c 'print(6*7)'
   sandyard run -it -- bash
-  sandyard run --no-internet --allow pypi.org --allow files.pythonhosted.org -- pip install six
+  sandyard run --no-internet --allow pypi.org --allow files.pythonhosted.org -- pip install --target lib six
   echo 'print(1)' | sandyard run -i --memory 256m --timeout 10 -- python3 -"
 )]
 pub(crate) struct RunArgs {
@@ -58,8 +59,8 @@ pub(crate) struct RunArgs {
     /// Bytes it may write, like 500m or 4g
     #[arg(long, value_name = "SIZE")]
     disk: Option<Size>,
-    /// End the command and all it started after so many seconds; 0 for never
-    #[arg(long, value_name = "SECONDS")]
+    /// End the command and all it started after this time, like 90 or 10m; 0 for never
+    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
     timeout: Option<f64>,
     /// Set a variable for the command; may be repeated
     #[arg(long, short, value_name = "NAME=VALUE")]
@@ -168,7 +169,7 @@ async fn attach(
 ) -> anyhow::Result<ExitCode> {
     let timeout = match args.timeout {
         Some(seconds) => Some(Duration::try_from_secs_f64(seconds).ok().with_context(|| {
-            format!("--timeout takes seconds, like 10 or 0.5, not `{seconds}`")
+            format!("--timeout takes a time, like 0.5, 90 or 10m, not `{seconds}`")
         })?),
         None => None,
     };

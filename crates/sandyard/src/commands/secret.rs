@@ -27,20 +27,20 @@ bound to, the gateway puts the value in the placeholder's place. The value itsel
 Examples:
   sandyard secret set github --host api.github.com --value-from env:GITHUB_TOKEN
   sandyard create --secret GITHUB_TOKEN=github
-  sandyard secret list"
+  sandyard secret ls"
 )]
 pub(crate) enum SecretCommand {
     /// Keep a secret, or change the one of this name
     Set(SetArgs),
     /// List the secrets you may use, without their values
-    #[command(visible_alias = "ls")]
-    List {
+    #[command(alias = "list")]
+    Ls {
         #[command(flatten)]
         format: Format,
     },
     /// Forget a secret
-    #[command(visible_alias = "rm")]
-    Delete {
+    #[command(alias = "delete")]
+    Rm {
         /// Its name
         name: String,
         #[command(flatten)]
@@ -157,8 +157,8 @@ pub(crate) async fn secret(global: &Global, command: SecretCommand) -> anyhow::R
             let secret = client.put_secret(&args.name, &request).await?;
             print(&secret, args.format)?;
         }
-        SecretCommand::List { format } => list(&client.secrets().await?, format)?,
-        SecretCommand::Delete { name, format } => {
+        SecretCommand::Ls { format } => list(&client.secrets().await?, format)?,
+        SecretCommand::Rm { name, format } => {
             client.delete_secret(&name).await?;
             match format.json {
                 true => output::json(&json!({ "name": name }))?,

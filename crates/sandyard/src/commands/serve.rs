@@ -85,10 +85,14 @@ fn block(started: &Started) -> Vec<String> {
                 started.admin_key_file.display()
             ));
         }
-        None => lines.push(format!(
+        None if started.admin_key_file.exists() => lines.push(format!(
             "  admin key  in {}",
             started.admin_key_file.display()
         )),
+        None => lines.push(
+            "  admin key  made by the first server on this store; `sandyard key add` there makes another"
+                .to_owned(),
+        ),
     }
     lines.push("  try        sandyard create   (in a checkout: ./run create)".to_owned());
     for warning in [started.e2b_warning.clone(), started.warning()]

@@ -22,6 +22,9 @@ pub(crate) struct TemplateArgs {
     /// Ask the engine of this data directory instead of a server
     #[arg(long, global = true)]
     local: bool,
+    /// Ask for this provider of the server; `sandyard provider ls` lists them
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "local")]
+    provider: Option<String>,
     #[command(subcommand)]
     command: TemplateCommand,
 }
@@ -57,10 +60,17 @@ pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Res
         return local::template::template(global, args.command).await;
     }
     let client = global.client()?;
+    let provider = args.provider.as_deref();
     match args.command {
-        TemplateCommand::Ls { format } => list(&client.templates().await?, format)?,
+        TemplateCommand::Ls { format } => {
+            let mut templates = client.templates().await?;
+            if let Some(provider) = provider {
+                templates.retain(|template| template.provider == provider);
+            }
+            list(&templates, format)?;
+        }
         TemplateCommand::Rm { name, format } => {
-            client.remove_template(&name).await?;
+            client.remove_template_from(provider, &name).await?;
             print_name(&name, format)?;
         }
         TemplateCommand::Import {
@@ -68,7 +78,7 @@ pub(crate) async fn template(global: &Global, args: TemplateArgs) -> anyhow::Res
             source,
             format,
         } => {
-            let template = import(&client, &name, &source).await?;
+            let template = import(&client, provider, &name, &source).await?;
             match format.json {
                 true => output::json(&template)?,
                 false => output::line(&template.name),
@@ -94,37 +104,45 @@ fn list(templates: &[Template], format: Format) -> anyhow::Result<()> {
         let size = template.size_bytes.map(|bytes| Size(bytes).to_string());
         vec![
             Cell::from(&template.name),
+            Cell::from(&template.provider),
             Cell::from(size.unwrap_or_default()),
             Cell::from(text_of(&template.other, "note")),
         ]
     };
     let rows: Vec<Vec<Cell>> = templates.iter().map(row).collect();
-    output::table(&["NAME", "SIZE", "NOTE"], &rows);
+    output::table(&["NAME", "PROVIDER", "SIZE", "NOTE"], &rows);
     Ok(())
 }
 
-async fn import(client: &Client, name: &str, source: &Path) -> anyhow::Result<Template> {
+async fn import(
+    client: &Client,
+    provider: Option<&str>,
+    name: &str,
+    source: &Path,
+) -> anyhow::Result<Template> {
     if source.is_dir() {
         let (archive, packed) = pack_root(source)?;
-        let template = client.import_template(name, shown(archive, None)).await;
+        let template = client
+            .import_template_to(provider, name, shown(archive, None))
+            .await;
         let packed = packed.finish(source);
         let template = template?;
         if let Err(error) = packed {
-            client.remove_template(name).await?;
+            client.remove_template_from(provider, name).await?;
             return Err(error);
         }
         return Ok(template);
     }
     if source.as_os_str() == "-" {
         return Ok(client
-            .import_template(name, shown(tokio::io::stdin(), None))
+            .import_template_to(provider, name, shown(tokio::io::stdin(), None))
             .await?);
     }
     let opening = || format!("opening `{}`", source.display());
     let file = tokio::fs::File::open(source).await.with_context(opening)?;
     let size = file.metadata().await.with_context(opening)?.len();
     Ok(client
-        .import_template(name, shown(file, Some(size)))
+        .import_template_to(provider, name, shown(file, Some(size)))
         .await?)
 }
 

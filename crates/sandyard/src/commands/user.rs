@@ -38,6 +38,23 @@ pub(crate) enum UserCommand {
         #[command(flatten)]
         format: Format,
     },
+    /// Change what a user may
+    #[command(group = clap::ArgGroup::new("change").args(["max_sandboxes", "admin", "no_admin"]).required(true).multiple(true))]
+    Set {
+        /// Its name
+        name: String,
+        /// How many sandboxes it may have
+        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(i64).range(0..=1_000_000))]
+        max_sandboxes: Option<i64>,
+        /// May do everything, for every user
+        #[arg(long, conflicts_with = "no_admin")]
+        admin: bool,
+        /// May do what is its own
+        #[arg(long)]
+        no_admin: bool,
+        #[command(flatten)]
+        format: Format,
+    },
     /// Give a user another password
     Passwd {
         /// Its name
@@ -94,6 +111,25 @@ pub(crate) async fn user(global: &Global, command: UserCommand) -> anyhow::Resul
             print(&client.add_user(&request).await?, format)?;
         }
         UserCommand::Ls { format } => list(&client.users().await?, format)?,
+        UserCommand::Set {
+            name,
+            max_sandboxes,
+            admin,
+            no_admin,
+            format,
+        } => {
+            let role = match (admin, no_admin) {
+                (true, _) => Some("admin".to_owned()),
+                (_, true) => Some("user".to_owned()),
+                _ => None,
+            };
+            let wanted = UserChange {
+                role,
+                max_sandboxes,
+                ..UserChange::default()
+            };
+            change(&name, wanted, format).await?;
+        }
         UserCommand::Passwd { name, format } => {
             let password = Some(password()?);
             change(
@@ -143,12 +179,16 @@ fn list(users: &[User], format: Format) -> anyhow::Result<()> {
         vec![
             Cell::from(&user.name),
             Cell::from(&user.role),
+            Cell::from(match text_of(&user.other, "max_sandboxes").as_str() {
+                "" => "default",
+                count => count,
+            }),
             other("disabled"),
             other("created_at"),
         ]
     };
     let rows: Vec<Vec<Cell>> = users.iter().map(row).collect();
-    output::table(&["NAME", "ROLE", "DISABLED", "CREATED"], &rows);
+    output::table(&["NAME", "ROLE", "SANDBOXES", "DISABLED", "CREATED"], &rows);
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Subcommand;
-use sandyard_client::Volume;
+use sandyard_client::{Client, Volume};
 use sandyard_core::size::Size;
 use serde_json::json;
 
@@ -29,14 +30,14 @@ pub(crate) enum VolumeCommand {
         format: Format,
     },
     /// List your volumes
-    #[command(visible_alias = "ls")]
-    List {
+    #[command(alias = "list")]
+    Ls {
         #[command(flatten)]
         format: Format,
     },
     /// Remove volumes and all that is in them; refused while a sandbox has one
-    #[command(visible_alias = "rm")]
-    Delete {
+    #[command(alias = "delete")]
+    Rm {
         /// Their names or ids
         #[arg(required = true)]
         names: Vec<String>,
@@ -53,18 +54,35 @@ pub(crate) async fn volume(global: &Global, command: VolumeCommand) -> anyhow::R
             let volume = client.create_volume(&name).await?;
             print(&volume, format)?;
         }
-        VolumeCommand::List { format } => list(&client.volumes().await?, format)?,
-        VolumeCommand::Delete { names, format } => {
-            for name in names {
-                client.delete_volume(&name).await?;
-                match format.json {
-                    true => output::json(&json!({ "name": name }))?,
-                    false => output::line(&name),
-                }
-            }
+        VolumeCommand::Ls { format } => list(&client.volumes().await?, format)?,
+        VolumeCommand::Rm { names, format } => {
+            return remove(&client, &names, format).await;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes each and prints its name; goes on after one that fails.
+async fn remove(client: &Client, names: &[String], format: Format) -> anyhow::Result<ExitCode> {
+    let mut done = Vec::new();
+    for name in names {
+        match client.delete_volume(name).await {
+            Ok(()) => {
+                if !format.json {
+                    output::line(name);
+                }
+                done.push(json!({ "name": name }));
+            }
+            Err(error) => output::error(&error.into()),
+        }
+    }
+    if format.json {
+        output::json(&done)?;
+    }
+    match names.len() - done.len() {
+        0 => Ok(ExitCode::SUCCESS),
+        failed => bail!("{failed} of {} failed", names.len()),
+    }
 }
 
 fn print(volume: &Volume, format: Format) -> anyhow::Result<()> {

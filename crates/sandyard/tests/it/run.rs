@@ -168,7 +168,7 @@ fn limits_come_from_the_settings_and_cannot_pass_their_maxima() {
         .command(&["run", "--", "sleep", "100"])
         .spawn()
         .and_then(|mut child| {
-            let give_up = std::time::Instant::now() + std::time::Duration::from_secs(30);
+            let give_up = std::time::Instant::now() + std::time::Duration::from_secs(120);
             let mut shown = String::from("[]");
             while shown == "[]" && std::time::Instant::now() < give_up {
                 shown = yard.out(&["ls", "--local", "--json"]);

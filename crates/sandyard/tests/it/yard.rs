@@ -55,7 +55,7 @@ impl Yard {
 
     /// Waits until no sandbox is left.
     pub(crate) fn wait_until_empty(&self) {
-        let give_up = Instant::now() + Duration::from_secs(30);
+        let give_up = Instant::now() + Duration::from_secs(120);
         while self.out(&["ls", "--local", "--json"]) != "[]" {
             assert!(
                 Instant::now() < give_up,
@@ -84,7 +84,7 @@ impl Drop for Yard {
             if words.get(1) == Some(&b"launcher".as_slice()) && words.contains(&data.as_bytes()) {
                 let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-                let give_up = Instant::now() + Duration::from_secs(10);
+                let give_up = Instant::now() + Duration::from_secs(60);
                 while entry.path().exists() && Instant::now() < give_up {
                     std::thread::sleep(Duration::from_millis(10));
                 }

@@ -94,7 +94,11 @@ impl NewSandbox {
         key: IdempotencyKey,
         life: Duration,
     ) -> Result<CreateRequest, ApiError> {
-        let template = template_name::check(&self.template_id)?.to_owned();
+        let template = template_name::read(app, &self.template_id)?;
+        let template = match template.provider {
+            Some(provider) => format!("{provider}/{}", template.name),
+            None => template.name,
+        };
         let words = self.metadata.unwrap_or_default().into_iter();
         let words = words.map(|(name, value)| (name, MetadataValue::Text(value)));
         let metadata = bounds::metadata("metadata", words.collect())?;
@@ -202,7 +206,9 @@ async fn create(
     let request = wanted.into_request(app, key, life)?;
     let made = app.service().create(caller, request).await;
     let sandbox = made.map_err(|error| match error.kind {
-        ErrorKind::NotFound if error.field == Some("template") => template_name::missing(&template),
+        ErrorKind::NotFound if error.field == Some("template") => {
+            template_name::not_there(app, &template, error)
+        }
         _ => error,
     })?;
     audit::note_target(sandbox.id.as_str());

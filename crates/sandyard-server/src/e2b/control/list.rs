@@ -69,7 +69,7 @@ pub(crate) async fn e2b_list(
 ) -> Result<pages::Listed<ListedView>, ApiError> {
     let states = states(raw.as_deref().unwrap_or_default())?;
     let template = match query.template.as_deref() {
-        Some(text) => Some(template_name::resolve(&app, &caller, text).await?),
+        Some(text) => Some(template_name::resolve(&app, &caller, text).await?.name),
         None => None,
     };
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;

@@ -104,9 +104,42 @@ async fn points(
     to_ms: i64,
 ) -> ServiceResult<Vec<UsagePoint>> {
     let id = sandbox.id.as_str();
-    app.service()
-        .usage_history(caller, id, from_ms, to_ms)
-        .await
+    let history = app.service().usage_history(caller, id, from_ms, to_ms);
+    match history.await {
+        Err(error) if error.kind == ErrorKind::Unsupported => {
+            let now_ms = app.service().clock().now_ms();
+            match (from_ms..=to_ms).contains(&now_ms) {
+                true => point_now(app, caller, id, now_ms).await,
+                false => Ok(Vec::new()),
+            }
+        }
+        history => history,
+    }
+}
+
+/// What it uses now, where nothing else is known; nothing, where not even that is.
+async fn point_now(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    now_ms: i64,
+) -> ServiceResult<Vec<UsagePoint>> {
+    let usage = match app.service().usage(caller, id).await {
+        Err(error) if error.kind == ErrorKind::Unsupported => return Ok(Vec::new()),
+        usage => usage?,
+    };
+    let Some(memory) = usage.memory_bytes else {
+        return Ok(Vec::new());
+    };
+    let cache_bytes = usage.memory_cache_bytes.unwrap_or(0);
+    Ok(vec![UsagePoint {
+        at_ms: now_ms,
+        // It takes two looks to tell.
+        cpu_percent: 0.0,
+        memory_bytes: memory.saturating_sub(cache_bytes),
+        cache_bytes,
+        disk_bytes: usage.disk_bytes.unwrap_or(0),
+    }])
 }
 
 /// Which sandboxes.

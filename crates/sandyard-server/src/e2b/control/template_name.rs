@@ -1,10 +1,11 @@
 //! Which template a text means.
 //!
 //! E2B writes templates as `name`, `team/name` and `name:tag`. A team is an owner here, and everybody only finds its own and
-//! those for everybody, so the team says nothing. Tags come with the building of templates: until then there is one of each.
+//! those for everybody, so the team says nothing, unless it is the name of a provider: `docker/python:3.12` chooses that.
+//! Tags come with the building of templates: until then there is one of each, but with Docker.
 
 use sandyard_core::{Caller, ErrorKind};
-use sandyard_service::{ServiceError, ServiceResult};
+use sandyard_service::{ServiceError, ServiceResult, Snapshot};
 
 use crate::app::App;
 
@@ -22,15 +23,16 @@ const MAX_LEN: usize = 512;
 
 /// The name without team and without a tag that says nothing.
 pub(crate) fn plain(text: &str) -> &str {
-    let name = text.rsplit('/').next().unwrap_or(text);
-    TAGS.iter()
-        .find_map(|tag| name.strip_suffix(tag))
-        .unwrap_or(name)
+    without_tag(text.rsplit('/').next().unwrap_or(text))
 }
 
 /// Refuses what can be no template's name.
-pub(crate) fn check(text: &str) -> ServiceResult<&str> {
+fn check(text: &str) -> ServiceResult<&str> {
     let name = plain(text);
+    checked(text, name)
+}
+
+fn checked<'t>(text: &str, name: &'t str) -> ServiceResult<&'t str> {
     if text.len() <= MAX_LEN && !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic())
     {
         return Ok(name);
@@ -38,24 +40,89 @@ pub(crate) fn check(text: &str) -> ServiceResult<&str> {
     Err(missing("").hint("a template's name has letters, digits and `-_.`"))
 }
 
+/// A template that was named, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// The provider that was named with it.
+    pub(crate) provider: Option<String>,
+    /// The template's own name.
+    pub(crate) name: String,
+}
+
+/// What a text names, as it was written.
+pub(crate) fn read(app: &App, text: &str) -> ServiceResult<Name> {
+    match app.service().provider_in_template(text) {
+        Some((provider, rest)) => Ok(Name {
+            provider: Some(provider.to_owned()),
+            // What follows is the provider's own way to name templates, slashes and all.
+            name: checked(text, without_tag(rest))?.to_owned(),
+        }),
+        None => Ok(Name {
+            provider: None,
+            name: check(text)?.to_owned(),
+        }),
+    }
+}
+
+/// How a template of a provider is written here.
+pub(crate) fn shown(app: &App, provider: &str, name: &str) -> String {
+    match provider == app.service().provider_info().name {
+        true => name.to_owned(),
+        false => format!("{provider}/{name}"),
+    }
+}
+
+fn without_tag(name: &str) -> &str {
+    TAGS.iter()
+        .find_map(|tag| name.strip_suffix(tag))
+        .unwrap_or(name)
+}
+
+/// What a provider's sandboxes start from by default, by its real name; none: it is none of this server's.
+pub(crate) fn default_name_of(app: &App, provider: &str) -> Option<String> {
+    let providers = app.service().providers();
+    let known = providers
+        .into_iter()
+        .find(|known| known.info.name == provider)?;
+    Some(match known.is_default {
+        true => default_name(app),
+        false => known.info.default_template,
+    })
+}
+
 /// What sandboxes start from by default, by its real name.
-pub(crate) fn default_name(app: &App) -> String {
+fn default_name(app: &App) -> String {
     let set = app.service().settings().default_template.clone();
     set.filter(|name| name != BASE)
         .unwrap_or_else(|| app.service().provider_info().default_template)
 }
 
 /// The real name of what a caller means; that need not exist.
-pub(crate) async fn resolve(app: &App, caller: &Caller, text: &str) -> ServiceResult<String> {
-    let name = check(text)?;
-    if name == BASE || name == "default" {
-        return Ok(default_name(app));
+pub(crate) async fn resolve(app: &App, caller: &Caller, text: &str) -> ServiceResult<Name> {
+    let mut read = read(app, text)?;
+    if read.name == BASE || read.name == "default" {
+        read.name = match &read.provider {
+            Some(provider) => default_name_of(app, provider).unwrap_or_default(),
+            None => default_name(app),
+        };
+        return Ok(read);
     }
     let snapshots = app.service().snapshots(caller, None).await?;
-    let called = snapshots
-        .into_iter()
-        .find(|snapshot| snapshot.owner == caller.name && snapshot.alias.as_deref() == Some(name));
-    Ok(called.map_or_else(|| name.to_owned(), |snapshot| snapshot.name))
+    let is_meant = |snapshot: &Snapshot| {
+        snapshot.owner == caller.name && snapshot.alias.as_deref() == Some(read.name.as_str())
+    };
+    if let Some(called) = snapshots.into_iter().find(is_meant) {
+        read.name = called.name;
+    }
+    Ok(read)
+}
+
+/// Says that a template is not there: in the provider's own words where templates are not imported, else with what to do.
+pub(crate) fn not_there(app: &App, text: &str, error: ServiceError) -> ServiceError {
+    match app.service().provider_for_template(text).as_deref() {
+        Some("docker" | "e2b" | "daytona") => error,
+        _ => missing(text),
+    }
 }
 
 /// There is no such template, and what to do about that.

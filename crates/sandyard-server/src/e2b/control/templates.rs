@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use sandyard_core::{Caller, ErrorKind};
 use sandyard_provider::TemplateInfo;
-use sandyard_service::{ServiceResult, Snapshot};
+use sandyard_service::{ProviderView, ServiceResult, Snapshot, Template};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -68,22 +68,41 @@ pub(crate) struct TemplateDetail {
 /// All templates a caller may use, by name.
 async fn all(app: &App, caller: &Caller) -> ServiceResult<Vec<TemplateView>> {
     let snapshots = app.service().snapshots(caller, None).await?;
-    let mut templates = app.service().templates(caller).await?;
-    templates.sort_by(|one, other| one.name.cmp(&other.name));
-    let view = |template: TemplateInfo| {
-        let snapshot = snapshots.iter().find(|one| one.name == template.name);
-        view(app, template, snapshot)
+    let providers = app.service().providers();
+    // Those of a provider that cannot be reached are not there for now: this dialect has no way to say more.
+    let templates = app.service().templates(caller).await?.templates;
+    let view = |template: Template| {
+        let snapshot = snapshots.iter().find(|one| one.name == template.info.name);
+        let provider = providers
+            .iter()
+            .find(|one| one.info.name == template.provider)?;
+        Some(view(app, template.info, provider, snapshot))
     };
-    Ok(templates.into_iter().map(view).collect())
+    let mut views: Vec<_> = templates.into_iter().filter_map(view).collect();
+    views.sort_by(|one, other| one.template_id.cmp(&other.template_id));
+    Ok(views)
 }
 
-fn view(app: &App, template: TemplateInfo, snapshot: Option<&Snapshot>) -> TemplateView {
-    let limits = app.service().provider_info().default_limits;
-    let is_default = template.name == template_name::default_name(app);
+fn view(
+    app: &App,
+    template: TemplateInfo,
+    provider: &ProviderView,
+    snapshot: Option<&Snapshot>,
+) -> TemplateView {
+    let limits = &provider.info.default_limits;
+    let shown = |name: &str| template_name::shown(app, &provider.info.name, name);
+    let default = template_name::default_name_of(app, &provider.info.name);
+    let is_provider_default = default.as_ref() == Some(&template.name);
+    let is_default = provider.is_default && is_provider_default;
     let alias = match snapshot {
         Some(snapshot) => snapshot.alias.clone(),
-        None if is_default => Some(BASE.to_owned()),
-        None => Some(template.name.clone()),
+        None if is_provider_default => Some(shown(BASE)),
+        None => Some(shown(&template.name)),
+    };
+    let template_id = match snapshot {
+        // Where a snapshot is follows from what it is.
+        Some(_) => template.name.clone(),
+        None => shown(&template.name),
     };
     let made = iso(template.created_ms.unwrap_or(0));
     TemplateView {
@@ -103,16 +122,20 @@ fn view(app: &App, template: TemplateInfo, snapshot: Option<&Snapshot>) -> Templ
         envd_version: ENVD_VERSION,
         build_status: "ready",
         is_default,
-        template_id: template.name,
+        template_id,
     }
 }
 
 /// Finds one by whatever it may be called.
 async fn find(app: &App, caller: &Caller, text: &str) -> ServiceResult<TemplateView> {
-    let name = template_name::resolve(app, caller, text).await?;
+    let named = template_name::resolve(app, caller, text).await?;
+    let id = match &named.provider {
+        Some(provider) => template_name::shown(app, provider, &named.name),
+        None => named.name.clone(),
+    };
     let mut templates = all(app, caller).await?.into_iter();
     templates
-        .find(|template| template.template_id == name)
+        .find(|template| template.template_id == id || template.template_id == named.name)
         .ok_or_else(|| template_name::missing(text))
 }
 
@@ -218,8 +241,9 @@ pub(crate) async fn e2b_delete_template(
     PathWord(name): PathWord,
 ) -> Result<StatusCode, ApiError> {
     let real = template_name::resolve(&app, &caller, &name).await?;
-    let removed = app.service().remove_template(&caller, &real).await;
-    removed.map_err(|mut error| {
+    let provider = real.provider.as_deref();
+    let removed = app.service().remove_template(&caller, provider, &real.name);
+    removed.await.map_err(|mut error| {
         // The name is one; it is the template that cannot be removed.
         if error.kind == ErrorKind::Invalid {
             error.kind = ErrorKind::Conflict;

@@ -70,7 +70,7 @@ impl SandboxView {
         let policy = app.service().policy_of(sandbox)?;
         let is_public = policy.allow_public_traffic == Some(true);
         Ok(Self {
-            template_id: sandbox.template.clone(),
+            template_id: template_id(app, sandbox),
             sandbox_id: sandbox.id.to_string(),
             client_id: CLIENT_ID,
             envd_version: ENVD_VERSION,
@@ -123,7 +123,7 @@ impl ListedView {
     pub(crate) fn new(app: &App, sandbox: &Sandbox, names: &Names) -> Self {
         let limits = &sandbox.limits;
         Self {
-            template_id: sandbox.template.clone(),
+            template_id: template_id(app, sandbox),
             sandbox_id: sandbox.id.to_string(),
             client_id: CLIENT_ID,
             started_at: iso(sandbox.created_ms),
@@ -250,12 +250,22 @@ impl Names {
         if is_from_snapshot(sandbox) {
             return self.0.get(&sandbox.template).cloned();
         }
-        let is_default = sandbox.template == template_name::default_name(app);
-        Some(if is_default {
-            BASE.to_owned()
-        } else {
-            sandbox.template.clone()
-        })
+        let (provider, template) = (&sandbox.provider, &sandbox.template);
+        let default = template_name::default_name_of(app, provider);
+        let name = match default.as_ref() == Some(template) {
+            true => BASE,
+            false => template,
+        };
+        Some(template_name::shown(app, provider, name))
+    }
+}
+
+/// What to make another one like it from.
+fn template_id(app: &App, sandbox: &Sandbox) -> String {
+    match is_from_snapshot(sandbox) {
+        // Where it is follows from what it is.
+        true => sandbox.template.clone(),
+        false => template_name::shown(app, &sandbox.provider, &sandbox.template),
     }
 }
 

@@ -3,6 +3,9 @@
 //! The agent has two doors. The host's is a socket: nearer, and whoever comes there is trusted with everything, so only who
 //! shows the sandbox's token is led there, and only to what is public. All others are led to the door inside, the one that
 //! programs in the sandbox use: there the agent looks at tokens and signatures itself and has nothing for the host only.
+//!
+//! An agent that is reached by somebody's proxy has one door for all, and a token of its own that nobody is told. Whoever shows
+//! the sandbox's token, or a URL signed with it, is given that one on the way; all others come with what they have.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,7 +17,7 @@ use sandyard_agent_client::wire::routes::{self, AGENT_PORT, header::ACCESS_TOKEN
 use sandyard_agent_client::wire::signature::secrets_match;
 use sandyard_agent_client::{AgentClient, BoxedStream};
 use sandyard_preview::{
-    DialError, ForwardError, PreviewAddress, PreviewForm, Scheme, Target, forward,
+    DialError, Dialled, ForwardError, PreviewAddress, PreviewForm, Scheme, Target, forward,
 };
 use sandyard_service::{Sandbox, ServiceError};
 
@@ -39,10 +42,10 @@ pub(crate) async fn ask(app: &App, mut parts: Parts, body: Body, name: &str) -> 
         return answer::plain(StatusCode::NOT_FOUND, "no such route");
     }
     let has_token = shows_token(&parts, &sandbox);
+    let is_signed = signed::is_signed(&parts, &sandbox.access_token);
     // A stranger shall not wake it.
     // Nor shall whoever only asks whether it runs.
-    let may_wake = parts.uri.path() != routes::HEALTH
-        && (has_token || signed::is_signed(&parts, &sandbox.access_token));
+    let may_wake = parts.uri.path() != routes::HEALTH && (has_token || is_signed);
     let id = sandbox.id.clone();
     let live = match awake(app, sandbox, may_wake).await {
         Ok(live) => live,
@@ -55,17 +58,27 @@ pub(crate) async fn ask(app: &App, mut parts: Parts, body: Body, name: &str) -> 
     let ending = parts.extensions.get::<Ending>().cloned();
     let exchange = app.data_plane().exchanges.begin(app, &id);
     let agent = live.agent.clone();
-    relay::announce(&mut parts, has_token);
+    let is_host_door = agent.endpoint().is_host_door();
+    if is_signed
+        && !has_token
+        && !is_host_door
+        && signed::is_over(&parts, app.service().clock().now_ms())
+    {
+        // Its agent knows nothing of our signatures.
+        return answer::plain(StatusCode::UNAUTHORIZED, signed::IS_OVER);
+    }
+    let is_let_in = has_token || (is_signed && !is_host_door);
+    relay::announce(&mut parts, has_token && is_host_door);
     let target = Target {
         guard: Some(Box::new(live)),
         ..target(app, &parts, id.as_str())
     };
     let request = Request::from_parts(parts, body);
     let dialled = agent.clone();
-    let answered = exchange.unless_over(forward(request, target, |_| dial(dialled, has_token)));
+    let answered = exchange.unless_over(forward(request, target, |_| dial(dialled, is_let_in)));
     match answered.await {
         Some(Ok(mut response)) => {
-            let relay = relay::wanted(response.headers_mut(), &agent);
+            let relay = relay::wanted(response.headers_mut(), &agent).filter(|_| is_host_door);
             exchange.carry(response, ending, relay)
         }
         Some(Err(error)) => about(id.as_str(), &failed(app, id.as_str(), &error).await),
@@ -117,13 +130,20 @@ fn target(app: &App, parts: &Parts, id: &str) -> Target {
     }
 }
 
-async fn dial(agent: AgentClient, has_token: bool) -> Result<BoxedStream, DialError> {
-    if !has_token {
-        let stream = preview::dial(agent, AGENT_PORT).await?;
-        return Ok(Box::new(stream));
+async fn dial(agent: AgentClient, is_let_in: bool) -> Result<Dialled<BoxedStream>, DialError> {
+    if !is_let_in {
+        let Dialled { stream, headers } = preview::dial(agent, AGENT_PORT).await?;
+        return Ok(Dialled {
+            stream: Box::new(stream),
+            headers,
+        });
     }
-    let stream = agent.endpoint().dial().await;
-    stream.map_err(|error| DialError::Unreachable(error.into()))
+    let endpoint = agent.endpoint();
+    let stream = endpoint.dial().await;
+    Ok(Dialled {
+        stream: stream.map_err(|error| DialError::Unreachable(error.into()))?,
+        headers: endpoint.headers().cloned().unwrap_or_default(),
+    })
 }
 
 /// What is told of a request that did not get through: the sandbox may have gone meanwhile.

@@ -131,9 +131,20 @@ impl Signatures {
 
 /// Says whether a request has a signature made with this token; whether its time is over is the agent's to say.
 pub(super) fn is_signed(parts: &Parts, token: &str) -> bool {
+    let is_meant = matches!(parts.method, Method::GET | Method::HEAD | Method::POST);
     !token.is_empty()
+        && is_meant
         && parts.uri.path() == FILES
         && Signed::of(parts).is_some_and(|signed| signed.is_by(token))
+}
+
+/// What an agent says of a URL whose time is over.
+pub(super) const IS_OVER: &str = "signature is already expired";
+
+/// Says whether the time of a request's signature is over: for agents that do not know our signatures.
+pub(super) fn is_over(parts: &Parts, now_ms: i64) -> bool {
+    let expiration = Signed::of(parts).and_then(|signed| signed.expiration);
+    expiration.is_some_and(|seconds| seconds.saturating_mul(1000) < now_ms)
 }
 
 /// A request with a signature.
@@ -141,6 +152,8 @@ struct Signed {
     url: Unsigned,
     text: String,
     signature: Signature,
+    /// Seconds since 1970.
+    expiration: Option<i64>,
 }
 
 impl Signed {
@@ -162,6 +175,7 @@ impl Signed {
         };
         let text = get(query::SIGNATURE)?;
         Some(Self {
+            expiration: url.expiration,
             url: url.unsigned(),
             signature: Signature::parse(text)?,
             text: text.to_owned(),
@@ -198,5 +212,24 @@ impl Proof {
     fn owner(&self, known: &[Known]) -> Option<Known> {
         let found = known.iter().rev().find(|known| self.is_of(known));
         found.cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_signature_is_over_when_its_second_is() {
+        let parts = |query: &str| {
+            let request = axum::http::Request::get(format!("/files?path=/a{query}"));
+            request.body(()).expect("a request").into_parts().0
+        };
+        let signed = "&signature=v1_47DEQpj8HBSa%2B/TImW%2B5JCeuQeRkm5NMpJWZG3hSuFU";
+        let expiring = parts(&format!("{signed}&signature_expiration=100"));
+        assert!(!is_over(&expiring, 100_000));
+        assert!(is_over(&expiring, 100_001));
+        assert!(!is_over(&parts(signed), i64::MAX));
+        assert!(!is_over(&parts("&signature_expiration=100"), i64::MAX));
     }
 }

@@ -4,6 +4,7 @@ mod copy;
 mod e2b;
 mod exec;
 mod follow;
+mod mcp;
 mod network;
 mod remote;
 mod serve;
@@ -169,7 +170,7 @@ fn launch(yard: &Yard, flags: &[&str]) -> (Child, String) {
 
 /// Waits until something is so, and fails when it never is.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + Duration::from_secs(120);
     while !is_so() {
         assert!(Instant::now() < give_up, "never: {what}");
         std::thread::sleep(Duration::from_millis(50));

@@ -78,7 +78,7 @@ fn mistakes_are_told_where_they_are_made() {
     assert!(said(&wrong).contains("allow_out[1]"), "{}", said(&wrong));
     let wrong = server.sandyard(&["create", "--secret", "KEY=nosuch"]);
     assert!(
-        said(&wrong).contains("nosuch") && said(&wrong).contains("`sandyard secret list`"),
+        said(&wrong).contains("nosuch") && said(&wrong).contains("`sandyard secret ls`"),
         "{}",
         said(&wrong)
     );

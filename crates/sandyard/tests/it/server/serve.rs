@@ -47,6 +47,14 @@ fn the_first_start_shows_the_key_once_and_says_that_it_is_open() {
     assert_eq!(mode.mode() & 0o777, 0o600);
     let second = block(&yard, &[], "OPEN").join("\n");
     assert!(!second.contains(key.trim()), "{second}");
+    assert!(second.contains("admin.key"), "{second}");
+    // As with a store that another server made it for.
+    std::fs::remove_file(yard.data().join("admin.key")).expect("remove");
+    let third = block(&yard, &[], "OPEN").join("\n");
+    assert!(
+        !third.contains("admin.key") && third.contains("`sandyard key add` there"),
+        "{third}"
+    );
 }
 
 #[test]

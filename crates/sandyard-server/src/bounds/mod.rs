@@ -1,5 +1,7 @@
 //! What fields may hold. Each bound is declared in the OpenAPI document and enforced here, so that they cannot differ.
 
+mod schemas;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +10,15 @@ use sandyard_core::size::Size;
 use sandyard_service::ServiceError;
 use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::schema::{
-    AdditionalProperties, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
-};
-use utoipa::openapi::{RefOr, schema};
+use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+
+use schemas::whole;
+pub(crate) use schemas::{
+    count_schema, cpu_limit_schema, disk_limit_schema, env_schema, key_life_schema,
+    life_seconds_schema, memory_limit_schema, metadata_schema, path_schema, pids_schema,
+    port_schema, sandbox_id_schema, secrets_schema, volumes_schema,
+};
 
 /// Longest path, as Linux has it.
 pub(crate) const MAX_PATH: usize = 4096;
@@ -71,8 +77,11 @@ impl<const LEAST: i64, const MOST: i64> ToSchema for Whole<LEAST, MOST> {
     }
 }
 
+/// The longest time anybody may ask for, in seconds: a year, as the settings have it. What this server allows, which is less
+/// unless its operator says so, is for the service to judge.
+pub(crate) const MAX_SECONDS: i64 = 31_536_000;
 /// Seconds a sandbox may live without activity.
-pub(crate) type LifeSeconds = Whole<1, 86_400>;
+pub(crate) type LifeSeconds = Whole<1, MAX_SECONDS>;
 /// A TCP port.
 pub(crate) type PortNumber = Whole<1, 65_535>;
 
@@ -121,6 +130,19 @@ pub(crate) fn optional_text(
     value.map_or(Ok(()), |value| text(field, value, least, most))
 }
 
+/// Checks the name of a provider. Which there are is the service's to know.
+pub(crate) fn provider(name: Option<&str>) -> Result<(), ServiceError> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_good = |name: &str| (1..=64).contains(&name.len()) && name.bytes().all(is_plain);
+    match name {
+        Some(name) if !is_good(name) => Err(ServiceError::invalid(
+            "provider",
+            "`provider` is the name of one, like `docker`",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Checks a path inside a sandbox. Where it leads is the agent's business: it resolves it inside, so `..` cannot leave.
 pub(crate) fn path(field: &'static str, value: &str) -> Result<(), ServiceError> {
     text(field, value, 1, MAX_PATH)
@@ -140,6 +162,11 @@ pub(crate) fn number(
         field,
         format!("`{field}` must be a number from {least} to {most}"),
     ))
+}
+
+/// Checks the seconds a command may take.
+pub(crate) fn command_seconds(seconds: f64) -> Result<(), ServiceError> {
+    number("timeout", seconds, 0.001, MAX_SECONDS as f64)
 }
 
 /// Checks variables.
@@ -273,131 +300,6 @@ impl CpuLimit {
     }
 }
 
-fn whole(least: i64, most: i64) -> schema::Object {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::Type(Type::Integer))
-        .minimum(Some(least as f64))
-        .maximum(Some(most as f64))
-        .build()
-}
-
-pub(crate) fn life_seconds_schema() -> schema::Object {
-    whole(1, 86_400)
-}
-
-pub(crate) fn port_schema() -> schema::Object {
-    whole(1, 65_535)
-}
-
-pub(crate) fn pids_schema() -> schema::Object {
-    whole(8, 65_536)
-}
-
-/// How many sandboxes a user may have.
-pub(crate) fn count_schema() -> schema::Object {
-    whole(0, 1_000_000)
-}
-
-/// Seconds a key may live.
-pub(crate) fn key_life_schema() -> schema::Object {
-    whole(1, 3_153_600_000)
-}
-
-/// The sandbox's name in a body.
-pub(crate) fn sandbox_id_schema() -> schema::Object {
-    string(1, 128, None)
-}
-
-/// A path in a body.
-pub(crate) fn path_schema() -> schema::Object {
-    string(1, MAX_PATH, Some(r"^[^\u0000]+$"))
-}
-
-pub(crate) fn env_schema() -> schema::Object {
-    let value = string(0, MAX_VALUE, Some(r"^[^\u0000]*$"));
-    map(r"^[^=\u0000]{1,256}$", value.into())
-}
-
-pub(crate) fn secrets_schema() -> schema::Object {
-    let name = string(1, MAX_SECRET_NAME, Some("^[A-Za-z0-9_-]+$"));
-    map("^[A-Za-z_][A-Za-z0-9_]{0,255}$", name.into())
-}
-
-pub(crate) fn volumes_schema() -> schema::Object {
-    let name = string(1, MAX_VOLUME_NAME, Some("^[A-Za-z0-9_][A-Za-z0-9_.-]*$"));
-    map(r"^/[^\u0000-\u001f\u007f]{1,255}$", name.into())
-}
-
-pub(crate) fn metadata_schema() -> schema::Object {
-    let value = AnyOfBuilder::new()
-        .item(string(0, MAX_VALUE, Some(r"^[^\u0000]*$")))
-        .item(ObjectBuilder::new().schema_type(Type::Boolean))
-        .item(ObjectBuilder::new().schema_type(Type::Number));
-    map(r"^[^\u0000]{1,256}$", value.into())
-}
-
-pub(crate) fn memory_limit_schema() -> Schema {
-    let forms = AnyOfBuilder::new()
-        .item(string(
-            2,
-            8,
-            Some("^([1-9][0-9]{2,3}[mM]|([1-9]|[1-5][0-9])[gG])[bB]?$"),
-        ))
-        .item(
-            ObjectBuilder::new()
-                .schema_type(Type::Number)
-                .minimum(Some(16.0))
-                .maximum(Some(65_536.0)),
-        )
-        .description(Some("Memory: `2g`, `512m`, or a number of MiB"))
-        .build();
-    Schema::AnyOf(forms)
-}
-
-pub(crate) fn disk_limit_schema() -> schema::Object {
-    string(
-        2,
-        8,
-        Some("^([1-9][0-9]{2,3}[mM]|([1-9]|[1-9][0-9])[gG])[bB]?$"),
-    )
-}
-
-pub(crate) fn cpu_limit_schema() -> Schema {
-    let forms = AnyOfBuilder::new()
-        .item(string(1, 8, Some("^([1-9]|[1-5][0-9])([.][0-9]{1,3})?$")))
-        .item(
-            ObjectBuilder::new()
-                .schema_type(Type::Number)
-                .minimum(Some(0.01))
-                .maximum(Some(64.0)),
-        )
-        .description(Some("Processor cores: `2.0` as text or number"))
-        .build();
-    Schema::AnyOf(forms)
-}
-
-fn string(least: usize, most: usize, pattern: Option<&str>) -> schema::Object {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::Type(Type::String))
-        .min_length(Some(least))
-        .max_length(Some(most))
-        .pattern(pattern)
-        .build()
-}
-
-fn map(names: &str, value: RefOr<Schema>) -> schema::Object {
-    let names = ObjectBuilder::new()
-        .schema_type(SchemaType::Type(Type::String))
-        .pattern(Some(names))
-        .build();
-    ObjectBuilder::new()
-        .schema_type(SchemaType::Type(Type::Object))
-        .property_names(Some(Schema::Object(names)))
-        .additional_properties(Some(AdditionalProperties::RefOr(value)))
-        .max_properties(Some(MAX_PAIRS))
-        .build()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,7 +308,7 @@ mod tests {
     fn whole_numbers_may_be_written_with_a_point() {
         let read = |text: &str| serde_json::from_str::<LifeSeconds>(text).map(|value| value.0);
         assert_eq!(read("60.0").unwrap(), 60);
-        for text in ["0", "86401", "1.5", "\"60\"", "null", "1e300"] {
+        for text in ["0", "31536001", "1.5", "\"60\"", "null", "1e300"] {
             assert!(read(text).is_err(), "{text}");
         }
     }

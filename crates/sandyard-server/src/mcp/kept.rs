@@ -1,0 +1,72 @@
+//! The beginning and the end of an output of any length.
+
+use std::collections::VecDeque;
+
+/// Bytes that are kept of the beginning, and of the end.
+const PART: usize = 24 << 10;
+
+/// What is kept of an output.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    left_out: u64,
+}
+
+impl Kept {
+    /// Takes what comes next.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let (head, rest) = bytes.split_at(bytes.len().min(PART - self.head.len()));
+        self.head.extend_from_slice(head);
+        let skipped = rest.len().saturating_sub(PART);
+        self.left_out += skipped as u64;
+        self.tail.extend(&rest[skipped..]);
+        let over = self.tail.len().saturating_sub(PART);
+        self.tail.drain(..over);
+        self.left_out += over as u64;
+    }
+
+    /// Whether something was left out.
+    pub(super) fn is_cut(&self) -> bool {
+        self.left_out > 0
+    }
+
+    /// What is kept, and how much is not.
+    pub(super) fn text(&self) -> String {
+        let (front, back) = self.tail.as_slices();
+        if !self.is_cut() {
+            return String::from_utf8_lossy(&[&self.head, front, back].concat()).into_owned();
+        }
+        format!(
+            "{}\n[cut: {} bytes left out]\n{}",
+            String::from_utf8_lossy(&self.head),
+            self.left_out,
+            String::from_utf8_lossy(&[front, back].concat())
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_a_long_output_is_left_out() {
+        let mut kept = Kept::default();
+        kept.push("short ä".as_bytes());
+        assert_eq!((kept.text().as_str(), kept.is_cut()), ("short ä", false));
+        for _ in 0..100 {
+            kept.push(&[b'x'; 5000]);
+        }
+        kept.push(&vec![b'y'; 3 * PART]);
+        kept.push(b"end");
+        let text = kept.text();
+        assert!(kept.is_cut() && text.starts_with("short ä") && text.ends_with("yend"));
+        assert!(text.len() < 2 * PART + 100);
+        let told = 8 + 500_000 + 3 * PART + 3 - 2 * PART;
+        assert!(
+            text.contains(&format!("[cut: {told} bytes left out]")),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! What a tool is, and what a call of it knows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rmcp::model::{JsonObject, ProgressNotificationParam, ProgressToken, ToolAnnotations};
+use rmcp::{Peer, RoleServer};
+use sandyard_core::{Caller, ErrorKind, Scope};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::outcome::Outcome;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::links::Links;
+use crate::native::tool_progress::Step;
+
+/// How long a client that does not read is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a call of a tool changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing.
+    Reads,
+    /// It adds something, another time if it is repeated.
+    Adds,
+    /// It makes something so; repeating it changes nothing more.
+    Sets,
+    /// It may do away with something, and repeating it may too.
+    Destroys,
+    /// It does away with something; repeating it changes nothing more.
+    Removes,
+}
+
+/// A tool.
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    /// For models: short.
+    pub(super) description: &'static str,
+    /// What the caller's credentials must have.
+    pub(super) scope: Scope,
+    pub(super) effect: Effect,
+    /// Whether it touches more than this server's sandboxes.
+    pub(super) is_open: bool,
+    /// The schema of its arguments.
+    pub(super) input: fn() -> Value,
+    /// The schema of its structured result, if that has one form.
+    pub(super) output: Option<fn() -> Value>,
+    pub(super) run: fn(Call) -> BoxFuture<'static, Result<Outcome, ApiError>>,
+}
+
+impl Tool {
+    /// As clients see it.
+    pub(super) fn shown(&self) -> rmcp::model::Tool {
+        let hints = ToolAnnotations::with_title(self.title)
+            .read_only(self.effect == Effect::Reads)
+            .destructive(matches!(self.effect, Effect::Destroys | Effect::Removes))
+            .idempotent(matches!(
+                self.effect,
+                Effect::Reads | Effect::Sets | Effect::Removes
+            ))
+            .open_world(self.is_open);
+        let tool = rmcp::model::Tool::new(self.name, self.description, object((self.input)()))
+            .with_title(self.title)
+            .with_annotations(hints);
+        match self.output {
+            Some(output) => tool.with_raw_output_schema(object(output())),
+            None => tool,
+        }
+    }
+}
+
+fn object(schema: Value) -> Arc<JsonObject> {
+    match schema {
+        Value::Object(object) => Arc::new(object),
+        _ => Arc::default(),
+    }
+}
+
+/// A call of a tool.
+pub(super) struct Call {
+    pub(super) app: App,
+    pub(super) caller: Caller,
+    pub(super) links: Links,
+    pub(super) arguments: JsonObject,
+    pub(super) progress: Progress,
+}
+
+impl Call {
+    /// Reads the arguments.
+    pub(super) fn read<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+        let arguments = std::mem::take(&mut self.arguments);
+        serde_json::from_value(Value::Object(arguments))
+            .map_err(|error| ApiError::new(ErrorKind::Invalid, error.to_string()))
+    }
+
+    /// Gives an argument the name that the native dialect has for it.
+    pub(super) fn rename(&mut self, from: &str, to: &str) {
+        if let Some(value) = self.arguments.remove(from) {
+            self.arguments.insert(to.to_owned(), value);
+        }
+    }
+}
+
+/// Tells a client that asked for it how a call gets on.
+pub(super) struct Progress {
+    told: Option<f64>,
+    to: Option<(Peer<RoleServer>, ProgressToken)>,
+}
+
+impl Progress {
+    pub(super) fn new(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
+        Self {
+            told: None,
+            to: token.map(|token| (peer, token)),
+        }
+    }
+
+    /// Says whether anybody wants to know.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.to.is_some()
+    }
+
+    /// Tells it. A client that does not listen any more is no failure.
+    pub(super) async fn tell(&mut self, message: String) {
+        let step = Step {
+            progress: self.told.unwrap_or_default() + 1.0,
+            total: None,
+            message: Some(message),
+        };
+        self.pass_on(step).await;
+    }
+
+    /// Tells what somebody else told. Numbers that do not grow are left out: clients may count on that.
+    pub(super) async fn pass_on(&mut self, step: Step) {
+        let Some((peer, token)) = &self.to else {
+            return;
+        };
+        let is_more = self.told.is_none_or(|told| step.progress > told);
+        if !is_more || !step.progress.is_finite() {
+            return;
+        }
+        self.told = Some(step.progress);
+        let mut notice = ProgressNotificationParam::new(token.clone(), step.progress);
+        notice.total = step.total.filter(|total| total.is_finite());
+        notice.message = step.message;
+        if timeout(PATIENCE, peer.notify_progress(notice))
+            .await
+            .is_err()
+        {
+            // It does not read: what it waits for is the result, and that must not wait for it.
+            self.to = None;
+        }
+    }
+}
+
+/// The schema of an object.
+pub(super) fn schema(properties: Value, required: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// The schema of a result: what is named is there, and more may be.
+pub(super) fn result(properties: Value, required: &[&str]) -> Value {
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+/// The schema of the argument that names a sandbox.
+pub(super) fn sandbox_id() -> Value {
+    json!({
+        "type": "string", "minLength": 1, "maxLength": 128,
+        "description": "The sandbox: its id or its alias",
+    })
+}

@@ -1,0 +1,249 @@
+//! Commands in a sandbox.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use sandyard_agent_client::wire::event::{Output, ProcessEvent};
+use sandyard_core::{ErrorKind, Scope};
+use sandyard_service::{Command, RunRequest, ServiceError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::bounds::{self, MAX_ARGUMENT};
+use crate::error::ApiError;
+use crate::extract::sandbox_name;
+use crate::mcp::kept::Kept;
+use crate::mcp::outcome::Outcome;
+use crate::mcp::tool::{Call, Effect, Progress, Tool, result, sandbox_id, schema};
+use crate::stream::Child;
+
+/// How often progress is told at most, and that there is none.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+/// Longest line of output that is told as progress.
+const MAX_LINE: usize = 200;
+
+pub(super) const TOOLS: [Tool; 1] = [Tool {
+    name: "run_command",
+    title: "Run a command",
+    description: "Runs a command with bash in a sandbox and answers its output and exit code. A non-zero exit code is no failure of \
+                  this tool. Long output is cut in the middle, and says so. A command that is over its time is killed; start servers \
+                  and long work with `background: true` and look at `sandbox_logs`.",
+    scope: Scope::Use,
+    effect: Effect::Destroys,
+    is_open: true,
+    input,
+    output: Some(output),
+    run: |call| run(call).boxed(),
+}];
+
+fn input() -> Value {
+    schema(
+        json!({
+            "sandbox_id": sandbox_id(),
+            "command": {"type": "string", "minLength": 1, "maxLength": MAX_ARGUMENT, "description": "A text for `bash -lc`"},
+            "cwd": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where to run it; the user's home if left out"},
+            "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables on top of the sandbox's"},
+            "user": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Who runs it, like `root`; the sandbox's user if left out"},
+            "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": bounds::MAX_SECONDS, "description": "Seconds it may take"},
+            "background": {"type": "boolean", "description": "Leaves it running and answers at once"},
+        }),
+        &["sandbox_id", "command"],
+    )
+}
+
+fn output() -> Value {
+    result(
+        json!({
+            "exit_code": {"type": ["integer", "null"], "description": "128 + n after signal n; null: it runs on or was killed"},
+            "stdout": {"type": "string"},
+            "stderr": {"type": "string"},
+            "truncated": {"type": "boolean", "description": "Whether output was left out"},
+            "timed_out": {"type": "boolean"},
+            "process_id": {"type": "integer"},
+            "duration_ms": {"type": "integer"},
+        }),
+        &[
+            "exit_code",
+            "stdout",
+            "stderr",
+            "truncated",
+            "timed_out",
+            "process_id",
+        ],
+    )
+}
+
+#[derive(Deserialize)]
+struct Run {
+    sandbox_id: String,
+    command: String,
+    cwd: Option<String>,
+    env: Option<BTreeMap<String, String>>,
+    user: Option<String>,
+    timeout: Option<f64>,
+    background: Option<bool>,
+}
+
+impl Run {
+    fn into_request(self) -> Result<RunRequest, ServiceError> {
+        bounds::text("command", &self.command, 1, MAX_ARGUMENT)?;
+        bounds::optional_text("cwd", self.cwd.as_deref(), 1, bounds::MAX_PATH)?;
+        bounds::optional_text("user", self.user.as_deref(), 1, 64)?;
+        let env = self.env.unwrap_or_default();
+        bounds::env("env", &env)?;
+        if let Some(seconds) = self.timeout {
+            bounds::command_seconds(seconds)?;
+        }
+        Ok(RunRequest {
+            cwd: self.cwd,
+            env,
+            user: self.user,
+            timeout: self.timeout.map(Duration::from_secs_f64),
+            ..RunRequest::new(Command::Shell(self.command))
+        })
+    }
+}
+
+async fn run(mut call: Call) -> Result<Outcome, ApiError> {
+    let asked: Run = call.read()?;
+    let name = sandbox_name(&asked.sandbox_id)?.to_owned();
+    let is_background = asked.background.unwrap_or(false);
+    let mut request = asked.into_request()?;
+    let service = call.app.service().clone();
+    if !is_background {
+        request.timeout = Some(service.foreground_timeout(request.timeout)?);
+    }
+    let live = service.live(&call.caller, &name).await?;
+    if is_background {
+        let pid = service.start_command(&call.caller, &live, request).await?;
+        let text =
+            format!("Runs in the background as process {pid}; `sandbox_logs` shows what it writes");
+        return Ok(Outcome::with_text(
+            report(pid, None, &Written::default()),
+            text,
+        ));
+    }
+    let began = Instant::now();
+    let child = Child::start(&service, &call.caller, live, request).await?;
+    follow(child, began, call.progress).await
+}
+
+/// What a command wrote so far.
+#[derive(Default)]
+struct Written {
+    stdout: Kept,
+    stderr: Kept,
+    /// The line that was written last, as far as it has come.
+    line: String,
+    is_timed_out: bool,
+}
+
+impl Written {
+    fn take(&mut self, output: &Output) {
+        let (kept, bytes) = match output {
+            Output::Stderr(bytes) => (&mut self.stderr, bytes),
+            Output::Stdout(bytes) | Output::Pty(bytes) => (&mut self.stdout, bytes),
+        };
+        kept.push(bytes);
+        let start = bytes.len().saturating_sub(4 * MAX_LINE);
+        let text = String::from_utf8_lossy(&bytes[start..]);
+        if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+            let plain = line.chars().filter(|c| !c.is_control());
+            self.line = plain.take(MAX_LINE).collect();
+        }
+    }
+}
+
+/// Waits for a command's end. Dropping this kills it.
+async fn follow(
+    mut child: Child,
+    began: Instant,
+    mut progress: Progress,
+) -> Result<Outcome, ApiError> {
+    let mut written = Written::default();
+    let pid = child.pid();
+    let mut ticks = ticks();
+    let exit_code = loop {
+        let event = tokio::select! {
+            event = child.next() => event,
+            _ = ticks.tick(), if progress.is_wanted() => {
+                let seconds = began.elapsed().as_secs();
+                progress.tell(format!("{seconds} s: {}", written.line)).await;
+                continue;
+            }
+        };
+        match event {
+            Some(Ok(ProcessEvent::Data(output))) => written.take(&output),
+            Some(Ok(ProcessEvent::End(end))) => break Some(end.shell_code()),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                let error = ServiceError::from(error);
+                if error.kind != ErrorKind::TimedOut {
+                    return Err(error.into());
+                }
+                written.is_timed_out = true;
+                break None;
+            }
+            None => {
+                let detail = "the sandbox ended while the command ran";
+                return Err(ApiError::new(ErrorKind::AgentFailed, detail));
+            }
+        }
+    };
+    let mut value = report(pid, exit_code, &written);
+    value["duration_ms"] = u64::try_from(began.elapsed().as_millis())
+        .unwrap_or(u64::MAX)
+        .into();
+    let outcome = Outcome::with_text(value, text(exit_code, &written));
+    Ok(if written.is_timed_out {
+        outcome.failed()
+    } else {
+        outcome
+    })
+}
+
+fn ticks() -> Interval {
+    let mut ticks = interval(TELL_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+fn report(pid: u32, exit_code: Option<i32>, written: &Written) -> Value {
+    json!({
+        "exit_code": exit_code,
+        "stdout": written.stdout.text(),
+        "stderr": written.stderr.text(),
+        "truncated": written.stdout.is_cut() || written.stderr.is_cut(),
+        "timed_out": written.is_timed_out,
+        "process_id": pid,
+    })
+}
+
+/// The same for models.
+fn text(exit_code: Option<i32>, written: &Written) -> String {
+    let mut text = written.stdout.text();
+    let errors = written.stderr.text();
+    if !errors.is_empty() {
+        let gap = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        text += &format!("{gap}[stderr]\n{errors}");
+    }
+    let gap = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    match exit_code {
+        Some(code) => text += &format!("{gap}[exit code {code}]"),
+        None => {
+            text += gap;
+            text += "[killed: its time was over. Give it a longer `timeout`, or run it with `background: true`]";
+        }
+    }
+    text
+}

@@ -1,0 +1,221 @@
+//! Files of a sandbox.
+
+use axum::extract::State;
+use futures_util::FutureExt;
+use sandyard_agent_client::AgentClient;
+use sandyard_agent_client::wire::filesystem::{EntryInfo, FileType};
+use sandyard_core::{ErrorKind, Scope};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::bounds::{self, Whole};
+use crate::error::ApiError;
+use crate::extract::{Body, sandbox_name};
+use crate::mcp::outcome::Outcome;
+use crate::mcp::piece::{NotText, Piece, Taken};
+use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
+use crate::native::write_file;
+use crate::need::Who;
+
+/// Largest file that is read at all.
+const MAX_FILE: u64 = 32 << 20;
+/// Most entries of a folder that are told.
+const MAX_ENTRIES: usize = 1000;
+
+pub(super) const TOOLS: [Tool; 3] = [
+    Tool {
+        name: "read_file",
+        title: "Read a file",
+        description: "Reads a text file of a sandbox, at most 256 KiB at once: `truncated` says that there is more, and `offset` \
+                      goes on from a line.",
+        scope: Scope::Use,
+        effect: Effect::Reads,
+        is_open: false,
+        input: read_input,
+        output: Some(read_output),
+        run: |call| read(call).boxed(),
+    },
+    Tool {
+        name: "write_file",
+        title: "Write a file",
+        description: "Writes a text file of a sandbox, with the folders above it. What was there is replaced.",
+        scope: Scope::Use,
+        effect: Effect::Removes,
+        is_open: false,
+        input: write_input,
+        output: Some(write_output),
+        run: |call| write(call).boxed(),
+    },
+    Tool {
+        name: "list_files",
+        title: "List a folder",
+        description: "Lists a folder of a sandbox.",
+        scope: Scope::Use,
+        effect: Effect::Reads,
+        is_open: false,
+        input: list_input,
+        output: Some(list_output),
+        run: |call| list(call).boxed(),
+    },
+];
+
+fn path() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 4096, "description": "Where; relative paths begin at the user's home"})
+}
+
+fn read_input() -> Value {
+    schema(
+        json!({
+            "sandbox_id": sandbox_id(),
+            "path": path(),
+            "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; 1 if left out"},
+            "limit": {"type": "integer", "minimum": 1, "description": "At most so many lines; all if left out"},
+        }),
+        &["sandbox_id", "path"],
+    )
+}
+
+fn read_output() -> Value {
+    result(
+        json!({
+            "content": {"type": "string"},
+            "lines": {"type": "integer", "description": "How many lines the file has"},
+            "truncated": {"type": "boolean", "description": "Whether there is more after this"},
+            "next_offset": {"type": "integer", "description": "The line to go on from, if there is more"},
+        }),
+        &["content", "lines", "truncated"],
+    )
+}
+
+fn write_input() -> Value {
+    schema(
+        json!({
+            "sandbox_id": sandbox_id(),
+            "path": path(),
+            "content": {"type": "string", "description": "All of it"},
+        }),
+        &["sandbox_id", "path", "content"],
+    )
+}
+
+fn write_output() -> Value {
+    result(json!({"message": {"type": "string"}}), &["message"])
+}
+
+fn list_input() -> Value {
+    schema(
+        json!({
+            "sandbox_id": sandbox_id(),
+            "path": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The folder; the user's home if left out"},
+            "depth": {"type": "integer", "minimum": 1, "maximum": 8, "description": "Levels below it; 1 if left out"},
+        }),
+        &["sandbox_id"],
+    )
+}
+
+fn list_output() -> Value {
+    result(
+        json!({
+            "entries": {"type": "array", "items": {"type": "object"}},
+            "truncated": {"type": "boolean", "description": "Whether there are more than are listed"},
+        }),
+        &["entries", "truncated"],
+    )
+}
+
+#[derive(Deserialize)]
+struct Read {
+    sandbox_id: String,
+    path: String,
+    offset: Option<Whole<1, 1_000_000_000>>,
+    limit: Option<Whole<1, 1_000_000_000>>,
+}
+
+async fn read(mut call: Call) -> Result<Outcome, ApiError> {
+    let asked: Read = call.read()?;
+    let name = sandbox_name(&asked.sandbox_id)?;
+    bounds::path("path", &asked.path)?;
+    let live = call.app.service().live(&call.caller, name).await?;
+    let first = asked.offset.map_or(1, |line| line.0 as usize);
+    let most = asked.limit.map_or(usize::MAX, |lines| lines.0 as usize);
+    let piece = take(&live.agent, &asked.path, Piece::new(first, most)).await?;
+    let mut value = json!({
+        "content": piece.text, "lines": piece.lines, "truncated": piece.is_cut,
+    });
+    let mut shown = piece.text;
+    if let Some(next) = piece.next {
+        value["next_offset"] = next.into();
+        shown += &format!(
+            "\n[cut: the file has {} lines; go on with offset {next}]",
+            piece.lines
+        );
+    } else if piece.is_cut {
+        shown +=
+            "\n[cut: the line is too long; use `run_command` with cut or head -c for the rest]";
+    }
+    Ok(Outcome::with_text(value, shown))
+}
+
+/// Goes through a file for a piece of it; all of it, since how many lines there are is told too.
+async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<Taken, ApiError> {
+    let too_large = || {
+        let detail = format!("`{path}` is over {} MiB", MAX_FILE >> 20);
+        ApiError::new(ErrorKind::TooLarge, detail)
+            .hint("look at parts of it with `run_command`: head, tail, sed or grep")
+    };
+    let mut file = agent.read_file(path).await?;
+    if file.size().is_some_and(|size| size > MAX_FILE) {
+        return Err(too_large());
+    }
+    let mut size = 0;
+    while let Some(bytes) = file.next().await {
+        let bytes = bytes?;
+        size += bytes.len() as u64;
+        if size > MAX_FILE {
+            return Err(too_large());
+        }
+        piece.push(&bytes);
+    }
+    piece.finish().map_err(|NotText| {
+        ApiError::new(ErrorKind::NotText, format!("`{path}` is not UTF-8 text"))
+            .hint("look at it with `run_command`: file, xxd or strings")
+    })
+}
+
+async fn write(mut call: Call) -> Result<Outcome, ApiError> {
+    let request = Body(call.read()?);
+    let done = write_file::write_file(State(call.app), Who(call.caller), request).await?;
+    Ok(Outcome::of(&done.0))
+}
+
+#[derive(Deserialize)]
+struct List {
+    sandbox_id: String,
+    path: Option<String>,
+    depth: Option<Whole<1, 8>>,
+}
+
+async fn list(mut call: Call) -> Result<Outcome, ApiError> {
+    let asked: List = call.read()?;
+    let name = sandbox_name(&asked.sandbox_id)?;
+    let path = asked.path.unwrap_or_else(|| ".".to_owned());
+    bounds::path("path", &path)?;
+    let depth = asked.depth.map_or(1, |depth| depth.0 as u32);
+    let live = call.app.service().live(&call.caller, name).await?;
+    let entries = live.agent.list_dir(&path, depth).await?;
+    let is_cut = entries.len() > MAX_ENTRIES;
+    let entries: Vec<Value> = entries.into_iter().take(MAX_ENTRIES).map(shown).collect();
+    Ok(Outcome::of(
+        &json!({"entries": entries, "truncated": is_cut}),
+    ))
+}
+
+fn shown(info: EntryInfo) -> Value {
+    let kind = match info.r#type {
+        _ if info.is_symlink => "symlink",
+        FileType::Directory => "directory",
+        FileType::Symlink => "symlink",
+        _ => "file",
+    };
+    json!({"path": info.path, "type": kind, "size": info.size, "permissions": info.permissions})
+}

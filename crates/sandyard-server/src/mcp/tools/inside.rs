@@ -1,0 +1,244 @@
+//! Tools of a sandbox's own tool server, for clients that have this one connection.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rmcp::model::ContentBlock;
+use sandyard_core::{ErrorKind, Scope};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::sandbox_name;
+use crate::mcp::outcome::Outcome;
+use crate::mcp::tool::{Call, Effect, Progress, Tool, result, sandbox_id, schema};
+use crate::native::tool_progress::{Steps, hearer};
+use crate::native::tool_server::ToolServer;
+
+/// Time for the list of tools.
+const LIST: Duration = Duration::from_secs(30);
+/// How long a call may go on without a word: coding agents take their time, and tell how far they are.
+const SILENCE: Duration = Duration::from_secs(3600);
+/// How long it may go on in all.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Longest name, text and arguments of a tool that are told.
+const MAX_NAME: usize = 256;
+const MAX_DESCRIPTION: usize = 4096;
+const MAX_SCHEMA: usize = 100 << 10;
+/// Most names to ask for.
+const MAX_NAMES: usize = 100;
+
+pub(super) const TOOLS: [Tool; 2] = [
+    Tool {
+        name: "sandbox_tools",
+        title: "List a sandbox's own tools",
+        description: "Lists the tools that a sandbox itself has, with their arguments: shell sessions, editors, search, browser, coding \
+                      agents, and those of MCP servers added to it. Call one with `sandbox_call_tool`.",
+        scope: Scope::Use,
+        effect: Effect::Reads,
+        is_open: false,
+        input: list_input,
+        output: Some(list_output),
+        run: |call| list(call).boxed(),
+    },
+    Tool {
+        name: "sandbox_call_tool",
+        title: "Call a sandbox's own tool",
+        description: "Calls one of the tools that `sandbox_tools` lists and answers what it answers.",
+        scope: Scope::Use,
+        effect: Effect::Destroys,
+        is_open: true,
+        input: call_input,
+        output: None,
+        run: |call| call_tool(call).boxed(),
+    },
+];
+
+fn list_input() -> Value {
+    schema(
+        json!({
+            "sandbox_id": sandbox_id(),
+            "names": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES, "description": "Only these; all if left out"},
+        }),
+        &["sandbox_id"],
+    )
+}
+
+fn list_output() -> Value {
+    let tool = result(
+        json!({
+            "name": {"type": "string"},
+            "description": {"type": "string"},
+            "inputSchema": {"type": "object"},
+        }),
+        &["name"],
+    );
+    result(
+        json!({"tools": {"type": "array", "items": tool}}),
+        &["tools"],
+    )
+}
+
+fn call_input() -> Value {
+    schema(
+        json!({
+            "sandbox_id": sandbox_id(),
+            "tool": {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "description": "Its name, as `sandbox_tools` tells it"},
+            "arguments": {"type": "object", "description": "Its arguments"},
+        }),
+        &["sandbox_id", "tool"],
+    )
+}
+
+#[derive(Deserialize)]
+struct List {
+    sandbox_id: String,
+    names: Option<Vec<String>>,
+}
+
+async fn list(mut call: Call) -> Result<Outcome, ApiError> {
+    let asked: List = call.read()?;
+    let name = sandbox_name(&asked.sandbox_id)?;
+    let live = call.app.service().live(&call.caller, name).await?;
+    let names: Option<Vec<String>> = asked
+        .names
+        .map(|names| names.into_iter().take(MAX_NAMES).collect());
+    let port = call.app.settings().mcp_port;
+    let tools = timeout(LIST, async {
+        ToolServer::open(&live, port).await?.list().await
+    })
+    .await
+    .map_err(|_| late())??;
+    let is_wanted = |name: &str| {
+        let is_asked = names
+            .as_ref()
+            .is_none_or(|names| names.iter().any(|it| it == name));
+        is_asked && name.chars().count() <= MAX_NAME
+    };
+    let tools: Vec<Value> = tools
+        .iter()
+        .filter(|tool| tool["name"].as_str().is_some_and(is_wanted))
+        .map(shown)
+        .collect();
+    Ok(Outcome::of(&json!({"tools": tools})))
+}
+
+/// What is told of a tool: what it takes to call it, unless that is too much.
+fn shown(tool: &Value) -> Value {
+    let mut shown = json!({"name": tool["name"], "inputSchema": {"type": "object"}});
+    if let Some(text) = tool["description"].as_str() {
+        shown["description"] = text[..text.floor_char_boundary(MAX_DESCRIPTION)].into();
+    }
+    let input = &tool["inputSchema"];
+    if input.is_object() && input.to_string().len() <= MAX_SCHEMA {
+        shown["inputSchema"] = input.clone();
+    }
+    shown
+}
+
+#[derive(Deserialize)]
+struct Relay {
+    sandbox_id: String,
+    tool: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+async fn call_tool(mut call: Call) -> Result<Outcome, ApiError> {
+    let asked: Relay = call.read()?;
+    let name = sandbox_name(&asked.sandbox_id)?;
+    bounds::text("tool", &asked.tool, 1, MAX_NAME)?;
+    let live = call.app.service().live(&call.caller, name).await?;
+    let port = call.app.settings().mcp_port;
+    let ports = json!({"template": call.links.port_pattern(&live.sandbox.id)});
+    let mut server = timeout(LIST, async {
+        // For the tool that tells where a port is seen. It forgets it with every stop of the sandbox.
+        let _ = ToolServer::new(&live, port).post("/port-url", &ports).await;
+        ToolServer::open(&live, port).await
+    })
+    .await
+    .map_err(|_| late())??;
+    let (hearer, steps) = hearer();
+    // Heard even if nobody is told: it says that the tool is at work.
+    let work = server.call(&asked.tool, asked.arguments, Some(&hearer));
+    relayed(pass_on(work, steps, &mut call.progress).await?)
+}
+
+/// Waits for an answer, and tells the steps on the way there.
+async fn pass_on(
+    work: impl Future<Output = Result<Value, ApiError>>,
+    mut steps: Steps,
+    progress: &mut Progress,
+) -> Result<Value, ApiError> {
+    let mut work = pin!(work);
+    let mut end = pin!(sleep(LONGEST));
+    loop {
+        let step = tokio::select! {
+            biased;
+            Some(step) = steps.recv() => step,
+            answer = &mut work => return answer,
+            () = sleep(SILENCE) => return Err(late()),
+            () = &mut end => return Err(late()),
+        };
+        progress.pass_on(step).await;
+    }
+}
+
+/// Reads what a tool answered. It is not believed to be well formed.
+fn relayed(mut answer: Value) -> Result<Outcome, ApiError> {
+    let mut take = |name: &str| answer.get_mut(name).map(Value::take).unwrap_or_default();
+    let (content, value) = (take("content"), take("structuredContent"));
+    let content: Vec<ContentBlock> = serde_json::from_value(content).map_err(|_| {
+        let detail = "the sandbox's tool answered something that is no result";
+        ApiError::new(ErrorKind::AgentFailed, detail)
+    })?;
+    let value = Some(value).filter(Value::is_object);
+    let is_error = answer["isError"].as_bool().unwrap_or(false);
+    Ok(Outcome::relayed(content, value, is_error))
+}
+
+fn late() -> ApiError {
+    ApiError::new(
+        ErrorKind::TimedOut,
+        "the sandbox's tool server gives no answer",
+    )
+    .hint("try again, or start another sandbox")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_any_form_are_relayed_or_refused() {
+        for answer in [
+            json!([]),
+            json!(5),
+            json!("x"),
+            json!({}),
+            json!({"content": 7}),
+        ] {
+            assert!(relayed(answer).is_err());
+        }
+        let good = json!({"content": [{"type": "text", "text": "x"}], "structuredContent": 7});
+        assert_eq!(relayed(good.clone()).ok().map(|it| it.status()), Some(200));
+        let mut bad = good;
+        bad["isError"] = true.into();
+        assert_eq!(relayed(bad).ok().map(|it| it.status()), Some(422));
+    }
+
+    #[test]
+    fn arguments_beyond_bounds_are_left_out() {
+        let long = json!({"type": "object", "title": "x".repeat(MAX_SCHEMA)});
+        let tool = shown(&json!({"name": "a", "inputSchema": long}));
+        assert_eq!(
+            tool,
+            json!({"name": "a", "inputSchema": {"type": "object"}})
+        );
+        let short = json!({"name": "a", "inputSchema": {"type": "object", "title": "x"}});
+        assert_eq!(shown(&short), short);
+    }
+}

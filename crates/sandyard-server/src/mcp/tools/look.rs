@@ -1,0 +1,245 @@
+//! Looking: sandboxes, what one is, what was written in it, and what there is to start from.
+
+use axum::extract::State;
+use futures_util::FutureExt;
+use sandyard_core::Scope;
+use sandyard_service::{LogEntry, SandboxFilter};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::bounds::{self, Whole};
+use crate::error::ApiError;
+use crate::extract::sandbox_name;
+use crate::mcp::outcome::Outcome;
+use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
+use crate::native::templates;
+use crate::native::view::{SandboxInfo, Status};
+use crate::need::Who;
+
+/// Lines of a log when nobody says.
+const LINES: usize = 100;
+/// Most bytes of a log.
+const MAX_LOG: usize = 64 << 10;
+
+pub(super) const TOOLS: [Tool; 4] = [
+    Tool {
+        name: "sandbox_list",
+        title: "List sandboxes",
+        description: "Lists your sandboxes, newest first.",
+        scope: Scope::Read,
+        effect: Effect::Reads,
+        is_open: false,
+        input: list_input,
+        output: Some(list_output),
+        run: |call| list(call).boxed(),
+    },
+    Tool {
+        name: "sandbox_info",
+        title: "Show a sandbox",
+        description: "Tells all there is to know about a sandbox: status, template, limits, network, when its time is over, and the \
+                      URLs of its own tools and of VS Code.",
+        scope: Scope::Read,
+        effect: Effect::Reads,
+        is_open: false,
+        input: info_input,
+        output: Some(info_output),
+        run: |call| info(call).boxed(),
+    },
+    Tool {
+        name: "sandbox_logs",
+        title: "Show a sandbox's log",
+        description: "Tells the newest lines that commands of a sandbox wrote, those in the background too.",
+        scope: Scope::Read,
+        effect: Effect::Reads,
+        is_open: false,
+        input: logs_input,
+        output: Some(logs_output),
+        run: |call| logs(call).boxed(),
+    },
+    Tool {
+        name: "template_list",
+        title: "List templates",
+        description: "Lists what sandboxes can start from.",
+        scope: Scope::Read,
+        effect: Effect::Reads,
+        is_open: false,
+        input: || schema(json!({}), &[]),
+        output: Some(templates_output),
+        run: |call| list_templates(call).boxed(),
+    },
+];
+
+#[derive(Deserialize)]
+struct List {
+    status: Option<Status>,
+    metadata: Option<std::collections::BTreeMap<String, String>>,
+    limit: Option<Whole<1, 200>>,
+    cursor: Option<String>,
+}
+
+fn list_input() -> Value {
+    schema(
+        json!({
+            "status": {"enum": ["initializing", "running", "paused", "error", "deleted"], "description": "Only those; all but deleted if left out"},
+            "metadata": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 16, "description": "Only those made with these words"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 200, "description": "At most so many; 50 if left out"},
+            "cursor": {"type": "string", "maxLength": 64, "description": "The `next` of an earlier answer, to go on after it"},
+        }),
+        &[],
+    )
+}
+
+fn list_output() -> Value {
+    result(
+        json!({
+            "sandboxes": {"type": "array", "items": {"type": "object"}},
+            "next": {"type": ["string", "null"], "description": "The cursor of the next page; null: that was all"},
+        }),
+        &["sandboxes"],
+    )
+}
+
+fn info_input() -> Value {
+    schema(json!({"sandbox_id": sandbox_id()}), &["sandbox_id"])
+}
+
+fn info_output() -> Value {
+    result(
+        json!({
+            "sandbox_id": {"type": "string"},
+            "status": {"type": "string"},
+            "template": {"type": "string"},
+            "mcp_url": {"type": "string"},
+            "vscode_url": {"type": "string"},
+        }),
+        &["sandbox_id", "status", "template", "mcp_url", "vscode_url"],
+    )
+}
+
+fn logs_input() -> Value {
+    schema(
+        json!({
+            "sandbox_id": sandbox_id(),
+            "lines": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "At most so many; 100 if left out"},
+        }),
+        &["sandbox_id"],
+    )
+}
+
+fn logs_output() -> Value {
+    result(
+        json!({
+            "logs": {"type": "array", "items": {"type": "object"}, "description": "Oldest first"},
+            "truncated": {"type": "boolean", "description": "Whether older ones were left out to keep this short"},
+        }),
+        &["logs", "truncated"],
+    )
+}
+
+fn templates_output() -> Value {
+    result(
+        json!({"templates": {"type": "array", "items": {"type": "object"}}}),
+        &["templates"],
+    )
+}
+
+async fn list(mut call: Call) -> Result<Outcome, ApiError> {
+    let asked: List = call.read()?;
+    bounds::optional_text("cursor", asked.cursor.as_deref(), 1, 256)?;
+    let metadata = asked.metadata.unwrap_or_default();
+    if metadata.len() > 16 {
+        return Err(sandyard_service::ServiceError::invalid(
+            "metadata",
+            "at most 16 words can be asked for",
+        )
+        .into());
+    }
+    for (name, value) in &metadata {
+        bounds::text("metadata", name, 1, 256)?;
+        bounds::text("metadata", value, 0, 4096)?;
+    }
+    let filter = SandboxFilter {
+        statuses: asked.status.map(Status::statuses).unwrap_or_default(),
+        metadata,
+        cursor: asked.cursor,
+        limit: asked.limit.map_or(50, |limit| limit.0 as usize),
+        ..SandboxFilter::default()
+    };
+    let service = call.app.service();
+    let page = service.list(&call.caller, filter).await?;
+    let brief = |sandbox| brief(SandboxInfo::new(service, &call.links, sandbox));
+    let sandboxes: Vec<Value> = page.items.into_iter().map(brief).collect();
+    Ok(Outcome::of(
+        &json!({"sandboxes": sandboxes, "next": page.next}),
+    ))
+}
+
+/// What a list tells of a sandbox: enough to choose one.
+fn brief(info: SandboxInfo) -> Value {
+    let all = serde_json::to_value(info).unwrap_or_default();
+    let names = [
+        "sandbox_id",
+        "alias",
+        "status",
+        "reason",
+        "template",
+        "metadata",
+        "created_at",
+        "expires_at",
+    ];
+    let pairs = names
+        .into_iter()
+        .map(|name| (name.to_owned(), all[name].clone()));
+    Value::Object(pairs.filter(|(_, value)| !value.is_null()).collect())
+}
+
+async fn info(mut call: Call) -> Result<Outcome, ApiError> {
+    let arguments: Value = call.read()?;
+    let name = sandbox_name(arguments["sandbox_id"].as_str().unwrap_or_default())?;
+    let service = call.app.service();
+    let sandbox = service.inspect(&call.caller, name).await?;
+    Ok(Outcome::of(&SandboxInfo::new(
+        service,
+        &call.links,
+        sandbox,
+    )))
+}
+
+#[derive(Deserialize)]
+struct Logs {
+    sandbox_id: String,
+    lines: Option<Whole<1, 1000>>,
+}
+
+async fn logs(mut call: Call) -> Result<Outcome, ApiError> {
+    let asked: Logs = call.read()?;
+    let name = sandbox_name(&asked.sandbox_id)?;
+    let lines = asked.lines.map_or(LINES, |lines| lines.0 as usize);
+    let logs = call.app.service().logs(&call.caller, name, lines).await?;
+    let all = logs.len();
+    let kept = newest(logs);
+    Ok(Outcome::of(
+        &json!({"truncated": kept.len() < all, "logs": kept}),
+    ))
+}
+
+/// The newest lines that are not too long together.
+fn newest(logs: Vec<LogEntry>) -> Vec<LogEntry> {
+    let mut room = MAX_LOG;
+    let mut kept: Vec<_> = logs
+        .into_iter()
+        .rev()
+        .take_while(|line| {
+            let is_kept = line.text.len() <= room;
+            room = room.saturating_sub(line.text.len());
+            is_kept
+        })
+        .collect();
+    kept.reverse();
+    kept
+}
+
+async fn list_templates(call: Call) -> Result<Outcome, ApiError> {
+    let list = templates::list_templates(State(call.app), Who(call.caller)).await?;
+    Ok(Outcome::of(&list.0))
+}

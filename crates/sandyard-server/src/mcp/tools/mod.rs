@@ -1,0 +1,56 @@
+//! The tools, a family a file.
+
+mod commands;
+mod copies;
+mod files;
+mod inside;
+mod life;
+mod look;
+mod ports;
+
+use super::tool::Tool;
+
+/// Every tool there is, in the order they are listed.
+pub(super) fn all() -> impl Iterator<Item = &'static Tool> {
+    const FAMILIES: [&[Tool]; 7] = [
+        &life::TOOLS,
+        &look::TOOLS,
+        &commands::TOOLS,
+        &files::TOOLS,
+        &ports::TOOLS,
+        &copies::TOOLS,
+        &inside::TOOLS,
+    ];
+    FAMILIES.iter().copied().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_tool_is_told_in_full_and_once() {
+        let mut seen = BTreeSet::new();
+        for tool in all() {
+            assert!(seen.insert(tool.name), "{}", tool.name);
+            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+            assert!(tool.name.bytes().all(is_plain), "{}", tool.name);
+            assert!(tool.description.len() <= 600, "{}", tool.name);
+            for schema in [Some((tool.input)()), tool.output.map(|output| output())]
+                .into_iter()
+                .flatten()
+            {
+                assert_eq!(schema["type"], "object", "{}", tool.name);
+                for name in schema["required"].as_array().unwrap() {
+                    let property = &schema["properties"][name.as_str().unwrap()];
+                    assert!(property.is_object(), "{}: {name}", tool.name);
+                }
+            }
+            for (name, property) in (tool.input)()["properties"].as_object().unwrap() {
+                assert!(property["description"].is_string(), "{}: {name}", tool.name);
+            }
+        }
+    }
+}

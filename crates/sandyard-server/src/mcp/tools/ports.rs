@@ -1,0 +1,54 @@
+//! Ports of a sandbox, from outside.
+
+use axum::extract::State;
+use futures_util::FutureExt;
+use sandyard_core::Scope;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::extract::Body;
+use crate::mcp::outcome::Outcome;
+use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
+use crate::native::expose_port;
+use crate::need::Who;
+
+pub(super) const TOOLS: [Tool; 1] = [Tool {
+    name: "expose_port",
+    title: "Get a port's URL",
+    description: "Gives the URL of a port of a sandbox. `signed_url` opens in any browser for a day; `url` asks for credentials. \
+                  Something has to listen there: start it with `run_command` and `background: true`.",
+    scope: Scope::Use,
+    effect: Effect::Sets,
+    is_open: false,
+    input,
+    output: Some(output),
+    run: |call| expose(call).boxed(),
+}];
+
+fn input() -> Value {
+    schema(
+        json!({
+            "sandbox_id": sandbox_id(),
+            "port": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "Where a program of the sandbox's listens"},
+        }),
+        &["sandbox_id", "port"],
+    )
+}
+
+fn output() -> Value {
+    result(
+        json!({
+            "url": {"type": "string"},
+            "signed_url": {"type": "string"},
+            "port": {"type": "integer"},
+            "public": {"type": "boolean", "description": "Whether anybody may open it"},
+        }),
+        &["url", "port", "public"],
+    )
+}
+
+async fn expose(mut call: Call) -> Result<Outcome, ApiError> {
+    let request = Body(call.read()?);
+    let reply = expose_port::expose_port(State(call.app), Who(call.caller), call.links, request);
+    Ok(Outcome::of(&reply.await?.0))
+}
