@@ -18,6 +18,17 @@ pub(crate) fn pss_of_trees(roots: &[u32]) -> Result<u64> {
         .sum())
 }
 
+/// Adds up the proportional set size, in bytes, of all processes with this name.
+pub(crate) fn pss_of_called(name: &str) -> Result<u64> {
+    let is_called = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim() == name)
+    };
+    let rollups = processes()?.into_iter().filter(is_called);
+    let rollups =
+        rollups.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok());
+    Ok(rollups.map(|text| field(&text, "Pss:")).sum())
+}
+
 /// Adds up the resident memory, in bytes, of these processes alone.
 pub(crate) fn rss(pids: &[u32]) -> Result<u64> {
     pids.iter()

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Subjects, burst, crowd, egress, exec, files, freeze, output, pool, sdk, start};
+use super::{Subjects, burst, crowd, egress, exec, files, freeze, output, pool, sdk, start, tools};
 use crate::plan::Plan;
 use crate::report::Row;
 
@@ -18,7 +18,7 @@ pub(crate) struct Group {
 }
 
 /// All groups, in the order they run.
-pub(crate) const GROUPS: [Group; 10] = [
+pub(crate) const GROUPS: [Group; 11] = [
     Group {
         name: "start",
         rows: &[
@@ -88,6 +88,11 @@ pub(crate) const GROUPS: [Group; 10] = [
             "egress_create_p50",
         ],
         measure: egress::measure,
+    },
+    Group {
+        name: "tools",
+        rows: &["tools_first_p50", "tools_read_p50", "tools_memory"],
+        measure: tools::measure,
     },
     Group {
         name: "sdk",

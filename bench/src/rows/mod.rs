@@ -9,6 +9,7 @@
 //! - [`crowd`]: many live, what they cost, and a restart of what manages them
 //! - [`files`]: a large file in and out
 //! - [`egress`]: the way out, and what it costs
+//! - [`tools`]: the tool server of a sandbox
 //! - [`sdk`]: from nothing to the first output, through an official SDK
 //!
 //! The same rows are measured in both sections; only who is asked differs. [`group`] names them.
@@ -24,6 +25,7 @@ mod output;
 mod pool;
 mod sdk;
 mod start;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::time::Instant;

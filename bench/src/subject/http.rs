@@ -71,6 +71,30 @@ impl Connection {
         Ok(serde_json::from_str(&reply).unwrap_or(Value::Null))
     }
 
+    /// Sends one message to a tool server, in a session or to begin one; gives the session's id and the answer.
+    pub(super) fn tell(
+        &mut self,
+        path: &str,
+        session: Option<&str>,
+        message: &Value,
+    ) -> Result<(Option<String>, Value)> {
+        let session = session.map_or_else(String::new, |id| format!("Mcp-Session-Id: {id}\r\n"));
+        let headers = format!("Accept: application/json, text/event-stream\r\n{session}");
+        self.send("POST", path, &headers, Some(message))?;
+        let head = self.read_head()?;
+        let reply = self.read_body(&head)?;
+        ensure!(
+            head.status < 300,
+            "POST {path} gave {}: {reply}",
+            head.status
+        );
+        let data = reply.lines().filter_map(|line| line.strip_prefix("data:"));
+        let answer = data
+            .filter_map(|text| serde_json::from_str::<Value>(text).ok())
+            .find(|message| message.get("id").is_some());
+        Ok((head.session, answer.unwrap_or(Value::Null)))
+    }
+
     /// Sends `pieces` one after another as the body of a `PUT`.
     pub(super) fn put(&mut self, path: &str, pieces: &[&[u8]]) -> Result<()> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -165,6 +189,7 @@ impl Connection {
             status,
             length: None,
             chunked: false,
+            session: None,
         };
         loop {
             let line = self.read_line()?.to_ascii_lowercase();
@@ -178,6 +203,7 @@ impl Connection {
                     head.length = Some(value.parse().context("bad content-length")?)
                 }
                 Some(("transfer-encoding", "chunked")) => head.chunked = true,
+                Some(("mcp-session-id", value)) => head.session = Some(value.to_owned()),
                 Some(_) => {}
             }
         }
@@ -272,6 +298,8 @@ struct Head {
     status: u16,
     length: Option<usize>,
     chunked: bool,
+    /// Of a tool server.
+    session: Option<String>,
 }
 
 /// The output of a container or of a command in one, in Docker's frames of eight header bytes and a payload.

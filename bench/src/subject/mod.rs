@@ -20,7 +20,7 @@ mod spawn;
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use self::site::Download;
 use crate::report::Column;
@@ -134,6 +134,26 @@ pub(crate) trait Live: Subject {
     /// out.
     fn download(&self, _id: &str, _bytes: usize) -> Result<Option<[Download; 2]>> {
         Ok(None)
+    }
+
+    /// Says whether its sandboxes have a tool server.
+    fn has_tools(&self) -> bool {
+        false
+    }
+
+    /// Shakes hands with the tool server as MCP wants it, writes a small file with a tool, and gives the session's id.
+    fn first_tool_call(&self, _id: &str) -> Result<String> {
+        bail!("there are no tools")
+    }
+
+    /// Reads that file with a tool.
+    fn read_by_tool(&self, _id: &str, _session: &str) -> Result<()> {
+        bail!("there are no tools")
+    }
+
+    /// Gives the bytes that the tool server uses (PSS).
+    fn tools_memory(&self, _id: &str) -> Result<u64> {
+        bail!("there are no tools")
     }
 }
 

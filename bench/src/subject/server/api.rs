@@ -123,6 +123,36 @@ impl Api {
         Ok(())
     }
 
+    /// Shakes hands with a sandbox's tool server, writes a small file with it, and gives the session's id.
+    pub(super) fn first_tool_call(&self, id: &str) -> Result<String> {
+        let path = tools_path(id);
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"},
+        }});
+        let mut connection = self.connection.borrow_mut();
+        let (session, _) = connection.tell(&path, None, &hello)?;
+        let session = session.context("the tool server began no session")?;
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        connection.tell(&path, Some(&session), &ready)?;
+        let arguments = json!({"file_path": "bench.txt", "content": "a small file\n"});
+        let (_, answer) = connection.tell(&path, Some(&session), &call("Write", &arguments))?;
+        ensure!(answer["result"]["isError"] != true, "Write said {answer}");
+        ensure!(answer["result"].is_object(), "Write said {answer}");
+        Ok(session)
+    }
+
+    /// Reads that file with a tool.
+    pub(super) fn read_by_tool(&self, id: &str, session: &str) -> Result<()> {
+        let question = call("Read", &json!({"file_path": "bench.txt"}));
+        let mut connection = self.connection.borrow_mut();
+        let (_, answer) = connection.tell(&tools_path(id), Some(session), &question)?;
+        ensure!(
+            answer.to_string().contains("a small file"),
+            "Read said {answer}"
+        );
+        Ok(())
+    }
+
     fn get(&self, path: &str) -> Result<Value> {
         self.connection.borrow_mut().request("GET", path, None)
     }
@@ -132,4 +162,13 @@ impl Api {
             .borrow_mut()
             .request("POST", path, Some(body))
     }
+}
+
+fn tools_path(id: &str) -> String {
+    format!("/p/{id}/6060/mcp")
+}
+
+fn call(tool: &str, arguments: &Value) -> Value {
+    let params = json!({"name": tool, "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
 }

@@ -14,6 +14,7 @@ use self::process::{Process, Setup};
 use super::sdk::{self, Sdk};
 use super::site::{self, Download, Site};
 use super::{Live, Restart, SdkOrder, SdkRun, Subject, parallel};
+use crate::memory;
 use crate::report::Column;
 
 /// Connections where a whole crowd is visited: enough to keep a few processors busy.
@@ -337,5 +338,21 @@ impl Live for Server {
         let printed = self.ask(|api| api.run(id, &words))?;
         let ours = site::read_download(&printed, bytes)?;
         Ok(Some([ours, self.site.download_directly(bytes)?]))
+    }
+
+    fn has_tools(&self) -> bool {
+        true
+    }
+
+    fn first_tool_call(&self, id: &str) -> Result<String> {
+        self.ask(|api| api.first_tool_call(id))
+    }
+
+    fn read_by_tool(&self, id: &str, session: &str) -> Result<()> {
+        self.ask(|api| api.read_by_tool(id, session))
+    }
+
+    fn tools_memory(&self, _id: &str) -> Result<u64> {
+        memory::pss_of_called("sandyard-tools")
     }
 }
