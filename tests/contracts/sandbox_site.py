@@ -1,4 +1,4 @@
-"""A web site to run inside a sandbox: pages, a stream of events, a WebSocket that says everything back, a tool server.
+"""A web site to run inside a sandbox: pages, a stream of events, a WebSocket that says everything back.
 
 Plain standard library, because a sandbox has no more. Run as `python3 sandbox_site.py PORT`.
 """
@@ -10,8 +10,6 @@ import json
 import struct
 import sys
 import time
-
-TOOLS = [{"name": "echo", "inputSchema": {"type": "object"}}, {"name": "add", "inputSchema": {"type": "object"}}]
 
 
 class Site(http.server.BaseHTTPRequestHandler):
@@ -26,8 +24,6 @@ class Site(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.path.rstrip("/") == "/mcp" and body.startswith(b"{"):
-            return self.tool_server(json.loads(body))
         self.answer({"method": "POST", "path": self.path, "size": len(body), "sha256": hashlib.sha256(body).hexdigest()})
 
     def answer(self, value, status=200):
@@ -37,18 +33,6 @@ class Site(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-    def tool_server(self, message):
-        if message.get("method") == "tools/list":
-            return self.answer({"jsonrpc": "2.0", "id": message["id"], "result": {"tools": TOOLS}})
-        if "id" not in message:
-            return self.answer({}, 202)
-        result = {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "t", "version": "1"},
-        }
-        self.answer({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     def events(self):
         """One event at once and the next only when the client has said that it saw the first."""

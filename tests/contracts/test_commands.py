@@ -1,19 +1,15 @@
 """Commands: what the originals got wrong, and what the contract says about the rest."""
 
-import time
-
 import pytest
 
-from api import stopwatch, told
+from api import told
 from waiting import wait_for
 
 pytestmark = pytest.mark.quick
 
 
 def test_a_background_command_answers_at_once_with_its_process_id(api, shared):
-    elapsed = stopwatch()
-    started = api.run(shared, "sleep 300", background=True)
-    assert elapsed() < 60
+    started = api.run(shared, "sleep 3000", background=True)
     assert started["success"] is True and started["process_id"] > 0
     assert api.run(shared, f"kill -0 {started['process_id']} && echo alive")["output"] == "alive\n"
 
@@ -104,6 +100,4 @@ def test_environment_of_the_sandbox_reaches_every_command(api, make):
 def test_commands_of_one_sandbox_run_side_by_side(api, sandbox):
     api.run(sandbox, "until test -e /tmp/go; do sleep 0.05; done; touch /tmp/went", background=True)
     api.run(sandbox, "touch /tmp/go")
-    deadline = time.monotonic() + 20
-    while api.run(sandbox, "test -e /tmp/went")["exit_code"] != 0:
-        assert time.monotonic() < deadline
+    wait_for(lambda: api.run(sandbox, "test -e /tmp/went")["exit_code"] == 0, "the first one goes on")

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from api import stopwatch
+from waiting import wait_for
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_hundred_and_fifty_sandboxes_each_have_every_port(api):
     small = {"memory_limit": "64m"}
     made = []
@@ -29,10 +30,13 @@ def expose(api, sandbox):
     return api.ok("POST", "/sandboxes/expose-port", {"sandbox_id": sandbox, "port": 3000})["url"]
 
 
-def test_one_stuck_sandbox_blocks_no_other(server, api, make):
+def first_process(provider, server, instance):
+    return next(one["pid"] for one in provider.instances(server) if one["id"] == instance)
+
+
+def test_one_stuck_sandbox_blocks_no_other(provider, server, api, make):
     stuck, others = make(), [make() for _ in range(3)]
-    instance = api.info(stuck)["provider_sandbox_id"]
-    first = next(one["init"]["pid"] for one in server.data.instances() if one["id"] == instance)
+    first = first_process(provider, server, api.info(stuck)["provider_sandbox_id"])
     os.kill(first, signal.SIGSTOP)
     try:
         with ThreadPoolExecutor(8) as pool:
@@ -46,7 +50,8 @@ def test_one_stuck_sandbox_blocks_no_other(server, api, make):
                 assert api.pause(other)["status"] == "paused"
                 assert api.read(other, "/etc/hostname")
             assert api.status(make()) == "running"
-            assert api.get("/health").status_code == 200
+            # One that is very busy may say for a moment that it is not well.
+            wait_for(lambda: api.get("/health").status_code == 200, "the server is well")
             print(f"beside a stuck sandbox: {elapsed():.2f} s")
             os.kill(first, signal.SIGCONT)
             assert all(future.result().status_code in (200, 408, 502) for future in waiting)
@@ -55,9 +60,9 @@ def test_one_stuck_sandbox_blocks_no_other(server, api, make):
     assert api.run(stuck, "echo again")["output"] == "again\n"
 
 
-def test_a_stuck_sandbox_can_be_deleted(server, api, make):
+def test_a_stuck_sandbox_can_be_deleted(provider, server, api, make):
     stuck = make()
     instance = api.info(stuck)["provider_sandbox_id"]
-    os.kill(next(one["init"]["pid"] for one in server.data.instances() if one["id"] == instance), signal.SIGSTOP)
+    os.kill(first_process(provider, server, instance), signal.SIGSTOP)
     assert api.ok("DELETE", f"/sandboxes/{stuck}")["success"] is True
-    assert instance not in [one["id"] for one in server.data.instances()]
+    assert instance not in [one["id"] for one in provider.instances(server)]

@@ -153,10 +153,10 @@ class Form:
         return {"Content-Type": f"multipart/form-data; boundary={self.boundary}"}
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_gibibyte_goes_in_and_out_without_being_held_in_memory(server, api, make):
     sandbox, size = make(), 1024 * MIB
-    patient = httpx.Client(base_url=server.url, timeout=300, trust_env=False)
+    patient = httpx.Client(base_url=server.url, timeout=400, trust_env=False)
     # Whatever the server needs for any upload at all it has after a small one.
     warm = Form({"sandbox_id": sandbox, "file_path": "/home/user/warm"}, "file", [b"x" * 8 * MIB])
     patient.post("/sandboxes/upload-file", content=warm.pieces(), headers=warm.headers).raise_for_status()
@@ -196,7 +196,8 @@ def test_an_upload_that_breaks_off_leaves_the_server_well(server, api, make):
 
     form = Form({"sandbox_id": sandbox, "file_path": "/home/user/half"}, "file", broken())
     with pytest.raises(OSError):
-        httpx.post(f"{server.url}/sandboxes/upload-file", content=form.pieces(), headers=form.headers, trust_env=False)
+        url = f"{server.url}/sandboxes/upload-file"
+        httpx.post(url, content=form.pieces(), headers=form.headers, timeout=120, trust_env=False)
     assert api.run(sandbox, "echo well")["output"] == "well\n"
 
 

@@ -72,7 +72,7 @@ def sandbox_test(server):
 
 def test_script_of_seed_002_runs_unchanged(server, sandbox_test):
     command = [sys.executable, CALLS / "seed_002.py", server.url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     created, output, *rest = done.stdout.splitlines()
     assert created.startswith("Created: ")
@@ -83,7 +83,7 @@ def test_script_of_seed_002_runs_unchanged(server, sandbox_test):
 @pytest.fixture
 def enveloped(server, sandbox_test):
     """A caller with seed 002's headers, and the paths of its dialect."""
-    with httpx.Client(base_url=server.url, timeout=60, trust_env=False) as client:
+    with httpx.Client(base_url=server.url, timeout=240, trust_env=False) as client:
         login = client.post("/api/v1/auth/login/swagger", params={"username": "sandbox_test", "password": "TestPass123!"})
         assert login.status_code == 200, told(login)
         client.headers["Authorization"] = f"Bearer {login.json()['access_token']}"
@@ -147,7 +147,7 @@ def test_login_answers_without_an_envelope(server, sandbox_test):
         {"data": {"username": "sandbox_test", "password": "TestPass123!"}},
         {"json": {"username": "sandbox_test", "password": "TestPass123!"}},
     ):
-        reply = httpx.post(f"{server.url}/api/v1/auth/login/swagger", trust_env=False, **options)
+        reply = httpx.post(f"{server.url}/api/v1/auth/login/swagger", timeout=120, trust_env=False, **options)
         assert reply.status_code == 200, told(reply)
         body = reply.json()
         assert body["token_type"] == "bearer" and body["access_token"].count(".") == 2
@@ -156,7 +156,7 @@ def test_login_answers_without_an_envelope(server, sandbox_test):
 
 
 def test_curl_session_of_seed_004_runs_unchanged(server, api):
-    done = subprocess.run([CALLS / "seed_004.sh", server.url], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([CALLS / "seed_004.sh", server.url], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     created, executed, listed, deleted = (json.loads(line) for line in done.stdout.splitlines())
     sandbox = created["sandbox_id"]

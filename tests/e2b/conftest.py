@@ -16,6 +16,8 @@ from server import Server
 from tenants import Tenant
 from world import World
 
+pytest_plugins = ["provider_option"]
+
 # Long enough for any run of the suite.
 LONG = 3600
 

@@ -15,7 +15,7 @@ from loop_thread import LoopThread
 from surface import half_of
 
 # Nothing takes longer, or it hangs.
-_PATIENCE = 110
+_PATIENCE = 280
 
 # What was called, as `sync Class.method`.
 called = set()

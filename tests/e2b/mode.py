@@ -18,7 +18,7 @@ class Plain:
 
     def get(self, server, host, path, headers):
         """Opens a port of a sandbox by the host the SDK names."""
-        return httpx.get(f"{server.e2b_url}{path}", headers={"Host": host, **headers}, timeout=30, trust_env=False)
+        return httpx.get(f"{server.e2b_url}{path}", headers={"Host": host, **headers}, timeout=120, trust_env=False)
 
 
 class InDomain:
@@ -39,7 +39,7 @@ class InDomain:
         return {"api_key": key, "domain": self.domain(server)}
 
     def get(self, server, host, path, headers):
-        return httpx.get(f"https://{host}{path}", headers=headers, timeout=30, trust_env=False, verify=server.trust())
+        return httpx.get(f"https://{host}{path}", headers=headers, timeout=120, trust_env=False, verify=server.trust())
 
 
 # Set by `--domain`, see conftest.py.

@@ -18,7 +18,7 @@ async def maybe(value):
 async def drive(kind):
     """The life of one sandbox."""
     seen = {}
-    sandbox = await maybe(kind.create(timeout=60, metadata={"by": "old"}, envs={"GIVEN": "value"}))
+    sandbox = await maybe(kind.create(timeout=600, metadata={"by": "old"}, envs={"GIVEN": "value"}))
     seen["run"] = (await maybe(sandbox.commands.run("echo $GIVEN"))).stdout
     await maybe(sandbox.files.write("a.txt", "written"))
     seen["read"] = await maybe(sandbox.files.read("a.txt"))
@@ -28,7 +28,7 @@ async def drive(kind):
     handle = await maybe(again.commands.run("echo background", background=True))
     seen["background"] = (await maybe(handle.wait())).stdout
     seen["pages"] = sandbox.sandbox_id in [one.sandbox_id for one in await maybe(kind.list().next_items())]
-    await maybe(sandbox.set_timeout(120))
+    await maybe(sandbox.set_timeout(900))
     seen["metadata"] = (await maybe(sandbox.get_info())).metadata
     await maybe(sandbox.beta_pause())
     resumed = await maybe(kind.connect(sandbox.sandbox_id))

@@ -14,7 +14,7 @@ def start_site(sandbox, port=PORT):
     """Runs a web site in a sandbox that says what it was asked, and waits until it listens."""
     sandbox.files.write("/home/user/site.py", SITE)
     sandbox.commands.run(f"exec python3 /home/user/site.py {port}", background=True, timeout=0)
-    probe = f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 1)' 2>/dev/null && echo up || true"
+    probe = f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 10)' 2>/dev/null && echo up || true"
     wait_for(lambda: sandbox.commands.run(probe).stdout, "the site listens")
 
 

@@ -137,7 +137,7 @@ class Follower:
         except Exception as error:  # Whatever it was, the test wants to see it.
             self.ending = (error,)
 
-    def ended(self, deadline=30.0):
+    def ended(self, deadline=120.0):
         """The result of the command, or the error its stream ended with."""
         return wait_for(lambda: self.ending, "the stream of the command ends", deadline)[0]
 

@@ -39,9 +39,9 @@ def test_output_is_not_held_back_on_its_way(sandbox, folder):
     results = []
     waiter = threading.Thread(target=lambda: results.append(handle.wait(**at_wait)))
     waiter.start()
-    assert seen.wait(15)
+    assert seen.wait(90)
     sandbox.files.write(f"{folder}/go", "")
-    waiter.join(15)
+    waiter.join(90)
     assert [result.stdout for result in results] == ["xend\n"]
 
 
@@ -83,7 +83,7 @@ def test_command_that_takes_too_long_is_ended(sandbox, mark):
     with pytest.raises(TimeoutException):
         sandbox.commands.run(f"sleep 1000; echo {mark}", timeout=1)
     wait_for(lambda: mark not in str(sandbox.commands.list()), "the command is ended")
-    assert sandbox.commands.run("echo free", timeout=0, request_timeout=30).stdout == "free\n"
+    assert sandbox.commands.run("echo free", timeout=0, request_timeout=120).stdout == "free\n"
 
 
 def test_much_output_arrives_whole_and_in_order(sandbox):

@@ -21,7 +21,7 @@ def remote(sandbox):
     sandbox.commands.run(serve, background=True, timeout=0)
     serve = f"exec python3 /home/user/inside_git.py {HTTP} {SERVED} {USER} {PASSWORD}"
     sandbox.commands.run(serve, background=True, timeout=0)
-    probe = "python3 -c 'import socket; [socket.create_connection((\"127.0.0.1\", p), 1) for p in (%d, %d)]' && echo up || true"
+    probe = "python3 -c 'import socket; [socket.create_connection((\"127.0.0.1\", p), 9) for p in (%d, %d)]' && echo up || true"
     wait_for(lambda: sandbox.commands.run(probe % (DAEMON, HTTP)).stdout, "both servers listen")
 
 

@@ -7,9 +7,8 @@ import pytest
 from e2b import SandboxNotFoundException, SandboxState
 
 from features import FEATURES, NotRunning, without_memory
+from starts import BOOT
 from waiting import wait_for
-
-BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 # Has its number in memory alone; the file is for us to look at.
 COUNTER = """
@@ -38,28 +37,28 @@ def state(half, sandbox):
 
 
 def until(half, sandbox, wanted):
-    wait_for(lambda: state(half, sandbox) == wanted, lambda: f"{wanted}, but it is {state(half, sandbox)}", 30)
+    wait_for(lambda: state(half, sandbox) == wanted, lambda: f"{wanted}, but it is {state(half, sandbox)}")
 
 
 # --- time
 
 
 def test_set_timeout_lengthens_and_shortens(half, make):
-    sandbox = make(timeout=60)
-    sandbox.set_timeout(500)
-    assert 480 < left(sandbox) <= 501
-    half.Sandbox.set_timeout(sandbox.sandbox_id, 30)
-    assert 10 < left(sandbox) <= 31
+    sandbox = make(timeout=400)
+    sandbox.set_timeout(2000)
+    assert 1800 < left(sandbox) <= 2001
+    half.Sandbox.set_timeout(sandbox.sandbox_id, 300)
+    assert 100 < left(sandbox) <= 301
 
 
 def test_connect_extends_but_never_shortens(half, make):
-    sandbox = make(timeout=200)
+    sandbox = make(timeout=1000)
     half.Sandbox.connect(sandbox.sandbox_id, timeout=20)
-    assert left(sandbox) > 150
-    sandbox.connect(timeout=600)
-    assert 580 < left(sandbox) <= 601
+    assert left(sandbox) > 800
+    sandbox.connect(timeout=2000)
+    assert 1800 < left(sandbox) <= 2001
     sandbox.connect()
-    assert left(sandbox) > 550
+    assert left(sandbox) > 1700
 
 
 def test_time_over_ends_a_sandbox(half, make):
@@ -77,20 +76,30 @@ def test_no_time_at_all_ends_it_now(half, own):
 
 def test_work_does_not_keep_it_alive(half, make):
     """The end is fixed: unlike our own dialects, E2B's knows no idleness."""
-    sandbox = make(timeout=2)
+    sandbox = make(timeout=600)
     end = sandbox.get_info().end_at
     sandbox.commands.run("true")
     sandbox.files.write("x", "y")
     assert sandbox.get_info().end_at == end
+
+    def works():
+        try:
+            return sandbox.commands.run("true").exit_code == 0
+        except e2b.SandboxException:
+            # It has ended, be it before the command or with it.
+            return False
+
+    sandbox.set_timeout(2)
+    wait_for(lambda: not works(), "it ends in the middle of its work")
     until(half, sandbox, None)
 
 
 def test_time_over_pauses_when_asked(half, make):
     sandbox = make(timeout=1, lifecycle={"on_timeout": "pause"})
     until(half, sandbox, SandboxState.PAUSED)
-    again = half.Sandbox.connect(sandbox.sandbox_id, timeout=60)
+    again = half.Sandbox.connect(sandbox.sandbox_id, timeout=600)
     assert again.commands.run("echo back").stdout == "back\n"
-    assert 40 < left(again) <= 61
+    assert 400 < left(again) <= 601
 
 
 def test_impossible_times_are_refused(half, own):
@@ -219,21 +228,21 @@ def test_nothing_wakes_what_was_not(half, make):
 
 def test_time_over_may_keep_the_files_alone(half, make):
     option = {"mode": "filesystem"} if FEATURES["pause_mode"] else {"keep_memory": False}
-    sandbox = make(timeout=60, lifecycle={"on_timeout": {"action": "pause", **option}})
+    sandbox = make(timeout=600, lifecycle={"on_timeout": {"action": "pause", **option}})
     boot = sandbox.commands.run(BOOT).stdout
     sandbox.set_timeout(0)
     until(half, sandbox, SandboxState.PAUSED)
-    assert sandbox.connect(timeout=60).commands.run(BOOT).stdout != boot
+    assert sandbox.connect(timeout=600).commands.run(BOOT).stdout != boot
 
 
 def test_metrics_have_a_point_soon_and_keep_to_the_span_asked_for(half, make):
-    sandbox = make(timeout=120)
-    points = wait_for(lambda: sandbox.get_metrics(), "a first point", 30)
+    sandbox = make(timeout=600)
+    points = wait_for(lambda: sandbox.get_metrics(), "a first point")
     point = points[0]
     assert point.cpu_count >= 1 and point.cpu_used_pct >= 0
     assert 0 < point.mem_used <= point.mem_total and 0 <= point.mem_cache <= point.mem_total
     assert 0 <= point.disk_used <= point.disk_total
     now = datetime.now(timezone.utc)
-    assert abs(now - point.timestamp) < timedelta(seconds=60)
+    assert abs(now - point.timestamp) < timedelta(seconds=200)
     assert half.Sandbox.get_metrics(sandbox.sandbox_id, start=now - timedelta(minutes=5), end=now + timedelta(minutes=5))
     assert sandbox.get_metrics(start=now - timedelta(days=2), end=now - timedelta(days=1)) == []

@@ -12,7 +12,7 @@ from waiting import wait_for
 
 def reaches(sandbox, site):
     """Whether a request by name gets through."""
-    done = sandbox.commands.run(f"curl -sS -m 10 -o /dev/null {site.http}/echo; echo $?")
+    done = sandbox.commands.run(f"curl -sS -m 50 -o /dev/null {site.http}/echo; echo $?")
     return done.stdout == "0\n"
 
 

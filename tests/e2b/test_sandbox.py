@@ -28,7 +28,7 @@ def test_command_line_prints_the_switch(server, pointed):
     command = [str(find_program()), "--url", server.url, "e2b", "env"]
     mine = environment(SANDYARD_API_KEY=pointed["E2B_API_KEY"])
     script = f"eval \"$({shlex.join(command)})\" && env"
-    done = subprocess.run(["sh", "-ec", script], env=mine, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-ec", script], env=mine, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     exported = dict(line.split("=", 1) for line in done.stdout.splitlines() if line.startswith("E2B_"))
     assert exported == pointed
@@ -52,7 +52,7 @@ def test_object_tells_where_it_is(sandbox, pointed):
 def test_every_option_of_create_is_taken(make, mark):
     sandbox = make(
         template="base",
-        timeout=120,
+        timeout=600,
         metadata={"mark": mark, "with space": "a=b&c d/ü"},
         envs={"GIVEN": "a b", "EMPTY": ""},
         secure=True,
@@ -60,7 +60,7 @@ def test_every_option_of_create_is_taken(make, mark):
         network={"allow_out": ["192.0.2.1"], "deny_out": lambda ctx: [ctx.all_traffic]},
         lifecycle={"on_timeout": "pause", "auto_resume": True},
         logger=logging.getLogger("e2b-test"),
-        request_timeout=30,
+        request_timeout=120,
         headers={"X-Anything": "1"},
     )
     info = sandbox.get_info()
@@ -169,7 +169,7 @@ def test_both_versions_of_http(make, version):
 def test_time_out_of_a_request_is_kept(sandbox):
     with pytest.raises(e2b.TimeoutException):
         sandbox.files.list("/", request_timeout=0.000001)
-    assert sandbox.is_running(request_timeout=20) is True
+    assert sandbox.is_running(request_timeout=120) is True
 
 
 def test_workload_identity_is_refused_in_words(half):

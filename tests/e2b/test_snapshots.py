@@ -3,9 +3,8 @@
 import e2b
 import pytest
 
+from starts import BOOT
 from test_list import all_of
-
-BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 
 @pytest.fixture

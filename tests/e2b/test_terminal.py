@@ -36,7 +36,7 @@ def test_exit_code_of_the_shell_comes_back(terminal):
 
 
 def test_environment_user_and_directory_are_as_asked(sandbox, folder):
-    terminal = Terminal.create(sandbox, SIZE, user="root", cwd=folder, envs={"GIVEN": "value"}, timeout=30)
+    terminal = Terminal.create(sandbox, SIZE, user="root", cwd=folder, envs={"GIVEN": "value"}, timeout=240)
     terminal.type("echo $(id -un):$PWD:$GIVEN\n")
     terminal.expect(f"root:{folder}:value")
     assert sandbox.pty.kill(terminal.pid) is True

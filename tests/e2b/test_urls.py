@@ -8,14 +8,14 @@ import pytest
 
 @pytest.fixture
 def get(server):
-    return lambda url, **options: httpx.get(url, timeout=20, trust_env=False, verify=server.trust(), **options)
+    return lambda url, **options: httpx.get(url, timeout=120, trust_env=False, verify=server.trust(), **options)
 
 
 @pytest.fixture
 def post(server):
     def post(url, content):
         files = {"file": ("any-name", content)}
-        return httpx.post(url, files=files, timeout=20, trust_env=False, verify=server.trust())
+        return httpx.post(url, files=files, timeout=120, trust_env=False, verify=server.trust())
 
     return post
 

@@ -19,7 +19,7 @@ def server():
         command = [find_program(), "--data-dir", server.data.path, "--url", server.url, "template", "import"]
         done = subprocess.run(
             [*command, "code-interpreter-v1", os.environ["TEMPLATE"]],
-            env=environment(SANDYARD_API_KEY=server.admin_key), capture_output=True, text=True, timeout=300,
+            env=environment(SANDYARD_API_KEY=server.admin_key), capture_output=True, text=True, timeout=800,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         yield server
@@ -38,7 +38,8 @@ class Half:
         self._loop = LoopThread() if is_async else None
 
     def create(self, **options):
-        return Sandbox(self, self.run(self._class.create, timeout=300, **options))
+        # It outlives all tests, however long they take.
+        return Sandbox(self, self.run(self._class.create, timeout=3600, request_timeout=300, **options))
 
     def run(self, function, *arguments, **options):
         if self._loop is None:
@@ -48,7 +49,7 @@ class Half:
             value = function(*arguments, **options)
             return await value if inspect.isawaitable(value) else value
 
-        return asyncio.run_coroutine_threadsafe(on_the_loop(), self._loop.loop).result(110)
+        return asyncio.run_coroutine_threadsafe(on_the_loop(), self._loop.loop).result(400)
 
     def close(self):
         if self._loop is not None:

@@ -1,7 +1,9 @@
 """`run_code` and contexts through the official SDK, in real sandboxes of the real template."""
 
 import base64
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from e2b import InvalidArgumentException, NotFoundException, TimeoutException
@@ -10,7 +12,7 @@ from e2b import InvalidArgumentException, NotFoundException, TimeoutException
 def test_state_is_kept_and_the_last_value_is_the_result(shared):
     shared.run_code("x = 20")
     execution = shared.run_code("print('said'); x + 22")
-    assert (execution.text, execution.logs.stdout, execution.error) == ("42", ["said\n"], None)
+    assert (execution.text, "".join(execution.logs.stdout), execution.error) == ("42", "said\n", None)
 
 
 def test_first_execution_in_a_fresh_sandbox(half, capsys):
@@ -39,11 +41,20 @@ def test_errors_are_told_with_their_trace(shared):
 
 
 def test_output_comes_while_it_is_written(shared):
-    seen = []
-    code = "import time\nfor i in range(3):\n    print(i, flush=True)\n    time.sleep(0.2)"
-    shared.run_code(code, on_stdout=lambda message: seen.append((message.line, time.monotonic())))
-    assert "".join(line for line, _ in seen) == "0\n1\n2\n"
-    assert seen[-1][1] - seen[0][1] > 0.2
+    seen, heard = [], threading.Event()
+
+    def listen(message):
+        seen.append(message.line)
+        heard.set()
+
+    code = "import os, time\nprint('first')\nwhile not os.path.exists('gate'): time.sleep(0.05)\nprint('second')"
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(shared.run_code, code, on_stdout=listen)
+        # It cannot end before the gate is open, and that is opened by what was heard.
+        assert heard.wait(200)
+        shared.files.write("/home/user/gate", "")
+        running.result()
+    assert "".join(seen) == "first\nsecond\n"
 
 
 def test_variables_of_the_sandbox_and_of_one_execution(shared):

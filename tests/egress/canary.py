@@ -3,11 +3,15 @@
 import socket
 import threading
 
+from ports import free_port
+
 
 class Canary:
     """Takes connections and datagrams at one address and port, and remembers each."""
 
-    def __init__(self, address, port=0):
+    def __init__(self, address, port=None):
+        # Not one that the kernel picks: somebody else may have the same one for datagrams.
+        port = port or free_port()
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self.seen = []
         self._tcp = socket.create_server((address, port), family=family)
@@ -35,13 +39,17 @@ class Canary:
             except OSError:
                 return
             self.seen.append(("tcp", peer))
-            with connection:
-                connection.settimeout(5)
-                try:
-                    self.seen.append(("tcp", connection.recv(4096)))
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nescaped")
-                except OSError:
-                    pass
+            # One that says nothing must not hold up the others.
+            threading.Thread(target=self._answer, args=[connection], daemon=True).start()
+
+    def _answer(self, connection):
+        with connection:
+            connection.settimeout(60)
+            try:
+                self.seen.append(("tcp", connection.recv(4096)))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nescaped")
+            except OSError:
+                pass
 
     def _take_datagrams(self):
         while True:

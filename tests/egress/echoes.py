@@ -14,7 +14,7 @@ class Echoes:
 
     def __enter__(self):
         threading.Thread(target=self._run, daemon=True).start()
-        assert self._is_up.wait(10)
+        assert self._is_up.wait(60)
         return self
 
     def __exit__(self, *_):

@@ -47,7 +47,7 @@ def serve(handler):
         "CONTENT_LENGTH": str(size),
         "HTTP_CONTENT_ENCODING": handler.headers.get("Content-Encoding", ""),
     }
-    done = subprocess.run(["git", "http-backend"], input=body, env=environment, capture_output=True, timeout=30)
+    done = subprocess.run(["git", "http-backend"], input=body, env=environment, capture_output=True, timeout=120)
     head, _, content = done.stdout.partition(b"\r\n\r\n")
     headers = [tuple(line.split(": ", 1)) for line in head.decode().splitlines()]
     status = next((int(value.split()[0]) for name, value in headers if name == "Status"), 200)

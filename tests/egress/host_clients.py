@@ -49,11 +49,11 @@ def _copy(inside, source, target):
 
 def run(inside, command, **options):
     """Runs a command inside. When it fails, says whether this host itself would have succeeded."""
-    ran = inside.run(command.format(place=_PLACE), env=variables(), timeout=100, **options)
+    ran = inside.run(command.format(place=_PLACE), env=variables(), timeout=240, **options)
     if ran["exit_code"] == 0:
         return
     with tempfile.TemporaryDirectory(prefix="sandyard-egress-", dir="/var/tmp") as place:
-        here = subprocess.run(["bash", "-c", command.format(place=place)], capture_output=True, text=True, timeout=100)
+        here = subprocess.run(["bash", "-c", command.format(place=place)], capture_output=True, text=True, timeout=240)
     if here.returncode != 0:
         pytest.fail(f"this host itself cannot reach the registry, so nothing was tested:\n{here.stderr[-1500:]}")
     pytest.fail(f"it works on this host but not in a sandbox:\n{ran['output'][-3000:]}")
@@ -75,5 +75,6 @@ def apt_options(inside):
         "Dir::Cache::archives": "{place}/archives",
         "Acquire::Languages": "none",
         "APT::Sandbox::User": "root",
+        "Acquire::Retries": 3,
     }
     return " ".join(f"-o {name}={value}" for name, value in settings.items())

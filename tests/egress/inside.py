@@ -47,13 +47,13 @@ class Inside:
 
     def curl(self, url, *options, **body):
         """`curl` with the tests' authority trusted; returns the answer of the API."""
-        words = ["curl", "--silent", "--show-error", "--max-time", "30", "--cacert", AUTHORITY, *options, url]
+        words = ["curl", "--silent", "--show-error", "--max-time", "120", "--cacert", AUTHORITY, *options, url]
         return self.run(words, **body)
 
     def probe(self, name, *args, user="root", **kwargs):
         """One way out, tried as root inside; see probes.py."""
         words = ["python3", "/tmp/probes.py", name, json.dumps({"args": args, "kwargs": kwargs})]
-        ran = self.run(words, user=user, timeout=90)
+        ran = self.run(words, user=user, timeout=240)
         assert ran["exit_code"] == 0, f"the probe {name} broke: {ran['output'][-2000:]}"
         return json.loads(ran["stdout"])
 
@@ -101,7 +101,7 @@ class Inside:
             return [flow for flow in alike if why in (flow["reason"] or "")]
 
         seen = []
-        return wait_for(find, lambda: f"a flow with {wanted} and {why!r} among {json.dumps(seen, indent=1)[-3000:]}", 10)[-1]
+        return wait_for(find, lambda: f"a flow with {wanted} and {why!r} among {json.dumps(seen, indent=1)[-3000:]}")[-1]
 
     def denied(self, code, why="", **wanted):
         """Waits for the record of a denied attempt, which must say why in one line."""

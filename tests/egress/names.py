@@ -5,6 +5,8 @@ import socket
 import struct
 import threading
 
+from ports import free_port
+
 A, AAAA = 1, 28
 _NO_ERROR, _NO_SUCH_NAME = 0, 3
 
@@ -16,7 +18,8 @@ class Names:
         self.asked = []
         self._entries = {}
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._udp.bind((address, 0))
+        # Not one that the kernel picks for datagrams: a connection of somebody else's may have the same one.
+        self._udp.bind((address, free_port()))
         self.address, self.port = self._udp.getsockname()
         self._tcp = socket.create_server((address, self.port))
         self.authority = f"{self.address}:{self.port}"

@@ -16,8 +16,10 @@ import ssl
 import struct
 import sys
 
-# Nothing on loopback takes longer; an attempt that is swallowed silently costs a test this much.
-PATIENCE = 5
+# How long is waited for what comes, be it an answer or a refusal. Six suites and compilers may share two cores.
+PATIENCE = 60
+# How long is listened where nothing is to come.
+SILENCE = 5
 
 
 def _said(error):
@@ -52,9 +54,9 @@ def lookup(name):
     return {"outcome": "answered", "addresses": sorted({entry[4][0] for entry in found})}
 
 
-def connect(host, port, request="GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"):
+def connect(host, port, request="GET /echo HTTP/1.1\r\nHost: x\r\n\r\n", patience=PATIENCE):
     """A plain connection, by name or address."""
-    with socket.create_connection((host, port), PATIENCE) as connection:
+    with socket.create_connection((host, port), patience) as connection:
         return _talk(connection, request.encode())
 
 
@@ -138,7 +140,7 @@ def ping(address, text="x"):
 
         def attempt(socket_kind=socket_kind):
             with socket.socket(family, socket_kind, protocol) as client:
-                client.settimeout(PATIENCE / 2)
+                client.settimeout(SILENCE / 2)
                 head = struct.pack(">BBHHH", kind, 0, 0, 7, 1)
                 packet = head + text.encode()
                 total = sum(struct.unpack(f">{(len(packet) + 1) // 2}H", packet + b"\0" * (len(packet) % 2)))
@@ -305,7 +307,7 @@ def _ask_by_hand(channel, host, port):
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [far.fileno()]))]
     channel.sendmsg([struct.pack(">I", len(body)) + body], rights)
     far.close()
-    near.settimeout(PATIENCE)
+    near.settimeout(SILENCE)
     try:
         near.sendall(b"GET /echo HTTP/1.1\r\nHost: evil.test\r\n\r\n")
         assert not near.recv(4096), "the gateway carried what the policy denies"
@@ -316,7 +318,7 @@ def _ask_by_hand(channel, host, port):
 
 def by_proxy(proxy_port, kind, host, port):
     """The agent's own ports, spoken to by hand in every language a proxy may know."""
-    with socket.create_connection(("127.0.0.1", proxy_port), PATIENCE) as connection:
+    with socket.create_connection(("127.0.0.1", proxy_port), SILENCE) as connection:
         if kind == "connect":
             answer = _talk(connection, f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
             if answer["answer"].startswith(("HTTP/1.1 200", "HTTP/1.0 200")):
@@ -340,6 +342,25 @@ def by_proxy(proxy_port, kind, host, port):
         return {**_talk(connection, struct.pack(">I", len(body)) + body), "outcome": "refused"}
 
 
+def _greeted(address, greeting):
+    """A new connection that was sent something; or why there is none, since one that is refused may be reset at once."""
+    try:
+        client = socket.create_connection(address, PATIENCE)
+    except OSError as error:
+        return _said(error)
+    # What one hears that is reset only now is looked at later.
+    with contextlib.suppress(OSError):
+        client.sendall(greeting)
+    return client
+
+
+def _heard(client, size):
+    try:
+        return client.recv(size, socket.MSG_WAITALL)
+    except OSError as error:
+        return _said(error)
+
+
 def many(host, port, count):
     """Opens many connections, all at once, and has each say something back; says how many did."""
     import resource
@@ -347,19 +368,10 @@ def many(host, port, count):
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4]
-    clients = []
-    for number in range(count):
-        client = socket.create_connection(address, 60)
-        # One that is refused may be reset by now; what it hears is looked at below.
-        with contextlib.suppress(OSError):
-            client.sendall(b"%08d\n" % number)
-        clients.append(client)
+    clients = [_greeted(address, b"%08d\n" % number) for number in range(count)]
     right, wrong = 0, {}
     for number, client in enumerate(clients):
-        try:
-            answer = client.recv(9, socket.MSG_WAITALL)
-        except OSError as error:
-            answer = _said(error)
+        answer = client if isinstance(client, str) else _heard(client, 9)
         if answer == b"%08d\n" % number:
             right += 1
         else:

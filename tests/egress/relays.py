@@ -68,7 +68,7 @@ class _Relay:
                 pass
 
     def dial(self, host, port):
-        return socket.create_connection((self._resolve(host) or host, port), 10)
+        return socket.create_connection((self._resolve(host) or host, port), 60)
 
 
 class HttpProxy(_Relay):

@@ -99,7 +99,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def setup(self):
-        self.request.settimeout(60)
+        self.request.settimeout(300)
         super().setup()
 
     def _note(self):
@@ -139,7 +139,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._note()
         host, _, port = self.path.rpartition(":")
         address = self.server.site.resolve(host) or host.strip("[]")
-        with socket.create_connection((address, int(port)), 10) as other:
+        with socket.create_connection((address, int(port)), 60) as other:
             self.send_response_only(200)
             self.end_headers()
             relays.carry(self.connection, other)

@@ -28,7 +28,7 @@ def test_a_thousand_connections_of_one_sandbox_all_answer(world, server, make):
     assert growth < MOST_GROWTH
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_hundred_sandboxes_download_at_once_and_all_finish(world, server, api):
     small = {"memory_limit": "64m"}
     with ThreadPoolExecutor(8) as pool:
@@ -39,7 +39,7 @@ def test_a_hundred_sandboxes_download_at_once_and_all_finish(world, server, api)
         command = f"curl -sS -o /tmp/file -w '%{{size_download}} %{{time_total}}' {world.good.http}/bytes/{SIZE}"
         elapsed = stopwatch()
         with ThreadPoolExecutor(SANDBOXES) as pool:
-            told = [ran.split() for ran in pool.map(lambda inside: inside.output(command, timeout=200), made)]
+            told = [ran.split() for ran in pool.map(lambda inside: inside.output(command, timeout=290), made)]
         seconds = sorted(float(time) for _, time in told)
         rate = SANDBOXES * SIZE / elapsed() / 1e6
         print(f"\n{SANDBOXES} downloads of {SIZE >> 20} MiB: {elapsed():.1f} s, {rate:.0f} MB/s together;", end=" ")
@@ -50,7 +50,8 @@ def test_a_hundred_sandboxes_download_at_once_and_all_finish(world, server, api)
         assert growth < MOST_GROWTH
         # What came is what was counted, for each sandbox by itself.
         for inside in made[::10]:
-            assert SIZE <= inside.flow(name="good.test", verdict="allowed")["received_bytes"] <= SIZE + 1024
+            flow = inside.flow(name="good.test", verdict="allowed", protocol="tcp")
+            assert SIZE <= flow["received_bytes"] <= SIZE + 1024
     finally:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda inside: inside.remove(), made))
@@ -63,7 +64,7 @@ def test_one_greedy_sandbox_does_not_keep_others_from_the_way_out(world, make):
         "import socket, time\n"
         "held = []\n"
         "while True:\n"
-        "    try: held.append(socket.create_connection(('good.test', {port}), 5))\n"
+        "    try: held.append(socket.create_connection(('good.test', {port}), 60))\n"
         "    except OSError: time.sleep(0.01)\n"
         "    if len(held) > 4000: time.sleep(1000)\n"
     ).format(port=world.echoes.port)

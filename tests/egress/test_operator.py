@@ -62,18 +62,30 @@ def test_what_the_operator_denies_no_policy_opens(world, bounded):
 
 
 def test_connections_over_the_limit_are_refused_and_on_record(world, bounded):
-    probe = bounded.probe("many", "good.test", world.echoes.port, 50)
-    assert probe["right"] == 20, probe
+    def those_that_answer(count):
+        probe = bounded.probe("many", "good.test", world.echoes.port, count)
+        assert probe.get("right", 0) <= 20, probe
+        return probe.get("right")
+
+    # A connection of before may still count for a moment after its program has ended.
+    wait_for(lambda: those_that_answer(50) == 20, "twenty are answered")
     flow = bounded.denied("too_many")
     assert "connections" in flow["reason"]
     # When those are closed there is room again.
     wait_for(lambda: world.echoes.open == 0, "all are closed")
-    assert bounded.probe("many", "good.test", world.echoes.port, 5)["right"] == 5
+    wait_for(lambda: those_that_answer(5) == 5, "there is room for new ones")
 
 
 def test_look_ups_over_the_limit_are_refused_and_on_record(world, few_questions):
     """A flood of names is a way to carry data as well."""
-    script = "import socket\nfor n in range(200):\n    try: socket.getaddrinfo(f'{n}.flood.test', 80)\n    except OSError: pass"
+    # Many at a time, so that they are too many however slow each is.
+    script = (
+        "import socket, concurrent.futures as futures\n"
+        "def ask(n):\n"
+        "    try: socket.getaddrinfo(f'{n}.flood.test', 80)\n"
+        "    except OSError: pass\n"
+        "with futures.ThreadPoolExecutor(20) as pool: list(pool.map(ask, range(200)))\n"
+    )
     few_questions.output(["python3", "-c", script])
     few_questions.denied("too_many", protocol="dns")
     assert len(set(world.names.was_asked(".flood.test"))) < 200
@@ -85,7 +97,7 @@ def test_bytes_are_counted_under_a_bandwidth_limit_and_all_arrive(world, bounded
     told = bounded.output(f"curl -sS {world.good.http}/bytes/{size} | sha256sum").split()[0]
     assert told == world.digest(size)
     flows = lambda: [flow["received_bytes"] for flow in bounded.flows(verdict="allowed")]  # noqa: E731
-    wait_for(lambda: any(size <= count <= size + 1024 for count in flows()), lambda: f"{size} among {flows()}", 10)
+    wait_for(lambda: any(size <= count <= size + 1024 for count in flows()), lambda: f"{size} among {flows()}")
 
 
 # --- no way out at all

@@ -14,8 +14,8 @@ from inside import Inside
 from program import find_program
 from server import Server
 
-# A number nobody has; nothing on this host belongs to it.
-UID = 54_398
+# A number nobody has; nothing on this host belongs to it. Not one of `../sections.sh`, which ends all of its processes.
+UID = 54_396
 
 
 class GuestData(DataDir):
@@ -33,11 +33,9 @@ class GuestData(DataDir):
         words = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--", "env", "-i", f"HOME={self.home}"]
         return [*words, "PATH=/usr/local/bin:/usr/bin:/bin", str(self.program), *map(str, arguments)]
 
-    def local(self, *arguments):
+    def ask(self, *arguments):
         command = self.as_guest("--data-dir", self.path, *arguments)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=self.home)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=180, cwd=self.home)
 
     def remove(self):
         try:
@@ -50,7 +48,8 @@ class GuestServer(Server):
     """`sandyard serve` as that user."""
 
     def command(self):
-        words = self.data.as_guest("serve", "--data-dir", self.data.path, "--port", self.port, *self.flags)
+        ports = ["--port", self.port, "--e2b-port", self.e2b_port]
+        words = self.data.as_guest("serve", "--data-dir", self.data.path, *ports, *self.flags)
         at = words.index(str(self.data.program))
         return [*words[:at], *(f"{name}={value}" for name, value in self.settings.items()), *words[at:]]
 

@@ -200,9 +200,8 @@ def test_the_reason_is_in_the_sandboxs_log_and_events(shut):
     reason = shut.denied("not_allowed", name=name)["reason"]
     assert name in reason
     logs = lambda: json.dumps(shut.api.ok("GET", f"/sandboxes/{shut.id}/logs"), ensure_ascii=False)  # noqa: E731
-    wait_for(lambda: reason in logs(), lambda: f"{reason!r} in {logs()[-2000:]}", 10)
-    events = [event for event in shut.api.events(shut.id, "flow_denied") if name in json.dumps(event)]
-    assert events
+    wait_for(lambda: reason in logs(), lambda: f"{reason!r} in {logs()[-2000:]}")
+    wait_for(lambda: any(name in json.dumps(event) for event in shut.api.events(shut.id, "flow_denied")), "an event tells")
 
 
 def test_denials_come_as_they_happen(world, make):
@@ -212,7 +211,7 @@ def test_denials_come_as_they_happen(world, make):
 
     def follow():
         url = f"{inside.api.url}/sandboxes/{inside.id}/flows"
-        options = {"params": {"follow": "true", "verdict": "denied"}, "timeout": 30, "trust_env": False}
+        options = {"params": {"follow": "true", "verdict": "denied"}, "timeout": 120, "trust_env": False}
         with httpx.stream("GET", url, **options) as reply:
             has_begun.set()
             for line in reply.iter_lines():
@@ -223,9 +222,9 @@ def test_denials_come_as_they_happen(world, make):
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
-    assert has_begun.wait(20)
+    assert has_begun.wait(90)
     inside.curl("http://followed.evil.test/")
-    thread.join(20)
+    thread.join(90)
     assert not thread.is_alive(), heard
     assert heard[-1]["verdict"] == "denied" and heard[-1]["reason"]
 
@@ -238,5 +237,5 @@ def test_attempts_alike_are_counted_together(shut):
     def counted():
         return [flow["count"] for flow in shut.flows(verdict="denied") if flow["name"] == "again.evil.test"]
 
-    wait_for(lambda: sum(counted()) >= 300, lambda: f"300 look-ups are on record: {counted()}", 15)
+    wait_for(lambda: sum(counted()) >= 300, lambda: f"300 look-ups are on record: {counted()}")
     assert len(counted()) < 100

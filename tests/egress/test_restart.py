@@ -13,7 +13,7 @@ import socket, sys, time
 address = socket.getaddrinfo("good.test", int(sys.argv[1]), type=socket.SOCK_STREAM)[0][4]
 while True:
     try:
-        with socket.create_connection(address, 5) as connection:
+        with socket.create_connection(address, 60) as connection:
             connection.sendall(b"GET /loyal HTTP/1.1\\r\\nHost: good.test:%s\\r\\n\\r\\n" % sys.argv[1].encode())
             assert connection.recv(4096).startswith(b"HTTP/1.1 200")
         print("answered", flush=True)
@@ -94,5 +94,6 @@ def test_a_policy_changed_before_the_kill_is_the_one_after_it(world, own):
     inside.set_policy(**only("other.test"))
     server.kill()
     server.start()
-    assert inside.curl(f"{world.other.http}/echo")["exit_code"] == 0
+    # The server answers before it has reached every sandbox again.
+    wait_for(lambda: inside.curl(f"{world.other.http}/echo")["exit_code"] == 0, "what the policy allows is reached")
     assert inside.curl(f"{world.good.http}/echo")["exit_code"] == 6

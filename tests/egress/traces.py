@@ -1,5 +1,6 @@
 """Looks for a text on the host: in a server's data directory, its database and logs, and in processes of a sandbox."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -49,13 +50,24 @@ def in_processes(pids, *needles):
     return report["found"]
 
 
+def _children(pid):
+    """Those of all its threads; threads and processes may end while we look."""
+    found = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                found += [int(child) for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+    except OSError:
+        pass
+    return found
+
+
 def of_sandbox(server, api, sandbox):
     """The host's numbers of a sandbox's first process and all below it."""
     instance = api.info(sandbox)["provider_sandbox_id"]
     first = next(one["init"]["pid"] for one in server.data.instances() if one["id"] == instance)
     found, at = [first], 0
     while at < len(found):
-        for task in Path(f"/proc/{found[at]}/task").glob("*/children"):
-            found += [int(pid) for pid in task.read_text().split()]
+        found += _children(found[at])
         at += 1
     return found

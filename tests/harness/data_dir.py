@@ -4,13 +4,15 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import processes
 from program import environment, find_program
+from waiting import wait_for
 
 # A debug build on two busy cores may take its time; nothing is measured by this.
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 
 
 class DataDir:
@@ -22,10 +24,14 @@ class DataDir:
 
     def local(self, *arguments):
         """Asks the engine itself, past every server."""
-        command = [find_program(), "--data-dir", self.path, *arguments]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=_PATIENCE)
+        done = self.ask(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def ask(self, *arguments):
+        """The same for what may fail."""
+        command = [find_program(), "--data-dir", self.path, *arguments]
+        return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=_PATIENCE)
 
     def instances(self):
         """What the engine has, whatever a server may say."""
@@ -37,13 +43,27 @@ class DataDir:
     def remove(self):
         """Deletes what the engine still has, ends it and removes the directory. Fails if a process survives."""
         if (self.path / "launcher.lock").exists():
-            for instance in self.instances():
-                self.local("rm", "--local", instance["id"])
+            wait_for(self._is_empty, "the engine has nothing left", _PATIENCE)
         for pid in self.launchers():
-            processes.end(pid)
+            # One that is killed leaves what it would have taken away.
+            processes.end(pid, _PATIENCE)
+        self._wait_for_the_rest()
         left = processes.with_argument(str(self.path))
         run = (self.path / "run").resolve()
         shutil.rmtree(self.path, ignore_errors=True)
         if run.name.startswith("sandyard-"):
             shutil.rmtree(run, ignore_errors=True)
         assert not left, [processes.cmdline(pid) for pid in left]
+
+    def _is_empty(self):
+        # What a server that was killed had begun may go on for a moment: one comes or goes while we look.
+        found = self.instances()
+        for instance in found:
+            self.ask("rm", "--local", instance["id"])
+        return not found
+
+    def _wait_for_the_rest(self):
+        """Processes that end with the launcher may still be at it; the caller says which do not."""
+        end = time.monotonic() + 10
+        while processes.with_argument(str(self.path)) and time.monotonic() < end:
+            time.sleep(0.05)

@@ -3,6 +3,9 @@
 import asyncio
 import threading
 
+# For streams that say goodbye on a busy machine.
+_PATIENCE = 60
+
 
 class LoopThread:
     """An event loop in a thread of its own, as in a program: callbacks and streams go on while a test does other things."""
@@ -21,7 +24,7 @@ class LoopThread:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-        asyncio.run_coroutine_threadsafe(cancel_all(), self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(cancel_all(), self.loop).result(_PATIENCE)
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(10)
+        self._thread.join(_PATIENCE)
         self.loop.close()

@@ -43,15 +43,15 @@ def reset_peak(pid):
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-def end(pid, patience=15.0):
-    """Asks a process to end, and makes it."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+def end(pid, patience=60.0):
+    """Asks a process to end, and makes it when it is not gone after `patience` seconds."""
+    for number, limit in ((signal.SIGTERM, patience), (signal.SIGKILL, 60.0)):
         try:
             os.kill(pid, number)
         except ProcessLookupError:
             return
         try:
-            wait_for(lambda: not is_alive(pid), f"process {pid} ends", patience)
+            wait_for(lambda: not is_alive(pid), f"process {pid} ends", limit)
             return
         except AssertionError:
             continue

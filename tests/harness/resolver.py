@@ -51,7 +51,7 @@ class WildcardNames:
         self._folder = tempfile.TemporaryDirectory(prefix="sandyard-names-")
         folder = Path(self._folder.name)
         # Names that cannot be asked of anybody else fail fast.
-        (folder / "resolv.conf").write_text(f"nameserver {self.server}\noptions timeout:3 attempts:2\n")
+        (folder / "resolv.conf").write_text(f"nameserver {self.server}\noptions timeout:10 attempts:3\n")
         # systemd-resolved and the like would not look at `resolv.conf`.
         (folder / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
 

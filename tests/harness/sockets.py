@@ -7,6 +7,9 @@ import asyncio
 
 from websockets.asyncio.client import connect
 
+# Nothing is measured by it.
+_PATIENCE = 120
+
 
 class Socket:
     """A connection to the host a URL names; `server` is the address it is really at, if that is another one."""
@@ -22,10 +25,10 @@ class Socket:
             raise
 
     async def _connect(self, url, options):
-        return await connect(url, proxy=None, ping_interval=None, **options)
+        return await connect(url, proxy=None, ping_interval=None, open_timeout=_PATIENCE, **options)
 
-    def _wait(self, work, timeout=30):
-        return self._loop.run_until_complete(asyncio.wait_for(work, timeout))
+    def _wait(self, work):
+        return self._loop.run_until_complete(asyncio.wait_for(work, _PATIENCE))
 
     def send(self, message):
         self._wait(self._socket.send(message))

@@ -49,5 +49,5 @@ def context(sandbox):
 
 @pytest.fixture
 def http(server):
-    with httpx.Client(base_url=server.url, timeout=30, trust_env=False) as client:
+    with httpx.Client(base_url=server.url, timeout=120, trust_env=False) as client:
         yield client

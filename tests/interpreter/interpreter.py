@@ -39,7 +39,7 @@ class Interpreter:
             stdout=self._log,
             stderr=self._log,
         )
-        wait_for(self._answers, lambda: f"the server answers; its log:\n{self.log()}", 60)
+        wait_for(self._answers, lambda: f"the server answers; its log:\n{self.log()}", 120)
 
     def _answers(self):
         assert self._process.poll() is None, self.log()
@@ -73,7 +73,7 @@ class Interpreter:
     def close(self):
         """Ends it as a sandbox would; fails if something it started is left."""
         self._process.send_signal(signal.SIGTERM)
-        code = self._process.wait(30)
+        code = self._process.wait(120)
         self._log.close()
         try:
             wait_for(lambda: not self.descendants(), lambda: f"the kernels end: {self.descendants()}")

@@ -1,5 +1,7 @@
 """The data behind figures, read by the SDK's own chart classes."""
 
+import pytest
+from conftest import sandbox_at
 from e2b_code_interpreter.charts import (
     BarChart,
     BoxAndWhiskerChart,
@@ -13,6 +15,15 @@ from e2b_code_interpreter.charts import (
 )
 
 IMPORTS = "import datetime\nimport numpy as np\nimport pandas as pd\nimport matplotlib.pyplot as plt\n"
+
+
+@pytest.fixture(scope="module")
+def context(server):
+    """One for all of these: each would import the same libraries anew, and a figure that was shown is closed."""
+    sandbox = sandbox_at(server)
+    made = sandbox.create_code_context()
+    yield made
+    sandbox.remove_code_context(made)
 
 
 def chart(sandbox, context, code):

@@ -10,7 +10,7 @@ def test_fifty_executions_in_several_contexts(sandbox):
 
     def run(number):
         context = contexts[number % len(contexts)]
-        execution = sandbox.run_code(code[context.language].format(n=number), context=context, timeout=90)
+        execution = sandbox.run_code(code[context.language].format(n=number), context=context, timeout=250)
         return "".join(execution.logs.stdout), execution.error, execution.execution_count
 
     with ThreadPoolExecutor(50) as pool:
@@ -34,6 +34,6 @@ def test_executions_of_a_context_do_not_mix(sandbox, context):
 def test_many_contexts(sandbox):
     with ThreadPoolExecutor(10) as pool:
         contexts = list(pool.map(lambda _: sandbox.create_code_context(), range(30)))
-        texts = list(pool.map(lambda context: sandbox.run_code("1 + 1", context=context, timeout=90).text, contexts))
+        texts = list(pool.map(lambda context: sandbox.run_code("1 + 1", context=context, timeout=250).text, contexts))
         list(pool.map(sandbox.remove_code_context, contexts))
     assert texts == ["2"] * 30

@@ -1,5 +1,6 @@
 """Requests that nobody should send."""
 
+import contextlib
 import json
 import socket
 import struct
@@ -9,12 +10,17 @@ from conftest import sandbox_at
 
 
 def raw(server, data, limit=65536):
-    """Sends bytes and reads what comes until the server closes."""
-    with socket.create_connection(("127.0.0.1", server.port), 30) as connection:
-        connection.sendall(data)
+    """Sends bytes and reads what comes until the server closes.
+
+    One who refuses does not read the rest; to close then resets the connection, and that is no less an end.
+    """
+    with socket.create_connection(("127.0.0.1", server.port), 120) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(data)
         received = b""
-        while len(received) < limit and (more := connection.recv(4096)):
-            received += more
+        with contextlib.suppress(ConnectionError):
+            while len(received) < limit and (more := connection.recv(4096)):
+                received += more
         return received
 
 
@@ -104,10 +110,10 @@ def test_chunks_and_keeping_the_connection(server):
 
 
 def test_a_slow_head_is_given_up_and_hurts_nobody(own_server):
-    slow = [socket.create_connection(("127.0.0.1", own_server.port), 40) for _ in range(200)]
+    slow = [socket.create_connection(("127.0.0.1", own_server.port), 120) for _ in range(200)]
     for connection in slow:
         connection.sendall(b"POST /execute HTTP/1.1\r\nHost")
-    assert sandbox_at(own_server).run_code("1 + 1", timeout=20).text == "2"
+    assert sandbox_at(own_server).run_code("1 + 1", timeout=120).text == "2"
     assert slow[0].recv(4096).startswith(b"HTTP/1.1 408")
     for connection in slow:
         connection.close()
@@ -117,12 +123,12 @@ def test_connections_that_are_torn_away(own_server):
     body = json.dumps({"code": "while True: print('x' * 1000)"}).encode()
     request = b"POST /execute HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
     for _ in range(10):
-        connection = socket.create_connection(("127.0.0.1", own_server.port), 30)
+        connection = socket.create_connection(("127.0.0.1", own_server.port), 120)
         connection.sendall(request)
         connection.recv(1000)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
-    assert sandbox_at(own_server).run_code("1 + 1", timeout=60).text == "2"
+    assert sandbox_at(own_server).run_code("1 + 1", timeout=200).text == "2"
 
 
 def test_code_that_attacks_the_conversation(sandbox, context):

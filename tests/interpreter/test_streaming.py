@@ -13,10 +13,22 @@ def lines(http, body):
             yield json.loads(line)
 
 
+def together(events):
+    """Kinds and texts. What is printed may come in pieces, as a process that waits for its turn writes it."""
+    told = []
+    for event in events:
+        kind, text = event["type"], event.get("text")
+        if kind == "stdout" and told and told[-1][0] == kind:
+            text = told.pop()[1] + text
+        told.append((kind, text))
+    return told
+
+
 def test_the_order(http, context):
     code = "import sys\nprint('a')\ndisplay(1)\nprint('b')\ndisplay(2)\nprint('c')\n3"
-    kinds = [(each["type"], each.get("text")) for each in lines(http, {"code": code, "context_id": context.id})]
-    assert kinds == [
+    told = together(lines(http, {"code": code, "context_id": context.id}))
+    # A sign of life may come in between when nothing else does for long.
+    assert [each for each in told if each[0] != "keepalive"] == [
         ("number_of_executions", None),
         ("stdout", "a\n"),
         ("result", "1"),
@@ -38,33 +50,40 @@ def test_output_comes_while_the_code_runs(http, context, server):
         if event["type"] == "stdout":
             seen.append(event["text"])
             gate.touch()
-    assert seen == ["first", "second\n"]
+    assert seen[0] == "first" and "".join(seen) == "firstsecond\n"
     gate.unlink()
 
 
 def test_times_are_nanoseconds(http, context):
     before = time.time_ns()
-    [event] = [each for each in lines(http, {"code": "print(1)", "context_id": context.id}) if each["type"] == "stdout"]
-    assert before < event["timestamp"] < time.time_ns()
+    events = [each for each in lines(http, {"code": "print(1)", "context_id": context.id}) if each["type"] == "stdout"]
+    assert events and all(before < event["timestamp"] < time.time_ns() for event in events)
 
 
-def test_signs_of_life_while_it_is_silent(http, context):
-    kinds = [each["type"] for each in lines(http, {"code": "import time; time.sleep(5.5)", "context_id": context.id})]
-    assert kinds == ["number_of_executions", "keepalive", "end_of_execution"]
+def test_signs_of_life_while_it_is_silent(http, context, server):
+    gate = server.home / "silent-gate"
+    code = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+    kinds = []
+    for event in lines(http, {"code": code, "context_id": context.id}):
+        kinds.append(event["type"])
+        if "number_of_executions" in kinds and kinds[-1] == "keepalive":
+            gate.touch()
+    gate.unlink()
+    assert [kind for kind in kinds if kind != "keepalive"] == ["number_of_executions", "end_of_execution"]
 
 
 def test_callbacks_of_the_sdk(sandbox, context):
-    seen = []
+    out, bad, results, errors = [], [], [], []
     code = "import sys\nprint('out')\nprint('err', file=sys.stderr)\ndisplay(1)\n1/0"
     sandbox.run_code(
         code,
         context=context,
-        on_stdout=lambda message: seen.append(message.line),
-        on_stderr=lambda message: seen.append(message.line),
-        on_result=lambda result: seen.append(result.text),
-        on_error=lambda error: seen.append(error.name),
+        on_stdout=lambda message: out.append(message.line),
+        on_stderr=lambda message: bad.append(message.line),
+        on_result=lambda result: results.append(result.text),
+        on_error=lambda error: errors.append(error.name),
     )
-    assert sorted(seen) == ["1", "ZeroDivisionError", "err\n", "out\n"]
+    assert ("".join(out), "".join(bad), results, errors) == ("out\n", "err\n", ["1"], ["ZeroDivisionError"])
 
 
 @pytest.mark.parametrize(

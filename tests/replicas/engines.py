@@ -40,7 +40,7 @@ class _Engine:
             self._as_user(self.command()), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.path
         )
         log.close()
-        wait_for(self._answers, lambda: f"it answers; its log:\n{(self.path / 'log').read_text()[-2000:]}", 60)
+        wait_for(self._answers, lambda: f"it answers; its log:\n{(self.path / 'log').read_text()[-2000:]}", 180)
 
     def _answers(self):
         assert self._process.poll() is None, (self.path / "log").read_text()[-2000:]
@@ -58,7 +58,7 @@ class _Engine:
     def __exit__(self, *_):
         # For both programs a quick end without waiting for clients.
         self._process.send_signal(signal.SIGINT)
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=180)
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _as_user(self, command):
@@ -69,7 +69,7 @@ class _Engine:
 
     def _run(self, command, **options):
         return subprocess.run(
-            self._as_user(command), check=True, capture_output=True, text=True, timeout=60, cwd=self.path, **options
+            self._as_user(command), check=True, capture_output=True, text=True, timeout=240, cwd=self.path, **options
         ).stdout
 
 

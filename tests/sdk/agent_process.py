@@ -1,7 +1,7 @@
 """Runs the agent as PID 1 of private mount and pid namespaces, so that the host is left untouched.
 
 Inside, /etc/passwd and its companions are private and hold a `user`; /home, /root and /tmp are private directories. The
-network is the host's, because the SDK's debug mode talks to localhost:49983.
+network is that of the tests, because the SDK's debug mode talks to localhost:49983; see `own_network.py`.
 """
 
 import os
@@ -96,7 +96,7 @@ class AgentProcess:
         if self._unshare.poll() is not None:
             raise RuntimeError(f"the agent ended with {self._unshare.returncode}:\n{self.log.read_text()}")
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=1) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=10) as reply:
                 return reply.status == 204
         except OSError:
             return False

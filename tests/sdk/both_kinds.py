@@ -35,7 +35,7 @@ class Blocking:
                 value = function(*arguments, **options)
                 return await value if inspect.isawaitable(value) else value
 
-            return self._wrap(asyncio.run_coroutine_threadsafe(on_the_loop(), self._loop).result(110))
+            return self._wrap(asyncio.run_coroutine_threadsafe(on_the_loop(), self._loop).result(280))
 
         return blocking
 

@@ -10,6 +10,12 @@ os.environ["E2B_DEBUG"] = "true"
 for name in ("E2B_API_URL", "E2B_SANDBOX_URL", "E2B_DOMAIN", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
     os.environ.pop(name, None)
 
+import own_network
+
+# Before anything is started. Without root the agent says that it cannot run.
+if os.geteuid() == 0:
+    own_network.enter()
+
 import pytest
 from e2b import AsyncSandbox, Sandbox
 

@@ -49,9 +49,9 @@ def test_callback_sees_output_before_the_command_ends(sandbox, folder):
     results = []
     waiter = threading.Thread(target=lambda: results.append(handle.wait(**at_wait)))
     waiter.start()
-    assert seen.wait(15)
+    assert seen.wait(90)
     sandbox.files.write(f"{folder}/go", "")
-    waiter.join(15)
+    waiter.join(90)
     assert [result.stdout for result in results] == ["first\nsecond\n"]
 
 

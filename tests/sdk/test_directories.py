@@ -39,8 +39,8 @@ def test_list_of_the_home_by_its_short_name(sandbox, tree):
 
 
 def test_list_of_ten_thousand_files_is_whole(sandbox, folder):
-    sandbox.commands.run("seq -f 'file-%g' 1 10000 | xargs touch", cwd=folder)
-    assert len(sandbox.files.list(folder)) == 10_000
+    sandbox.commands.run("seq -f 'file-%g' 1 10000 | xargs touch", cwd=folder, timeout=250)
+    assert len(sandbox.files.list(folder, request_timeout=250)) == 10_000
 
 
 def test_listing_what_is_not_there_or_no_directory(sandbox, tree):

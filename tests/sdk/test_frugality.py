@@ -34,7 +34,7 @@ def peak_memory(agent):
 
 
 def test_large_files_pass_through_in_pieces(sandbox, folder, agent):
-    size = 200 * MEBIBYTE
+    size = 120 * MEBIBYTE
     sandbox.files.write(f"{folder}/big", io.BufferedReader(Zeros(size)))
     assert sandbox.files.get_info(f"{folder}/big").size == size
     assert sum(len(chunk) for chunk in sandbox.files.read(f"{folder}/big", format="stream")) == size

@@ -6,11 +6,11 @@ import { open, shared, until, withSandbox } from './yard.mjs'
 describe('a sandbox', () => {
   it('is made, found, asked about and killed', async () => {
     const metadata = { suite: `js ${Date.now()}` }
-    const sandbox = await Sandbox.create({ metadata, timeoutMs: 60_000, envs: { A: 'b' } })
+    const sandbox = await Sandbox.create({ metadata, timeoutMs: 600_000, envs: { A: 'b' } })
     assert.equal(await sandbox.isRunning(), true)
     const info = await sandbox.getInfo()
     assert.deepEqual([info.sandboxId, info.state, info.metadata], [sandbox.sandboxId, 'running', metadata])
-    assert.equal(info.endAt - info.startedAt > 50_000, true)
+    assert.equal(info.endAt - info.startedAt > 500_000, true)
     assert.equal((await Sandbox.getInfo(sandbox.sandboxId)).sandboxId, sandbox.sandboxId)
     assert.equal((await Sandbox.getFullInfo(sandbox.sandboxId)).sandboxId, sandbox.sandboxId)
     const listed = await Sandbox.list({ query: { metadata } }).nextItems()
@@ -27,7 +27,7 @@ describe('a sandbox', () => {
   it('gets more time and ends in time', async () => {
     await withSandbox(async (sandbox) => {
       const { endAt } = await sandbox.getInfo()
-      await sandbox.setTimeout(600_000)
+      await sandbox.setTimeout(2_400_000)
       assert.equal((await sandbox.getInfo()).endAt > endAt, true)
       await Sandbox.setTimeout(sandbox.sandboxId, 0)
       await until('it is gone', () => Sandbox.getInfo(sandbox.sandboxId).then(() => false, () => true))
@@ -41,7 +41,7 @@ describe('a sandbox', () => {
       assert.equal(await sandbox.pause(), true)
       assert.equal(await sandbox.pause(), false)
       assert.equal((await sandbox.getInfo()).state, 'paused')
-      await sandbox.connect({ timeoutMs: 120_000 })
+      await sandbox.connect({ timeoutMs: 1_200_000 })
       assert((await sandbox.commands.list()).some((one) => one.pid === counter.pid))
       assert.equal(await sandbox.files.read('/proc/sys/kernel/random/boot_id'), bootId)
       assert.equal(await Sandbox.pause(sandbox.sandboxId), true)

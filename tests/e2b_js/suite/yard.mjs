@@ -8,7 +8,7 @@ import { Sandbox } from 'e2b'
 export function shared(options = {}) {
   const holder = {}
   before(async () => {
-    holder.sandbox = await Sandbox.create({ timeoutMs: 300_000, ...options })
+    holder.sandbox = await Sandbox.create({ timeoutMs: 1_200_000, ...options })
   })
   after(async () => {
     await holder.sandbox?.kill()
@@ -19,8 +19,8 @@ export function shared(options = {}) {
 // Gives `work` a sandbox of its own, and takes it away whatever happens.
 export async function withSandbox(work, options = {}, template = undefined) {
   const sandbox = await (template
-    ? Sandbox.create(template, { timeoutMs: 300_000, ...options })
-    : Sandbox.create({ timeoutMs: 300_000, ...options }))
+    ? Sandbox.create(template, { timeoutMs: 1_200_000, ...options })
+    : Sandbox.create({ timeoutMs: 1_200_000, ...options }))
   try {
     return await work(sandbox)
   } finally {
@@ -29,7 +29,7 @@ export async function withSandbox(work, options = {}, template = undefined) {
 }
 
 // Waits for what must come to be; says what did not.
-export async function until(what, condition, patienceMs = 20_000) {
+export async function until(what, condition, patienceMs = 90_000) {
   const end = Date.now() + patienceMs
   for (;;) {
     const value = await condition()

@@ -1,0 +1,30 @@
+"""What the counterpart knows, kept on a disk if it is told where."""
+
+import json
+import os
+
+
+class Store:
+    """Sandboxes and snapshots by id. Saved before anything is answered, so that a killed process forgets nothing."""
+
+    def __init__(self, directory=None):
+        self._file = directory / "state.json" if directory else None
+        self.sandboxes, self.snapshots, self.seen = {}, {}, {}
+        self.port = self.proxy_port = None
+        if self._file and self._file.exists():
+            kept = json.loads(self._file.read_text())
+            self.sandboxes, self.snapshots = kept["sandboxes"], kept["snapshots"]
+            self.seen, self.port, self.proxy_port = kept["seen"], kept["port"], kept["proxy_port"]
+
+    def save(self):
+        if not self._file:
+            return
+        ports = {"port": self.port, "proxy_port": self.proxy_port}
+        kept = {"sandboxes": self.sandboxes, "snapshots": self.snapshots, "seen": self.seen, **ports}
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps(kept))
+        os.replace(beside, self._file)
+
+    def remove(self):
+        if self._file:
+            self._file.unlink(missing_ok=True)

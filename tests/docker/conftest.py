@@ -1,0 +1,70 @@
+"""The fixtures: a Docker daemon of the tests, a server with Docker and the embedded engine behind, and sandboxes of both."""
+
+import pytest
+
+from behind import Behind
+from dockerd import Dockerd
+from providers import docker_variables
+from server import Server
+from world import World
+
+
+@pytest.fixture(scope="session")
+def dockerd():
+    with Dockerd() as dockerd:
+        yield dockerd
+        left = dockerd.api.remains()
+        assert not any(left.values()), f"left behind: {left}"
+
+
+@pytest.fixture(scope="session")
+def docker(dockerd):
+    """Docker itself, past every server."""
+    return dockerd.api
+
+
+@pytest.fixture(scope="session")
+def world():
+    """Sites for sandboxes to reach, and the names that lead there."""
+    with World() as world:
+        yield world
+
+
+@pytest.fixture(scope="session")
+def server(dockerd, world):
+    """Sandboxes are containers unless they ask for the embedded engine."""
+    variables = docker_variables(dockerd.host, SANDYARD_PROVIDERS="embedded")
+    with Server("--ready", "0", variables=variables, **world.settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def api(server):
+    api = server.api()
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def make(api):
+    """Makes sandboxes that are gone after the test."""
+    made = []
+
+    def make(**body):
+        made.append(api.create(**body))
+        return made[-1]
+
+    yield make
+    for sandbox in made:
+        api.remove(sandbox)
+
+
+@pytest.fixture
+def sandbox(make):
+    return make()
+
+
+@pytest.fixture(scope="session")
+def behind(api, docker):
+    """What is behind a sandbox."""
+    return Behind(api, docker)

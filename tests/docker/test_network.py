@@ -1,0 +1,98 @@
+"""The way in through the agent, without a port of the host; the way out through the gateway, which judges and records."""
+
+import pytest
+
+from inside import Inside
+from previews import Preview, start_site
+
+
+@pytest.mark.parametrize("form", Preview.FORMS)
+def test_site_inside_is_seen_from_outside(server, api, sandbox, behind, form):
+    start_site(api, sandbox)
+    preview = Preview(server, sandbox, form)
+    reply = preview.get("/some/path?x=1")
+    assert (reply.status_code, reply.json()["path"]) == (200, "/some/path?x=1")
+    with preview.websocket() as socket:
+        socket.send("through the agent")
+        assert socket.recv() == "through the agent"
+    assert not any(behind.container(sandbox)["NetworkSettings"]["Ports"].values())
+
+
+def test_closed_port_is_said(server, sandbox):
+    assert Preview(server, sandbox, "path", port=3999).get().status_code == 502
+
+
+def test_large_answer_comes_whole(server, api, sandbox):
+    start_site(api, sandbox)
+    api.run(sandbox, "mkdir -p /tmp/www && head -c 20000000 /dev/urandom > /tmp/www/large")
+    api.run(sandbox, "cd /tmp/www && exec python3 -m http.server 3001", background=True)
+    digest = api.run(sandbox, "sha256sum < /tmp/www/large")["output"].split()[0]
+    import hashlib
+
+    from waiting import wait_for
+
+    preview = Preview(server, sandbox, "path", port=3001)
+    wait_for(lambda: preview.get("/").status_code == 200, "it listens")
+    assert hashlib.sha256(preview.get("/large").content).hexdigest() == digest
+
+
+@pytest.fixture
+def inside(api, world):
+    """Makes sandboxes with a policy, gone after the test."""
+    made = []
+
+    def inside(**body):
+        made.append(Inside(api, world, **body))
+        return made[-1]
+
+    yield inside
+    for one in made:
+        one.remove()
+
+
+def reaches(inside, site):
+    return inside.curl(f"{site.http}/echo")["exit_code"] == 0
+
+
+def test_only_what_is_allowed_is_reached_and_both_are_recorded(world, inside):
+    shut = inside(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
+    assert (reaches(shut, world.good), reaches(shut, world.other)) == (True, False)
+    shut.denied("not_allowed", name="other.test")
+    assert shut.flow(verdict="allowed", name="good.test")
+    shut.allow("other.test")
+    assert reaches(shut, world.other)
+    shut.deny("good.test")
+    assert not reaches(shut, world.good)
+
+
+def test_tls_is_carried_untouched(world, inside):
+    one = inside(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
+    assert one.curl(f"{world.good.https}/echo")["exit_code"] == 0
+
+
+def test_nothing_of_this_host_is_reached(world, inside):
+    before = len(world.escaped())
+    wide = inside()
+    for target in (f"inner.test:{world.ports[0]}", f"127.0.0.1:{world.ports[0]}", f"{world.own}:1", "169.254.169.254:80"):
+        assert wide.curl(f"http://{target}/")["exit_code"] != 0, target
+    assert world.escaped()[before:] == []
+
+
+def test_secret_is_put_in_on_the_way(api, world, inside):
+    kept = api.ok("PUT", "/secrets/on-the-way", {"value": "s3cret-on-the-way", "hosts": ["api.test"]})
+    one = inside(user_id=kept["owner"], secrets={"KEY": kept["name"]})
+    assert one.run("echo $KEY")["output"] == kept["placeholder"] + "\n"
+    one.run(f"curl -sSk -H \"X-Key: $KEY\" {world.api.https}/echo?on-the-way")
+    (request,) = [request for request in world.api.requests if request.path.endswith("?on-the-way")]
+    assert request.headers["x-key"] == "s3cret-on-the-way"
+    api.ok("DELETE", "/secrets/on-the-way")
+
+
+def test_policy_holds_after_pause_stop_and_restart(api, world, inside):
+    shut = inside(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
+    for turn in (
+        lambda: (api.pause(shut.id), api.ok("POST", f"/sandboxes/{shut.id}/resume")),
+        lambda: (api.ok("POST", f"/api/sandboxes/{shut.id}/stop"), api.ok("POST", f"/api/sandboxes/{shut.id}/start")),
+    ):
+        turn()
+        assert (reaches(shut, world.good), reaches(shut, world.other)) == (True, False)

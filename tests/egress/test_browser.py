@@ -1,0 +1,40 @@
+"""Browsers have lists of authorities of their own. In a sandbox they trust the gateway all the same."""
+
+import httpx
+import pytest
+
+from inside import Inside
+
+_HEADLESS = "chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=$(mktemp -d)"
+
+
+@pytest.fixture(scope="module")
+def bound(api, world):
+    """A sandbox with a secret bound to api.test, so that the gateway ends TLS for that host."""
+    api.ok("PUT", "/secrets/browsed", {"value": "value-of-browsed", "hosts": ["api.test"], "is_shared": True})
+    with Inside(api, world, secrets={"KEY": "browsed"}) as inside:
+        yield inside
+    api.delete("/secrets/browsed")
+
+
+def use(inside, tool, **args):
+    """One of the sandbox's tools, in one line."""
+    url = inside.api.ok("GET", f"/sandboxes/{inside.id}/urls")["mcp_url"]
+    return httpx.post(url, json={"tool": tool, "args": args}, timeout=110).raise_for_status().json()
+
+
+def test_the_browser_tools_open_a_host_with_a_secret(world, bound):
+    page = use(bound, "browser_navigation", url=f"{world.api.https}/browsed")
+    assert page["success"], page["result"]
+    assert f"URL: {world.api.https}/browsed" in page["result"], page["result"]
+    assert world.api.asked("/browsed")[-1].is_tls
+    # It is no browser that trusts everybody: nothing is bound to this host, and nobody knows who signed for it.
+    other = use(bound, "browser_navigation", url=f"{world.good.https}/not-browsed")
+    assert not other["success"] and "ERR_CERT" in other["result"], other["result"]
+    assert world.good.asked("/not-browsed") == []
+
+
+def test_a_browser_that_somebody_starts_does_so_too(world, bound):
+    shown = bound.run(f"{_HEADLESS} --dump-dom {world.api.https}/dumped", timeout=100)
+    assert "api.test" in shown["stdout"] and "/dumped" in shown["stdout"], shown["output"][-2000:]
+    assert world.api.asked("/dumped")[-1].is_tls

@@ -1,0 +1,76 @@
+"""A client of the official Python SDK with the headers that a server wants, run to its end from ordinary tests."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx2
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where a tool server is, and what to show there."""
+
+    url: str
+    key: str
+
+    @classmethod
+    def to(cls, api, server, sandbox):
+        return cls(api.ok("GET", f"/sandboxes/{sandbox}/urls")["mcp_url"], server.admin_key)
+
+    @property
+    def headers(self):
+        return {"Authorization": f"Bearer {self.key}"}
+
+    @property
+    def base(self):
+        """Without the last part."""
+        return self.url.rstrip("/").removesuffix("/mcp")
+
+    @asynccontextmanager
+    async def session(self, **options):
+        """A session that has shaken hands."""
+        async with (
+            httpx2.AsyncClient(headers=self.headers, timeout=300) as http,
+            streamable_http_client(self.url, http_client=http) as streams,
+            ClientSession(streams[0], streams[1], **options) as session,
+        ):
+            await session.initialize()
+            yield session
+
+    def call(self, tool, /, **arguments):
+        """Calls one tool in a session of its own, and returns its result; one that failed is an error."""
+        result = self.call_any(tool, **arguments)
+        assert not result.is_error, text(result)
+        return result
+
+    def call_any(self, tool, /, **arguments):
+        """The same, but failures are returned too."""
+
+        async def call():
+            async with self.session() as session:
+                return await session.call_tool(tool, arguments)
+
+        return asyncio.run(call())
+
+    def fails(self, tool, /, **arguments):
+        """The words of a call that must fail."""
+        result = self.call_any(tool, **arguments)
+        assert result.is_error, f"{tool} did not fail: {text(result)}"
+        return text(result)
+
+
+def listens(api, sandbox, port):
+    """Whether somebody inside answers on a port of the sandbox."""
+    return api.run(sandbox, f"curl -s -o /dev/null http://127.0.0.1:{port}/")["exit_code"] == 0
+
+
+def text(result):
+    """All the text of a result."""
+    return "\n".join(part.text for part in result.content if part.type == "text")
+
+
+def images(result):
+    return [part for part in result.content if part.type == "image"]

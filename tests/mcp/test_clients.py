@@ -1,0 +1,229 @@
+"""The official clients, unmodified: list, call, cancel, progress, reconnect, many at once."""
+
+import asyncio
+
+import fastmcp
+import httpx
+import pytest
+from fastmcp.client.transports import SSETransport, StreamableHttpTransport
+from mcp import ClientSession
+from mcp.client.sse import sse_client
+
+from client import Way, text
+from waiting import wait_for, wait_until
+
+# For one answer, on a machine that is busy with other things.
+PATIENCE = 120
+
+# What an agent must find from the first request on: every tool of the inventory.
+INVENTORY = """
+BashInit Bash BashView BashStop BashList BashWriteToProcess
+Read Write Edit apply_patch str_replace_based_edit_tool Grep Glob ASTGrep LS
+TodoRead TodoWrite
+browser_navigation browser_restart browser_view_interactive_elements browser_click browser_enter_text
+browser_enter_multi_texts browser_press_key browser_scroll_down browser_scroll_up browser_switch_tab browser_open_new_tab
+browser_wait browser_get_select_options browser_select_dropdown_option browser_drag
+web_visit read_remote_image web_search web_batch_search image_search
+fullstack_project_init save_checkpoint register_port register_deployment get_database_connection
+SlideWrite SlideEdit slide_apply_patch
+generate_image generate_video claude_code codex
+read_file write_file run_command browser_navigate
+""".split()
+
+
+def test_every_tool_is_listed_in_the_first_request(way):
+    async def tools():
+        async with way.session() as session:
+            return (await session.list_tools()).tools
+
+    listed = {tool.name: tool for tool in asyncio.run(tools())}
+    assert set(INVENTORY) <= set(listed), set(INVENTORY) - set(listed)
+    for tool in listed.values():
+        assert tool.description and tool.input_schema["type"] == "object", tool.name
+        assert tool.annotations is not None and tool.annotations.read_only_hint is not None, tool.name
+        for name, parameter in tool.input_schema["properties"].items():
+            assert parameter.get("description"), f"{tool.name} does not say what {name} is"
+
+
+def test_a_call_through_the_official_client(way):
+    result = way.call("run_command", command="echo $((6*7)); id -un; pwd")
+    assert text(result).split()[:3] == ["42", "user", "/workspace"]
+
+
+def test_fastmcp_over_both_transports(way):
+    async def use(transport):
+        async with fastmcp.Client(transport) as client:
+            names = [tool.name for tool in await client.list_tools()]
+            result = await client.call_tool("run_command", {"command": "echo over fastmcp"})
+            return names, text(result)
+
+    for transport in (
+        StreamableHttpTransport(way.url, headers=way.headers),
+        SSETransport(f"{way.base}/sse", headers=way.headers),
+    ):
+        names, said = asyncio.run(use(transport))
+        assert set(INVENTORY) <= set(names)
+        assert "over fastmcp" in said
+
+
+def test_the_older_transport(way):
+    async def use():
+        async with sse_client(f"{way.base}/sse", headers=way.headers) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            return await session.call_tool("run_command", {"command": "echo by events"})
+
+    assert "by events" in text(asyncio.run(use()))
+
+
+def test_one_line_clients(way):
+    for path in ("/mcp", "/mcp/"):
+        body = {"tool": "write_file", "args": {"path": "one-line.txt", "content": "written\n"}}
+        reply = httpx.post(way.base + path, json=body, headers=way.headers, timeout=PATIENCE)
+        assert reply.status_code == 200 and reply.json()["success"], reply.text
+    read = {"tool": "read_file", "args": {"path": "one-line.txt"}}
+    reply = httpx.post(f"{way.base}/mcp/", json=read, headers=way.headers, timeout=PATIENCE)
+    assert "written" in reply.json()["result"]
+    unknown = {"tool": "no_such_tool", "args": {}}
+    missing = httpx.post(f"{way.base}/mcp/", json=unknown, headers=way.headers, timeout=PATIENCE)
+    assert missing.status_code == 404 and not missing.json()["success"]
+
+
+def test_progress_while_a_command_runs(way):
+    async def use():
+        told = []
+
+        async def note(progress, total, message):
+            told.append((progress, message))
+
+        async with way.session() as session:
+            command = "for i in 1 2 3 4; do echo step $i; sleep 1; done"
+            arguments = {"session_name": "progress", "command": command}
+            result = await session.call_tool("Bash", arguments, progress_callback=note)
+        return told, result
+
+    told, result = asyncio.run(use())
+    assert "step 4" in text(result)
+    assert told and [step for step, _ in told] == sorted({step for step, _ in told}), told
+    assert any("step" in (message or "") for _, message in told), told
+
+
+def test_a_cancelled_call_ends_what_it_started(way, api, sandbox):
+    """As the protocol has it: a notification with the request's id."""
+
+    async def use():
+        async with way.session() as session:
+            arguments = {"session_name": "cancelled", "command": "sleep 98765"}
+            call = asyncio.create_task(session.call_tool("Bash", arguments))
+            await until(lambda: is_running(api, sandbox))
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            await until(lambda: not is_running(api, sandbox))
+            # The session of the client is as good as before.
+            return await session.call_tool("run_command", {"command": "echo still here"})
+
+    assert "still here" in text(asyncio.run(use()))
+
+
+async def until(condition):
+    await wait_until(lambda: asyncio.to_thread(condition), "what was done is seen")
+
+
+def is_running(api, sandbox):
+    return api.run(sandbox, "pgrep -f '[s]leep 98765' || true")["stdout"].strip() != ""
+
+
+def test_a_client_that_comes_back_finds_its_shells(way):
+    way.call("Bash", session_name="lasting", command="cd /tmp && export COLOUR=green")
+    assert text(way.call("Bash", session_name="lasting", command='echo "$COLOUR $PWD"')).startswith("green /tmp")
+
+
+def test_an_answer_is_there_for_a_client_whose_connection_broke(way):
+    """The stream of a call is resumed with `Last-Event-ID` after its connection was cut."""
+    common = {**way.headers, "Accept": "application/json, text/event-stream"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "broken", "version": "1"}}
+    with httpx.Client(headers=common, timeout=PATIENCE) as http:
+        with http.stream("POST", way.url, json=rpc("initialize", hello, 1)) as reply:
+            session = reply.headers["mcp-session-id"]
+        http.headers.update({"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"})
+        http.post(way.url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        call = {"name": "run_command", "arguments": {"command": "sleep 2; echo late answer"}}
+        with http.stream("POST", way.url, json=rpc("tools/call", call, 2)) as reply:
+            first = next(line for line in reply.iter_lines() if line.startswith("id:"))
+        last_id = first.removeprefix("id:").strip()
+        with http.stream("GET", way.url, headers={"Last-Event-ID": last_id}) as reply:
+            assert reply.status_code == 200
+            found = next(line for line in reply.iter_lines() if "late answer" in line)
+    assert '"id":2' in found.replace(" ", "")
+
+
+def rpc(method, params, number):
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def test_a_hundred_calls_at_once(way):
+    async def use():
+        async with way.session() as session:
+            calls = [session.call_tool("run_command", {"command": f"echo number {n}"}) for n in range(100)]
+            return await asyncio.gather(*calls)
+
+    results = asyncio.run(use())
+    assert [text(result).strip().splitlines()[0] for result in results] == [f"number {n}" for n in range(100)]
+
+
+def test_the_workspace_is_there_as_resources(way, api, sandbox):
+    way.call("Write", file_path="/workspace/notes/resource.txt", content="as a resource\n")
+
+    async def use():
+        async with way.session() as session:
+            listed = (await session.list_resources()).resources
+            found = next(it for it in listed if str(it.uri).endswith("notes/resource.txt"))
+            return (await session.read_resource(found.uri)).contents[0].text
+
+    assert asyncio.run(use()) == "as a resource\n"
+
+
+def test_nobody_gets_in_without_credentials(way, api, server):
+    hello = rpc("tools/list", {}, 1)
+    for headers in ({}, {"Authorization": "Bearer nonsense"}, {"X-Access-Token": "nonsense"}):
+        for path in ("/mcp", "/sse", "/custom-mcp"):
+            method = "GET" if path == "/sse" else "POST"
+            reply = httpx.request(method, way.base + path, json=hello, headers=headers, timeout=PATIENCE)
+            assert reply.status_code in (401, 403), (path, headers, reply.status_code)
+
+
+def test_inside_the_token_is_needed_and_pages_are_refused(way, api, sandbox):
+    way.call("LS", path=".")
+    ask = "curl -s -o /dev/null -w '%{http_code}' -X POST http://127.0.0.1:6060/mcp -d '{}' -H 'content-type: application/json'"
+    assert api.run(sandbox, ask)["stdout"] == "401"
+    page = f"{ask} -H 'Origin: http://evil.example' -H 'Authorization: Bearer x'"
+    assert api.run(sandbox, page)["stdout"] == "403"
+    rebound = f"{ask} -H 'Host: evil.example'"
+    assert api.run(sandbox, rebound)["stdout"] == "403"
+
+
+def test_the_tool_server_comes_back_after_its_death(api, server, fresh):
+    way = Way.to(api, server, fresh)
+    way.call("LS", path=".")
+    killed = api.run(fresh, ["pkill", "-KILL", "-x", "sandyard-tools"], user="root")
+    assert killed["exit_code"] == 0, killed
+
+    def answers():
+        try:
+            return not way.call_any("LS", path=".").is_error
+        except Exception:
+            # Whoever comes while it dies may be cut off.
+            return False
+
+    wait_for(answers, "the tools answer again")
+
+
+def test_a_paused_sandbox_wakes_and_its_shells_are_there(api, server, fresh):
+    way = Way.to(api, server, fresh)
+    way.call("Bash", session_name="s", command="export KEPT=yes")
+    api.pause(fresh)
+    assert "yes" in text(way.call("Bash", session_name="s", command="echo $KEPT"))
+
+
+def test_unused_it_costs_nothing(api, fresh):
+    assert api.run(fresh, "pgrep -x sandyard-tools | wc -l", user="root")["stdout"].strip() == "0"

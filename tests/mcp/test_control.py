@@ -1,0 +1,95 @@
+"""The server's own tools: sandboxes for any MCP client, scoped by its key."""
+
+import asyncio
+import json
+import os
+
+import httpx
+import pytest
+from mcp import ClientSession, StdioServerParameters, stdio_client
+
+from client import Way, text
+from program import environment, find_program
+
+
+def data(result):
+    return result.structured_content or json.loads(text(result))
+
+
+@pytest.fixture
+def made(control, api):
+    sandbox = data(control.call("sandbox_create"))["sandbox_id"]
+    yield sandbox
+    api.remove(sandbox)
+
+
+def test_a_whole_life(control, made):
+    assert made in text(control.call("sandbox_list"))
+    control.call("write_file", sandbox_id=made, path="/tmp/a.txt", content="from afar\n")
+    assert "from afar" in text(control.call("run_command", sandbox_id=made, command="cat /tmp/a.txt"))
+    assert "from afar" in text(control.call("read_file", sandbox_id=made, path="/tmp/a.txt"))
+    assert "a.txt" in text(control.call("list_files", sandbox_id=made, path="/tmp"))
+    assert made in text(control.call("expose_port", sandbox_id=made, port=8000))
+    control.call("sandbox_pause", sandbox_id=made)
+    assert "paused" in text(control.call("sandbox_info", sandbox_id=made))
+    control.call("sandbox_resume", sandbox_id=made)
+    assert text(control.call("template_list"))
+    control.call("sandbox_delete", sandbox_id=made)
+    assert made not in text(control.call("sandbox_list"))
+
+
+def test_a_command_that_fails_is_a_result(control, made):
+    result = control.call_any("run_command", sandbox_id=made, command="echo bad >&2; exit 3")
+    assert "bad" in text(result) and "3" in json.dumps(data(result))
+
+
+def test_the_tools_of_a_sandbox_are_reached_through_the_server(control, made):
+    assert "Bash" in text(control.call("sandbox_tools", sandbox_id=made))
+    arguments = {"command": "echo relayed"}
+    result = control.call("sandbox_call_tool", sandbox_id=made, tool="run_command", arguments=arguments)
+    assert "relayed" in text(result)
+
+
+def test_others_sandboxes_are_not_there(control, api, made):
+    api.ok("POST", "/users", {"name": "other"})
+    other = Way(control.url, api.ok("POST", "/keys", {"name": "theirs", "user": "other"})["key"])
+    assert made not in text(other.call("sandbox_list"))
+    assert "not" in other.fails("sandbox_info", sandbox_id=made)
+    assert other.fails("run_command", sandbox_id=made, command="id")
+
+
+def test_nobody_gets_in_without_a_key(control):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {"Accept": "application/json, text/event-stream"}
+    assert httpx.post(control.url, json=body, headers=headers, timeout=120).status_code == 401
+
+
+def test_clients_that_start_a_program(server, control, made):
+    """`sandyard mcp`, as a desktop client would start it."""
+    variables = environment() | {"SANDYARD_URL": server.url, "SANDYARD_API_KEY": server.admin_key}
+
+    async def use(*arguments):
+        program = StdioServerParameters(command=str(find_program()), args=["mcp", *arguments], env=variables)
+        async with stdio_client(program) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            return [tool.name for tool in (await session.list_tools()).tools]
+
+    assert "sandbox_create" in asyncio.run(use())
+    assert "Bash" in asyncio.run(use("--sandbox", made))
+
+
+def test_the_tool_server_alone(tmp_path):
+    """`sandyard tools --stdio` for a folder of this machine."""
+    arguments = ["tools", "--workspace", str(tmp_path), "--stdio"]
+    variables = environment() | {"PATH": os.environ["PATH"]}
+    program = StdioServerParameters(command=str(find_program()), args=arguments, env=variables)
+
+    async def use():
+        async with stdio_client(program) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            await session.call_tool("Write", {"file_path": "a.txt", "content": "alone"})
+            return await session.call_tool("Read", {"file_path": "/etc/passwd"})
+
+    refused = asyncio.run(use())
+    assert (tmp_path / "a.txt").read_text() == "alone"
+    assert refused.is_error

@@ -1,0 +1,66 @@
+"""`setup-mcp`: everything in one call, and the user's own tool servers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from client import Way, text
+
+# Speaks MCP on its standard input and output with nothing but Python's own library.
+ECHO = (Path(__file__).parent / "echo_server.py").read_text()
+
+
+@pytest.fixture
+def echo(api, fresh):
+    api.write(fresh, "/workspace/echo_server.py", ECHO)
+    return {"command": "python3", "args": ["/workspace/echo_server.py"], "env": {"GREETING": "hello"}}
+
+
+def set_up(api, sandbox, **body):
+    return api.ok("POST", "/sandboxes/setup-mcp", {"sandbox_id": sandbox, **body})
+
+
+def test_one_call_does_it_all_and_tells_the_tools(api, server, fresh, echo):
+    answer = set_up(
+        api,
+        fresh,
+        credential={"user_api_key": "k", "session_id": "s"},
+        tool_server_url="http://tools.invalid",
+        mcp_config={"mcpServers": {"mine": echo}},
+    )
+    assert answer["success"] and answer["mcp_url"] == Way.to(api, server, fresh).url
+    assert {"Bash", "Read", "mcp_mine_echo"} <= set(answer["tools"])
+    way = Way.to(api, server, fresh)
+    assert text(way.call("mcp_mine_echo", words="to you")) == "hello to you"
+
+
+def test_a_server_that_dies_is_started_again(api, server, fresh, echo):
+    set_up(api, fresh, mcp_config={"mcpServers": {"mine": echo}})
+    way = Way.to(api, server, fresh)
+    way.call_any("mcp_mine_die")
+    assert text(way.call("mcp_mine_echo", words="again")) == "hello again"
+
+
+def test_a_server_that_does_not_start_is_told_and_the_others_work(api, server, fresh, echo):
+    broken = {"command": "no-such-program", "args": []}
+    answer = set_up(api, fresh, mcp_config={"mcpServers": {"mine": echo, "broken": broken}})
+    assert "mcp_mine_echo" in answer["tools"]
+    assert "broken" in json.dumps(answer), answer
+
+
+def test_another_set_replaces_the_first(api, server, fresh, echo):
+    set_up(api, fresh, mcp_config={"mcpServers": {"mine": echo}})
+    answer = set_up(api, fresh, mcp_config={"mcpServers": {"other": echo}})
+    names = [name for name in answer["tools"] if name.startswith("mcp_")]
+    assert "mcp_other_echo" in names and not any(name.startswith("mcp_mine") for name in names)
+
+
+def test_a_port_is_shown_with_its_preview_url(api, server, fresh):
+    set_up(api, fresh)
+    way = Way.to(api, server, fresh)
+    way.call("Bash", session_name="web", command="python3 -m http.server 8000 --bind 127.0.0.1 &")
+    said = text(way.call("register_port", port=8000))
+    assert fresh in said and "8000" in said and "http" in said
+
+

@@ -1,0 +1,232 @@
+"""Every tool in a real sandbox: what it does, where its limits are, and what it says when it cannot."""
+
+import base64
+
+import pytest
+
+from client import images, listens, text
+from waiting import wait_for
+
+# The smallest PNG: one red pixel.
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
+
+
+# --- shell
+
+
+def test_a_session_keeps_its_state(way):
+    way.call("BashInit", session_name="kept", start_directory="/workspace")
+    first = way.call("Bash", session_name="kept", command="cd /tmp; X=41", description="go to /tmp")
+    assert first.structured_content["exit_code"] == 0 and first.structured_content["cwd"] == "/tmp"
+    second = way.call("Bash", session_name="kept", command="echo $((X + 1)); false")
+    assert "42" in text(second) and second.structured_content["exit_code"] == 1
+    assert second.structured_content["duration_seconds"] >= 0
+    assert "kept" in text(way.call("BashList"))
+
+
+def test_a_command_that_takes_too_long_goes_on_and_can_be_stopped(way):
+    way.call("BashInit", session_name="slow")
+    late = way.call("Bash", session_name="slow", command="echo begun; sleep 4321", timeout=3)
+    assert late.structured_content["is_running"] and "begun" in text(late)
+    assert "busy" in way.fails("Bash", session_name="slow", command="echo second").lower()
+    assert "begun" in text(way.call("BashView", session_names=["slow"]))
+    way.call("BashStop", session_name="slow")
+    assert "free again" in text(way.call("Bash", session_name="slow", command="echo free again"))
+    way.call("BashStop", session_name="slow", kill_session=True)
+    assert "slow" not in text(way.call("BashList"))
+
+
+def test_a_program_that_asks_is_answered(way):
+    way.call("Bash", session_name="asks", command="read -p 'name? ' N; echo hi $N", wait_for_output=False)
+    way.call("BashWriteToProcess", session_name="asks", input="Ada")
+    # What it says at once is in the answer, what it says later on the screen.
+    wait_for(lambda: "hi Ada" in text(way.call("BashView", session_names=["asks"])), "it is answered")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["yes", "cat /dev/zero | head -c 100000000", "head -c 3000000 /dev/urandom", "printf '\\033[2J\\033[31mred\\n'"],
+)
+def test_hostile_output_is_bounded(way, command):
+    result = way.call("Bash", session_name="flood", command=command, timeout=5)
+    assert len(text(result)) < 300_000
+    way.call("BashStop", session_name="flood", kill_session=True)
+
+
+def test_what_is_no_command_comes_back(way):
+    for command in ("echo 'unclosed", "if true; then", "cat <<END\nnever ended"):
+        result = way.call_any("Bash", session_name="odd", command=command, timeout=60)
+        assert not result.structured_content["is_running"], text(result)
+    assert "fine" in text(way.call("Bash", session_name="odd", command="echo fine"))
+
+
+# --- files
+
+
+def test_read_write_edit(way):
+    path = "/workspace/files/a.txt"
+    way.call("Write", file_path=path, content="one\r\ntwo\r\nthree\r\n")
+    assert "2" in text(way.call("Read", file_path=path)) and "two" in text(way.call("Read", file_path=path, offset=2, limit=1))
+    said = text(way.call("Edit", file_path=path, old_string="two", new_string="zwei"))
+    assert "-two" in said.replace("\r", "") and "+zwei" in said.replace("\r", "")
+    assert text(way.call("read_file", path=path)) == "one\r\nzwei\r\nthree\r\n"
+    assert "not" in way.fails("Edit", file_path=path, old_string="absent", new_string="x")
+
+
+def test_an_edit_keeps_the_mode(way):
+    script = "/workspace/files/run.sh"
+    way.call("Write", file_path=script, content="#!/bin/sh\necho old\n")
+    way.call("run_command", command=f"chmod 755 {script}")
+    way.call("Edit", file_path=script, old_string="old", new_string="new")
+    assert text(way.call("run_command", command=script)).startswith("new")
+
+
+def test_a_patch_is_all_or_nothing(way):
+    way.call("Write", file_path="/workspace/patch/a.py", content="a = 1\nb = 2\n")
+    good = """*** Begin Patch
+*** Update File: patch/a.py
+@@
+-a = 1
++a = 10
+*** Add File: patch/b.py
++c = 3
+*** End Patch"""
+    way.call("apply_patch", input=good)
+    assert text(way.call("read_file", path="patch/a.py")) == "a = 10\nb = 2\n"
+    bad = good.replace("a = 1\n", "a = nowhere\n").replace("b.py", "c.py")
+    way.fails("apply_patch", input=bad)
+    assert "c.py" not in text(way.call("LS", path="patch"))
+
+
+def test_the_editor_can_take_back(way):
+    edit = "str_replace_based_edit_tool"
+    way.call(edit, command="create", path="/workspace/editor.txt", file_text="one\n")
+    way.call(edit, command="insert", path="/workspace/editor.txt", insert_line=1, new_str="two\n")
+    way.call(edit, command="str_replace", path="/workspace/editor.txt", old_str="two", new_str="three")
+    assert "three" in text(way.call(edit, command="view", path="/workspace/editor.txt"))
+    way.call(edit, command="undo_edit", path="/workspace/editor.txt")
+    assert "two" in text(way.call("read_file", path="/workspace/editor.txt"))
+
+
+def test_images_come_as_images(way, api, sandbox):
+    encoded = base64.b64encode(PIXEL).decode()
+    api.run(sandbox, f"mkdir -p /workspace/media && echo {encoded} | base64 -d > /workspace/media/pixel.png")
+    (image,) = images(way.call("Read", file_path="/workspace/media/pixel.png"))
+    assert image.mime_type == "image/png" and base64.b64decode(image.data) == PIXEL
+
+
+def test_searching(way):
+    way.call("Write", file_path="/workspace/code/app.py", content="def greet(name):\n    print('hello', name)\n")
+    assert "app.py" in text(way.call("Grep", pattern=r"def \w+", path="/workspace/code", include="*.py"))
+    assert "app.py" in text(way.call("Glob", pattern="**/*.py", path="/workspace/code"))
+    assert "app.py" in text(way.call("ASTGrep", pattern="print($$$ARGS)", path="/workspace/code", language="python"))
+    assert "code" in text(way.call("LS", path="/workspace"))
+    assert way.fails("Grep", pattern="(unclosed", path="/workspace")
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../etc/passwd", "out/passwd", "/proc/self/environ", "a\0b"])
+def test_no_path_leads_out_of_the_workspace(way, api, sandbox, path):
+    api.run(sandbox, "ln -sfn /etc /workspace/out", user="root")
+    for tool in ("Read", "Write", "Edit"):
+        arguments = {"file_path": path}
+        if tool == "Write":
+            arguments["content"] = "x"
+        if tool == "Edit":
+            arguments.update(old_string="root", new_string="toor")
+        way.fails(tool, **arguments)
+    way.fails("LS", path=path)
+
+
+def test_files_that_are_no_text(way, api, sandbox):
+    made = (
+        "mkdir -p /workspace/odd && cd /workspace/odd && head -c 5000 /dev/urandom > binary && truncate -s 100M big "
+        "&& : > empty && mkfifo -m 666 pipe && chown -R user: ."
+    )
+    assert api.run(sandbox, made, user="root")["exit_code"] == 0
+    assert "binary" in way.fails("Read", file_path="odd/binary").lower()
+    way.fails("Read", file_path="odd/pipe")
+    way.fails("Read", file_path="odd")
+    assert "empty" in text(way.call("Read", file_path="odd/empty")).lower()
+    # It is all zeros: whatever is said of it, it is said soon and in few words.
+    assert len(text(way.call_any("Read", file_path="odd/big"))) < 100_000
+
+
+def test_a_long_file_is_read_in_parts(way, api, sandbox):
+    api.run(sandbox, "seq 1 5000000 > /workspace/long.txt")
+    first = text(way.call("Read", file_path="long.txt"))
+    assert len(first) < 100_000 and "offset" in first
+    assert "4999999" in text(way.call("Read", file_path="long.txt", offset=4_999_998, limit=3))
+
+
+# --- the rest
+
+
+def test_todos(way):
+    todos = [{"id": str(n), "content": f"task {n}", "status": "pending", "priority": "high"} for n in range(3)]
+    todos[0]["status"] = "in_progress"
+    way.call("TodoWrite", todos=todos)
+    assert "task 2" in text(way.call("TodoRead"))
+    todos[1]["status"] = "in_progress"
+    assert "progress" in way.fails("TodoWrite", todos=todos)
+
+
+def test_a_project_a_checkpoint_and_a_database(way):
+    way.call("fullstack_project_init", project_name="shop", framework="static")
+    assert text(way.call("save_checkpoint", project_directory="/workspace/shop", commit_message="first"))
+    assert "sqlite" in text(way.call("get_database_connection", database_type="sqlite")).lower()
+    assert way.fails("fullstack_project_init", project_name="x", framework="no-such-thing")
+
+
+def test_slides(way):
+    content = "<html><body><h1>One</h1></body></html>"
+    way.call("SlideWrite", presentation_name="talk", slide_number=1, content=content, title="One", description="first")
+    way.call("SlideEdit", presentation_name="talk", slide_number=1, old_string="One</h1>", new_string="Eins</h1>")
+    listing = text(way.call("run_command", command="cat /workspace/presentations/talk/*"))
+    assert "Eins" in listing and '"title"' in listing
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("web_search", {"query": "x"}),
+        ("web_batch_search", {"queries": ["x"]}),
+        ("image_search", {"query": "x"}),
+        ("generate_image", {"prompt": "x"}),
+        ("generate_video", {"prompt": "x"}),
+        ("claude_code", {"prompt": "x"}),
+        ("codex", {"prompt": "x"}),
+    ],
+)
+def test_what_is_not_set_up_says_so(way, tool, arguments):
+    assert len(way.fails(tool, **arguments)) > 20
+
+
+def test_a_page_is_read(way, api, sandbox):
+    way.call("Write", file_path="/workspace/site/index.html", content="<h1>Read me</h1><p>in <b>markdown</b></p>")
+    way.call("Bash", session_name="site", command="cd /workspace/site && python3 -m http.server 8111 --bind 127.0.0.1 &")
+    wait_for(lambda: listens(api, sandbox, 8111), "the site listens")
+    said = text(way.call("web_visit", url="http://127.0.0.1:8111/index.html", prompt="what does it say"))
+    assert "Read me" in said and "<h1>" not in said
+
+
+def test_wrong_arguments_are_told(way):
+    assert "file_path" in way.fails("Read")
+    assert "arguments" in way.fails("Bash", session_name="x", command=7)
+
+
+def test_the_last_of_the_inventory(way, api, sandbox):
+    """Those no other test here calls."""
+    way.call("SlideWrite", presentation_name="more", slide_number=1, content="<h1>One</h1>\n", title="One", description="first")
+    patch = "*** Begin Patch\n*** Update File: more/slide_001.html\n@@\n-<h1>One</h1>\n+<h1>Uno</h1>\n*** End Patch"
+    way.call("slide_apply_patch", input=patch)
+    assert "Uno" in text(way.call("run_command", command="cat /workspace/presentations/more/slide_001.html"))
+    api.run(sandbox, f"mkdir -p /workspace/pics && echo {base64.b64encode(PIXEL).decode()} | base64 -d > /workspace/pics/p.png")
+    serve = "cd /workspace/pics && python3 -m http.server 8333 --bind 127.0.0.1 &"
+    way.call("Bash", session_name="pics", command=serve)
+    wait_for(lambda: listens(api, sandbox, 8333), "the site listens")
+    (image,) = images(way.call("read_remote_image", url="http://127.0.0.1:8333/p.png"))
+    assert base64.b64decode(image.data) == PIXEL
+    api.ok("POST", "/sandboxes/setup-mcp", {"sandbox_id": sandbox})
+    assert "8333" in text(way.call("register_deployment", port=8333))
