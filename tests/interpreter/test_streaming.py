@@ -1,6 +1,9 @@
 """What arrives, when, and in which order."""
 
+import contextlib
 import json
+import os
+import signal
 import time
 
 import pytest
@@ -18,7 +21,7 @@ def together(events):
     told = []
     for event in events:
         kind, text = event["type"], event.get("text")
-        if kind == "stdout" and told and told[-1][0] == kind:
+        if kind in ("stdout", "stderr") and told and told[-1][0] == kind:
             text = told.pop()[1] + text
         told.append((kind, text))
     return told
@@ -38,6 +41,73 @@ def test_the_order(http, context):
         ("result", "3"),
         ("end_of_execution", None),
     ]
+
+
+def test_the_order_when_the_server_lags_behind(http, context, server):
+    """The server stands still while the code prints and shows: what it reads then is all there at once."""
+    gate = server.home / "order-gate"
+    code = (
+        f"import os, sys, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)\n"
+        "for number in range(20):\n"
+        "    print('out', number)\n    display(number)\n    print('err', number, file=sys.stderr)\n    display(-number)\n"
+        f"os.rename({str(gate)!r}, {str(gate) + '-passed'!r})"
+    )
+    told = lines(http, {"code": code, "context_id": context.id})
+    assert next(told)["type"] == "number_of_executions"
+    with standing_still(server.pid):
+        gate.touch()
+        wait_for(lambda: not gate.exists())
+    told = together(told)
+    assert [each for each in told if each[0] != "keepalive"] == [
+        each
+        for number in range(20)
+        for each in (("stdout", f"out {number}\n"), ("result", f"{number}"), ("stderr", f"err {number}\n"), ("result", f"{-number}"))
+    ] + [("end_of_execution", None)]
+    gate.with_name("order-gate-passed").unlink()
+
+
+@contextlib.contextmanager
+def standing_still(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_results_beside_a_child_that_never_stops_printing(http, context, server):
+    sign = server.home / "has-printed"
+    printer = f"while :; do echo y; : > {sign}; done"
+    code = (
+        f"import os, subprocess, time\nchild = subprocess.Popen(['sh', '-c', {printer!r}])\n"
+        f"while not os.path.exists({str(sign)!r}): time.sleep(0.01)\nfor number in range(5): display(number)\n"
+        "child.kill(); child.wait()\nprint('end')"
+    )
+    told = list(lines(http, {"code": code, "context_id": context.id}))
+    assert [event["text"] for event in told if event["type"] == "result"] == ["0", "1", "2", "3", "4"]
+    printed = "".join(event["text"] for event in told if event["type"] == "stdout")
+    assert printed.endswith("y\nend\n") and set(printed) == set("y\nend")
+    sign.unlink()
+
+
+def test_results_of_code_that_prints_elsewhere(http, context, server):
+    """No mark must get into a file that the code has put in the place of its output."""
+    place = server.home / "elsewhere"
+    code = (
+        f"import os, sys\nkept = os.dup(1)\nfile = os.open({str(place)!r}, os.O_WRONLY | os.O_CREAT)\nos.dup2(file, 1)\n"
+        "print('there')\ndisplay(1)\nos.dup2(kept, 1)\nprint('here')"
+    )
+    told = together(lines(http, {"code": code, "context_id": context.id}))
+    assert [each for each in told if each[0] in ("stdout", "result")] == [("result", "1"), ("stdout", "here\n")]
+    assert place.read_bytes() == b"there\n"
+    place.unlink()
 
 
 def test_output_comes_while_the_code_runs(http, context, server):

@@ -1,7 +1,7 @@
 """A Python that has imported what every kernel needs, and forks one for whoever asks.
 
-Asked over the socket whose descriptor is the first argument: `{"cwd"}` with the three descriptors of the new kernel
-(its socket, its standard output and its error output). Answers `{"pid"}` or `{"error"}`, and `{"ended", "code"}` when a
+Asked over the socket whose descriptor is the first argument: `{"cwd", "word"}` with the three descriptors of the new
+kernel (its socket, its standard output and its error output). Answers `{"pid"}` or `{"error"}`, and `{"ended", "code"}` when a
 kernel has ended. Everything here runs before a fork or beside it: nothing may start a thread.
 """
 
@@ -51,7 +51,7 @@ def fork(kernel, request: dict, descriptors: list[int], own: tuple) -> dict:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for each in own:
                 each.close()
-            kernel.run(request["cwd"], *descriptors)
+            kernel.run(request["cwd"], bytes.fromhex(request["word"]), *descriptors)
         except BaseException:
             traceback.print_exc()
         finally:

@@ -1,15 +1,17 @@
 """The server's ends of a kernel: a socket for requests and answers, a pipe for each output stream, its process."""
 
 import asyncio
-import codecs
 import contextlib
 import fcntl
 import os
+import secrets
 import select
 import socket
 import struct
 import termios
 from dataclasses import dataclass
+
+from .output import Output
 
 # How much is taken at once from a socket or a pipe; a pipe holds as much.
 CHUNK = 64 * 1024
@@ -38,10 +40,11 @@ class Channel:
         self._stderr, stderr = os.pipe()
         self.kernel_ends = KernelEnds(control, stdout, stderr)
         self.control.setblocking(False)
-        self._decoders = {}
-        for name, pipe in (("stdout", self._stdout), ("stderr", self._stderr)):
+        # What a kernel marks its output with. Random, so that no output looks like it.
+        self.word = b"\0" + secrets.token_bytes(16)
+        self.outputs = {"stdout": Output(self.word), "stderr": Output(self.word)}
+        for pipe in (self._stdout, self._stderr):
             os.set_blocking(pipe, False)
-            self._decoders[name] = (pipe, codecs.getincrementaldecoder("utf-8")("replace"))
         # One descriptor that is readable when any of them is.
         self._any = select.epoll()
         for descriptor in (self.control, self._stdout, self._stderr):
@@ -87,21 +90,20 @@ class Channel:
             return None
         return data or None
 
-    def read_output(self, name: str) -> str:
+    def read_outputs(self) -> None:
+        for pipe, output in zip((self._stdout, self._stderr), self.outputs.values(), strict=True):
+            output.add(self._read(pipe))
+
+    def _read(self, pipe: int) -> bytes:
         """What is in the pipe now and no more, lest somebody who never stops printing keeps us here."""
-        pipe, decoder = self._decoders[name]
         waiting = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
         try:
             data = os.read(pipe, max(waiting, 1))
         except BlockingIOError:
-            return ""
+            return b""
         if not data:
             self._forget(pipe)
-        return decoder.decode(data)
-
-    def finish_output(self, name: str) -> str:
-        """What remains of a character that never came to its end."""
-        return self._decoders[name][1].decode(b"", final=True)
+        return data
 
     def _forget(self, pipe: int) -> None:
         # A closed pipe is readable for ever.

@@ -53,7 +53,7 @@ class Forker:
             for is_last in (False, True):
                 ends = channel.kernel_ends
                 try:
-                    request = json.dumps({"cwd": cwd}).encode()
+                    request = json.dumps({"cwd": cwd, "word": channel.word.hex()}).encode()
                     socket.send_fds(self._process.socket, [request], [ends.control.fileno(), ends.stdout, ends.stderr])
                     answer = await asyncio.wait_for(self._answers.get(), START_SECONDS)
                 except (OSError, TimeoutError):

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from . import events
 from .channel import Channel
 from .errors import KernelEnded, KernelFailed
+from .output import Output
 
 # What is printed within this time goes out as one line: code prints piece by piece, and each line costs the client.
 GATHER_SECONDS = 0.02
@@ -107,37 +108,47 @@ class Kernel:
     # --- reading
 
     async def _answers(self) -> AsyncIterator[dict]:
-        gathered = {"stdout": "", "stderr": ""}
+        outputs = self._channel.outputs.values()
         began = None
         while True:
             if not await self._wait(began):
-                for event in self._take(gathered):
+                for event in self._taken(Output.take):
                     yield event
                 began = None
                 continue
-            # Answers first: one that is in order was sent when the pipes were empty, so what is in them now came after it.
+            # Answers first: what was printed before one is in the pipes by the time it can be read.
             data = self._channel.read_control()
             answers = self._decoded(data) if data else []
-            if not any(answer.pop("in_order", False) for answer in answers):
-                self._gather(gathered)
+            self._channel.read_outputs()
             is_last = data is None or any(answer["type"] == "done" for answer in answers)
-            if is_last:
-                self._gather(gathered)
-                self._finish(gathered)
-            if answers or is_last or sum(map(len, gathered.values())) >= GATHER_CHARACTERS:
-                for event in self._take(gathered):
-                    yield event
-                began = None
             for answer in answers:
                 if answer["type"] == "done":
                     self.is_gone = self.is_gone or answer.get("exits", False)
-                    return
+                    break
+                for event in self._before(answer):
+                    yield event
                 yield answer
-            if data is None:
-                raise await self._death()
-            self._gather(gathered)
-            if began is None and any(gathered.values()):
+            if is_last:
+                for event in self._taken(Output.take_all):
+                    yield event
+                if data is None:
+                    raise await self._death()
+                return
+            if answers or sum(map(len, outputs)) >= GATHER_CHARACTERS:
+                for event in self._taken(Output.take):
+                    yield event
+                began = None
+            elif began is None and any(outputs):
                 began = asyncio.get_running_loop().time()
+
+    def _before(self, answer: dict) -> list[dict]:
+        """What was printed before an answer."""
+        number = answer.pop("number", None)
+        return self._taken(Output.take if number is None else lambda output: output.take_until(number))
+
+    def _taken(self, take: Callable[[Output], str]) -> list[dict]:
+        texts = ((name, take(output)) for name, output in self._channel.outputs.items())
+        return [events.output(name, text) for name, text in texts if text]
 
     def _decoded(self, data: bytes) -> list[dict]:
         """The answers that are complete now, without the one that says that the code has begun."""
@@ -148,14 +159,6 @@ class Kernel:
             if self._is_unwanted:
                 self.signal()
         return [answer for answer in answers if answer["type"] != "started"]
-
-    def _gather(self, gathered: dict[str, str]) -> None:
-        for name in gathered:
-            gathered[name] += self._channel.read_output(name)
-
-    def _finish(self, gathered: dict[str, str]) -> None:
-        for name in gathered:
-            gathered[name] += self._channel.finish_output(name)
 
     async def _wait(self, began: float | None) -> bool:
         """Waits for something to read; false when what was gathered has waited long enough."""
@@ -169,11 +172,6 @@ class Kernel:
         except TimeoutError:
             return False
 
-    def _take(self, gathered: dict[str, str]) -> list[dict]:
-        taken = [events.output(name, text) for name, text in gathered.items() if text]
-        gathered.update(dict.fromkeys(gathered, ""))
-        return taken
-
     # --- between executions
 
     def _rest(self) -> None:
@@ -184,14 +182,15 @@ class Kernel:
     async def _discard(self) -> None:
         while True:
             await self._channel.wait()
-            for name in ("stdout", "stderr"):
-                self._channel.read_output(name)
             data = self._channel.read_control()
+            self._channel.read_outputs()
             if data is None:
                 self.is_gone = True
                 return
             self._received += data
-            self.decode(self._received)
+            for answer in self.decode(self._received):
+                self._before(answer)
+            self._taken(Output.take_all)
             # One who never stops printing must not take the processor from those who execute.
             await asyncio.sleep(GATHER_SECONDS)
 

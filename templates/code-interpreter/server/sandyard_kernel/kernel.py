@@ -24,7 +24,7 @@ from traitlets.config import Config
 
 from . import displays
 from .variables import Variables
-from .wire import Wire, redirect_streams
+from .wire import Marks, Wire, redirect_streams
 
 CONFIG = Config()
 # One line per cell in a database helps nobody here, and costs every start.
@@ -35,7 +35,7 @@ CONFIG.InteractiveShell.colors = "nocolor"
 CONFIG.InteractiveShell.xmode = "Context"
 
 
-def run(cwd: str, control: int, stdout: int, stderr: int) -> None:
+def run(cwd: str, word: bytes, control: int, stdout: int, stderr: int) -> None:
     """Becomes a kernel. Never returns."""
     os.setsid()
     signal.signal(signal.SIGINT, ignore)
@@ -45,8 +45,8 @@ def run(cwd: str, control: int, stdout: int, stderr: int) -> None:
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     # IPython's advice to whoever calls `sys.exit` is for people at a keyboard.
     warnings.filterwarnings("ignore", message="To exit: use")
+    wire = Wire(socket.socket(fileno=control), Marks(word, stdout, stderr))
     redirect_streams(stdout, stderr)
-    wire = Wire(socket.socket(fileno=control))
     asyncio.run(serve(wire))
     leave(0)
 
@@ -90,7 +90,7 @@ class SocketSession(Session):
         kind = msg_or_type["msg_type"] if is_message else msg_or_type
         if answer := displays.answer(kind, msg_or_type["content"] if is_message else content):
             self.has_failed = self.has_failed or kind == "error"
-            self.wire.send_in_order(answer)
+            self.wire.answer(answer)
 
 
 class Shell(ZMQInteractiveShell):
@@ -132,7 +132,7 @@ class SocketKernel(IPythonKernel):
                 reply = await self.do_execute(request["code"], silent=False, store_history=True, allow_stdin=False)
                 self._finish(reply)
             except (KeyboardInterrupt, asyncio.CancelledError):
-                self._wire.send(displays.interrupted())
+                self._wire.answer(displays.interrupted())
             finally:
                 signal.signal(signal.SIGINT, ignore)
         if os.getpid() != self._pid:
@@ -153,4 +153,4 @@ class SocketKernel(IPythonKernel):
                 print(payload["data"].get("text/plain", ""))
         # Errors that IPython prints instead of raising, such as the wrong use of a magic command.
         if reply["status"] == "error" and not self.session.has_failed:
-            self._wire.send(displays.error(reply["ename"], reply["evalue"], "\n".join(reply["traceback"])))
+            self._wire.answer(displays.error(reply["ename"], reply["evalue"], "\n".join(reply["traceback"])))

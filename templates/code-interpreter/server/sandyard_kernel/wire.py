@@ -2,29 +2,27 @@
 
 import asyncio
 import base64
-import fcntl
+import contextlib
 import io
 import json
 import os
 import socket
 import struct
 import sys
-import termios
 import threading
-import time
 
 from .plain import number, plain
 
 # A result larger than this is no use to anybody who waits for it.
 MAX_ANSWER = 64 * 1024 * 1024
-MAX_WAIT_SECONDS = 0.2
 
 
 class Wire:
     """JSON with its length before it, both ways."""
 
-    def __init__(self, connection: socket.socket):
+    def __init__(self, connection: socket.socket, marks: "Marks"):
         self._socket = connection
+        self._marks = marks
         self._received = bytearray()
         self._sending = threading.Lock()
         self._owner = os.getpid()
@@ -55,37 +53,50 @@ class Wire:
         finally:
             loop.remove_reader(self._socket)
 
-    def send_in_order(self, answer: dict) -> None:
-        """Hands an answer over when what was printed before it has been read."""
-        self.send({**answer, "in_order": have_been_read(1, 2)})
-
-    def send(self, answer: dict) -> None:
-        """Hands an answer over. From any thread; from a forked child it goes nowhere."""
+    def answer(self, answer: dict) -> None:
+        """Hands over what the client shall see, after what was printed before it. From any thread."""
         if os.getpid() != self._owner:
             return
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        with self._sending:
+            self._send({**answer, "number": self._marks.set()})
+
+    def send(self, word: dict) -> None:
+        """Hands over what is for the server alone. From a forked child nothing goes anywhere."""
+        if os.getpid() == self._owner:
+            with self._sending:
+                self._send(word)
+
+    def _send(self, answer: dict) -> None:
         data = encode(answer)
         if len(data) > MAX_ANSWER:
             size = len(data) // 1024 // 1024
             text = f"a result of {size} MiB was left out: it is too large to send, write it to a file instead"
-            data = encode({"type": "result", "text": text, "is_main_result": False})
-        with self._sending:
-            self._socket.sendall(struct.pack(">I", len(data)) + data)
+            data = encode({"type": "result", "text": text, "is_main_result": False, "number": answer.get("number")})
+        self._socket.sendall(struct.pack(">I", len(data)) + data)
 
 
-def have_been_read(*pipes: int) -> bool:
-    """Waits until the pipes are empty. Not for long: the client may be slow, or a child may never stop printing."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    end = time.monotonic() + MAX_WAIT_SECONDS
-    try:
-        while any(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4) != b"\0" * 4 for pipe in pipes):
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.0002)
-    except OSError:
-        # Code may have put something else there.
-        return False
-    return True
+class Marks:
+    """Tells the server in the output itself how far it had come when an answer was sent.
+
+    A mark is so short that the kernel writes it in one piece, whoever else prints.
+    """
+
+    def __init__(self, word: bytes, *pipes: int):
+        self._word = word
+        # Of our own: code may put something else in the place of its streams.
+        self._pipes = [os.dup(pipe) for pipe in pipes]
+        self._number = 0
+
+    def set(self) -> int:
+        """Marks every stream and returns the mark's number."""
+        self._number += 1
+        for pipe in self._pipes:
+            # Code may have taken the waiting out of its streams, and with it out of these.
+            with contextlib.suppress(OSError):
+                os.write(pipe, self._word + struct.pack(">Q", self._number))
+        return self._number
 
 
 def encode(answer: dict) -> bytes:
