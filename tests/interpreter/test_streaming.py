@@ -58,11 +58,11 @@ def test_the_order_when_the_server_lags_behind(http, context, server):
         gate.touch()
         wait_for(lambda: not gate.exists())
     told = together(told)
-    assert [each for each in told if each[0] != "keepalive"] == [
-        each
-        for number in range(20)
-        for each in (("stdout", f"out {number}\n"), ("result", f"{number}"), ("stderr", f"err {number}\n"), ("result", f"{-number}"))
-    ] + [("end_of_execution", None)]
+    expected = []
+    for number in range(20):
+        expected += [("stdout", f"out {number}\n"), ("result", f"{number}")]
+        expected += [("stderr", f"err {number}\n"), ("result", f"{-number}")]
+    assert [each for each in told if each[0] != "keepalive"] == [*expected, ("end_of_execution", None)]
     gate.with_name("order-gate-passed").unlink()
 
 
