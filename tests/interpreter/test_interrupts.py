@@ -15,6 +15,8 @@ ENDLESS = {
         "import subprocess; subprocess.run(['sleep', '600'])",
         "!sleep 600",
         "while True: print('x' * 1000)",
+        # Results of ten megabytes: an interrupt comes when one is half sent.
+        "from IPython.display import HTML, display\nwhile True: display(HTML('x' * 10_000_000))",
     ],
     "bash": ["sleep 600", "while true; do :; done", "f() { sleep 600; f; }; f", "yes", "(sleep 600); echo after"],
     "javascript": [

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -74,7 +75,18 @@ class Wire:
             size = len(data) // 1024 // 1024
             text = f"a result of {size} MiB was left out: it is too large to send, write it to a file instead"
             data = encode({"type": "result", "text": text, "is_main_result": False, "number": answer.get("number")})
-        self._socket.sendall(struct.pack(">I", len(data)) + data)
+        with uninterrupted():
+            self._socket.sendall(struct.pack(">I", len(data)) + data)
+
+
+@contextlib.contextmanager
+def uninterrupted():
+    """Lets an interrupt wait: half an answer would make nonsense of all that follow."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Marks:
