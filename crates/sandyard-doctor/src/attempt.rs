@@ -11,8 +11,9 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions};
 
-/// How long a child may take. Each takes milliseconds; a dead network disk must not hang the report.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a child may take. Each takes milliseconds, or seconds on a host that is very busy; a dead network disk must not hang
+/// the report.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Which step failed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]

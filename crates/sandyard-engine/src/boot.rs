@@ -33,7 +33,7 @@ const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS;
 
 /// How long a killed process may take to go; a process in the kernel's hands can take a moment.
-const KILL_PATIENCE: Duration = Duration::from_secs(20);
+const KILL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Starts the sandbox of `record`, whose state is `creating` or `stopped`; on success it is on record as running.
 ///

@@ -19,8 +19,8 @@ use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::title::Title;
 
-/// How long a request waits for another one on the same sandbox.
-const LOCK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long a request waits for another one on the same sandbox: as long as the end of a process may take.
+const LOCK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What every worker knows.
 pub(crate) struct Context {

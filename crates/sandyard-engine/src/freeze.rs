@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -16,6 +17,8 @@ use crate::sys::Doing;
 
 /// Passes over the process table before we give up on one that keeps forking.
 const PASSES: usize = 100;
+/// How long those are waited for that are in the kernel's hands: they stop when it lets go of them.
+const STILL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Freezes all of them.
 pub(crate) fn freeze(ctx: &Context, record: &Record) -> Result<()> {
@@ -60,6 +63,7 @@ fn stop_by_signal(record: &Record) -> Result<()> {
             .filter(|pid| stopped.insert(*pid))
             .collect();
         if new.is_empty() {
+            wait_until_still(&stopped);
             return Ok(());
         }
         for pid in new.into_iter().rev() {
@@ -70,6 +74,26 @@ fn stop_by_signal(record: &Record) -> Result<()> {
         ErrorKind::Failed,
         "processes keep being made while stopping them",
     ))
+}
+
+/// A process heeds a signal on its way out of the kernel: what it was writing there is written to its end.
+fn wait_until_still(pids: &BTreeSet<i32>) {
+    let give_up = Instant::now() + STILL_PATIENCE;
+    while !pids.iter().all(|pid| is_still(*pid)) && Instant::now() < give_up {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether every thread of a process is stopped or gone.
+fn is_still(pid: i32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    tasks.flatten().flatten().all(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let state = stat
+            .rsplit_once(')')
+            .map_or("", |(_, rest)| rest.trim_start());
+        state.is_empty() || state.starts_with(['T', 't', 'Z', 'X'])
+    })
 }
 
 fn continue_by_signal(record: &Record) -> Result<()> {

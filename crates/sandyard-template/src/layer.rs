@@ -17,7 +17,7 @@ pub(crate) struct NewLayer {
     id: String,
     dir: PathBuf,
     /// Holds the flock; the kernel lets go of it when the process dies.
-    _lock: OwnedFd,
+    lock: OwnedFd,
     kept: bool,
 }
 
@@ -34,7 +34,7 @@ impl NewLayer {
         let layer = Self {
             id,
             dir,
-            _lock: lock,
+            lock,
             kept: false,
         };
         make_dir(&layer.tree_path(), 0o755)
@@ -74,6 +74,8 @@ impl Drop for NewLayer {
             // What cannot be removed now is found by the next sweep.
             let _ = remove_tree(&self.dir);
         }
+        // Closing is not enough: a process that is just being started has the descriptor, too, for a moment.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
     }
 }
 

@@ -13,8 +13,9 @@ use super::stats::{self, Stats};
 use super::tree::{Jobs, Tree};
 use super::{CgroupError, freezer, limits};
 
-/// How long processes may take to stand still. Only a process deep in the kernel (a hung disk) takes that long.
-const FREEZE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long processes may take to stand still. Only a process deep in the kernel (a hung disk), or one on a host that is very
+/// busy, takes that long.
+const FREEZE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a group may stay busy after its last process was seen to die.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often to look for processes that were missed where there is neither kill nor freeze.

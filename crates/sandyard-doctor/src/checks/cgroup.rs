@@ -52,7 +52,7 @@ fn use_group(group: &Cgroup, support: &Support) -> Result<(), CgroupError> {
     }
     if support.kill {
         group.kill()?;
-        group.wait_empty(Duration::from_secs(5))?;
+        group.wait_empty(Duration::from_secs(30))?;
     }
     // Dead and reaped before the group is removed.
     drop(child);

@@ -110,23 +110,33 @@ fn attach_loop(image: &Path) -> Attempt<(OwnedFd, String)> {
     const GET_FREE: libc::Ioctl = 0x4c82;
     const CONFIGURE: libc::Ioctl = 0x4c0a;
     const AUTOCLEAR: u64 = 4;
+    const TRIES: usize = 100;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let control = rustix::fs::open("/dev/loop-control", flags, Mode::empty())
         .step("open /dev/loop-control")?;
     let file = rustix::fs::open(image, flags, Mode::empty()).step("open the image")?;
-    // SAFETY: takes no argument.
-    let number = unsafe { libc::ioctl(control.as_raw_fd(), GET_FREE) };
-    let number = checked(number.into()).step("find a free loop device")?;
-    let path = format!("/dev/loop{number}");
-    let device = rustix::fs::open(&path, flags, Mode::empty()).step(&format!("open {path}"))?;
-    // `struct loop_config`, 304 bytes: descriptor, block size, then `loop_info64` whose flags are at byte 60 in all.
-    let mut config = [0_u64; 38];
-    config[0] = file.as_raw_fd() as u64;
-    config[7] = AUTOCLEAR << 32;
-    // SAFETY: the structure is live and has the size and layout that this call reads.
-    let configured = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) };
-    checked(configured.into()).step(&format!("configure {path}"))?;
-    Ok((device, path))
+    let mut last = Err(Failure::new("find a free loop device", Errno::BUSY));
+    for _ in 0..TRIES {
+        // SAFETY: takes no argument.
+        let number = unsafe { libc::ioctl(control.as_raw_fd(), GET_FREE) };
+        let number = checked(number.into()).step("find a free loop device")?;
+        let path = format!("/dev/loop{number}");
+        let device = rustix::fs::open(&path, flags, Mode::empty()).step(&format!("open {path}"))?;
+        // `struct loop_config`, 304 bytes: descriptor, block size, then `loop_info64` whose flags are at byte 60 in all.
+        let mut config = [0_u64; 38];
+        config[0] = file.as_raw_fd() as u64;
+        config[7] = AUTOCLEAR << 32;
+        // SAFETY: the structure is live and has the size and layout that this call reads.
+        let configured = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE, config.as_mut_ptr()) };
+        let configured = checked(configured.into()).step(&format!("configure {path}"));
+        match configured {
+            Ok(_) => return Ok((device, path)),
+            // Somebody else was quicker.
+            Err(failure) if failure.errno == Errno::BUSY => last = Err(failure),
+            Err(failure) => return Err(failure),
+        }
+    }
+    last
 }
 
 fn room(host: &Host) -> Check {

@@ -18,6 +18,7 @@ const CHUNK: usize = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: UnixStream,
+    is_unheard: bool,
 }
 
 impl Connection {
@@ -34,6 +35,7 @@ impl Connection {
         );
         Ok(Self {
             stream: UnixStream::connect(path).await?,
+            is_unheard: false,
         })
     }
 
@@ -49,9 +51,18 @@ impl Connection {
         !matches!(self.stream.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
+    /// Says whether nobody has read the request that got lost, so that nothing was done of it.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.is_unheard
+    }
+
     /// Asks and waits for the answer.
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Answer> {
-        self.send(&encode(request)?).await.map_err(lost)?;
+        let frame = encode(request)?;
+        // Of one that could not even be sent nobody has the end.
+        self.is_unheard = true;
+        self.send(&frame).await.map_err(lost)?;
+        self.is_unheard = false;
         self.receive().await
     }
 
@@ -84,7 +95,11 @@ impl Connection {
     }
 
     async fn receive(&mut self) -> Result<Answer> {
-        let length = self.stream.read_u32_le().await.map_err(lost)? as usize;
+        let length = self.stream.read_u32_le().await.map_err(|error| {
+            // The kernel's word for an end that was closed with something unread, or never accepted (unix_release_sock).
+            self.is_unheard = error.kind() == io::ErrorKind::ConnectionReset;
+            lost(error)
+        })? as usize;
         if length > MAX_REPLY {
             return Err(EngineError::new(
                 ErrorKind::Unavailable,

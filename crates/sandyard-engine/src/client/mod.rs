@@ -298,7 +298,7 @@ impl Engine {
             // The launcher died under it; or, a moment later, in the middle of accepting the next connection. Asked again
             // unless that might do something twice.
             let lost = matches!(&answer, Err(error) if error.kind == ErrorKind::Unavailable);
-            if !lost || !request.can_be_repeated() {
+            if !lost || !(request.can_be_repeated() || connection.is_unheard()) {
                 break;
             }
             connection = self.dial().await?;

@@ -11,8 +11,8 @@ use crate::identity::{self, VERSION};
 use crate::protocol::{GENERATION, Hello};
 use crate::sys::process::{ProcessKey, wait_gone};
 
-/// How long a launcher may take to end; it looks up four times a second.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a launcher may take to end; it looks up four times a second, unless the host is very busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Says what of a running launcher is not as this configuration has it; `None`: nothing.
 pub(super) fn difference(config: &EngineConfig, hello: &Hello) -> Option<String> {

@@ -11,7 +11,7 @@ use super::connection::Connection;
 use crate::error::{EngineError, ErrorKind, Result};
 
 /// How long a new launcher may take until it answers; its first sweep may have much to do.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 const LOG: &str = "launcher.log";
 
 /// Starts the launcher as a process of its own, which outlives us.

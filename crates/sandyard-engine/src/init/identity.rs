@@ -57,9 +57,9 @@ fn generated_files(hostname: &str, name_server: Ipv4Addr) -> [(&'static str, Str
     ]
 }
 
-/// The text of `/etc/resolv.conf`.
+/// The text of `/etc/resolv.conf`. Programs wait for longer than look-ups may take.
 pub(crate) fn resolver_settings(name_server: Ipv4Addr) -> String {
-    format!("nameserver {name_server}\noptions edns0\n")
+    format!("nameserver {name_server}\noptions edns0 timeout:10 attempts:3\n")
 }
 
 /// Those of a sandbox whose network is not known, whichever it has.

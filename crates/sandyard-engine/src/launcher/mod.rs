@@ -31,6 +31,9 @@ use crate::sys::lock::Lock;
 use crate::sys::{Doing, socket, terminate};
 use crate::verbs::{pool, sweep};
 
+/// How long those forks of a launcher may take that it made in the moment of its death: they give its lock up at once, but on
+/// a busy host that is not so soon.
+const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 /// How often the house is looked after while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
 /// How often crashes' remains are looked for.
@@ -62,9 +65,7 @@ pub struct LauncherConfig {
 pub fn run(config: &LauncherConfig) -> Result<()> {
     let mode = subordinate::enter_if_possible();
     let mut ctx = Context::new(DataDir::new(&config.data_dir), mode, config)?;
-    let lock = Lock::try_take(&ctx.data.launcher_lock())
-        .doing("lock", ctx.data.launcher_lock().display())?;
-    let Some(lock) = lock else {
+    let Some(lock) = take_lock(&ctx.data)? else {
         return Err(EngineError::new(
             ErrorKind::Conflict,
             "another launcher has this data directory",
@@ -101,6 +102,20 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
     }
     .serve();
     Ok(())
+}
+
+/// Takes the lock of this data directory's launcher. `None`: another one has it.
+fn take_lock(data: &DataDir) -> Result<Option<Lock>> {
+    let path = data.launcher_lock();
+    let give_up = Instant::now() + LOCK_PATIENCE;
+    loop {
+        let lock = Lock::try_take(&path).doing("lock", path.display())?;
+        let is_served = || socket::is_served(&data.launcher_socket());
+        if lock.is_some() || is_served() || Instant::now() >= give_up {
+            return Ok(lock);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 impl Drop for Launcher<'_> {

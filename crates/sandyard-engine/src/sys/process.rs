@@ -112,7 +112,7 @@ mod tests {
         let pidfd =
             rustix::process::pidfd_open(Pid::from_raw(key.pid).expect("pid"), PidfdFlags::empty())
                 .expect("pidfd");
-        assert!(wait_gone(pidfd, Duration::from_secs(10)).expect("poll"));
+        assert!(wait_gone(pidfd, Duration::from_secs(60)).expect("poll"));
         assert_eq!(ProcessKey::of(key.pid), None);
         child.wait().expect("reap");
     }

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -20,23 +20,35 @@ const MAX_MESSAGE: usize = 16 * 1024;
 ///
 /// A socket address holds 107 bytes at most, less than many paths: so the directory is named by its descriptor.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let dir = rustix::fs::open(
-        parent,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    let (_folder, short) = shortened(path)?;
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    UnixListener::bind(format!(
+    UnixListener::bind(short)
+}
+
+/// Says whether somebody listens at `path`.
+pub(crate) fn is_served(path: &Path) -> bool {
+    shortened(path).is_ok_and(|(_folder, short)| UnixStream::connect(short).is_ok())
+}
+
+/// A name for `path` that fits an address, good while the descriptor is open.
+fn shortened(path: &Path) -> io::Result<(OwnedFd, String)> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = rustix::fs::open(
+        parent,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let short = format!(
         "/proc/self/fd/{}/{}",
-        dir.as_raw_fd(),
+        folder.as_raw_fd(),
         name.to_string_lossy()
-    ))
+    );
+    Ok((folder, short))
 }
 
 /// Makes a connected pair that keeps message boundaries.

@@ -26,8 +26,8 @@ use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
 use crate::trust;
 
-/// How long a spare's agent may take to learn who it is.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a spare's agent may take to learn who it is. On a host so busy that it takes long, making another takes longer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a mark says while its sandbox is being made: no key is like it.
 const UNFINISHED: &str = "unfinished";

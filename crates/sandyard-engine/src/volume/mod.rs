@@ -37,7 +37,7 @@ const MAX_ID: usize = 64;
 /// What the folder of a volume is called until it is whole: no id begins with a dot.
 const UNFINISHED: &str = ".new-";
 /// How long to wait for somebody else who works on the same volume.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The folder of one volume.
 #[derive(Clone, Debug)]

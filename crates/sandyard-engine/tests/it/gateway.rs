@@ -156,7 +156,7 @@ async fn a_program_reaches_the_gateway_by_name_and_by_address() {
     let id = yard.create().await.id;
     let fetch = |host: &str| {
         format!(
-            "python3 -c 'import socket; s = socket.create_connection((\"{host}\", 4000), 20); print(s.makefile().read())'"
+            "python3 -c 'import socket; s = socket.create_connection((\"{host}\", 4000), 100); print(s.makefile().read())'"
         )
     };
     for host in ["service.test", "9.9.9.9", "2001:db8::1"] {
@@ -192,12 +192,8 @@ send(socket.AF_INET, "9.9.9.9", 124, 1)
 END"#;
     let (_, told) = with_gateway(&yard, &id, line, |gateway| {
         let mut told: Vec<(String, u64)> = Vec::new();
-        let wanted = ["17 2001:db8::1 99", "17 9.9.9.9 124"];
-        // Places are told in order within a second: once the last of each family is, so are the others.
-        while !wanted
-            .iter()
-            .all(|wanted| told.iter().any(|(place, _)| place == wanted))
-        {
+        // Those to one place are told at several times if it took the program longer to send them.
+        while told.iter().map(|(_, count)| count).sum::<u64>() < 6 {
             let message = gateway.hear();
             let FromAgent::Stray {
                 protocol,
@@ -234,7 +230,7 @@ END"#;
 async fn without_a_redirect_programs_that_heed_the_variables_reach_the_gateway() {
     let yard = Yard::new().await;
     let id = create_proxied(&yard).await.id;
-    let line = "python3 -c 'import socket; print(socket.gethostbyname(\"service.test\"))'; curl -s --max-time 20 http://service.test/path";
+    let line = "python3 -c 'import socket; print(socket.gethostbyname(\"service.test\"))'; curl -s --max-time 100 http://service.test/path";
     let (printed, (name, port, via, early)) = with_gateway(&yard, &id, line, |gateway| {
         let (name, port, via, early, mut connection) = gateway.open();
         let reply =

@@ -62,10 +62,15 @@ async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
             .state,
         Paused
     );
-    let before = yard.engine.stats(&id).await.expect("stats").cpu_usage_us;
+    let used = async || {
+        let stats = yard.engine.stats(&id).await.expect("stats");
+        stats.cpu_usage_us.expect("counted here")
+    };
+    let before = used().await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let after = yard.engine.stats(&id).await.expect("stats").cpu_usage_us;
-    assert_eq!(before, after, "a paused sandbox used processor time");
+    let more = used().await - before;
+    // One that stands still may have had a last step to do in the kernel; the loop alone takes more than this.
+    assert!(more < 1000, "a paused sandbox used {more} us");
     assert_eq!(
         yard.engine.resume(&id).await.expect("resume").state,
         Running
@@ -75,7 +80,7 @@ async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
         .await
         .parse()
         .expect("a count");
-    let grown = yard.out(&id, &format!("for i in $(seq 500); do n=$(wc -l < ~/ticks); [ $n -gt {first} ] && echo grown && exit; sleep 0.01; done")).await;
+    let grown = yard.out(&id, &format!("for i in $(seq 5000); do n=$(wc -l < ~/ticks); [ $n -gt {first} ] && echo grown && exit; sleep 0.01; done")).await;
     assert_eq!(grown, "grown");
     assert_eq!(
         yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await,

@@ -8,7 +8,7 @@ use sandyard_core::{SandboxId, SandboxState};
 use sandyard_engine::{Engine, EngineConfig, PoolSpec};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::yard::{LAUNCHER, Yard, small};
+use crate::yard::{LAUNCHER, Yard, copy_launcher, small};
 
 const OTHER_PORT: u16 = 7070;
 
@@ -76,7 +76,7 @@ async fn a_launcher_that_would_make_other_sandboxes_is_replaced_and_sandboxes_go
     assert!(!has_tools(&other, &new, TOOLS_PORT).await);
 
     let build = yard.data.with_file_name("launcher");
-    std::fs::copy(LAUNCHER, &build).expect("copy");
+    copy_launcher(&build);
     let upgraded = server(&yard, &build, OTHER_PORT).await;
     let third = launcher_of(&upgraded).await;
     assert_ne!(third, second, "another program file");

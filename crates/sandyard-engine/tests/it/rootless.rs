@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
+use std::time::Duration;
 
 use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_engine::{ForkSpec, Mode};
 
-use crate::yard::{LAUNCHER, Yard};
+use crate::yard::{Yard, copy_launcher, wait_for};
 use crate::{network, tools, trust, volumes};
 
 /// Nobody's id on any system we know of.
@@ -23,7 +24,7 @@ async fn yard(uid: u32) -> Yard {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("mode");
     // The build folder may be closed to others.
     let program = folder.path().join("sandyard-launcher");
-    fs::copy(LAUNCHER, &program).expect("copy the launcher");
+    copy_launcher(&program);
     let data = folder.path().join("data");
     fs::create_dir(&data).expect("make the data directory");
     chown(&data, Some(uid), Some(uid)).expect("give it away");
@@ -81,13 +82,18 @@ impl Drop for Account {
     }
 }
 
+/// Runs a program, again if somebody else is changing the host's users just now.
 fn run(program: &str, arguments: &[&str]) {
-    let output = Command::new(program).args(arguments).output().expect("run");
-    assert!(
-        output.status.success(),
-        "{program}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let done = wait_for(Duration::from_secs(60), || {
+        let output = Command::new(program).args(arguments).output().expect("run");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        match output.status.success() {
+            true => Ok(()),
+            false if said.contains("try again later") => Err(said),
+            false => panic!("{program}: {said}"),
+        }
+    });
+    assert_eq!(done, Ok(()), "{program}");
 }
 
 #[tokio::test]
@@ -248,8 +254,12 @@ async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
         .id;
     assert_eq!(yard.out(&fork, "cat ~/file").await, "kept");
     // What its own user stopped stays stopped, whatever is swept.
-    let state = "sleep 100 & kill -STOP $!; sudo true; for i in 1 2 3; do sleep 0.5; done; cut -d' ' -f3 /proc/$!/stat";
-    let (state, swept) = tokio::join!(yard.out(&fork, state), yard.engine.sweep());
+    let stop = "sleep 100 > /dev/null 2>&1 & kill -STOP $!; until grep -q 'State:.T' /proc/$!/status; do sleep 0.01; done; echo $!";
+    let stopped = yard.out(&fork, stop).await;
+    let state = format!(
+        "sudo true; for i in 1 2 3; do sleep 0.5; done; cut -d' ' -f3 /proc/{stopped}/stat"
+    );
+    let (state, swept) = tokio::join!(yard.out(&fork, &state), yard.engine.sweep());
     swept.expect("sweep");
     assert_eq!(state, "T");
     yard.finish().await;

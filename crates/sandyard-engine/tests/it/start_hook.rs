@@ -1,11 +1,13 @@
 //! A template's start program in real sandboxes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sandyard_core::SandboxId;
 use sandyard_engine::{ForkSpec, PoolSpec, SandboxSpec};
 
 use crate::yard::{Yard, small, text};
+
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Makes a template with a start program, and returns what a sandbox of it is made of.
 async fn template(yard: &Yard, program: &str, ports: &str) -> SandboxSpec {
@@ -27,15 +29,17 @@ async fn template(yard: &Yard, program: &str, ports: &str) -> SandboxSpec {
 /// Waits until a shell line of root's prints what is expected.
 async fn until(yard: &Yard, id: &SandboxId, line: &str, expected: &str) {
     let look = async {
-        let mut last = String::new();
-        for _ in 0..1000 {
-            last = text(&yard.sh_as(id, "root", line).await.stdout);
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let last = text(&yard.sh_as(id, "root", line).await.stdout);
             if last == expected {
                 return Ok(());
             }
+            if Instant::now() >= give_up {
+                return Err(last);
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        Err(last)
     };
     assert_eq!(look.await, Ok(()), "`{line}` never printed `{expected}`");
 }
@@ -129,15 +133,11 @@ async fn a_template_that_does_not_exist_is_not_kept_ready_until_it_does() {
     yard.engine.set_pool(pool).await.expect("fill");
     assert_eq!(yard.engine.ready_count().await.expect("count"), 1);
     template(&yard, "exec sleep 600", "").await;
-    let mut count = 0;
-    for _ in 0..2000 {
-        count = yard.engine.ready_count().await.expect("count");
-        if count == 2 {
-            break;
-        }
+    let give_up = Instant::now() + PATIENCE;
+    while yard.engine.ready_count().await.expect("count") != 2 {
+        assert!(Instant::now() < give_up, "it is never made");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(count, 2);
     yard.engine
         .remove_template("started")
         .await

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use sandyard_agent_client::{Output, RunOptions};
@@ -93,6 +94,7 @@ impl Yard {
         };
         let options = RunOptions {
             user: Some(user.to_owned()),
+            timeout: Duration::from_secs(180),
             ..RunOptions::default()
         };
         self.engine
@@ -173,6 +175,13 @@ pub(crate) fn small() -> SandboxSpec {
     spec.limits.disk_bytes = 64 << 20;
     spec.limits.pids = 128;
     spec
+}
+
+/// Copies the launcher, by a process of its own: whatever another test starts meanwhile would have a file that is open here for a
+/// moment, and what somebody may still write to cannot be run.
+pub(crate) fn copy_launcher(to: &Path) {
+    let copied = Command::new("cp").arg(LAUNCHER).arg(to).status();
+    assert!(copied.expect("cp runs").success(), "the launcher is copied");
 }
 
 /// Bytes as text without the newline at the end.

@@ -12,7 +12,11 @@ use crate::plan::NetTarget;
 use crate::sys::Errno;
 
 const NOBODY: &str = "nobody answers";
+/// How long to connect. What is refused is so at once.
 const LIMIT: Duration = Duration::from_secs(1);
+/// How long to wait for the greeting of one who let us in: on a host that is very busy it takes its time, and without it nothing
+/// would seem to be amiss.
+const GREETING_LIMIT: Duration = Duration::from_secs(6);
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Network, Critical, "network.loopback", "The host's loopback cannot be reached", loopback)
@@ -86,7 +90,9 @@ fn greeted(target: &NetTarget, addresses: impl IntoIterator<Item = IpAddr>) -> O
 
 fn greeting(address: SocketAddr) -> Result<Vec<u8>, String> {
     let mut stream = TcpStream::connect_timeout(&address, LIMIT).map_err(told)?;
-    stream.set_read_timeout(Some(LIMIT)).map_err(told)?;
+    stream
+        .set_read_timeout(Some(GREETING_LIMIT))
+        .map_err(told)?;
     let mut bytes = vec![0; 256];
     let count = stream.read(&mut bytes).map_err(told)?;
     bytes.truncate(count);
@@ -106,7 +112,7 @@ fn loopback_udp(context: &Context) -> Outcome {
     };
     let answer = (|| {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        socket.set_read_timeout(Some(LIMIT))?;
+        socket.set_read_timeout(Some(GREETING_LIMIT))?;
         socket.connect((target.address, target.port))?;
         socket.send(b"?")?;
         let mut bytes = [0; 256];

@@ -30,7 +30,7 @@ async fn everything_that_is_sent_elsewhere_comes_to_the_agent() {
     let agent = container.agent().await;
     assert_eq!(
         image.read("etc/resolv.conf"),
-        "nameserver 198.18.0.1\noptions edns0\n"
+        "nameserver 198.18.0.1\noptions edns0 timeout:10 attempts:3\n"
     );
     let mut gateway = container.endpoint().open_egress().await.expect("a channel");
     gateway
@@ -54,7 +54,7 @@ async fn without_the_right_to_redirect_there_is_a_proxy() {
     let agent = container.agent().await;
     assert_eq!(
         image.read("etc/resolv.conf"),
-        "nameserver 127.0.0.53\noptions edns0\n"
+        "nameserver 127.0.0.53\noptions edns0 timeout:10 attempts:3\n"
     );
     assert!(
         image.read("log").starts_with("sandyard: no redirect:"),
@@ -66,7 +66,7 @@ async fn without_the_right_to_redirect_there_is_a_proxy() {
         .write_all(&encode(&ToAgent::Lead).expect("a frame"))
         .await
         .expect("lead");
-    let program = sh(&agent, None, "curl -s -m 10 https://name.example:8443/");
+    let program = sh(&agent, None, "curl -s -m 100 https://name.example:8443/");
     let (_, opened) = tokio::join!(program, next_open(&mut gateway));
     assert_eq!(opened, ("name.example".to_owned(), 8443, Via::Connect));
 }

@@ -131,12 +131,15 @@ async fn two_sandboxes_see_each_others_files_at_once_through_one_device() {
     );
     assert_eq!(yard.out(&one, "cat /data/file").await, "first\nsecond");
     // A lock of one is a lock for the other: it is one file system.
-    let locks = "exec 9> /data/lock; flock -n 9 && echo got; sleep 1";
+    // Held until the other has seen it, however late that is.
     let (held, refused) = tokio::join!(
-        yard.out(&one, locks),
+        yard.out(
+            &one,
+            "exec 9> /data/lock; flock 9 && echo got; until [ -e /data/seen ]; do sleep 0.01; done"
+        ),
         yard.out(
             &two,
-            "until [ -e /a/lock ] && ! flock -n /a/lock true; do sleep 0.01; done; echo held"
+            "until [ -e /a/lock ] && ! flock -n /a/lock true; do sleep 0.01; done; echo held; touch /a/seen"
         )
     );
     assert_eq!((held.as_str(), refused.as_str()), ("got", "held"));
