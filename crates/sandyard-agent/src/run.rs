@@ -20,8 +20,8 @@ use crate::settings::Settings;
 use crate::state::Agent;
 use crate::{egress, fs, limits, reap, start};
 
-/// How long the end of all commands may take when the agent stops.
-const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the end of all commands may take when the agent stops: on a busy machine a while.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves until told to stop by `SIGTERM` or `SIGINT`; as first process of a sandbox, until killed from outside, unless told
 /// otherwise.

@@ -42,7 +42,7 @@ const MAX_HEADERS: usize = 128;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a connection whose last body was not read stays half open after the answer.
-const LINGER: Duration = Duration::from_secs(5);
+const LINGER: Duration = Duration::from_secs(30);
 
 /// A socket that listens.
 #[derive(Debug)]

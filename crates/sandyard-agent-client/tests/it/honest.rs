@@ -11,7 +11,10 @@ use sandyard_agent_client::{
 };
 use tokio::io::AsyncWriteExt;
 
-use crate::server::{Server, read_request, reply, stream_of};
+use crate::server::{Server, read_head, read_request, reply, stream_of};
+
+/// How long the client trusts an idle connection.
+const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
 /// Answers every request on a connection with the same reply.
 fn keeping_alive(answer: &'static [u8]) -> Server {
@@ -26,13 +29,29 @@ fn keeping_alive(answer: &'static [u8]) -> Server {
 
 #[tokio::test]
 async fn unary_calls_share_a_connection() {
-    let server = keeping_alive(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
-    let client = server.client();
-    for _ in 0..10 {
-        client.list().await.expect("a list");
-        client.remove("/x").await.expect("an answer");
+    in_time(async || {
+        let server = keeping_alive(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+        let client = server.client();
+        for _ in 0..10 {
+            client.list().await.expect("a list");
+            client.remove("/x").await.expect("an answer");
+        }
+        server.connections() == 1
+    })
+    .await;
+}
+
+/// Asserts something that holds while connections are trusted, which is not for long. Where the machine was too busy for that,
+/// it is looked at again.
+async fn in_time(mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..20 {
+        let began = std::time::Instant::now();
+        if holds().await {
+            return;
+        }
+        assert!(began.elapsed() >= TRUSTED_FOR, "it was in time");
     }
-    assert_eq!(server.connections(), 1);
+    panic!("this machine is too busy");
 }
 
 #[tokio::test]
@@ -263,6 +282,8 @@ async fn an_agent_behind_tcp_is_reached_too() {
     let client = AgentClient::new(Endpoint::Tcp(listener.local_addr().expect("an address")));
     let server = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("the client");
+        // An answer before the question would be one to nothing.
+        read_head(&mut stream).await;
         stream
             .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
             .await
@@ -292,16 +313,19 @@ impl sandyard_agent_client::Dial for Detour {
 
 #[tokio::test]
 async fn an_agent_behind_a_way_of_the_callers_is_reached_and_its_connection_kept() {
-    let server = keeping_alive(b"HTTP/1.1 204 No Content\r\n\r\n");
-    let detour = std::sync::Arc::new(Detour {
-        to: server.endpoint(),
-        times: Default::default(),
-    });
-    let client = AgentClient::patient(Endpoint::Custom(detour.clone()));
-    client.health().await.expect("healthy");
-    client.health().await.expect("healthy");
-    let times = detour.times.load(std::sync::atomic::Ordering::SeqCst);
-    assert_eq!((times, server.connections()), (1, 1));
+    in_time(async || {
+        let server = keeping_alive(b"HTTP/1.1 204 No Content\r\n\r\n");
+        let detour = std::sync::Arc::new(Detour {
+            to: server.endpoint(),
+            times: Default::default(),
+        });
+        let client = AgentClient::patient(Endpoint::Custom(detour.clone()));
+        client.health().await.expect("healthy");
+        client.health().await.expect("healthy");
+        let times = detour.times.load(std::sync::atomic::Ordering::SeqCst);
+        (times, server.connections()) == (1, 1)
+    })
+    .await;
 }
 
 /// A way by somebody's proxy, which goes by headers and leads to ports by itself.

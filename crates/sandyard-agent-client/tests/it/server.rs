@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sandyard_agent_client::{AgentClient, ClientError, Endpoint, Limits};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
 /// A listening server; gone with its socket when dropped.
@@ -45,6 +45,8 @@ impl Server {
             async move {
                 read_head(&mut stream).await;
                 let _ = stream.write_all(&reply).await;
+                // A program that another test is about to start has the connection, too, for a moment: closing it is not enough.
+                let _ = stream.shutdown().await;
             }
         })
     }
@@ -93,7 +95,7 @@ impl Server {
 }
 
 /// Reads a request up to the end of its head and returns it; empty when the client has closed.
-pub(crate) async fn read_head(stream: &mut UnixStream) -> String {
+pub(crate) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {

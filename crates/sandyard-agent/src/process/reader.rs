@@ -14,8 +14,8 @@ use super::running::Process;
 /// Most bytes in one event; a multiple of three, so that base64 needs no padding in the middle of long output.
 const EVENT_BYTES: usize = 48 * 1024;
 
-/// How long whoever passes output on may have it in hand.
-const IN_HAND: Duration = Duration::from_secs(1);
+/// How long whoever passes output on may have it in hand: a server may be kept from its work for seconds, and then killed.
+const IN_HAND: Duration = Duration::from_secs(5);
 
 /// How much of it may be in hand however long it took: what a slow client leaves in buffers on the way.
 const IN_HAND_BYTES: u64 = 1 << 20;

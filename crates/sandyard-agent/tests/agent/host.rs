@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use crate::common::Agent;
+use crate::common::http::Reply;
+use crate::common::{Agent, wait_until};
 use sandyard_wire::signature::{Operation, SignedUrl, sign};
 use serde_json::json;
 
@@ -160,9 +161,13 @@ fn a_port_inside_is_reached_through_the_host_s_door() {
     connection.reader.read_to_end(&mut answer).unwrap();
     assert_eq!(answer, [b"you said: ", &long[..]].concat());
     server.join().unwrap();
-    let closed = agent
-        .host()
-        .request("GET", &format!("/dial?port={port}"), &upgrade, b"");
+    // A program that another test is about to start has the listener, too, for a moment.
+    let mut closed = Reply::default();
+    wait_until("nobody listens any more", || {
+        let path = format!("/dial?port={port}");
+        closed = agent.host().request("GET", &path, &upgrade, b"");
+        closed.status != 101
+    });
     assert_eq!((closed.status, &closed.json()["code"]), (502, &json!(502)));
     assert_eq!(
         agent

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::common::{Agent, Stream, wait_until};
+use crate::common::{Agent, Stream, raise_open_files, wait_until};
 use serde_json::json;
 
 const STREAM: (&str, &str) = ("content-type", "application/connect+json");
@@ -352,6 +352,7 @@ fn many_processes_with_unread_output_share_a_bound() {
 
 #[test]
 fn idle_connections_do_not_keep_others_out() {
+    raise_open_files();
     let agent = Agent::start();
     let idle: Vec<_> = (0..512).map(|_| agent.tcp()).collect();
     assert!(agent.is_healthy(), "the host's door has slots of its own");

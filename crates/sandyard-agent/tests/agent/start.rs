@@ -182,14 +182,19 @@ fn a_dial_ends_when_its_client_has_left() {
     let agent = agent(&folder);
     log_line(folder.path(), "up");
     wait_until("it runs", || !listed(&agent).is_empty());
+    wait_until("nobody is there", || agent.connections() == 0);
     let before = agent.open_files();
     let mut waiting: Vec<_> = (0..20).map(|_| agent.host()).collect();
     for one in &mut waiting {
         one.send("GET", &format!("/dial?port={port}"), &UPGRADE, b"");
     }
-    wait_until("all are there", || agent.open_files() >= before + 20);
+    wait_until("all are there", || {
+        agent.connections() == 20 && agent.open_files() >= before + 20
+    });
     drop(waiting);
-    wait_until("all are gone", || agent.open_files() <= before);
+    wait_until("all are gone", || {
+        agent.connections() == 0 && agent.open_files() <= before
+    });
 }
 
 #[test]

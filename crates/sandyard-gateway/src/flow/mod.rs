@@ -140,8 +140,9 @@ pub(crate) async fn run(
     }
     (flow.sent_bytes, flow.received_bytes) = counted.read();
     flow.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    gateway.recorder.record(&sandbox, flow);
+    // Before the record: whoever has read it may open the next.
     drop(slots);
+    gateway.recorder.record(&sandbox, flow);
 }
 
 struct Walk<'a> {

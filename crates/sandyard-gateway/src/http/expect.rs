@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 /// How long the other side may keep silent before the body goes out all the same: some servers know nothing of `Expect`, and
 /// programs themselves wait about as long.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
 
 /// A request's body on its way out, from the moment on that it is wanted.
 pub(super) struct OutgoingBody {

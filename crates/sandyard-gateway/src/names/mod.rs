@@ -42,7 +42,7 @@ use self::host::Sources;
 use crate::settings::GatewayError;
 
 /// How long a look-up may take in all; programs give up after five seconds themselves.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 5 });
 
 /// Resolves names for all sandboxes. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -68,7 +68,7 @@ pub(super) fn files_in(folder: PathBuf) -> Settings {
         resolv_conf: folder.join("resolv.conf"),
         hosts: folder.join("hosts"),
         looked_at_every: Duration::ZERO,
-        patience: Duration::from_secs(5),
+        patience: Duration::from_secs(60),
     }
 }
 

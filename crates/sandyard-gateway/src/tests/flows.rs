@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use sandyard_core::network::{FlowVerdict, NetworkPolicy, Protocol};
 use sandyard_wire::egress::{ToAgent, Via};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{World, only};
 use crate::settings::FlowLimits;
@@ -196,9 +196,10 @@ async fn connections_are_limited_one_by_one_and_by_rate() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_a_failure_and_not_a_denial() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    // It has the port, and does not listen.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let port = socket.local_addr().unwrap().port();
     let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let mut program = world.agent.connect("127.0.0.1", port).await;
     let error = program.read_u8().await.unwrap_err();

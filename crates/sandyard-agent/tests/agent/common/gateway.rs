@@ -20,6 +20,13 @@ pub(crate) struct Gateway {
     descriptors: VecDeque<OwnedFd>,
 }
 
+impl Drop for Gateway {
+    /// A program that another test is about to start has its descriptors, too, for a moment: closing them is not enough.
+    fn drop(&mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+}
+
 /// A connection that the gateway was given.
 #[derive(Debug)]
 pub(crate) struct Opened {

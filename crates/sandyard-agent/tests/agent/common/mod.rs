@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit};
 use serde_json::{Value, json};
 
 use self::http::{Connection, Reply};
@@ -147,6 +148,14 @@ impl Agent {
     pub(crate) fn door(&self, name: &str) -> SocketAddr {
         let found = self.doors.iter().find(|(door, _)| door == name);
         found.unwrap().1
+    }
+
+    /// How many connections it has open at the host's door, those included whose other end is gone already.
+    pub(crate) fn connections(&self) -> usize {
+        let path = self.path("agent.sock").display().to_string();
+        let table = std::fs::read_to_string("/proc/net/unix").unwrap();
+        let sockets = table.lines().filter(|line| line.ends_with(&path)).count();
+        sockets - 1
     }
 
     /// How many files it has open.
@@ -396,10 +405,13 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process is alive, zombies not counted.
+/// Whether a process is alive, zombies not counted. One of whose threads any goes on is: it still has all its files.
 pub(crate) fn is_alive(pid: u64) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim().starts_with('Z'))
+    let is_over = |stat: &str| stat.rsplit(')').next().unwrap().trim().starts_with('Z');
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    threads.into_iter().flatten().flatten().any(|thread| {
+        std::fs::read_to_string(thread.path().join("stat")).is_ok_and(|stat| !is_over(&stat))
+    })
 }
 
 /// Waits for a file that a command writes a process number to.
@@ -425,6 +437,16 @@ pub(crate) fn write_program(path: &Path, text: &str, mode: u32) {
         .args([text, &format!("{mode:o}")])
         .status();
     assert!(written.unwrap().success());
+}
+
+/// Lets this program have many files open.
+pub(crate) fn raise_open_files() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    rustix::process::setrlimit(Resource::Nofile, raised).unwrap();
 }
 
 /// A port where nobody listens. None of those that the kernel hands out: it would give it to another test.

@@ -2,21 +2,26 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit};
+use rustix::process::Resource;
 
 use super::{asker, connect, datagram, query, start};
 use crate::common::gateway::Gateway;
-use crate::common::{Agent, wait_until};
+use crate::common::{Agent, raise_open_files, wait_until};
 
-/// Lets this program have many files open.
-fn raise_open_files() {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    rustix::process::setrlimit(Resource::Nofile, raised).unwrap();
+/// Prepares something that the agent lets wait for ten seconds at least, but not for ever. Where the machine was too busy for
+/// that, it is begun again.
+fn in_time<T>(mut prepare: impl FnMut() -> T) -> T {
+    let mut prepared = None;
+    wait_until("all is there in time", || {
+        // What was late is gone before the next begins.
+        prepared = None;
+        let began = Instant::now();
+        prepared = Some(prepare());
+        began.elapsed() < Duration::from_secs(8)
+    });
+    prepared.unwrap()
 }
 
 /// Whether the other side has ended a connection, in whichever way.
@@ -43,17 +48,20 @@ fn share(most: usize) -> usize {
 fn a_slow_gateway_gets_all_connections_in_the_end() {
     const COUNT: usize = 1350;
     raise_open_files();
-    let agent = start();
-    let mut gateway = Gateway::attach(&agent);
-    let before = agent.resident_kib();
-    let ask = |number: usize| {
-        let mut program = connect(&agent);
-        let request = format!("CONNECT h{number}:80 HTTP/1.1\r\n\r\n{number}");
-        program.write_all(request.as_bytes()).unwrap();
-        program
-    };
-    // More than fit into the channel; the gateway reads only after the last of them.
-    let mut programs: Vec<_> = (0..COUNT).map(ask).collect();
+    // More than fit into the channel; the gateway reads only after the last of them, and is given up when that takes too long.
+    let (agent, before, mut gateway, mut programs) = in_time(|| {
+        let agent = start();
+        let gateway = Gateway::attach(&agent);
+        let before = agent.resident_kib();
+        let ask = |number: usize| {
+            let mut program = connect(&agent);
+            let request = format!("CONNECT h{number}:80 HTTP/1.1\r\n\r\n{number}");
+            program.write_all(request.as_bytes()).unwrap();
+            program
+        };
+        let programs: Vec<_> = (0..COUNT).map(ask).collect();
+        (agent, before, gateway, programs)
+    });
     assert!(agent.resident_kib() < before + 16 * 1024);
     let mut seen = vec![false; COUNT];
     for _ in 0..COUNT {
@@ -79,31 +87,35 @@ fn a_slow_gateway_gets_all_connections_in_the_end() {
 #[test]
 fn without_a_gateway_only_so_many_wait() {
     raise_open_files();
-    let agent = start();
-    let asker = asker(&agent);
-    asker.set_nonblocking(true).unwrap();
-    let mut refused = [0; 512];
-    wait_until("one query too many", || {
-        for id in 0..50 {
-            asker.send(&query(id, "waiting", 1)).unwrap();
-        }
-        asker.recv(&mut refused).is_ok()
+    // What waits for too long is told that there is no gateway.
+    let (agent, _asker, _programs, mut gateway) = in_time(|| {
+        let agent = start();
+        let asker = asker(&agent);
+        asker.set_nonblocking(true).unwrap();
+        let mut refused = [0; 512];
+        wait_until("one query too many", || {
+            for id in 0..50 {
+                asker.send(&query(id, "waiting", 1)).unwrap();
+            }
+            asker.recv(&mut refused).is_ok()
+        });
+        assert_eq!(refused[3] & 0xf, 2);
+        let mut programs = Vec::new();
+        wait_until("one connection too many", || {
+            for _ in 0..50 {
+                let Some(mut program) = enter(&agent, "proxy") else {
+                    return true;
+                };
+                // Those too many are reset, maybe before this.
+                let _ = program.write_all(b"CONNECT waiting:1 HTTP/1.1\r\n\r\n");
+                program.set_nonblocking(true).unwrap();
+                programs.push(program);
+            }
+            programs.iter_mut().any(is_closed)
+        });
+        let gateway = Gateway::attach(&agent);
+        (agent, asker, programs, gateway)
     });
-    assert_eq!(refused[3] & 0xf, 2);
-    let mut programs = Vec::new();
-    wait_until("one connection too many", || {
-        for _ in 0..50 {
-            let Some(mut program) = enter(&agent, "proxy") else {
-                return true;
-            };
-            // Those too many are reset, maybe before this.
-            let _ = program.write_all(b"CONNECT waiting:1 HTTP/1.1\r\n\r\n");
-            program.set_nonblocking(true).unwrap();
-            programs.push(program);
-        }
-        programs.iter_mut().any(is_closed)
-    });
-    let mut gateway = Gateway::attach(&agent);
     let (mut queries, mut connections) = (0, 0);
     let last = super::asker(&agent);
     let mark = query(9, "mark", 1);
@@ -132,17 +144,21 @@ fn without_a_gateway_only_so_many_wait() {
 #[test]
 fn connections_that_look_names_up_are_counted() {
     raise_open_files();
-    let agent = start();
-    let mut held = Vec::new();
-    let mut tries = 0;
-    wait_until("one too many", || {
-        tries += 1;
-        let Some(stream) = enter(&agent, "names-tcp") else {
-            return true;
-        };
-        stream.set_nonblocking(true).unwrap();
-        held.push(stream);
-        held.iter_mut().any(is_closed)
+    // One that says nothing for too long is closed.
+    let (agent, _held, tries) = in_time(|| {
+        let agent = start();
+        let mut held = Vec::new();
+        let mut tries = 0;
+        wait_until("one too many", || {
+            tries += 1;
+            let Some(stream) = enter(&agent, "names-tcp") else {
+                return true;
+            };
+            stream.set_nonblocking(true).unwrap();
+            held.push(stream);
+            held.iter_mut().any(is_closed)
+        });
+        (agent, held, tries)
     });
     assert!(tries > share(256));
     assert!(agent.is_healthy());

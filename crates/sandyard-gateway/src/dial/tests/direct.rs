@@ -19,7 +19,7 @@ async fn the_first_address_that_answers_is_taken() {
 
 #[tokio::test]
 async fn a_refusal_names_the_address() {
-    let at = deserted().await;
+    let (_held, at) = deserted();
     let err = direct_dialer()
         .dial(&to_address(at), false)
         .await

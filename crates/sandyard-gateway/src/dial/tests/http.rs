@@ -177,7 +177,7 @@ async fn a_proxy_that_is_silent_or_not_there_is_given_up() {
     let err = dialer.dial(&to, false).await.unwrap_err();
     assert!(err.to_string().contains("no connection after"), "{err}");
 
-    let at = deserted().await;
+    let (_held, at) = deserted();
     let err = dialer_by(&format!("http://{at}"))
         .dial(&to, false)
         .await

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::{Destination, Dialer};
 use crate::names::testing::names_of_nobody;
@@ -53,9 +53,12 @@ async fn listen() -> (TcpListener, SocketAddr) {
     (listener, at)
 }
 
-/// A port on loopback where nobody is.
-async fn deserted() -> SocketAddr {
-    listen().await.1
+/// A port on loopback where nobody is, and nobody will be while it is held: it has a socket that does not listen.
+fn deserted() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let at = socket.local_addr().unwrap();
+    (socket, at)
 }
 
 /// A server that sends back what it gets, after a greeting of its own.
