@@ -20,7 +20,7 @@ const READERS: usize = 3;
 /// Connections to PostgreSQL. Its own default is a hundred for all its clients.
 const POOL: u32 = 16;
 /// How long a caller waits for one of them.
-const POOL_PATIENCE: Duration = Duration::from_secs(5);
+const POOL_PATIENCE: Duration = Duration::from_secs(10);
 /// A connection idle for so long is asked for a sign of life before it is used.
 const STALE: Duration = Duration::from_secs(1);
 /// How often opening a SQLite file is tried while another process turns it to WAL.

@@ -14,7 +14,7 @@ use crate::links::Links;
 use crate::native::tool_server::ToolServer;
 
 /// How long it may take to be told. Without it everything but one tool works.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(15);
 const SESSION: &str = "mcp-session-id";
 
 /// Says whether a request begins a conversation: all later ones name it.

@@ -98,7 +98,8 @@ async fn commands_answer_with_all_they_wrote() {
     let reply = ok(post(&server, "/sandboxes/run-command", body).await).await;
     assert!(reply["process_id"].as_u64().unwrap() > 1);
     assert_eq!(reply["exit_code"], Value::Null);
-    assert_eq!(server.run(&id, "pgrep -c sleep").await.trim(), "1");
+    // It is told of when it begins, which is before the shell has become it.
+    server.until(&id, "pgrep -c sleep", "1").await;
     server.finish().await;
 }
 
@@ -227,8 +228,9 @@ async fn a_tool_server_is_found_when_there_is_one_and_missed_when_not() {
     assert_eq!(code(refused, 409).await, "conflict");
     let installed = ok(post(&server, "/sandboxes/run-command", install(&id)).await).await;
     assert_eq!(installed["exit_code"], 0, "{installed}");
-    let body =
-        json!({"sandbox_id": id, "mcp_config": {"mcpServers": {}}, "credential": {"key": "k"}});
+    let body = json!({
+        "sandbox_id": id, "mcp_config": {"mcpServers": {}}, "credential": {"key": "k"}, "timeout": 120,
+    });
     let reply = ok(post(&server, "/sandboxes/setup-mcp", body).await).await;
     assert_eq!(reply["tools"], json!(["hammer", "saw"]));
     assert!(
@@ -252,7 +254,7 @@ async fn a_tool_server_is_given_its_settings_and_says_what_became_of_them() {
     assert_eq!(installed["exit_code"], 0, "{installed}");
     server.run(&id, "touch /tmp/with-routes").await;
     let body = json!({
-        "sandbox_id": id, "credential": {"user_api_key": "k"}, "tool_server_url": "http://tools.example", "timeout": 20,
+        "sandbox_id": id, "credential": {"user_api_key": "k"}, "tool_server_url": "http://tools.example", "timeout": 120,
         "mcp_config": {"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}},
     });
     let reply = ok(post(&server, "/sandboxes/setup-mcp", body).await).await;
@@ -335,7 +337,8 @@ async fn tool_server_and_editor_open_for_who_may_and_for_nobody_else() {
     let id = made["sandbox_id"].as_str().unwrap();
     let installed = send("/sandboxes/run-command", install(id)).await;
     assert_eq!(installed["exit_code"], 0, "{installed}");
-    send("/sandboxes/setup-mcp", json!({"sandbox_id": id})).await;
+    let body = json!({"sandbox_id": id, "timeout": 120});
+    send("/sandboxes/setup-mcp", body).await;
     let question = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let port = host.rsplit(':').next().unwrap();
     for (base, name) in [

@@ -1,13 +1,24 @@
 //! Two servers with one store and an engine each.
 
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
 use serde_json::json;
 
 use crate::live::{Server, ok};
 
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("an address").port()
+/// A free port: below those that connections get, and no other test's for as long as its mark is there.
+fn free_port() -> (u16, UnixListener) {
+    for port in 12_000..20_000_u16 {
+        let name = format!("sandyard-test-port-{port}");
+        let name = SocketAddr::from_abstract_name(name).expect("a name");
+        let mark = UnixListener::bind_addr(&name);
+        let is_free = || std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if let Some(mark) = mark.ok().filter(|_| is_free()) {
+            return (port, mark);
+        }
+    }
+    panic!("no port is free");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -15,15 +26,16 @@ async fn a_sandbox_is_used_through_whichever_node_is_asked() {
     let shared = tempfile::tempdir().unwrap();
     let database = format!("sqlite://{}", shared.path().join("shared.db").display());
     let start = async || {
-        let port = free_port();
+        let (port, mark) = free_port();
         let flags = [
             ("database.url", database.clone()),
             ("node.url", format!("http://127.0.0.1:{port}")),
         ];
-        Server::with_flags(&flags, |settings| settings.server.ports = vec![port]).await
+        let server = Server::with_flags(&flags, |settings| settings.server.ports = vec![port]);
+        (server.await, mark)
     };
-    let home = start().await;
-    let other = start().await;
+    let (home, _home_mark) = start().await;
+    let (other, _other_mark) = start().await;
     let id = home.create().await;
 
     // Everything the other node does with it goes through the first one.

@@ -1,6 +1,6 @@
 //! Commands, terminals and logs as they happen.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
 use reqwest::Response;
@@ -393,7 +393,17 @@ async fn processes_are_listed_and_killed() {
     server
         .until(&id, "pgrep -f -c '^sleep 1004$' || true", "0")
         .await;
-    assert_eq!(code(kill(pid, "").await.unwrap(), 404).await, "not_found");
+    // It has no name any more a moment before it is known to have ended.
+    let give_up = Instant::now() + PATIENCE;
+    let gone = loop {
+        let answer = kill(pid, "").await.unwrap();
+        if answer.status() != 200 {
+            break answer;
+        }
+        assert!(Instant::now() < give_up, "it is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(code(gone, 404).await, "not_found");
     server.finish().await;
 }
 

@@ -210,21 +210,27 @@ impl Index {
     /// Corrects entries that are still as they were seen.
     pub(super) async fn correct<'a>(&self, corrections: impl Iterator<Item = Correction<'a>>) {
         let mut call = self.correct.prepare_invoke();
-        let mut is_empty = true;
+        let (mut is_empty, mut is_sooner) = (true, false);
         for Correction { seen, ready_ms } in corrections {
             is_empty = false;
+            is_sooner |= ready_ms.is_some_and(|ready_ms| ready_ms < seen.ready_ms);
             call.key(self.key(&seen.location))
                 .arg(member(seen))
                 .arg(seen.ready_ms)
                 .arg(ready_ms.map_or_else(String::new, |ready_ms| ready_ms.to_string()));
         }
-        if is_empty || self.is_resting() {
+        if is_empty {
             return;
         }
-        let mut connection = self.connection.clone();
-        let done = timeout(PATIENCE, call.invoke_async::<()>(&mut connection)).await;
-        // Without it an entry is too early, which the next look corrects.
-        let _ = self.judge(done);
+        let is_done = !self.is_resting() && {
+            let mut connection = self.connection.clone();
+            let done = timeout(PATIENCE, call.invoke_async::<()>(&mut connection)).await;
+            self.judge(done).is_some()
+        };
+        // Without it an entry is too early, which the next look corrects, or too late, which only the store knows.
+        if !is_done && is_sooner {
+            self.has_hole.store(true, Ordering::SeqCst);
+        }
     }
 
     /// An entry is only ever made earlier here; later is for [`Index::correct`].

@@ -1,8 +1,9 @@
 //! A fresh database for one test.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use sandyard_store::Store;
+use sandyard_store::{Store, StoreError, StoreResult};
 use tempfile::TempDir;
 
 use crate::servers::Postgres;
@@ -48,8 +49,9 @@ impl Home {
         self.url != "sqlite::memory:"
     }
 
+    /// Opens it. A server of tests on a busy machine may not have a connection to give in the time that it has.
     pub(crate) async fn open(&self) -> Store {
-        Store::open(&self.url).await.unwrap()
+        patiently(|| Store::open(&self.url)).await
     }
 
     /// Two stores on one database, as two servers have them; in memory, the same one twice.
@@ -61,5 +63,16 @@ impl Home {
             one.clone()
         };
         (one, other)
+    }
+}
+
+/// Does something until the database has a connection for it.
+pub(crate) async fn patiently<T, F: Future<Output = StoreResult<T>>>(attempt: impl Fn() -> F) -> T {
+    let give_up = Instant::now() + Duration::from_secs(60);
+    loop {
+        match attempt().await {
+            Err(StoreError::Unavailable { .. }) if Instant::now() < give_up => {}
+            done => return done.unwrap(),
+        }
     }
 }

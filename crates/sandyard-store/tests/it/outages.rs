@@ -3,7 +3,7 @@
 use sandyard_store::model::{Operation, SandboxPatch, TimerPlan};
 use sandyard_store::{Store, StoreError};
 
-use crate::engines::Home;
+use crate::engines::{Home, patiently};
 use crate::sample::{MAKER, event, id, insert, insert_running, new, sandbox};
 use crate::servers::Postgres;
 
@@ -12,7 +12,10 @@ async fn fill_pool(store: &Store) {
     let reads: Vec<_> = (0..12)
         .map(|_| {
             let store = store.clone();
-            tokio::spawn(async move { store.sandbox(&id("one")).await.unwrap() })
+            tokio::spawn(async move {
+                let one = id("one");
+                patiently(|| store.sandbox(&one)).await
+            })
         })
         .collect();
     for read in reads {
@@ -25,7 +28,7 @@ fn break_connections(home: &Home) {
     let (_, database) = home.url.rsplit_once("localhost/").unwrap();
     let (database, _) = database.split_once('?').unwrap();
     let end = format!(
-        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{database}'"
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '{database}'"
     );
     home.postgres.as_ref().unwrap().sql("postgres", &end);
 }

@@ -7,8 +7,9 @@ use sandyard_store::model::{
     ClaimOutcome, EventFilter, Idempotency, InsertOutcome, Operation, SandboxFilter, Session,
     TimerPlan,
 };
+use tokio::task::JoinSet;
 
-use crate::engines::Home;
+use crate::engines::{Home, patiently};
 use crate::sample::{event, id, insert_running, new, sandbox, user};
 
 const MANY: usize = 20;
@@ -31,6 +32,15 @@ async fn many<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     run: impl Fn(Store, usize) -> F,
 ) -> Vec<T> {
     let (one, other) = home.open_two().await;
+    // Each has its connection from the start: those that many need at once take a while to make.
+    for store in [&one, &other] {
+        let mut all = JoinSet::new();
+        for _ in 0..MANY {
+            let store = store.clone();
+            all.spawn(async move { patiently(|| store.ping()).await });
+        }
+        all.join_all().await;
+    }
     let tasks: Vec<_> = (0..MANY)
         .map(|number| {
             let store = if number % 2 == 0 { &one } else { &other };

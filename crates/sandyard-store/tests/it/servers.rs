@@ -112,7 +112,7 @@ impl Postgres {
                 .args([
                     "--wait",
                     "--silent",
-                    "--timeout=60",
+                    "--timeout=180",
                     "--log=/dev/null",
                     "--pgdata",
                 ])

@@ -1,7 +1,9 @@
 //! What is promised of timers, with and without Redis.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use sandyard_core::Clock;
 use sandyard_store::model::{SandboxPatch, Timer, TimerPlan};
@@ -12,6 +14,8 @@ use crate::sample::{MAKER, event, id, new, sandbox};
 use crate::servers::Redis;
 
 const LEASE: Duration = Duration::from_millis(1000);
+/// How long is waited for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Looks a test takes before it gives up; each one waits for something to happen.
 const LOOKS: usize = 2000;
 
@@ -52,9 +56,16 @@ async fn claim(timers: &Timers) -> Vec<Timer> {
     timers.claim(&here(), "node/1", LEASE, 100).await.unwrap()
 }
 
-/// Claims one timer that must be due.
+/// Claims one timer that must be due. What one server could not tell a Redis that was busy for a moment, the other learns when
+/// the index is filled again.
 async fn claim_one(timers: &Timers) -> Timer {
+    let give_up = Instant::now() + PATIENCE;
     let mut claimed = claim(timers).await;
+    while claimed.is_empty() {
+        assert!(Instant::now() < give_up, "nothing is due");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        claimed = claim(timers).await;
+    }
     assert_eq!(claimed.len(), 1, "{claimed:?}");
     claimed.remove(0)
 }
@@ -132,6 +143,8 @@ async fn each_timer_is_claimed_once(two: Two) {
             .await
             .unwrap();
     }
+    let all = Arc::new(AtomicUsize::new(0));
+    let give_up = Instant::now() + PATIENCE;
     let tasks: Vec<_> = (0..10)
         .map(|number| {
             let timers = if number % 2 == 0 {
@@ -139,14 +152,20 @@ async fn each_timer_is_claimed_once(two: Two) {
             } else {
                 two.other.clone()
             };
+            let all = all.clone();
             tokio::spawn(async move {
                 let mut mine = Vec::new();
+                let mut looks = 0;
                 // Others may hold what this look skipped, so nobody stops at the first empty hand.
-                for _ in 0..60 {
+                while looks < 60
+                    || (all.load(Ordering::Relaxed) < COUNT && Instant::now() < give_up)
+                {
+                    looks += 1;
                     let claimed = timers
                         .claim(&here(), &format!("node/{number}"), LEASE, 7)
                         .await
                         .unwrap();
+                    all.fetch_add(claimed.len(), Ordering::Relaxed);
                     mine.extend(claimed);
                     tokio::task::yield_now().await;
                 }

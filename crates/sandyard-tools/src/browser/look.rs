@@ -23,8 +23,8 @@ const MAX_PICTURE: usize = 1024 * 1024;
 /// How much smaller pictures get until they are small enough.
 const SCALES: [f64; 3] = [1.0, 0.5, 0.25];
 
-/// How long a page may take to tell about itself.
-const LONG: Duration = Duration::from_secs(10);
+/// How long a page may take to tell about itself. Machines may be busy.
+const LONG: Duration = Duration::from_secs(30);
 /// The same for one that is about to be left.
 const SHORT: Duration = Duration::from_secs(1);
 

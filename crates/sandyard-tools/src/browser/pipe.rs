@@ -20,8 +20,9 @@ use crate::reply::Problem;
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 /// Read at once.
 const READ: usize = 64 * 1024;
-/// How long an answer may take, where nothing else is said. Answers that need the page wait for its scripts.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an answer may take, where nothing else is said. Answers that need the page wait for its scripts, and
+/// machines may be busy.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,8 +16,8 @@ use super::state::{MAX_TABS, State};
 use crate::reply::Problem;
 use crate::workshop::Workshop;
 
-/// How long its start may take. A cold disk and a busy machine make it slow.
-const START: Duration = Duration::from_secs(40);
+/// How long its start may take. A cold disk and a busy machine make it slow, and many tests at once still slower.
+const START: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 40 });
 
 /// The browser.
 #[derive(Debug)]

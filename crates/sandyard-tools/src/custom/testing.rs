@@ -27,7 +27,7 @@ def slow(number, token):
     for step in range(3):
         if token is not None:
             send(method="notifications/progress", params={"progressToken": token, "progress": step, "message": f"step {step}"})
-    cancelled[number].wait(60)
+    cancelled[number].wait(600)
     note("cancelled")
 def text(words, **more):
     return {"content": [{"type": "text", "text": words}], **more}

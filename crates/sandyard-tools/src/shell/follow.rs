@@ -12,7 +12,7 @@ use tokio::process::Child;
 use super::session::Session;
 
 /// How long the last words of a shell that ended may take to arrive.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How much is heard after the end: background programs may go on without end.
 const MAX_LAST_WORDS: usize = 256 * 1024;
 /// How often a terminal that nobody has open is tried again.

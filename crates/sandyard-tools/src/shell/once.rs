@@ -161,10 +161,9 @@ async fn follow(
                 break;
             }
             screen.feed(&buffer[..count]);
-            tokio::task::yield_now().await;
         }
     };
-    // Everything the command itself wrote is in the pipe already; what is cut off here is of others.
+    // Everything the command itself wrote is in the pipe already, and read in one go; what is cut off here is of others.
     let _ = tokio::time::timeout(LAST_WORDS, rest).await;
     Ok(exit_code(status))
 }

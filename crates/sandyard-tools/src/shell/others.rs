@@ -264,7 +264,7 @@ async fn type_into(session: &Arc<Session>, input: &[u8]) -> Answer {
     // Keys that come before the command would be taken for a part of it, or end it.
     let begun =
         steps.wait_for(|steps| steps.begun >= number || steps.finished >= number || steps.is_ended);
-    let _ = timeout(MAX_REACTION, begun).await;
+    let _ = timeout(stopping::MAX_BEGIN, begun).await;
     steps.mark_unchanged();
     session.write(input).await?;
     let end = Instant::now() + MAX_REACTION;

@@ -8,12 +8,17 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::session::Session;
 
+/// How long a command may take to begin: a busy machine is slow, and a sign that comes sooner is lost with the rest of the
+/// line.
+pub(super) const MAX_BEGIN: Duration = Duration::from_secs(20);
 /// How long a command may take to end after each of the signs to do so.
 const PATIENCE: Duration = Duration::from_millis(1_500);
+/// The same after the last one, which nobody can be deaf to: the shell itself may be slow to say so.
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a whole session may take to end by itself.
 const GRACE: Duration = Duration::from_millis(800);
 /// How long everything may take to be gone.
-const MAX_END: Duration = Duration::from_secs(5);
+const MAX_END: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(25);
 /// How often what a program starts is looked for while it is held.
 const MAX_ROUNDS: usize = 8;
@@ -24,7 +29,7 @@ pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
     let mut steps = session.steps();
     let begun =
         steps.wait_for(|steps| steps.begun >= number || steps.finished >= number || steps.is_ended);
-    let _ = timeout(PATIENCE, begun).await;
+    let _ = timeout(MAX_BEGIN, begun).await;
     let signs = [
         None,
         Some(Signal::INT),
@@ -45,7 +50,9 @@ pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
             Some(signal) => signal_foreground(session, signal),
         }
         let ended = steps.wait_for(|steps| steps.finished >= number || steps.is_ended);
-        if timeout(PATIENCE, ended).await.is_ok() {
+        let is_last = sign == Some(Signal::KILL);
+        let patience = if is_last { LAST_PATIENCE } else { PATIENCE };
+        if timeout(patience, ended).await.is_ok() {
             return true;
         }
     }

@@ -116,7 +116,7 @@ async fn launch(yard: &Yard, attack: &Attack) -> Finding {
     let task = Task::Exhaust(attack.exhaust.clone());
     let (exhausted, answered) =
         meanwhile(yard.tight.task::<Exhausted>("root", &task), &yard.neighbour).await;
-    let survived = yard.tight.answers().await;
+    let survived = yard.tight.recovers().await;
     match exhausted {
         Ok(exhausted) if survived => judge(&attack.exhaust, attack.limit, &exhausted, answered),
         Ok(exhausted) => {

@@ -1,6 +1,6 @@
 //! Three sandboxes: one to break out of, a neighbour that must be out of reach, one to be used up.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use sandyard_agent_client::{AgentClient, Output, ProcessStream, RunOptions, StartOptions};
@@ -16,6 +16,9 @@ const PROBE: &str = "/tmp/sandyard-probe";
 
 /// The most time one task may take.
 const LIMIT: Duration = Duration::from_secs(300);
+
+/// How long one may take to be itself again after it was used up.
+const RECOVERY: Duration = Duration::from_secs(60);
 
 /// A sandbox of the suite.
 #[derive(Debug)]
@@ -148,6 +151,18 @@ impl Sandbox {
     /// Whether the agent answers and can still run a command.
     pub(super) async fn answers(&self) -> bool {
         self.command("root", "/bin/true", &[]).await.is_ok()
+    }
+
+    /// Whether it answers once what an attack has left is gone: a thousand dead processes have to be buried first.
+    pub(super) async fn recovers(&self) -> bool {
+        let end = Instant::now() + RECOVERY;
+        while !self.answers().await {
+            if Instant::now() > end {
+                return false;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        true
     }
 }
 

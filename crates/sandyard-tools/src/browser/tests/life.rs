@@ -79,7 +79,7 @@ async fn a_browser_that_is_killed_while_it_works_is_told() {
     let (id, _) = yard.process().await;
     let url = format!("{}/never", yard.site.root);
     let kill = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        yard.site.until_never_is_asked_for().await;
         kill_process(Pid::from_raw(id.cast_signed()).unwrap(), Signal::KILL).unwrap();
     };
     let (seen, ()) = tokio::join!(yard.call("browser_navigation", json!({ "url": url })), kill);
@@ -127,7 +127,8 @@ async fn a_restart_forgets_everything() {
 
 #[tokio::test]
 async fn an_unused_browser_ends_and_comes_back() {
-    let yard = Yard::with_limits(|limits| limits.idle = Duration::from_secs(2)).await;
+    // Longer than a busy machine takes from the end of a call to the next line.
+    let yard = Yard::with_limits(|limits| limits.idle = Duration::from_secs(10)).await;
     yard.show("<title>One</title>").await;
     let (_, folder) = yard.process().await;
     until_nobody_uses(&folder).await;
@@ -163,7 +164,7 @@ async fn a_cancelled_call_waits_no_longer_and_the_next_works() {
     let cancelled = call.cancelled.clone();
     let url = format!("{}/never", yard.site.root);
     let cancel = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        yard.site.until_never_is_asked_for().await;
         cancelled.cancel();
     };
     let both = async {

@@ -66,6 +66,8 @@ impl Yard {
             token: None,
             port: 6060,
         });
+        // What comes to rest does so at once, unless the machine is busy.
+        workshop.browser.limits.rest = Duration::from_secs(30);
         change(&mut workshop.browser.limits);
         Self {
             workshop: Arc::new(workshop),

@@ -48,7 +48,7 @@ async fn what_scrolls_inside_of_a_page_scrolls() {
 
 #[tokio::test]
 async fn what_cannot_be_opened_says_why() {
-    let yard = Yard::with_limits(|limits| limits.navigation = Duration::from_secs(10)).await;
+    let yard = Yard::with_limits(|limits| limits.navigation = Duration::from_secs(20)).await;
     let open = async |url: String| yard.call("browser_navigation", json!({ "url": url })).await;
     let root = &yard.site.root;
 
@@ -80,7 +80,7 @@ async fn what_cannot_be_opened_says_why() {
     open(format!("{root}/never"))
         .await
         .titled("none")
-        .has("did not answer within 10 seconds");
+        .has("did not answer within 20 seconds");
     let parts = yard
         .site
         .page("<title>Parts</title><body style='background:green'><img src=/never>");
@@ -103,7 +103,11 @@ async fn what_cannot_be_opened_says_why() {
 
 #[tokio::test]
 async fn a_link_whose_page_does_not_come_is_told() {
-    let yard = Yard::with_limits(|limits| limits.navigation = Duration::from_secs(10)).await;
+    let yard = Yard::with_limits(|limits| {
+        limits.navigation = Duration::from_secs(20);
+        limits.rest = Duration::from_secs(5);
+    })
+    .await;
     yard.show("<title>Before</title><body style='background:green'><a href=/never>x</a>")
         .await;
     let seen = yard.call("browser_click", json!({ "selector": "a" })).await;

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 type Pages = Arc<Mutex<HashMap<usize, String>>>;
@@ -16,15 +18,25 @@ type Pages = Arc<Mutex<HashMap<usize, String>>>;
 pub(super) struct Site {
     pub(super) root: String,
     pages: Pages,
+    /// Told when somebody asks for the page that never comes.
+    never: Arc<Notify>,
     serving: JoinHandle<()>,
 }
 
 impl Site {
     pub(super) async fn start() -> Self {
         let pages = Pages::default();
+        let never = Arc::new(Notify::new());
+        let asked = never.clone();
         let router = Router::new()
             .route("/page/{number}", get(page))
-            .route("/never", get(std::future::pending::<String>))
+            .route(
+                "/never",
+                get(move || {
+                    asked.notify_one();
+                    std::future::pending::<String>()
+                }),
+            )
             .route("/circle", get(async || Redirect::to("/circle")))
             .route("/nothing", get(async || StatusCode::NO_CONTENT))
             .route("/file", get(file))
@@ -38,8 +50,15 @@ impl Site {
         Self {
             root,
             pages,
+            never,
             serving,
         }
+    }
+
+    /// Waits until somebody waits for the page that never comes.
+    pub(super) async fn until_never_is_asked_for(&self) {
+        let asked = tokio::time::timeout(Duration::from_secs(90), self.never.notified());
+        asked.await.expect("it is asked for");
     }
 
     /// The address of a new page.

@@ -42,6 +42,7 @@ impl Bench {
             token: None,
             port: 6060,
         });
+        workshop.sessions.max_start = Some(MAX_WAIT);
         change(&mut workshop);
         Self {
             workshop: Arc::new(workshop),
@@ -103,6 +104,14 @@ impl Bench {
     async fn ends(&self, answer: &Reply, code: i32) {
         if answer.structured().unwrap()["exit_code"] != code {
             self.see_state(&format!("last exit code {code}")).await;
+        }
+    }
+
+    /// Waits until all that the command of session `s` has said is this, if an answer does not have it already, for the same
+    /// reason.
+    async fn says(&self, answer: &Reply, output: &str) {
+        if answer.structured().unwrap()["output"] != output {
+            self.look_for(|_, seen| seen == output).await;
         }
     }
 

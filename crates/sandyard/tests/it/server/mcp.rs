@@ -72,7 +72,8 @@ fn an_assistant_that_starts_programs_uses_the_server() {
     let made = bridge.hear();
     let id = made["result"]["structuredContent"]["sandbox_id"].clone();
     assert!(id.is_string(), "{made}");
-    let command = json!({"sandbox_id": id, "command": "echo begun; sleep 1; echo done"});
+    let line = "echo begun; until [ -e /tmp/go ]; do sleep 0.05; done; echo done";
+    let command = json!({"sandbox_id": id, "command": line});
     bridge.call(2, "run_command", &command, &json!({"progressToken": 5}));
     let mut notices = 0;
     let answer = loop {
@@ -82,6 +83,11 @@ fn an_assistant_that_starts_programs_uses_the_server() {
         }
         assert_eq!(message["params"]["progressToken"], 5);
         notices += 1;
+        if notices == 1 {
+            // It goes on when it has been told of.
+            let name = id.as_str().expect("an id");
+            server.out(&["exec", name, "--", "touch", "/tmp/go"]);
+        }
     };
     assert!(notices >= 1);
     assert_eq!(

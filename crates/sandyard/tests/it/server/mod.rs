@@ -61,7 +61,18 @@ impl Server {
     pub(crate) fn restart(&mut self) {
         assert!(self.stop(), "it ends well");
         let port = self.url.rsplit(':').next().expect("a port").to_owned();
-        let (child, url) = launch(&self.yard, &["--port", &port]);
+        // A connection of another program may have got the port meanwhile, and gives it back.
+        let give_up = Instant::now() + Duration::from_secs(120);
+        let (child, url) = loop {
+            match try_launch(&self.yard, &["--port", &port]) {
+                Ok(launched) => break launched,
+                Err(why) if why.contains("another program listens there") => {
+                    assert!(Instant::now() < give_up, "{why}");
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+                Err(why) => panic!("{why}"),
+            }
+        };
         assert_eq!(url, self.url);
         self.child = child;
     }
@@ -139,6 +150,11 @@ fn clean(yard: &Yard) -> Command {
 }
 
 fn launch(yard: &Yard, flags: &[&str]) -> (Child, String) {
+    try_launch(yard, flags).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// Starts a server, or says why it does not.
+fn try_launch(yard: &Yard, flags: &[&str]) -> Result<(Child, String), String> {
     let log = std::fs::File::options()
         .create(true)
         .append(true)
@@ -158,12 +174,12 @@ fn launch(yard: &Yard, flags: &[&str]) -> (Child, String) {
     // The rest must be taken too, or the server would write to nobody.
     std::thread::spawn(move || lines.for_each(drop));
     match first.rsplit_once(" at ") {
-        Some((_, url)) => (child, url.to_owned()),
+        Some((_, url)) => Ok((child, url.to_owned())),
         None => {
             let _ = child.kill();
             let _ = child.wait();
             let log = std::fs::read_to_string(yard.path().join("server.log"));
-            panic!("the server did not start: {first:?} {log:?}");
+            Err(format!("the server did not start: {first:?} {log:?}"))
         }
     }
 }

@@ -62,7 +62,7 @@ impl Terminal {
                 return;
             }
             let limit = Timespec {
-                tv_sec: 30,
+                tv_sec: 120,
                 tv_nsec: 0,
             };
             let ready = poll(
