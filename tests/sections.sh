@@ -182,7 +182,7 @@ server_tests() {
     with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 "$@" "tests/$directory"
 }
 
-# Tests with Docker behind the server: docker_tests FUNCTION ARGUMENT…. The images are kept from run to run.
+# Tests with Docker behind the server: docker_tests FUNCTION ARGUMENT…. The image is kept from run to run.
 docker_tests() {
     must_be_root "tests with Docker" || return
     tests/docker/images "$CARGO_TARGET_DIR/test-images" && "$@"
@@ -342,15 +342,14 @@ newcomer() {
     printf '[safe]\n\tdirectory = *\n' >$place/gitconfig
     export GIT_CONFIG_GLOBAL=$place/gitconfig
     # That it builds and runs is looked at here, not how fast it is: optimising would take a quarter of the time of all tests.
-    # Crates of others are taken from what was built before. Ours go into a folder of their own, since the other lanes use those
-    # of this checkout.
+    # What was built before is taken over, into a folder of its own, since the other lanes use those programs.
     export SANDYARD_PROFILE=dev
-    crates_of_others "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/newcomer"
+    hard_links "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/newcomer"
     export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/newcomer
 
-    [ -z "$(git status --porcelain)" ] || echo "note: uncommitted changes are not part of the clone"
+    step "root: 42" prints_42 ./run
     step "root clones" git clone --quiet "$PWD" $place/checkout
-    step "root: 42" prints_42 $place/checkout/run
+    step "the clone has all that was built" has_sources $place/checkout "$CARGO_TARGET_DIR"/*/debug/sandyard.d
 
     # The guest cannot use root's toolchain, so he is given the program that was just built, as ./run would find it.
     local program
@@ -361,15 +360,26 @@ newcomer() {
     step "guest, root's clone: 42" prints_42 as_guest $guest $place/checkout/run
 }
 
-# Gives a target directory the crates that another has: crates_of_others FROM TO. They are hard links, since compilers replace
-# files rather than change them. Cargo knows the crates of another checkout from those of its own by their path.
-crates_of_others() {
+# Makes a folder with the compilers' results of another: hard_links FROM TO. What Cargo then builds there changes nothing here.
+hard_links() {
     local from
     rm -rf "$2"
     for from in "$1"/debug "$1"/*/debug; do
         mkdir -p "$2/${from#"$1"/}"
         cp -a "$from"/{build,.fingerprint} "$2/${from#"$1"/}" && cp -al "$from/deps" "$2/${from#"$1"/}"
     done
+}
+
+# Whether a clone has every file of this checkout that a program was made from: has_sources CLONE LIST-OF-CARGO. One that was
+# forgotten when committing would be missed by everybody but its author.
+has_sources() {
+    local file code=0 count=0
+    while read -r file; do
+        count=$((count + 1))
+        [ -e "$1/${file#"$PWD"/}" ] || { echo "not in the clone: $file"; code=1; }
+    done < <(sed -e 's/^[^:]*: //' "$2" | tr ' ' '\n' | grep "^$PWD/" | grep -v "^$CARGO_TARGET_DIR/")
+    [ $count -gt 0 ] || { echo "no file of $PWD is in $2"; code=1; }
+    return $code
 }
 
 prints_42() {
@@ -390,7 +400,7 @@ end_all_of() {
     local signal
     for signal in TERM KILL; do
         pkill -$signal -u "$1"
-        timeout 10 bash -c "while pgrep -u $1 >/dev/null; do sleep 0.1; done" && return
+        timeout 60 bash -c "while pgrep -u $1 >/dev/null; do sleep 0.1; done" && return
     done
 }
 
@@ -433,7 +443,8 @@ provider_tests() {
     must_be_root "provider tests" || return
     daytona_venv || return
     SANDYARD_AGENT=$(program sandyard-agent sandyard-agent) || return
-    SANDYARD_AGENT=$SANDYARD_AGENT DAYTONA_PYTHON=$DAYTONA_PYTHON \
+    # Most of their time they wait for a daemon or a cloud, so there are more of them at a time than processors.
+    SANDYARD_AGENT=$SANDYARD_AGENT DAYTONA_PYTHON=$DAYTONA_PYTHON RUST_TEST_THREADS=4 \
         with_program rust_tests --package=sandyard-providers -E '^sandyard-providers '
 }
 
