@@ -19,7 +19,7 @@ try {
   const figure = await sandbox.runCode('import matplotlib.pyplot as plt\\nplt.bar(["a"], [1])\\nplt.show()', patient)
   assert.equal(figure.results[0].chart.type, 'bar')
   assert(figure.results[0].png.length > 100)
-  const failed = await sandbox.runCode('1/0')
+  const failed = await sandbox.runCode('1/0', patient)
   assert.equal(failed.error.name, 'ZeroDivisionError')
   assert.equal((await sandbox.runCode('console.log(6 * 7)', { language: 'js', ...patient })).logs.stdout.join(''), '42\\n')
   const context = await sandbox.createCodeContext({ language: 'python', cwd: '/tmp' })

@@ -132,6 +132,7 @@ def test_packages_can_be_installed(shared):
     shared.commands.run(
         "mkdir -p pkg/own_words && echo 'WORD = 42' > pkg/own_words/__init__.py && "
         "printf '[project]\\nname=\"own-words\"\\nversion=\"1\"\\n' > pkg/pyproject.toml && "
-        "python3 -c 'import setuptools' && pip install --no-build-isolation --no-index ./pkg"
+        "python3 -c 'import setuptools' && pip install --no-build-isolation --no-index ./pkg",
+        timeout=600,
     )
     assert shared.run_code("import own_words; own_words.WORD").text == "42"

@@ -145,8 +145,9 @@ async function interrupt() {
   const interrupter = new Session();
   interrupter.connectToMainThread();
   let force = null;
-  for (;;) {
-    const isAnswering = await answers(50);
+  // Longer each time: on a busy machine one that does nothing may be slow to say so.
+  for (let patience = 50; ; patience = Math.min(2 * patience, 2000)) {
+    const isAnswering = await answers(patience);
     if (isAnswering && !force) break;
     if (!isAnswering) {
       const used = () => (force = null);

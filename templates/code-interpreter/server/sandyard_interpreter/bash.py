@@ -25,8 +25,9 @@ __sandyard_report() { printf '%s %s\0' "$1" "$__sandyard_status" >&9; }
 __sandyard_deaf
 """
 READ = "__sandyard_status=130; IFS= read -r -d '' -u 9 __sandyard_code\n"
+# Who is told that it has begun may interrupt it, so it listens before it tells.
 EVALUATE = (
-    "printf '%s started\\0' {number} >&9; trap - INT; "
+    "trap - INT; printf '%s started\\0' {number} >&9; "
     'eval "$__sandyard_code" </dev/null >&7 2>&8 7>&- 8>&- 9>&-; __sandyard_status=$?\n'
 )
 # Without a quote: should an interrupt cut one of these lines, the rest of it does no harm.

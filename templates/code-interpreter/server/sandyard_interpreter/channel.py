@@ -6,6 +6,7 @@ import fcntl
 import os
 import secrets
 import select
+import signal
 import socket
 import struct
 import termios
@@ -62,6 +63,12 @@ class Channel:
             # Gone already; the socket tells.
             return
         self._any.register(self._process, select.EPOLLIN)
+
+    def kill(self) -> None:
+        """Ends the process, and never another that has got its number."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._process, signal.SIGKILL)
 
     async def wait(self) -> None:
         """Returns when there is something to read."""
@@ -123,3 +130,4 @@ class Channel:
         os.close(self._stderr)
         if self._process is not None:
             os.close(self._process)
+            self._process = None

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import uuid
 
 from . import events
@@ -10,8 +11,9 @@ from .execution import Execution
 from .kernel import Kernel
 from .languages import Languages
 
-# Code may have a moment to tidy up after an interrupt; after these it is asked once more.
-INTERRUPT_AGAIN_SECONDS = (1.0, 5.0)
+# Code may have a moment to tidy up after an interrupt; after these it is asked once more. And again after the last of them for
+# as long as it runs, since an interrupt may come just when nothing hears it.
+INTERRUPT_AGAIN_SECONDS = (1.0, 5.0, 10.0)
 
 
 class Context:
@@ -78,7 +80,7 @@ class Context:
 
     async def _stop(self, execution: Execution) -> None:
         await execution.abandon()
-        for seconds in (0.0, *INTERRUPT_AGAIN_SECONDS):
+        for seconds in itertools.chain((0.0,), INTERRUPT_AGAIN_SECONDS, itertools.repeat(INTERRUPT_AGAIN_SECONDS[-1])):
             await asyncio.sleep(seconds)
             if self._running is not execution or not self._kernel:
                 return

@@ -1,6 +1,7 @@
 """Python kernels: forked from one process that has already imported what they all need."""
 
 import asyncio
+import functools
 import json
 import socket
 
@@ -11,7 +12,8 @@ from .kernel import Kernel
 
 # Forking takes milliseconds; the first one also waits for the imports, on a machine that may be busy.
 START_SECONDS = 60.0
-ENDING_SECONDS = 2.0
+# How a kernel ended is told at once, unless the machine is busy.
+ENDING_SECONDS = 30.0
 
 
 class Forker:
@@ -30,6 +32,7 @@ class Forker:
     def _restart(self) -> None:
         """Code may end any process of its user, this one too."""
         asyncio.get_running_loop().remove_reader(self._process.socket)
+        self._hear_no_more()
         self._process.stop()
         self._process.start()
         self._listen()
@@ -40,15 +43,14 @@ class Forker:
         """A new Python that works in `cwd`."""
         channel = Channel()
         try:
-            pid = await self._fork(channel, cwd)
+            pid, ending = await self._fork(channel, cwd)
         except BaseException:
             channel.kernel_ends.close()
             channel.close()
             raise
-        ending = self._endings.setdefault(pid, asyncio.get_running_loop().create_future())
-        return Kernel(channel, pid, lambda: self._ending(pid, ending))
+        return Kernel(channel, pid, functools.partial(self._ending, ending))
 
-    async def _fork(self, channel: Channel, cwd: str) -> int:
+    async def _fork(self, channel: Channel, cwd: str) -> tuple[int, asyncio.Future]:
         async with self._asking:
             for is_last in (False, True):
                 ends = channel.kernel_ends
@@ -59,7 +61,7 @@ class Forker:
                 except (OSError, TimeoutError):
                     answer = None
                 if answer is not None and "pid" in answer:
-                    return answer["pid"]
+                    return answer["pid"], answer["ending"]
                 if is_last:
                     break
                 self._restart()
@@ -74,20 +76,26 @@ class Forker:
             data = b""
         if not data:
             asyncio.get_running_loop().remove_reader(self._process.socket)
+            self._hear_no_more()
             self._answers.put_nowait(None)
             return
         message = json.loads(data)
-        if "ended" not in message:
-            self._answers.put_nowait(message)
+        if "ended" in message:
+            if ending := self._endings.pop(message["ended"], None):
+                ending.set_result(message["code"])
             return
-        ending = self._endings.setdefault(message["ended"], asyncio.get_running_loop().create_future())
-        if not ending.done():
-            ending.set_result(message["code"])
+        if "pid" in message:
+            # A new one each time: numbers of processes come again.
+            message["ending"] = self._endings[message["pid"]] = asyncio.get_running_loop().create_future()
+        self._answers.put_nowait(message)
 
-    async def _ending(self, pid: int, ending: asyncio.Future) -> int | None:
+    def _hear_no_more(self) -> None:
+        """Nobody is left who could tell how the kernels end."""
+        while self._endings:
+            self._endings.popitem()[1].set_result(None)
+
+    async def _ending(self, ending: asyncio.Future) -> int | None:
         try:
             return await asyncio.wait_for(asyncio.shield(ending), ENDING_SECONDS)
         except TimeoutError:
             return None
-        finally:
-            self._endings.pop(pid, None)

@@ -10,7 +10,9 @@ from .errors import Refused
 # Heads are short; this is what most servers allow.
 MAX_HEAD = 64 * 1024
 MAX_BODY = 32 * 1024 * 1024
-# A whole head has to arrive in this time, and a body at the rate below: whoever is slower only holds a connection.
+# A connection may be silent for as long before a request begins. Then a whole head has to arrive in time, and a body at the
+# rate below: whoever is slower only holds a connection.
+IDLE_SECONDS = 60.0
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
 BODY_BYTES_PER_SECOND = 64 * 1024
@@ -72,8 +74,12 @@ def head(status: int, headers: dict[str, str], keeps_alive: bool) -> bytes:
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | None:
     """The next request of a connection; none when the client is done."""
     try:
-        async with asyncio.timeout(HEAD_SECONDS):
-            raw = await reader.readuntil(b"\r\n\r\n")
+        first = await in_time(reader.readexactly(1), IDLE_SECONDS)
+    except (asyncio.IncompleteReadError, TimeoutError):
+        # Nothing is said to one who asks nothing: he might take it for the answer to what he is about to ask.
+        return None
+    try:
+        raw = first + await in_time(reader.readuntil(b"\r\n\r\n"), HEAD_SECONDS)
     except asyncio.IncompleteReadError:
         return None
     except asyncio.LimitOverrunError:
@@ -149,19 +155,30 @@ def within_limit(size: int) -> int:
 
 
 async def read_exactly(reader: asyncio.StreamReader, count: int) -> bytes:
-    return await in_time(reader.readexactly(count), BODY_SECONDS + count / BODY_BYTES_PER_SECOND)
+    return await of_body(reader.readexactly(count), BODY_SECONDS + count / BODY_BYTES_PER_SECOND)
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:
     try:
-        return await in_time(reader.readuntil(b"\n"), BODY_SECONDS)
+        return await of_body(reader.readuntil(b"\n"), BODY_SECONDS)
     except asyncio.LimitOverrunError:
         raise Refused(400, "the size of a chunk is not a number") from None
 
 
-async def in_time(reading, seconds: float) -> bytes:
+async def of_body(reading, seconds: float) -> bytes:
     try:
-        async with asyncio.timeout(seconds):
-            return await reading
+        return await in_time(reading, seconds)
     except TimeoutError:
         raise Refused(408, "the body of the request did not arrive in time") from None
+
+
+async def in_time(reading, seconds: float) -> bytes:
+    """What arrives in this time. It is looked at before it is said to be late: this process may have had to wait itself."""
+    task = asyncio.ensure_future(reading)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        task.cancel()

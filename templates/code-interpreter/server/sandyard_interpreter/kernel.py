@@ -97,6 +97,8 @@ class Kernel:
         self.is_gone = True
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+        # One that was made a moment ago may not lead a group yet.
+        self._channel.kill()
 
     def close(self) -> None:
         """Gives back what the server holds for it. The process has ended or does so now."""

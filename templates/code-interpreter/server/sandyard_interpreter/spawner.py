@@ -7,7 +7,8 @@ import subprocess
 from .channel import Channel
 from .errors import KernelFailed
 
-ENDING_SECONDS = 2.0
+# A process that has closed its socket ends at once, unless the machine is busy.
+ENDING_SECONDS = 30.0
 
 
 def spawn(program: str, command: list[str], cwd: str, channel: Channel, **streams) -> subprocess.Popen:
