@@ -7,13 +7,13 @@ import pytest
 from api import told
 from certificates import Certificates
 from docker_api import DockerApi
-from dockerd import Dockerd, image_tar
+from dockerd import IMAGE, Dockerd, give_image, images, import_unless_given
 from ports import free_port
 from providers import docker_variables
 from server import Server
 from waiting import wait_for
 
-# The data of the inner daemon is a volume: an overlay on an overlay does not work.
+# The data of the inner daemon is a folder of this host: an overlay on an overlay does not work.
 INNER_DATA = "/var/lib/docker"
 CAP_SYS_RESOURCE = 24
 
@@ -43,7 +43,7 @@ def certificates(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def outer():
-    with Dockerd(images=(("dind", "sandyard-dind:latest"),)) as dockerd:
+    with Dockerd() as dockerd:
         yield dockerd
 
 
@@ -55,19 +55,19 @@ def dind(outer, certificates):
     options += ["--ip-forward=false", "--ip-masq=false", "--data-root", INNER_DATA, "--log-level", "warn"]
     # Cgroups are the host's, and the outer daemon takes away its own.
     options += ["--cgroup-parent", f"/{outer.cgroup}"]
-    host = {
-        **privileged(),
-        "NetworkMode": "host",
-        "Binds": [f"{certificates.daemon}:/certs:ro", "/sys/fs/cgroup:/sys/fs/cgroup"],
-        "Mounts": [{"Type": "volume", "Target": INNER_DATA}],
-    }
+    data = outer.data / "inner"
+    tar = give_image(data)
+    # The image's layer is where it is on this host.
+    binds = [f"{data}:{INNER_DATA}", f"{images()}:{images()}:ro", f"{certificates.daemon}:/certs:ro"]
+    binds.append("/sys/fs/cgroup:/sys/fs/cgroup")
+    host = {**privileged(), "NetworkMode": "host", "Binds": binds}
     command = ["dockerd", *options, *certificates.daemon_options("/certs")]
-    container = outer.api.start("sandyard-dind", Image="sandyard-dind:latest", Cmd=command, HostConfig=host)
+    container = outer.api.start("sandyard-dind", Image=IMAGE, Cmd=command, HostConfig=host)
     inner = DockerApi(url=f"https://127.0.0.1:{port}", certificates=certificates.client)
     try:
         is_up = lambda: inner.answers() or _is_running(outer, container)  # noqa: E731
         wait_for(lambda: is_up() is True, lambda: f"the inner daemon answers:\n{outer.api.logs(container)}", 240)
-        inner.import_image(image_tar("debian"), "sandyard-test:latest")
+        import_unless_given(inner, tar)
         yield f"tcp://127.0.0.1:{port}", inner
         left = inner.remains()
         assert not any(left.values()), f"left behind: {left}"

@@ -77,7 +77,7 @@ def test_server_that_was_killed_finds_its_containers_again(dockerd):
         statuses = {one["sandbox_id"]: one["status"] for one in api.all()}
         assert (statuses[running], statuses[frozen]) == ("running", "paused") and statuses[stopped] in ("stopped", "paused")
         assert api.run(running, f"kill -0 {pid} && echo alive")["output"] == "alive\n"
-        assert ticks(api, running) > count, "the background command went on"
+        wait_for(lambda: ticks(api, running) > count, "the background command went on")
         api.ok("POST", f"/api/sandboxes/{stopped}/start")
         for sandbox in (running, frozen, stopped):
             assert api.read(sandbox, "/workspace/kept") == sandbox

@@ -1,9 +1,12 @@
 """The way in through the agent, without a port of the host; the way out through the gateway, which judges and records."""
 
+import hashlib
+
 import pytest
 
 from inside import Inside
 from previews import Preview, start_site
+from waiting import wait_for
 
 
 @pytest.mark.parametrize("form", Preview.FORMS)
@@ -27,10 +30,6 @@ def test_large_answer_comes_whole(server, api, sandbox):
     api.run(sandbox, "mkdir -p /tmp/www && head -c 20000000 /dev/urandom > /tmp/www/large")
     api.run(sandbox, "cd /tmp/www && exec python3 -m http.server 3001", background=True)
     digest = api.run(sandbox, "sha256sum < /tmp/www/large")["output"].split()[0]
-    import hashlib
-
-    from waiting import wait_for
-
     preview = Preview(server, sandbox, "path", port=3001)
     wait_for(lambda: preview.get("/").status_code == 200, "it listens")
     assert hashlib.sha256(preview.get("/large").content).hexdigest() == digest
@@ -54,20 +53,26 @@ def reaches(inside, site):
     return inside.curl(f"{site.http}/echo")["exit_code"] == 0
 
 
+def reaches_only_good(inside, world):
+    """A name is asked for a few times and then given up, which on a busy machine is soon; what is denied is so all the time."""
+    wait_for(lambda: reaches(inside, world.good), "what is allowed is reached")
+    assert not reaches(inside, world.other)
+
+
 def test_only_what_is_allowed_is_reached_and_both_are_recorded(world, inside):
     shut = inside(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
-    assert (reaches(shut, world.good), reaches(shut, world.other)) == (True, False)
+    reaches_only_good(shut, world)
     shut.denied("not_allowed", name="other.test")
     assert shut.flow(verdict="allowed", name="good.test")
     shut.allow("other.test")
-    assert reaches(shut, world.other)
+    wait_for(lambda: reaches(shut, world.other), "what is allowed now is reached")
     shut.deny("good.test")
     assert not reaches(shut, world.good)
 
 
 def test_tls_is_carried_untouched(world, inside):
     one = inside(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
-    assert one.curl(f"{world.good.https}/echo")["exit_code"] == 0
+    wait_for(lambda: one.curl(f"{world.good.https}/echo")["exit_code"] == 0, "it is reached")
 
 
 def test_nothing_of_this_host_is_reached(world, inside):
@@ -82,9 +87,10 @@ def test_secret_is_put_in_on_the_way(api, world, inside):
     kept = api.ok("PUT", "/secrets/on-the-way", {"value": "s3cret-on-the-way", "hosts": ["api.test"]})
     one = inside(user_id=kept["owner"], secrets={"KEY": kept["name"]})
     assert one.run("echo $KEY")["output"] == kept["placeholder"] + "\n"
-    one.run(f"curl -sSk -H \"X-Key: $KEY\" {world.api.https}/echo?on-the-way")
-    (request,) = [request for request in world.api.requests if request.path.endswith("?on-the-way")]
-    assert request.headers["x-key"] == "s3cret-on-the-way"
+    fetch = f"curl -sSk -H \"X-Key: $KEY\" {world.api.https}/echo?on-the-way"
+    wait_for(lambda: one.run(fetch)["exit_code"] == 0, "it is reached")
+    keys = [request.headers["x-key"] for request in world.api.requests if request.path.endswith("?on-the-way")]
+    assert set(keys) == {"s3cret-on-the-way"}
     api.ok("DELETE", "/secrets/on-the-way")
 
 
@@ -95,4 +101,4 @@ def test_policy_holds_after_pause_stop_and_restart(api, world, inside):
         lambda: (api.ok("POST", f"/api/sandboxes/{shut.id}/stop"), api.ok("POST", f"/api/sandboxes/{shut.id}/start")),
     ):
         turn()
-        assert (reaches(shut, world.good), reaches(shut, world.other)) == (True, False)
+        reaches_only_good(shut, world)

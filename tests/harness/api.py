@@ -6,6 +6,8 @@ import httpx
 
 # No test waits longer for one answer; most are ended before by their own limit, which says where they hang.
 TIMEOUT = 300.0
+# What a server says that has too much to do, or somebody else at work on the same sandbox; and how long that may last.
+_NOT_NOW, _BUSY_FOR = (408, 409), 90.0
 
 
 class Api:
@@ -64,8 +66,10 @@ class Api:
         return self.ok("POST", f"/sandboxes/{sandbox}/pause")
 
     def remove(self, sandbox):
-        """Deletes a sandbox; one that is gone already is fine."""
-        reply = self.delete(f"/sandboxes/{sandbox}")
+        """Deletes a sandbox; one that is gone already is fine, and one that cannot be had just now is asked for again."""
+        end = time.monotonic() + _BUSY_FOR
+        while (reply := self.delete(f"/sandboxes/{sandbox}")).status_code in _NOT_NOW and time.monotonic() < end:
+            time.sleep(0.1)
         assert reply.status_code in (200, 404), told(reply)
 
     def events(self, sandbox, kind=None):

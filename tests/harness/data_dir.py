@@ -64,6 +64,6 @@ class DataDir:
 
     def _wait_for_the_rest(self):
         """Processes that end with the launcher may still be at it; the caller says which do not."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + _PATIENCE
         while processes.with_argument(str(self.path)) and time.monotonic() < end:
             time.sleep(0.05)

@@ -20,6 +20,7 @@ from waiting import wait_for
 # A daemon on two busy cores may take its time; nothing is measured by this.
 _PATIENCE = 180.0
 IMAGE = "sandyard-test:latest"
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 _CONTAINERD = """
 version = 2
@@ -38,7 +39,7 @@ class Dockerd:
     `tls`: (port, certificates) for a listener on loopback besides the socket, see `certificates.py`.
     """
 
-    def __init__(self, is_restoring=True, images=(("debian", IMAGE),), tls=None):
+    def __init__(self, is_restoring=True, tls=None):
         # On a disk, so that containers are on Docker's usual overlay; with our name, so that remains would be found.
         self.data = Path(tempfile.mkdtemp(prefix="sandyard-docker-", dir="/var/tmp"))
         # A socket's path must be short.
@@ -46,7 +47,7 @@ class Dockerd:
         self.socket = self.run / "docker.sock"
         self.cgroup = self.run.name
         self.log = self.data / "dockerd.log"
-        self._is_restoring, self._images, self._tls = is_restoring, images, tls
+        self._is_restoring, self._tls = is_restoring, tls
         self._containerd = self._dockerd = None
         self.api = DockerApi(self.socket)
 
@@ -60,9 +61,9 @@ class Dockerd:
     def __enter__(self):
         try:
             self._start_containerd()
+            tar = give_image(self.data / "docker")
             self.start()
-            for tar, name in self._images:
-                self.api.import_image(image_tar(tar), name)
+            import_unless_given(self.api, tar)
         except BaseException:
             self.close()
             raise
@@ -170,12 +171,21 @@ class Dockerd:
         return path
 
 
-def image_tar(name):
-    """A tarball of `tests/docker/images`, made if it is not there."""
-    checkout = Path(__file__).resolve().parents[2]
-    folder = Path(os.environ.get("CARGO_TARGET_DIR", checkout / "target")) / "test-images"
-    subprocess.run([checkout / "tests" / "docker" / "images", folder, name], check=True)
-    return folder / f"{name}.tar"
+def images():
+    """The folder with what `tests/docker/images` makes."""
+    return Path(os.environ.get("CARGO_TARGET_DIR", _CHECKOUT / "target")).resolve() / "test-images"
+
+
+def give_image(data_root):
+    """Lets a daemon that is started on a folder have the image; the tarball, should the daemon keep images in another way."""
+    subprocess.run([_CHECKOUT / "tests" / "docker" / "images", images(), data_root], check=True)
+    return images() / "debian.tar"
+
+
+def import_unless_given(api, tar):
+    """To import it takes a daemon longer than most tests; see `tests/docker/images`."""
+    if not api.has_image(IMAGE):
+        api.import_image(tar, IMAGE)
 
 
 def _find(program):

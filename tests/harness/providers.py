@@ -47,7 +47,7 @@ class Docker:
             # Whatever tests made is gone by now, also behind the server's back.
             if error[0] is None:
                 remains = self.dockerd.api.remains
-                wait_for(lambda: not any(remains().values()), lambda: f"nothing is left behind: {remains()}", 30)
+                wait_for(lambda: not any(remains().values()), lambda: f"nothing is left behind: {remains()}")
         finally:
             self.dockerd.__exit__(*error)
 

@@ -31,7 +31,7 @@ const UPLOAD_TIME: Duration = Duration::from_secs(300);
 /// How long what did not get there whole may take to be removed.
 const REMOVE_TIME: Duration = Duration::from_secs(5);
 /// How long the cloud's proxy may take to find what was started, and the pauses between looks.
-const PROOF_TIME: Duration = Duration::from_secs(20);
+const PROOF_TIME: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 

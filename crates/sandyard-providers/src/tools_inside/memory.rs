@@ -85,12 +85,16 @@ mod tests {
         let memory = Memory::default();
         let [token, other] = ["1", "2"].map(|key| Token::of("a", key).expect("a token"));
         assert_eq!(memory.recent(&token), None);
-        let asked = Instant::now();
-        memory.note(&token, Ok(true));
-        assert_eq!(
-            (memory.recent(&token), memory.recent(&other)),
-            (Some(true), None)
-        );
+        // A busy machine may come to the next line when it is not fresh any more.
+        let asked = loop {
+            let asked = Instant::now();
+            memory.note(&token, Ok(true));
+            let recent = (memory.recent(&token), memory.recent(&other));
+            if asked.elapsed() < FRESH {
+                assert_eq!(recent, (Some(true), None));
+                break asked;
+            }
+        };
         assert_eq!(memory.since(asked, &token), Some(Ok(true)));
         let problem = Problem::new("no room");
         memory.note(&token, Err(problem.clone()));
@@ -100,9 +104,15 @@ mod tests {
             (memory.recent(&token), memory.since(Instant::now(), &token)),
             (None, None)
         );
-        let started = (0..5).filter(|_| memory.may_start()).count();
-        assert_eq!(started, MAX_STARTS);
-        memory.forget();
+        loop {
+            let began = Instant::now();
+            let started = (0..5).filter(|_| memory.may_start()).count();
+            memory.forget();
+            if began.elapsed() < STARTS_WITHIN {
+                assert_eq!(started, MAX_STARTS);
+                break;
+            }
+        }
         assert_eq!(memory.recent(&token), None);
         assert!(memory.may_start());
     }

@@ -162,6 +162,9 @@ fn begin(state: &Path, log: &Path) -> (Child, String) {
         .args(["--key", KEY, "--moment", "0.02", "--state"])
         .arg(state)
         .env("SANDYARD", program())
+        // The official clients are so large that to read them anew is most of the work of a start.
+        .env_remove("PYTHONDONTWRITEBYTECODE")
+        .env("PYTHONPYCACHEPREFIX", target().join("pycache"))
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
@@ -180,6 +183,13 @@ fn root() -> PathBuf {
     own.ancestors().nth(2).expect("a workspace").to_owned()
 }
 
+/// Where everything is built; tests are in `<target>/<triple>/<profile>/deps`.
+fn target() -> PathBuf {
+    let tests = env::current_exe().expect("a path");
+    let target = tests.ancestors().nth(4);
+    target.expect("four directories up").to_owned()
+}
+
 /// An interpreter with what the counterpart needs: `$DAYTONA_PYTHON`, or one made here and kept from run to run.
 fn python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
@@ -187,9 +197,7 @@ fn python() -> &'static Path {
         if let Some(python) = named("DAYTONA_PYTHON") {
             return python;
         }
-        let tests = env::current_exe().expect("a path");
-        let target = tests.ancestors().nth(4).expect("four directories up");
-        let venv = target.join("venvs/daytona");
+        let venv = target().join("venvs/daytona");
         let python = venv.join("bin/python");
         if !python.exists() {
             let venv = venv.to_str().expect("a path of text");

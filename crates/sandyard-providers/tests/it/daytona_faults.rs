@@ -10,19 +10,14 @@ use serde_json::json;
 use crate::daytona::{agent, sh, spec};
 use crate::daytona_counterpart::Counterpart;
 
-/// Long enough for everything that goes well, short enough to wait for what does not.
-fn short() -> Times {
-    Times {
-        connect: Duration::from_secs(30),
-        create: Duration::from_secs(25),
-        quick: Duration::from_secs(8),
-        ..Times::default()
-    }
-}
-
-async fn hasty(counterpart: &Counterpart) -> Daytona {
+/// One that does not wait as long as usual, for what is never answered: all else has time, however busy the machine is.
+async fn hasty(counterpart: &Counterpart, create: u64, quick: u64) -> Daytona {
     let mut config = counterpart.config("mine");
-    config.times = short();
+    config.times = Times {
+        create: Duration::from_secs(create),
+        quick: Duration::from_secs(quick),
+        ..Times::default()
+    };
     Daytona::connect(config).await.expect("connect")
 }
 
@@ -38,7 +33,7 @@ async fn ids(provider: &Daytona) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_there_is_unavailable() {
     let mut counterpart = Counterpart::start().await;
-    let provider = hasty(&counterpart).await;
+    let provider = counterpart.provider("mine").await;
     counterpart.kill();
     let health = provider.check_health().await.expect_err("gone");
     assert_eq!(health.kind, ProviderErrorKind::Unavailable);
@@ -60,7 +55,9 @@ async fn nobody_there_is_unavailable() {
 async fn a_create_that_fails_leaves_nothing() {
     use ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
     let counterpart = Counterpart::start().await;
-    let provider = hasty(&counterpart).await;
+    let provider = counterpart.provider("mine").await;
+    // What it could not finish it takes away again, for which it has the usual time.
+    let hasty = hasty(&counterpart, 10, 30).await;
     let hang = json!({"kind": "hang"});
     for (operation, fault, kinds) in [
         (
@@ -81,10 +78,11 @@ async fn a_create_that_fails_leaves_nothing() {
             &[Unavailable],
         ),
         ("replace_labels", json!({"status": 500}), &[Unavailable]),
-        ("get_port_preview_url", hang, &[TimedOut]),
+        ("get_port_preview_url", hang.clone(), &[TimedOut]),
     ] {
         counterpart.fault(operation, 9, fault.clone()).await;
-        let error = create(&provider, "one").await.expect_err(operation);
+        let asked = if fault == hang { &hasty } else { &provider };
+        let error = create(asked, "one").await.expect_err(operation);
         assert!(
             kinds.contains(&error.kind),
             "{operation} {fault}: {error:?}"
@@ -126,7 +124,7 @@ async fn a_lost_answer_makes_no_second_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn being_one_too_many_for_a_moment_is_borne() {
     let counterpart = Counterpart::start().await;
-    let provider = hasty(&counterpart).await;
+    let provider = counterpart.provider("mine").await;
     let busy = json!({"status": 429, "retry_after": 0});
     for operation in ["get_sandbox", "upload_files", "session_execute_command"] {
         counterpart.fault(operation, 1, busy.clone()).await;
@@ -143,7 +141,8 @@ async fn being_one_too_many_for_a_moment_is_borne() {
 async fn every_call_says_by_kind_what_went_wrong() {
     use ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
     let counterpart = Counterpart::start().await;
-    let provider = hasty(&counterpart).await;
+    let provider = counterpart.provider("mine").await;
+    let hasty = hasty(&counterpart, 15, 15).await;
     let id = create(&provider, "one").await.expect("create").id;
     for (fault, kind) in [
         (json!({"status": 429, "retry_after": 60}), NoCapacity),
@@ -154,12 +153,20 @@ async fn every_call_says_by_kind_what_went_wrong() {
         (json!({"kind": "hang"}), TimedOut),
     ] {
         counterpart.fault("get_sandbox", 99, fault.clone()).await;
+        let asked = if kind == TimedOut { &hasty } else { &provider };
+        let calls = tokio::join!(
+            asked.inspect(&id),
+            asked.stop(&id),
+            asked.start(&id),
+            asked.delete(&id),
+            asked.usage(&id),
+        );
         let calls = [
-            provider.inspect(&id).await.map(drop),
-            provider.stop(&id).await.map(drop),
-            provider.start(&id).await.map(drop),
-            provider.delete(&id).await,
-            provider.usage(&id).await.map(drop),
+            calls.0.map(drop),
+            calls.1.map(drop),
+            calls.2.map(drop),
+            calls.3,
+            calls.4.map(drop),
         ];
         for (number, call) in calls.into_iter().enumerate() {
             let error = call.expect_err("a fault");
@@ -178,7 +185,7 @@ async fn every_call_says_by_kind_what_went_wrong() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_when_it_is_killed_in_the_middle() {
     let mut counterpart = Counterpart::start().await;
-    let provider = hasty(&counterpart).await;
+    let provider = counterpart.provider("mine").await;
     let id = create(&provider, "one").await.expect("create").id;
     let line = "echo kept > ~/file";
     sh(&agent(&provider, &id).await, line)

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 use crate::daytona_counterpart::Counterpart;
 use crate::faults::{Fault, Faults};
 
-/// A provider whose API is behind somebody who says something else now and then.
-async fn behind(counterpart: &Counterpart) -> (Faults, Daytona) {
+const USUAL: Duration = Duration::from_secs(30);
+
+/// A provider whose API is behind somebody who says something else now and then; each page of a list has that much time.
+async fn behind(counterpart: &Counterpart, page: Duration) -> (Faults, Daytona) {
     let mut config = counterpart.config("mine");
     let address = config.server_url.trim_start_matches("http://");
     let address: SocketAddr = address
@@ -22,7 +24,7 @@ async fn behind(counterpart: &Counterpart) -> (Faults, Daytona) {
     let faults = Faults::before(address).await;
     config.server_url = format!("http://{}/api", faults.address);
     config.times = Times {
-        quick: Duration::from_secs(4),
+        quick: page,
         ..Times::default()
     };
     let provider = Daytona::connect(config).await.expect("connect");
@@ -46,7 +48,7 @@ async fn ids(provider: &Daytona) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_pages_are_read_by_cursor_by_number_and_without_any() {
     let counterpart = Counterpart::start().await;
-    let (faults, provider) = behind(&counterpart).await;
+    let (faults, provider) = behind(&counterpart, USUAL).await;
     let one = |id| sandbox(&provider, id);
     let now = |body: Value| Fault::Late(Duration::ZERO, body.to_string());
     for pages in [
@@ -75,21 +77,21 @@ async fn all_pages_are_read_by_cursor_by_number_and_without_any() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_may_take_longer_than_a_page_of_it() {
     let counterpart = Counterpart::start().await;
-    let (faults, provider) = behind(&counterpart).await;
+    let (faults, provider) = behind(&counterpart, Duration::from_secs(20)).await;
     let page = |number: u32| {
-        let next = (number < 6).then(|| format!("after {number}"));
+        let next = (number < 8).then(|| format!("after {number}"));
         let id = format!("s{number}");
         let body = json!({"items": [sandbox(&provider, &id)], "nextCursor": next});
-        Fault::Late(Duration::from_secs(1), body.to_string())
+        Fault::Late(Duration::from_secs(3), body.to_string())
     };
-    faults.next((1..=6).map(page));
-    assert_eq!(ids(&provider).await.len(), 6);
+    faults.next((1..=8).map(page));
+    assert_eq!(ids(&provider).await.len(), 8);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_to_come_back_is_told_by_whatever_counts() {
     let counterpart = Counterpart::start().await;
-    let (faults, provider) = behind(&counterpart).await;
+    let (faults, provider) = behind(&counterpart, USUAL).await;
     let refusal = |headers: &[(&'static str, &'static str)]| {
         let headers = headers.iter().map(|(name, value)| {
             let name = http::HeaderName::from_static(name);

@@ -141,7 +141,7 @@ async fn another_server_of_the_installation_goes_on_with_its_containers() {
     let first = dockerd.provider("ours").await;
     let made = make(&first, "one").await;
     let paused = make(&first, "two").await.id;
-    let line = "echo here > ~/file; (sleep 1000 &) ; echo $$";
+    let line = "echo here > ~/file; (sleep 1000 &) ; until pgrep -x sleep; do :; done";
     sh(&first, &made.id, line).await;
     first.pause(&paused).await.expect("pause");
     drop(first);
@@ -209,7 +209,8 @@ async fn containers_outlive_a_daemon_that_can_restore_them() {
     let mut dockerd = Dockerd::start(true).await;
     let provider = dockerd.provider("ours").await;
     let made = make(&provider, "one").await;
-    sh(&provider, &made.id, "(sleep 1000 &)").await;
+    let line = "(sleep 1000 &) ; until pgrep -x sleep; do :; done";
+    sh(&provider, &made.id, line).await;
     dockerd.crash();
     let now = provider.inspect(&made.id).await.expect("inspect");
     assert_eq!(now.expect("it is there").state, Running);
@@ -233,9 +234,10 @@ async fn containers_outlive_a_daemon_that_can_restore_them() {
 async fn a_daemon_that_hangs_holds_up_nobody_else() {
     let frozen = Dockerd::start(true).await;
     let well = Dockerd::start(true).await;
+    // Short enough to wait for, long enough for everything before and after on a busy machine.
     let short = Times {
-        quick: Duration::from_secs(5),
-        create: Duration::from_secs(10),
+        quick: Duration::from_secs(20),
+        create: Duration::from_secs(20),
         ..Times::default()
     };
     let config = DockerConfig {

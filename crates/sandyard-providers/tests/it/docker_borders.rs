@@ -193,6 +193,7 @@ async fn the_agents_program_arrives_also_when_nobody_waits_for_it() {
     let has = |name: &str| dockerd.everything().iter().any(|one| one.starts_with(name));
     while !has("container sandyard-fill-") && !has("container sandyard-agent-") {
         assert!(Instant::now() < give_up, "nobody begins");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     asking.abort();
     while !has("container sandyard-agent-") {

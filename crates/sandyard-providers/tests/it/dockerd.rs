@@ -2,6 +2,8 @@
 //! Needs root and the package `docker.io`.
 
 use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -38,6 +40,7 @@ impl Dockerd {
         };
         let data = folder("/var/tmp").expect("a folder");
         let run = folder("/run").expect("a folder: these tests need root");
+        let tar = image(&data.path().join("docker"));
         let socket = run.path().join("containerd.sock");
         let settings = format!(
             "version = 2\nroot = {root:?}\nstate = {state:?}\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\n  address = {socket:?}\n",
@@ -60,21 +63,16 @@ impl Dockerd {
             daemon,
         };
         dockerd.wait_until_up();
-        let tar = image();
-        let imported = dockerd.docker(&["import", tar.to_str().expect("text"), IMAGE]);
-        assert!(imported.starts_with("sha256:"), "{imported}");
+        if dockerd.get(&format!("/images/{IMAGE}/json")).is_none() {
+            let imported = dockerd.docker(&["import", tar.to_str().expect("text"), IMAGE]);
+            assert!(imported.starts_with("sha256:"), "{imported}");
+        }
         dockerd
     }
 
     fn wait_until_up(&mut self) {
         let give_up = Instant::now() + PATIENCE;
-        while !self
-            .command(&["version"])
-            .output()
-            .expect("docker runs")
-            .status
-            .success()
-        {
+        while self.get("/version").is_none() {
             let ended = self.daemon.try_wait().expect("a child");
             assert!(
                 ended.is_none(),
@@ -125,6 +123,21 @@ impl Dockerd {
         assert!(sent.expect("kill runs").success());
     }
 
+    /// What its API answers to a question; nothing where nobody answers or it is refused. Docker's own program would do, too, but
+    /// takes more work to start than most questions are.
+    fn get(&self, path: &str) -> Option<Value> {
+        let mut stream = UnixStream::connect(self.run.path().join("docker.sock")).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        // Of this version of HTTP an answer ends with its connection.
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: docker\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        let status = head.split(' ').nth(1)?;
+        let body = (status == "200").then_some(body)?;
+        serde_json::from_str(body).ok()
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("docker");
         command.arg("--host").arg(self.host()).args(arguments);
@@ -148,21 +161,29 @@ impl Dockerd {
         all.remove(0)
     }
 
-    /// The names of all containers, of all volumes and of all images without a name: `container`, `volume` and `image` before each.
+    /// The names of all containers and volumes, and the ids of all images without a name: `container`, `volume` and `image` before
+    /// each.
     pub(crate) fn everything(&self) -> Vec<String> {
-        let lines = |kind: &str, arguments: &[&str]| {
-            let said = self.docker(arguments);
-            let line = |line: &str| format!("{kind} {line}");
-            said.lines().map(line).collect::<Vec<_>>()
+        let list = |path: &str| self.get(path).expect("a list");
+        let all = |list: &Value, name: &dyn Fn(&Value) -> String| {
+            let list = list.as_array().cloned().unwrap_or_default();
+            list.iter().map(name).collect::<Vec<_>>()
         };
-        let mut all = lines("container", &["ps", "-a", "--format", "{{.Names}}"]);
-        all.extend(lines("volume", &["volume", "ls", "-q"]));
-        all.extend(lines(
-            "image",
-            &["images", "-q", "--filter", "dangling=true"],
-        ));
-        all.sort();
-        all
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        let containers = list("/containers/json?all=true");
+        let mut found = all(&containers, &|one| {
+            // One that is being removed has lost its name already.
+            let name = one["Names"][0].as_str().unwrap_or_default();
+            format!("container {}", name.trim_start_matches('/'))
+        });
+        found.extend(all(&list("/volumes")["Volumes"], &|one| {
+            format!("volume {}", text(&one["Name"]))
+        }));
+        let nameless = "%7B%22dangling%22%3A%5B%22true%22%5D%7D";
+        let images = list(&format!("/images/json?filters={nameless}"));
+        found.extend(all(&images, &|one| format!("image {}", text(&one["Id"]))));
+        found.sort();
+        found
     }
 
     /// What is there of sandboxes: everything but the agent's program.
@@ -348,13 +369,13 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A small Debian as an archive, made when there is none yet. Other tests use the same.
-fn image() -> PathBuf {
+/// A small Debian as an archive, made when there is none yet. Other tests use the same. A daemon that is started on `data` has it,
+/// unless it keeps images in another way than usual.
+fn image(data: &Path) -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = target().join("test-images");
     let made = Command::new(checkout.join("tests/docker/images"))
-        .arg(&folder)
-        .arg("debian")
+        .args([folder.as_path(), data])
         .status();
     assert!(made.expect("the script runs").success(), "no image");
     folder.join("debian.tar")

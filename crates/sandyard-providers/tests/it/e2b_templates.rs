@@ -105,7 +105,7 @@ async fn what_a_crash_left_of_a_fork_is_swept() {
     };
     let is_left = |name: &String| name.contains("sandyard-fork-ours-1000-7");
     assert!(names().await.iter().any(is_left));
-    let give_up = Instant::now() + Duration::from_secs(60);
+    let give_up = Instant::now() + Duration::from_secs(180);
     while names().await.iter().any(is_left) {
         assert!(Instant::now() < give_up, "it is left");
         provider.list().await.expect("list");

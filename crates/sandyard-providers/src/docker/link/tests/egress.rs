@@ -1,6 +1,7 @@
 //! The way out, with a real gateway at its end.
 
 use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 
 use sandyard_core::network::{Flow, FlowVerdict, NetworkGrant, NetworkPolicy, Target};
 use sandyard_gateway::{Gateway, GatewaySettings};
@@ -28,8 +29,19 @@ impl Out {
         }
     }
 
-    /// A program that asks its proxy for a connection; returns what the proxy says first.
+    /// A program that asks its proxy for a connection; returns what the proxy says first. On a busy machine the gateway may not
+    /// be there in the time that the proxy waits for it: then it asks again.
     async fn connect(&self, port: u16) -> (TcpStream, String) {
+        let give_up = Instant::now() + Duration::from_secs(120);
+        loop {
+            let (program, head) = self.connect_once(port).await;
+            if !head.starts_with("HTTP/1.1 5") || Instant::now() > give_up {
+                return (program, head);
+            }
+        }
+    }
+
+    async fn connect_once(&self, port: u16) -> (TcpStream, String) {
         let proxy = &self.yard.doors["proxy"];
         let mut program = TcpStream::connect(proxy).await.expect("the proxy");
         let ask = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\n\r\n");

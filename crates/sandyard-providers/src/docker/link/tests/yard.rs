@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use sandyard_agent_client::wire::host::InitRequest;
@@ -83,6 +84,12 @@ impl Yard {
             (name.to_owned(), address.to_owned())
         });
         let doors = doors.collect();
+        // A link waits for an agent that starts, but not for as long as one may take on a busy machine.
+        let give_up = Instant::now() + Duration::from_secs(120);
+        while UnixStream::connect(&socket).is_err() {
+            assert!(Instant::now() < give_up, "the agent does not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let opener = Arc::new(Opener {
             socket,
             opened: AtomicUsize::new(0),
