@@ -46,8 +46,14 @@ def test_the_templates_chromium_shows_a_page(api, agent_sandbox, tools, pictures
     api.write(agent_sandbox, "/workspace/site/index.html", PAGE)
     api.run(agent_sandbox, "exec python3 -m http.server 8080 --directory /workspace/site", background=True)
     wait_for(lambda: api.run(agent_sandbox, "curl -sf localhost:8080")["exit_code"] == 0, "the site listens")
-    result = tools.call("browser_navigation", url="http://localhost:8080/")
-    picture = base64.b64decode(next(part.data for part in result.content if part.type == "image"))
+
+    def pictures_of_it():
+        result = tools.call("browser_navigation", url="http://localhost:8080/")
+        # A page that is drawn too slowly, on a busy machine, is told of without one.
+        return [part.data for part in result.content if part.type == "image"]
+
+    (data,) = wait_for(pictures_of_it, "there is a picture of the page")
+    picture = base64.b64decode(data)
     (pictures / "browser-tool.png").write_bytes(picture)
     shares = colours(picture)
     # The page's own colour fills it, and letters are drawn upon it.

@@ -74,6 +74,8 @@ def test_one_call_sets_it_all_up(guest):
     guest.api.write(guest.id, "/tmp/echo_server.py", ECHO)
     echo = {"command": "python3", "args": ["/tmp/echo_server.py"], "env": {"GREETING": "hello"}}
     wanted = {"sandbox_id": guest.id, "mcp_config": {"mcpServers": {"mine": echo}}, "credential": {"user_api_key": "k"}}
+    # It has to be started, on a machine that is busy with other things.
+    wanted["timeout"] = 120
     answer = guest.api.ok("POST", "/sandboxes/setup-mcp", wanted)
     assert answer["mcp_url"] == guest.way.url
     assert {"Bash", "mcp_mine_echo"} <= set(answer["tools"])
@@ -109,7 +111,7 @@ def test_after_its_death_it_is_started_again(fresh):
     before = fresh.tool_server
     fresh.sh(f"kill -KILL {before}")
     # Who comes at once may find what was known a moment ago.
-    wait_for(lambda: fresh.plain("echo again").status_code == 200, "it answers again", 60)
+    wait_for(lambda: fresh.plain("echo again").status_code == 200, "it answers again")
     assert fresh.tool_server not in (None, before)
 
 
@@ -142,5 +144,11 @@ def test_what_stands_in_its_way_is_said(fresh):
     serve_own(fresh, 9984)
     refused = fresh.plain("echo never")
     assert refused.status_code == 409 and "9984" in refused.text, refused.text
-    setup = fresh.api.post("/sandboxes/setup-mcp", {"sandbox_id": fresh.id})
-    assert setup.status_code == 409 and "9984" in setup.text, setup.text
+
+    def is_said():
+        setup = fresh.api.post("/sandboxes/setup-mcp", {"sandbox_id": fresh.id})
+        # On a busy machine all of it may take longer than one call has.
+        assert setup.status_code == 408 or (setup.status_code == 409 and "9984" in setup.text), setup.text
+        return setup.status_code == 409
+
+    wait_for(is_said, "it is said when it is set up, too")

@@ -81,7 +81,12 @@ class Site(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    # A hundred may knock at once, and none is to be kept waiting by the kernel.
+    request_queue_size = 1024
+
+
 seen = set()
 
 if __name__ == "__main__":
-    http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[1])), Site).serve_forever()
+    Server(("0.0.0.0", int(sys.argv[1])), Site).serve_forever()

@@ -77,7 +77,7 @@ def test_a_newer_schedule_wins_over_an_older_one(api, make):
         if api.status(sandbox) == "running":
             break
     other = make(timeout=seconds + 1)
-    wait_for(paused(api, other), "the time of the older schedule is over")
+    wait_for(paused(api, other), "the time of the older schedule is over", seconds + 90)
     assert api.status(sandbox) == "running"
 
 

@@ -23,7 +23,7 @@ def seed_client(server):
     spec = importlib.util.spec_from_file_location("seed_001", CALLS / "seed_001.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.SandboxClient(server.url + "/")
+    return module.SandboxClient(server.url + "/", timeout=240)
 
 
 def test_client_of_seed_001_runs_unchanged(seed_client, api):

@@ -2,7 +2,7 @@
 
 import pytest
 from daytona import AsyncDaytona, CreateSandboxFromSnapshotParams, Daytona, DaytonaConfig, DaytonaNotFoundError
-from running import Counterpart
+from running import PATIENCE, Counterpart
 
 
 def pytest_collection_modifyitems(items):
@@ -37,7 +37,7 @@ def make(daytona):
     made = []
 
     def make(**params):
-        made.append(daytona.create(CreateSandboxFromSnapshotParams(**params)))
+        made.append(daytona.create(CreateSandboxFromSnapshotParams(**params), timeout=PATIENCE))
         return made[-1]
 
     yield make
@@ -51,6 +51,6 @@ def make(daytona):
 @pytest.fixture(scope="session")
 def sandbox(daytona):
     """One that tests share which leave it as it is."""
-    sandbox = daytona.create(CreateSandboxFromSnapshotParams(auto_stop_interval=0))
+    sandbox = daytona.create(CreateSandboxFromSnapshotParams(auto_stop_interval=0), timeout=PATIENCE)
     yield sandbox
     daytona.delete(sandbox, wait=True)

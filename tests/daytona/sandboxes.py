@@ -170,6 +170,8 @@ class Sandboxes:
         if record["dto"]["state"] != "creating":
             # Deleted while it was being made.
             await self._remove(record)
+        # However long that took, nobody could use it until now.
+        self.touch(record)
 
     async def _start(self, record):
         await self._backing.post(f"/sandboxes/{record['native']}/resume")

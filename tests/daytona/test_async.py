@@ -3,23 +3,34 @@
 import asyncio
 
 from daytona import CreateSandboxFromSnapshotParams, FileUpload, ListSandboxesQuery, SandboxState, SessionExecuteRequest
+from running import PATIENCE
+from waiting import wait_until
+
+
+async def shows(sandbox, state):
+    """News of a state that was may come late; what follows it is the last word."""
+
+    async def is_shown():
+        return sandbox.state == state
+
+    await wait_until(is_shown, lambda: f"{state} is shown; it is {sandbox.state}")
 
 
 async def test_a_life(async_daytona):
     sandbox = await async_daytona.create(CreateSandboxFromSnapshotParams(labels={"half": "async"}))
-    assert sandbox.state == SandboxState.STARTED
+    await shows(sandbox, SandboxState.STARTED)
     assert (await sandbox.process.exec("id -un")).result == "daytona\n"
     found = [found.id async for found in async_daytona.list(ListSandboxesQuery(labels={"half": "async"}, limit=1))]
     assert found == [sandbox.id]
     await sandbox.stop()
     await sandbox.start()
-    assert sandbox.state == SandboxState.STARTED
+    await shows(sandbox, SandboxState.STARTED)
     await async_daytona.delete(sandbox, wait=True)
-    assert sandbox.state == SandboxState.DESTROYED
+    await shows(sandbox, SandboxState.DESTROYED)
 
 
 async def test_many_at_once(async_daytona):
-    sandboxes = await asyncio.gather(*(async_daytona.create() for _ in range(8)))
+    sandboxes = await asyncio.gather(*(async_daytona.create(timeout=PATIENCE) for _ in range(8)))
     results = await asyncio.gather(*(sandbox.process.exec("echo $((6 * 7))") for sandbox in sandboxes))
     assert [done.result for done in results] == ["42\n"] * 8
     await asyncio.gather(*(async_daytona.delete(sandbox) for sandbox in sandboxes))

@@ -27,6 +27,11 @@ def reaches(sandbox, state):
     wait_for(look, lambda: f"{state} is reached; it is {sandbox.state}")
 
 
+def shows(sandbox, state):
+    """What the SDK itself knows. News of a state that was may come late; what follows it is the last word."""
+    wait_for(lambda: sandbox.state == state, lambda: f"{state} is shown; it is {sandbox.state}")
+
+
 def test_create_says_what_was_asked_for(make):
     sandbox = make(
         name=f"named-{uuid.uuid4().hex[:6]}",
@@ -37,7 +42,7 @@ def test_create_says_what_was_asked_for(make):
         auto_delete_interval=120,
         public=True,
     )
-    assert sandbox.state == SandboxState.STARTED
+    shows(sandbox, SandboxState.STARTED)
     assert sandbox.labels["team"] == "blue"
     assert sandbox.env == {"GREETING": "good day"}
     assert (sandbox.auto_stop_interval, sandbox.auto_archive_interval, sandbox.auto_delete_interval) == (7, 60, 120)
@@ -100,11 +105,11 @@ def test_stop_ends_processes_and_keeps_files(make):
     sandbox.fs.upload_file(b"kept", "note")
     sandbox.process.exec("sleep 1000 & echo $! >pid")
     sandbox.stop()
-    assert sandbox.state == SandboxState.STOPPED
+    shows(sandbox, SandboxState.STOPPED)
     with pytest.raises(DaytonaBadRequestError):
         sandbox.process.exec("true")
     sandbox.start()
-    assert sandbox.state == SandboxState.STARTED
+    shows(sandbox, SandboxState.STARTED)
     assert sandbox.fs.download_file("note") == b"kept"
     assert sandbox.process.exec("pgrep -x sleep").result == ""
 
@@ -127,7 +132,7 @@ def test_pause_keeps_memory_where_the_class_can(make):
     sandbox = make(snapshot="daytona-vm-small", auto_stop_interval=0)
     sandbox.process.exec("sleep 1000 >/dev/null 2>&1 & echo $! >pid")
     sandbox.pause()
-    assert sandbox.state == SandboxState.PAUSED
+    shows(sandbox, SandboxState.PAUSED)
     sandbox.start()
     assert sandbox.process.exec("kill -0 $(cat pid)").exit_code == 0
     sandbox.set_auto_pause_interval(20)
@@ -156,14 +161,14 @@ def test_an_error_is_recovered_from(counterpart, make):
     assert found.error_reason
     assert found.recoverable
     found.recover()
-    assert found.state == SandboxState.STARTED
+    shows(found, SandboxState.STARTED)
     assert found.fs.download_file("note") == b"kept"
 
 
 def test_delete_is_for_good(daytona, make):
     sandbox = make()
     daytona.delete(sandbox, wait=True)
-    assert sandbox.state == SandboxState.DESTROYED
+    shows(sandbox, SandboxState.DESTROYED)
     with pytest.raises(DaytonaNotFoundError):
         daytona.get(sandbox.id)
     with pytest.raises(DaytonaNotFoundError):

@@ -16,6 +16,8 @@ from surface import half_of
 
 # Nothing takes longer, or it hangs.
 _PATIENCE = 280
+# Seconds for commands, terminals and watches, and those the SDK gives them: a busy machine may need more.
+_LONG, _USUAL = 240, 60
 
 # What was called, as `sync Class.method`.
 called = set()
@@ -89,7 +91,7 @@ class Proxy:
 
         def call(*arguments, **options):
             self._note(name)
-            return self._half.wrap(self._half.run(value, unwrap(arguments), unwrap(options)))
+            return self._half.wrap(self._half.run(value, unwrap(arguments), unwrap(with_time(value, options))))
 
         return call
 
@@ -119,6 +121,15 @@ class Proxy:
     def _note(self, name):
         of = self._inner if isinstance(self._inner, type) else type(self._inner)
         called.add(f"{half_of(of)} {of.__name__}.{name}")
+
+
+def with_time(function, options):
+    """Options with more time than the SDK's usual minute, where it would end something after that."""
+    try:
+        time = inspect.signature(function).parameters.get("timeout")
+    except ValueError:
+        return options  # Not the SDK's own.
+    return {"timeout": _LONG, **options} if time and time.default == _USUAL else options
 
 
 def unwrap(value):

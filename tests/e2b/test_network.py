@@ -6,13 +6,14 @@ import e2b
 import pytest
 from e2b import ALL_TRAFFIC
 
+from inside import PATIENT
 from opened import PORT, TOKEN, get, start_site
 from waiting import wait_for
 
 
 def reaches(sandbox, site):
     """Whether a request by name gets through."""
-    done = sandbox.commands.run(f"curl -sS -m 50 -o /dev/null {site.http}/echo; echo $?")
+    done = sandbox.commands.run(f"curl -sS -m 200 -o /dev/null {site.http}/echo; echo $?", envs=PATIENT)
     return done.stdout == "0\n"
 
 
@@ -56,7 +57,7 @@ def test_rules_put_headers_into_requests(world, make, mark):
     sandbox = make(
         network={"rules": rules, "allow_out": lambda ctx: list(ctx.rules), "deny_out": lambda ctx: [ctx.all_traffic]}
     )
-    assert sandbox.commands.run(f"curl -sSk {world.api.https}/echo?{mark}; env").stdout.count(mark) <= 1
+    assert sandbox.commands.run(f"curl -sSk {world.api.https}/echo?{mark}; env", envs=PATIENT).stdout.count(mark) <= 1
     (request,) = [one for one in world.api.requests if one.path.endswith(f"?{mark}")]
     assert request.headers["x-injected"] == mark
     shown = sandbox.get_info().network["rules"]
@@ -64,7 +65,7 @@ def test_rules_put_headers_into_requests(world, make, mark):
     assert reaches(sandbox, world.good) is False
     again = {"api.test": [{"transform": {"headers": {"X-Injected": "again"}}}]}
     sandbox.update_network({"rules": again, "allow_out": ["api.test"]})
-    sandbox.commands.run(f"curl -sSk -o /dev/null '{world.api.https}/echo?second-{mark}'")
+    sandbox.commands.run(f"curl -sSk -o /dev/null '{world.api.https}/echo?second-{mark}'", envs=PATIENT)
     wait_for(lambda: any(f"second-{mark}" in one.path for one in world.api.requests), "the site is asked")
     assert [one.headers["x-injected"] for one in world.api.requests if f"second-{mark}" in one.path] == ["again"]
 

@@ -121,7 +121,7 @@ def test_templates_are_there_or_not(half, own, snap, mark):
 
 def test_fork_has_the_files_of_its_source(own):
     own.files.write("kept.txt", "kept")
-    forks = own.fork(timeout=120, count=3)
+    forks = own.fork(timeout=240, count=3)
     assert len({fork.sandbox_id for fork in forks} | {own.sandbox_id}) == 4
     for number, fork in enumerate(forks):
         assert fork.files.read("kept.txt") == "kept"
@@ -132,7 +132,8 @@ def test_fork_has_the_files_of_its_source(own):
 
 
 def test_fork_is_one_unless_said(half, own):
-    (fork,) = half.Sandbox.fork(own.sandbox_id)
+    # With a time of its own: unless more is asked for, a fork lives 15 seconds.
+    (fork,) = half.Sandbox.fork(own.sandbox_id, timeout=240)
     assert fork.commands.run("echo forked").stdout == "forked\n"
     fork.kill()
 

@@ -9,6 +9,9 @@ _PROBES = Path(__file__).with_name("probes.py")
 # Where the certificate of the tests' own authority is put, for programs that are to trust it.
 AUTHORITY = "/tmp/authority.pem"
 _PAGE = 1000
+# Programs wait longer for the answer to a look-up than their usual five seconds, and ask again more often: gateway and name
+# server share two cores with much else.
+PATIENT = {"RES_OPTIONS": "timeout:30 attempts:5"}
 
 
 class Inside:
@@ -36,8 +39,8 @@ class Inside:
 
     # --- programs
 
-    def run(self, command, **body):
-        return self.api.run(self.id, command, **body)
+    def run(self, command, env=None, **body):
+        return self.api.run(self.id, command, env={**PATIENT, **(env or {})}, **body)
 
     def output(self, command, **body):
         """What a command wrote, which must end well."""
@@ -50,10 +53,10 @@ class Inside:
         words = ["curl", "--silent", "--show-error", "--max-time", "120", "--cacert", AUTHORITY, *options, url]
         return self.run(words, **body)
 
-    def probe(self, name, *args, user="root", **kwargs):
+    def probe(self, name, *args, user="root", env=None, **kwargs):
         """One way out, tried as root inside; see probes.py."""
         words = ["python3", "/tmp/probes.py", name, json.dumps({"args": args, "kwargs": kwargs})]
-        ran = self.run(words, user=user, timeout=240)
+        ran = self.run(words, user=user, env=env, timeout=240)
         assert ran["exit_code"] == 0, f"the probe {name} broke: {ran['output'][-2000:]}"
         return json.loads(ran["stdout"])
 

@@ -20,6 +20,8 @@ import sys
 PATIENCE = 60
 # How long is listened where nothing is to come.
 SILENCE = 5
+# How often a look-up is tried that a name server could not see to; RFC 1035.
+TRIES, SERVER_FAILURE = 5, 2
 
 
 def _said(error):
@@ -66,16 +68,27 @@ def request(host, port, *hosts, path="/echo", form="{path}"):
     with socket.create_connection((host, port), PATIENCE) as connection:
         reader = connection.makefile("rb")
         for said in hosts:
-            connection.sendall(f"GET {form.format(path=path)} HTTP/1.1\r\nHost: {said}\r\n\r\n".encode())
-            status = reader.readline().split()
-            if len(status) < 2:
+            try:
+                connection.sendall(f"GET {form.format(path=path)} HTTP/1.1\r\nHost: {said}\r\n\r\n".encode())
+                answer = _answer(reader)
+            except OSError as error:
+                return {"outcome": _said(error), "answers": answers}
+            if answer is None:
                 return {"outcome": "closed", "answers": answers}
-            size = 0
-            while (line := reader.readline().strip()) != b"":
-                if line.lower().startswith(b"content-length:"):
-                    size = int(line.split(b":")[1])
-            answers.append([int(status[1]), reader.read(size).decode(errors="replace")])
+            answers.append(answer)
     return {"outcome": "answered", "answers": answers}
+
+
+def _answer(reader):
+    """The status and the body of an answer; none when the connection ends before it."""
+    status = reader.readline().split()
+    if len(status) < 2:
+        return None
+    size = 0
+    while (line := reader.readline().strip()) != b"":
+        if line.lower().startswith(b"content-length:"):
+            size = int(line.split(b":")[1])
+    return [int(status[1]), reader.read(size).decode(errors="replace")]
 
 
 def tls(host, port, said, http_host=None):
@@ -102,8 +115,13 @@ def query_udp(server, port, name, kind=1):
     with socket.socket(family, socket.SOCK_DGRAM) as client:
         client.settimeout(PATIENCE)
         client.connect((server, port))
-        client.send(dns_message(name, kind))
-        return _dns_answer(client.recv(4096))
+        for _ in range(TRIES):
+            client.send(dns_message(name, kind))
+            answer = _dns_answer(client.recv(4096))
+            # One that nobody had time for is asked again, as by every program.
+            if answer["code"] != SERVER_FAILURE:
+                break
+        return answer
 
 
 def query_tcp(server, port, name, kind=1):

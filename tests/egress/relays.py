@@ -6,6 +6,8 @@ import struct
 import threading
 import urllib.parse
 
+from ports import free_port
+
 
 def carry(one, other):
     """Carries bytes both ways until both sides are done."""
@@ -36,7 +38,8 @@ class _Relay:
         self._resolve = resolve
         # `user:password`; without them nobody is asked.
         self._credentials = credentials
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        # Not one that the kernel picks: where this one is down, nobody else is to answer.
+        self._listener = socket.create_server(("127.0.0.1", free_port()), backlog=256)
         self.port = self._listener.getsockname()[1]
 
     @property

@@ -41,7 +41,8 @@ class Site:
         self.requests = []
         self.connections = []
         self.hellos = []
-        self.dripping = 0
+        # Those who are given a download without end. A set, because connections come and go in threads of their own.
+        self.drips = set()
         # How its open proxy finds a name's address.
         self.resolve = lambda _name: None
         # What `/private/git` asks for, and the folder of repositories.
@@ -58,6 +59,11 @@ class Site:
     def targets(self):
         """Its two ports as an operator writes them."""
         return [f"{self.address}:{self.http_port}", f"{self.address}:{self.https_port}"]
+
+    @property
+    def dripping(self):
+        """How many downloads without end are under way."""
+        return len(self.drips)
 
     def asked(self, path):
         """The requests for a path, oldest first."""
@@ -168,7 +174,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
-        site.dripping += 1
+        site.drips.add(self)
         try:
             while True:
                 self.wfile.write(PIECE[:1024])
@@ -176,7 +182,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except (OSError, ssl.SSLError):
             pass
         finally:
-            site.dripping -= 1
+            site.drips.discard(self)
 
     def log_message(self, *_):
         pass

@@ -20,7 +20,7 @@ def bound(api, world):
 def use(inside, tool, **args):
     """One of the sandbox's tools, in one line."""
     url = inside.api.ok("GET", f"/sandboxes/{inside.id}/urls")["mcp_url"]
-    return httpx.post(url, json={"tool": tool, "args": args}, timeout=110).raise_for_status().json()
+    return httpx.post(url, json={"tool": tool, "args": args}, timeout=300).raise_for_status().json()
 
 
 def test_the_browser_tools_open_a_host_with_a_secret(world, bound):
@@ -35,6 +35,6 @@ def test_the_browser_tools_open_a_host_with_a_secret(world, bound):
 
 
 def test_a_browser_that_somebody_starts_does_so_too(world, bound):
-    shown = bound.run(f"{_HEADLESS} --dump-dom {world.api.https}/dumped", timeout=100)
+    shown = bound.run(f"{_HEADLESS} --dump-dom {world.api.https}/dumped", timeout=300)
     assert "api.test" in shown["stdout"] and "/dumped" in shown["stdout"], shown["output"][-2000:]
     assert world.api.asked("/dumped")[-1].is_tls

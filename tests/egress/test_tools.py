@@ -42,7 +42,7 @@ def test_large_answers_arrive_whole_and_are_counted(world, wide):
     size = 32 << 20
     told = wide.output(f"curl -sS {world.good.http}/bytes/{size} | sha256sum; exit ${{PIPESTATUS[0]}}").split()[0]
     assert told == world.digest(size)
-    largest = lambda: max(one["received_bytes"] for one in wide.flows(verdict="allowed"))  # noqa: E731
+    largest = lambda: max((one["received_bytes"] for one in wide.flows(verdict="allowed")), default=0)  # noqa: E731
     wait_for(lambda: size <= largest() <= size + 1024, lambda: f"{size} bytes are on record, and no more: {largest()}")
 
 

@@ -1,6 +1,7 @@
 """Looks for a text on the host: in a server's data directory, its database and logs, and in processes of a sandbox."""
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -36,8 +37,10 @@ def _holds(path, needles):
                 os.lseek(file.fileno(), begin, os.SEEK_SET)
                 if hunter.in_stream(file, needles, at - begin):
                     return True
-    except FileNotFoundError:
-        pass
+    except OSError as error:
+        # It went, or became shorter, while we looked.
+        if error.errno not in (errno.ENOENT, errno.ENXIO):
+            raise
     return False
 
 

@@ -6,6 +6,7 @@ Nothing is excluded. Two things are changed, with their reasons beside them: see
 import os
 import posixpath
 import random
+import re
 
 import schemathesis
 
@@ -13,6 +14,7 @@ from targets import Targets
 
 # Names that occur in paths, queries and bodies, with what to put there.
 SANDBOX_NAMES = {"id", "sandbox_id"}
+LIKE_AN_ID = re.compile(r"[a-z0-9]{20}")
 PATHS = ["/home/user/file", "file", "/tmp", "/home/user/new/file", "/proc/self/status", "/nothing"]
 PATH_NAMES = {"path", "file_path", "directory_path", "from", "to"}
 # A stream without an end cannot be fuzzed by a client that reads to the end; `tests/contracts/test_streams.py` follows.
@@ -49,6 +51,17 @@ def real(name, case):
         if name in PATH_NAMES:
             return chance.choice(PATHS)
     return None
+
+
+def spare_the_used(case):
+    """Ids are learned from answers too, those of the other program among them: what ends or freezes one is for the doomed."""
+    if not ends_or_freezes(case):
+        return
+    for container in (case.path_parameters, case.query, case.body):
+        if isinstance(container, dict):
+            for name in SANDBOX_NAMES & set(container):
+                if LIKE_AN_ID.fullmatch(str(container[name])):
+                    container[name] = real(name, case)
 
 
 def spare_ourselves(case):
@@ -93,6 +106,7 @@ def before_call(context, case, kwargs):
     if chance.random() < 0.67:
         for container in (case.path_parameters, case.query, case.body):
             put_real_names(container, case)
+    spare_the_used(case)
     spare_ourselves(case)
     spare_what_changes(case)
 

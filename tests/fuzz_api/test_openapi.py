@@ -1,4 +1,4 @@
-"""The published OpenAPI document holds: 12,000 generated requests, no server error, no answer it does not describe."""
+"""The published OpenAPI document holds: 20,000 generated requests, no server error, no answer it does not describe."""
 
 import math
 import os

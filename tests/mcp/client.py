@@ -1,6 +1,7 @@
 """A client of the official Python SDK with the headers that a server wants, run to its end from ordinary tests."""
 
 import asyncio
+import secrets
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -60,6 +61,26 @@ class Way:
         result = self.call_any(tool, **arguments)
         assert result.is_error, f"{tool} did not fail: {text(result)}"
         return text(result)
+
+
+class Hearer:
+    """Hears the progress of a command that tells its steps, and lets it end when one of them was heard."""
+
+    def __init__(self, api, sandbox):
+        self._api, self._sandbox = api, sandbox
+        self._heard = f"/tmp/heard-{secrets.token_hex(8)}"
+        self.told = []
+
+    @property
+    def command(self):
+        # However slow a busy machine is to tell what it does, it does not end before.
+        return f"for i in 1 2 3 4; do echo step $i; sleep 1; done; until [ -e {self._heard} ]; do sleep 0.1; done"
+
+    async def note(self, progress, total, message):
+        """The callback of a call."""
+        self.told.append((progress, message))
+        if "step" in (message or ""):
+            await asyncio.to_thread(self._api.run, self._sandbox, f"touch {self._heard}")
 
 
 def listens(api, sandbox, port):

@@ -38,9 +38,12 @@ test("lists and calls over the older transport", async () => {
 test("hears of progress", async () => {
   const client = await connect(streamable());
   const steps = [];
-  const command = "for i in 1 2 3; do echo step $i; sleep 1; done";
-  const call = { name: "Bash", arguments: { session_name: "js", command } };
-  const result = await client.callTool(call, undefined, { onprogress: (step) => steps.push(step) });
+  // However slow a busy machine is to tell what it does, it does not end before it was heard.
+  const command = "for i in 1 2 3; do echo step $i; sleep 1; done; until [ -e /tmp/js-heard ]; do sleep 0.1; done";
+  const call = { name: "Bash", arguments: { session_name: "js", command, timeout: 180 } };
+  const heard = { name: "run_command", arguments: { command: "touch /tmp/js-heard" } };
+  const onprogress = (step) => steps.push(step) === 1 && client.callTool(heard);
+  const result = await client.callTool(call, undefined, { onprogress, timeout: 200_000 });
   assert.match(textOf(result), /step 3/);
   assert.ok(steps.length > 0);
   await client.close();
@@ -49,10 +52,10 @@ test("hears of progress", async () => {
 test("cancels", async () => {
   const client = await connect(streamable());
   const controller = new AbortController();
-  const call = { name: "Bash", arguments: { session_name: "js-cancel", command: "sleep 4567" } };
-  // What it is told says that the command runs.
-  const onprogress = () => controller.abort("enough");
-  const pending = client.callTool(call, undefined, { signal: controller.signal, onprogress });
+  const call = { name: "Bash", arguments: { session_name: "js-cancel", command: "echo begun; sleep 4567" } };
+  // What it is told says whether the command runs.
+  const onprogress = ({ message }) => message?.includes("begun") && controller.abort("enough");
+  const pending = client.callTool(call, undefined, { signal: controller.signal, onprogress, timeout: 200_000 });
   await assert.rejects(pending);
   const again = { name: "Bash", arguments: { session_name: "js-cancel", command: "echo free" } };
   for (let tries = 0; ; tries++) {

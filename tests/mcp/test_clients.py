@@ -9,7 +9,7 @@ from fastmcp.client.transports import SSETransport, StreamableHttpTransport
 from mcp import ClientSession
 from mcp.client.sse import sse_client
 
-from client import Way, text
+from client import Hearer, Way, text
 from waiting import wait_for, wait_until
 
 # For one answer, on a machine that is busy with other things.
@@ -52,7 +52,7 @@ def test_a_call_through_the_official_client(way):
 
 def test_fastmcp_over_both_transports(way):
     async def use(transport):
-        async with fastmcp.Client(transport) as client:
+        async with fastmcp.Client(transport, timeout=PATIENCE) as client:
             names = [tool.name for tool in await client.list_tools()]
             result = await client.call_tool("run_command", {"command": "echo over fastmcp"})
             return names, text(result)
@@ -68,7 +68,8 @@ def test_fastmcp_over_both_transports(way):
 
 def test_the_older_transport(way):
     async def use():
-        async with sse_client(f"{way.base}/sse", headers=way.headers) as streams, ClientSession(*streams) as session:
+        opened = sse_client(f"{way.base}/sse", headers=way.headers, timeout=PATIENCE)
+        async with opened as streams, ClientSession(*streams) as session:
             await session.initialize()
             return await session.call_tool("run_command", {"command": "echo by events"})
 
@@ -88,20 +89,15 @@ def test_one_line_clients(way):
     assert missing.status_code == 404 and not missing.json()["success"]
 
 
-def test_progress_while_a_command_runs(way):
+def test_progress_while_a_command_runs(way, api, sandbox):
+    hearer = Hearer(api, sandbox)
+
     async def use():
-        told = []
-
-        async def note(progress, total, message):
-            told.append((progress, message))
-
         async with way.session() as session:
-            command = "for i in 1 2 3 4; do echo step $i; sleep 1; done"
-            arguments = {"session_name": "progress", "command": command}
-            result = await session.call_tool("Bash", arguments, progress_callback=note)
-        return told, result
+            arguments = {"session_name": "progress", "command": hearer.command, "timeout": 180}
+            return await session.call_tool("Bash", arguments, progress_callback=hearer.note)
 
-    told, result = asyncio.run(use())
+    result, told = asyncio.run(use()), hearer.told
     assert "step 4" in text(result)
     assert told and [step for step, _ in told] == sorted({step for step, _ in told}), told
     assert any("step" in (message or "") for _, message in told), told

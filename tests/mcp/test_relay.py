@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from client import text
+from client import Hearer, text
 from waiting import wait_until
 
 
@@ -16,19 +16,15 @@ def ask(sandbox, tool, **arguments):
     return "sandbox_call_tool", {"sandbox_id": sandbox, "tool": tool, "arguments": arguments}
 
 
-def test_progress_of_the_inner_call_comes_through(control, fresh):
+def test_progress_of_the_inner_call_comes_through(control, api, fresh):
+    hearer = Hearer(api, fresh)
+
     async def use():
-        told = []
-
-        async def note(progress, total, message):
-            told.append((progress, message))
-
         async with control.session() as session:
-            command = "for i in 1 2 3 4; do echo step $i; sleep 1; done"
-            call = ask(fresh, "Bash", session_name="progress", command=command)
-            return told, await session.call_tool(*call, progress_callback=note)
+            call = ask(fresh, "Bash", session_name="progress", command=hearer.command, timeout=180)
+            return await session.call_tool(*call, progress_callback=hearer.note)
 
-    told, result = asyncio.run(use())
+    result, told = asyncio.run(use()), hearer.told
     assert "step 4" in text(result)
     assert told and [step for step, _ in told] == sorted({step for step, _ in told}), told
     assert any("step" in (message or "") for _, message in told), told

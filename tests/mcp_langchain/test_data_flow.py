@@ -29,6 +29,8 @@ class Page(BaseHTTPRequestHandler):
 ThreadingHTTPServer(("127.0.0.1", 8000), Page).serve_forever()
 """
 
+FETCH = "curl -s --retry 90 --retry-connrefused --retry-delay 1 http://127.0.0.1:8000/"
+
 
 @pytest.fixture(scope="session")
 def server():
@@ -47,7 +49,7 @@ def test_an_agent_writes_and_starts_a_web_app_that_people_can_open(server, api, 
     # 3–7: the agent asks for a sandbox and gets its id and URLs.
     created = api.ok("POST", "/sandboxes/create", {"user_id": "tester"})
     sandbox = created["sandbox_id"]
-    api.ok("POST", "/sandboxes/setup-mcp", {"sandbox_id": sandbox})
+    api.ok("POST", "/sandboxes/setup-mcp", {"sandbox_id": sandbox, "timeout": 120})
     # 8, 9: it works through the sandbox's tools.
     messages = asyncio.run(work(created["mcp_url"], server.admin_key))
     said = [message.text for message in messages if message.type == "tool"]
@@ -73,7 +75,7 @@ async def work(url, key):
             [("Write", {"file_path": "/workspace/shop/app.py", "content": APP})],
             [("BashInit", {"session_name": "app", "start_directory": "/workspace/shop"})],
             [("Bash", {"session_name": "app", "command": "python3 app.py", "wait_for_output": False})],
-            [("run_command", {"command": "curl -s --retry 90 --retry-connrefused --retry-delay 1 http://127.0.0.1:8000/"})],
+            [("run_command", {"command": FETCH, "timeout": 180})],
             [("register_port", {"port": 8000})],
             "The shop is open.",
         ]

@@ -1,7 +1,7 @@
 """Runs the agent as PID 1 of private mount and pid namespaces, so that the host is left untouched.
 
-Inside, /etc/passwd and its companions are private and hold a `user`; /home, /root and /tmp are private directories. The
-network is that of the tests, because the SDK's debug mode talks to localhost:49983; see `own_network.py`.
+Inside, /etc is a private copy with a `user` in it; /home, /root and /tmp are private directories. The network is that of the
+tests, because the SDK's debug mode talks to localhost:49983; see `own_network.py`.
 """
 
 import os
@@ -17,7 +17,7 @@ from waiting import wait_for
 _SCRIPT = """
 set -e
 exec 9<"$AGENT"
-for name in passwd group shadow; do mount --bind "$PRIVATE/etc/$name" "/etc/$name"; done
+mount --bind "$PRIVATE/etc" /etc
 mount --bind "$PRIVATE/home" /home
 mount --bind "$PRIVATE/root" /root
 mount --bind "$PRIVATE/tmp" /tmp
@@ -82,7 +82,10 @@ class AgentProcess:
 
     def _lay_out(self):
         etc = self.private / "etc"
-        for directory in (etc, self.home, self.private / "root", self.private / "tmp"):
+        # All of it: a mount on a single file is gone as soon as somebody makes a user on the host, which replaces that file.
+        # Locks and the like that go while they are copied are not missed, so what it says about them is passed over.
+        subprocess.run(["cp", "--archive", "/etc", etc], capture_output=True)
+        for directory in (self.home, self.private / "root", self.private / "tmp"):
             directory.mkdir(parents=True)
         (self.private / "tmp").chmod(0o1777)
         (self.private / "root").chmod(0o700)

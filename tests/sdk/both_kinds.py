@@ -6,6 +6,9 @@ import threading
 
 from waiting import wait_for
 
+# Seconds for terminals and watches, whose usual minute a busy machine may need for a test.
+LONG = 280
+
 
 class Blocking:
     """An object of the SDK's asynchronous half, called as if it were synchronous.
@@ -49,6 +52,7 @@ class Terminal:
 
     def __init__(self, sandbox, open_with, *arguments, **options):
         self.sandbox, self.printed, self.result = sandbox, bytearray(), None
+        options = {"timeout": LONG, **options}
         if isinstance(sandbox, Blocking):
             self.handle = open_with(*arguments, on_data=self.printed.extend, **options)
         else:
@@ -99,6 +103,7 @@ class Watch:
         if self._polled:
             self.handle = sandbox.files.watch_dir(path, **options)
         else:
+            options = {"timeout": LONG, **options}
             self.handle = sandbox.files.watch_dir(path, on_event=self._events.append, **options)
 
     def events(self):

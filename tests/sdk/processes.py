@@ -14,10 +14,19 @@ def unique_seconds():
 
 def with_mark(mark):
     """The pids of live processes that have `mark` in their command line."""
+    return _alive(lambda cmdline: mark.encode() in cmdline)
+
+
+def with_argument(argument):
+    """The pids of live processes that were given exactly this argument."""
+    return _alive(lambda cmdline: argument.encode() in cmdline.split(b"\0"))
+
+
+def _alive(is_wanted):
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if mark.encode() in (entry / "cmdline").read_bytes() and _state(entry) != "Z":
+            if is_wanted((entry / "cmdline").read_bytes()) and _state(entry) != "Z":
                 found.append(int(entry.name))
         except OSError:
             pass  # It ended while we looked.

@@ -105,13 +105,13 @@ def test_missing_working_directory_is_an_invalid_argument(sandbox):
 
 def test_ten_megabytes_of_output_arrive_whole(sandbox):
     size = 10 * 1024 * 1024
-    result = sandbox.commands.run(f"head -c {size} /dev/zero | tr '\\0' x")
+    result = sandbox.commands.run(f"head -c {size} /dev/zero | tr '\\0' x", timeout=250)
     assert len(result.stdout) == size
     assert result.stdout.count("x") == size
 
 
 def test_many_lines_arrive_in_order(sandbox):
-    result = sandbox.commands.run("seq 1 100000")
+    result = sandbox.commands.run("seq 1 100000", timeout=250)
     assert result.stdout == "".join(f"{number}\n" for number in range(1, 100001))
 
 

@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from agent_process import AgentProcess
 from conftest import private_directory
+from ports import free_port
 
 TOKEN = "a-token-of-the-sandbox"
 
@@ -20,8 +21,7 @@ TOKEN = "a-token-of-the-sandbox"
 @pytest.fixture(scope="module")
 def guarded():
     """The URL of an agent that asks for the token."""
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
+    port = free_port()
     process = AgentProcess(private_directory(), port, "--token", TOKEN)
     yield f"http://127.0.0.1:{port}"
     process.stop()

@@ -55,9 +55,10 @@ describe('files', () => {
 
   it('that do not fit are told by the right error', async () => {
     const { files, commands } = yard.sandbox
-    await commands.run('fallocate -l $(df --output=avail -B1 / | tail -n 1) /full || true; dd if=/dev/zero of=/fuller; true', { user: 'root' })
+    const fill = 'fallocate -l $(df --output=avail -B1 / | tail -n 1) /full || true; dd if=/dev/zero of=/fuller bs=64K; true'
+    await commands.run(fill, { user: 'root', timeoutMs: 240_000 })
     await assert.rejects(files.write('big', 'x'.repeat(8 << 20)), NotEnoughSpaceError)
-    await commands.run('rm -f /full /fuller', { user: 'root' })
+    await commands.run('rm -f /full /fuller', { user: 'root', timeoutMs: 240_000 })
   })
 
   it('can be watched', async () => {

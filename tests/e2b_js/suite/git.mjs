@@ -53,7 +53,8 @@ class H(h.BaseHTTPRequestHandler):
 h.HTTPServer(("127.0.0.1", 8099), H).serve_forever()`
     await yard.sandbox.files.write('locked.py', server)
     await yard.sandbox.commands.run('python3 locked.py', { background: true, timeoutMs: 0 })
-    await yard.sandbox.commands.run('until curl -s -o /dev/null http://127.0.0.1:8099; do sleep 0.05; done')
+    const listens = 'until curl -s -o /dev/null http://127.0.0.1:8099; do sleep 0.05; done'
+    await yard.sandbox.commands.run(listens, { timeoutMs: 240_000 })
     await assert.rejects(git.clone('http://127.0.0.1:8099/x.git', { path: '/home/user/x' }), GitAuthError)
   })
 })

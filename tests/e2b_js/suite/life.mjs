@@ -94,7 +94,9 @@ describe('a sandbox', () => {
   it('is forked', async () => {
     await withSandbox(async (sandbox) => {
       await sandbox.files.write('state', 'forked')
-      const forks = [...(await sandbox.fork({ count: 2 })), ...(await Sandbox.fork(sandbox.sandboxId))]
+      // Unless more is asked for, they live 15 seconds.
+      const timeoutMs = 600_000
+      const forks = [...(await sandbox.fork({ count: 2, timeoutMs })), ...(await Sandbox.fork(sandbox.sandboxId, { timeoutMs }))]
       assert.equal(forks.length, 3)
       for (const fork of forks) {
         assert(fork instanceof Sandbox, `${fork}`)
