@@ -27,7 +27,7 @@ PROGRAMS = 2
 # How much of the requests the fuzzing phase makes; the others make the rest.
 EXAMPLES_SHARE = 0.32
 # They end by themselves; this is for one that does not.
-PATIENCE = 1000
+PATIENCE = 2000
 
 
 @pytest.fixture(scope="module")
