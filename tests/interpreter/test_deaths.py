@@ -15,6 +15,7 @@ from waiting import wait_for
         ("python", "import os; os._exit(7)", "exit code 7"),
         ("python", "import os; os.kill(os.getpid(), 9)", "signal 9"),
         ("python", "import ctypes; ctypes.string_at(0)", "signal 11"),
+        ("python", "import os, time; os.closerange(3, 256); time.sleep(600)", "closed its connection"),
         ("javascript", "process.exit(3)", "exit code 3"),
         ("javascript", "process.kill(process.pid, 'SIGKILL')", "signal 9"),
         ("bash", "kill -9 $$", "signal 9"),

@@ -2,10 +2,13 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 
 import httpx
 import pytest
+from interpreter import SERVER
 
 ENDLESS = {
     "python": [
@@ -96,3 +99,54 @@ def test_code_that_will_not_stop_can_be_restarted(sandbox, server, context):
     leave_early(server, {"code": stubborn, "context_id": context.id})
     sandbox.restart_code_context(context)
     assert sandbox.run_code("1 + 1", context=context, timeout=200).text == "2"
+
+
+def test_no_interrupt_cuts_an_answer_in_half():
+    script = """
+import json, os, signal, socket, struct, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+from sandyard_kernel.wire import Marks, Wire
+
+ours, theirs = socket.socketpair()
+wire = Wire(theirs, Marks(b"word", os.open(os.devnull, os.O_WRONLY)))
+is_armed, heard, numbers = False, 0, []
+end = time.monotonic() + 100
+
+def interrupt(*_):
+    global is_armed
+    if is_armed:
+        # Once that it is heard: another would come out of the test itself.
+        is_armed = wire._is_sending
+        wire.interrupt()
+
+def shoot():
+    while end:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.0001)
+
+def read():
+    stream = ours.makefile("rb")
+    while head := stream.read(4):
+        answer = json.loads(stream.read(struct.unpack(">I", head)[0]))
+        assert len(answer["text"]) == 300_000
+        numbers.append(answer["number"])
+
+signal.signal(signal.SIGINT, interrupt)
+threads = [threading.Thread(target=each) for each in (shoot, read)]
+for thread in threads: thread.start()
+while heard < 300 and time.monotonic() < end:
+    try:
+        is_armed = True
+        wire.answer({"type": "result", "text": "x" * 300_000})
+        is_armed = False
+    except KeyboardInterrupt:
+        heard += 1
+    is_armed = False
+end = 0
+theirs.shutdown(socket.SHUT_WR)
+for thread in threads: thread.join()
+assert heard > 0 and numbers and numbers == sorted(numbers), (heard, numbers)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(SERVER.parent)], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from sandyard_interpreter.output import Output
+from sandyard_interpreter.output import MAX_WAITING, Output
 
 WORD = b"\0" + bytes(range(200, 216))
 
@@ -44,6 +44,19 @@ def test_a_mark_without_its_answer_is_passed_by_the_next():
     output = Output(WORD)
     output.add(b"a" + mark(1) + b"b" + mark(2) + b"c")
     assert [output.take_until(2), output.take()] == ["ab", "c"]
+
+
+def test_a_mark_without_its_answer_does_not_hold_back_everything():
+    output = Output(WORD)
+    output.add(b"a" + mark(1) + b"b" + mark(2))
+    printed = 0
+    for _ in range(100):
+        output.add(b"x" * 65536)
+        printed += len(output.take())
+        assert len(output) <= MAX_WAITING
+    assert printed + len(output) == 2 + 100 * 65536
+    # Should they come after all, they come now.
+    assert output.take_until(1) == output.take_until(2) == ""
 
 
 def test_what_only_begins_like_a_mark_is_text():

@@ -97,6 +97,25 @@ def test_results_beside_a_child_that_never_stops_printing(http, context, server)
     sign.unlink()
 
 
+def test_a_result_that_cannot_be_sent_holds_nothing_back(http, context, server):
+    gate = server.home / "failed-gate"
+    code = (
+        "import os, time\nloop = {}\nloop['loop'] = loop\n"
+        "class Talker:\n    def __str__(self):\n        display('from within')\n        return 'talker'\n"
+        "try: display({'application/json': loop}, raw=True)\nexcept Exception as error: print(type(error).__name__)\n"
+        "display({'application/json': Talker()}, raw=True)\n"
+        f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+    )
+    printed = ""
+    for event in lines(http, {"code": code, "context_id": context.id}):
+        if event["type"] == "stdout":
+            printed += event["text"]
+            gate.touch()
+        assert event["type"] != "error", event
+    assert printed
+    gate.unlink()
+
+
 def test_results_of_code_that_prints_elsewhere(http, context, server):
     """No mark must get into a file that the code has put in the place of its output."""
     place = server.home / "elsewhere"

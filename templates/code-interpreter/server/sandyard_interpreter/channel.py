@@ -64,6 +64,15 @@ class Channel:
             return
         self._any.register(self._process, select.EPOLLIN)
 
+    async def ends(self, seconds: float) -> bool:
+        """Whether the process ends within some time."""
+        end = asyncio.get_running_loop().time() + seconds
+        while not self.has_ended():
+            if self._process is None or asyncio.get_running_loop().time() > end:
+                return self._process is None
+            await asyncio.sleep(0.01)
+        return True
+
     def kill(self) -> None:
         """Ends the process, and never another that has got its number."""
         if self._process is not None:
@@ -92,7 +101,7 @@ class Channel:
         try:
             data = self.control.recv(CHUNK)
         except BlockingIOError:
-            return None if self._has_ended() else b""
+            return None if self.has_ended() else b""
         except OSError:
             return None
         return data or None
@@ -105,7 +114,7 @@ class Channel:
         """What is in the pipe now and no more, lest somebody who never stops printing keeps us here."""
         waiting = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
         try:
-            data = os.read(pipe, max(waiting, 1))
+            data = os.read(pipe, waiting or CHUNK)
         except BlockingIOError:
             return b""
         if not data:
@@ -117,7 +126,7 @@ class Channel:
         with contextlib.suppress(FileNotFoundError):
             self._any.unregister(pipe)
 
-    def _has_ended(self) -> bool:
+    def has_ended(self) -> bool:
         if self._process is None:
             return False
         return bool(select.select([self._process], [], [], 0)[0])

@@ -18,6 +18,8 @@ GATHER_SECONDS = 0.02
 GATHER_CHARACTERS = 256 * 1024
 # Kernels leave out larger results themselves; whoever sends more is not one of ours any more.
 MAX_FRAME = 128 * 1024 * 1024
+# How long a process may take to end that says nothing any more.
+ENDING_SECONDS = 10.0
 
 
 class Kernel:
@@ -218,6 +220,11 @@ class Kernel:
 
     async def _death(self) -> KernelEnded:
         self.is_gone = True
+        if not await self._channel.ends(ENDING_SECONDS):
+            # It has closed its socket and lives on, as daemons do.
+            self.kill()
+            epitaph = f"{self.program} closed its connection"
+            return KernelEnded(epitaph, died(epitaph))
         code = await self._ending()
         return KernelEnded(self.epitaph(code), self.last_event(code))
 
@@ -232,4 +239,8 @@ class Kernel:
 
     def last_event(self, code: int | None) -> dict | None:
         """What is told to whose code it happened."""
-        return events.error("KernelDied", f"{self.epitaph(code)}; the context starts anew, without its variables")
+        return died(self.epitaph(code))
+
+
+def died(epitaph: str) -> dict:
+    return events.error("KernelDied", f"{epitaph}; the context starts anew, without its variables")

@@ -6,6 +6,8 @@ from collections import deque
 
 # After the kernel's secret word: the number of the answer that was sent when everything before the mark had been printed.
 NUMBER = struct.Struct(">Q")
+# So much waits for an answer. Then it is not waited for any longer: whoever marks and does not answer is not one of ours.
+MAX_WAITING = 1024 * 1024
 
 
 class Output:
@@ -51,15 +53,21 @@ class Output:
 
     def take(self) -> str:
         """What was printed before the next answer, as far as it has come."""
+        taken = ""
+        while self._marked and len(self) > MAX_WAITING:
+            text, self._answered = self._marked.popleft()
+            taken += text
         if self._marked:
             text, number = self._marked[0]
             self._marked[0] = ("", number)
-            return text
-        text, self._text = self._text, ""
-        return text
+        else:
+            text, self._text = self._text, ""
+        return taken + text
 
     def take_until(self, number: int) -> str:
         """What was printed before an answer. If its mark was lost, everything: it came before now."""
+        if number <= self._answered:
+            return ""
         self._answered = number
         taken = ""
         while self._marked:

@@ -127,11 +127,13 @@ class SocketKernel(IPythonKernel):
         with self._variables.during(request["set"], request["own"]):
             try:
                 self.session.has_failed = False
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.signal(signal.SIGINT, self._wire.interrupt)
                 self._wire.send({"type": "started"})
                 reply = await self.do_execute(request["code"], silent=False, store_history=True, allow_stdin=False)
                 self._finish(reply)
             except (KeyboardInterrupt, asyncio.CancelledError):
+                # Another would end the kernel: nothing of the code is left to be stopped.
+                signal.signal(signal.SIGINT, ignore)
                 self._wire.answer(displays.interrupted())
             finally:
                 signal.signal(signal.SIGINT, ignore)

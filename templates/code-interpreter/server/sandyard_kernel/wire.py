@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import signal
 import socket
 import struct
 import sys
@@ -26,6 +25,7 @@ class Wire:
         self._marks = marks
         self._received = bytearray()
         self._sending = threading.Lock()
+        self._is_sending = self._is_interrupted = False
         self._owner = os.getpid()
 
     async def receive(self) -> dict | None:
@@ -60,33 +60,42 @@ class Wire:
             return
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        with self._sending:
-            self._send({**answer, "number": self._marks.set()})
+        # Before anything is held or marked: values are put into words by anybody's code, and that may fail.
+        data = encoded(answer)
+        with self._uninterrupted():
+            self._send(data[:-1] + b', "number": %d}' % self._marks.set())
 
     def send(self, word: dict) -> None:
         """Hands over what is for the server alone. From a forked child nothing goes anywhere."""
         if os.getpid() == self._owner:
+            with self._uninterrupted():
+                self._send(encode(word))
+
+    def _send(self, data: bytes) -> None:
+        self._socket.sendall(struct.pack(">I", len(data)) + data)
+
+    def interrupt(self, *_) -> None:
+        """What an interrupt does while code runs. It waits for an answer that is being sent: half of one would make nonsense of
+        all that follow."""
+        if self._is_sending:
+            self._is_interrupted = True
+        else:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def _uninterrupted(self):
+        # Only the main thread is ever interrupted.
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main:
+            self._is_interrupted, self._is_sending = False, True
+        try:
             with self._sending:
-                self._send(word)
-
-    def _send(self, answer: dict) -> None:
-        data = encode(answer)
-        if len(data) > MAX_ANSWER:
-            size = len(data) // 1024 // 1024
-            text = f"a result of {size} MiB was left out: it is too large to send, write it to a file instead"
-            data = encode({"type": "result", "text": text, "is_main_result": False, "number": answer.get("number")})
-        with uninterrupted():
-            self._socket.sendall(struct.pack(">I", len(data)) + data)
-
-
-@contextlib.contextmanager
-def uninterrupted():
-    """Lets an interrupt wait: half an answer would make nonsense of all that follow."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                yield
+        finally:
+            if is_main:
+                self._is_sending = False
+        if is_main and self._is_interrupted:
+            raise KeyboardInterrupt
 
 
 class Marks:
@@ -109,6 +118,16 @@ class Marks:
             with contextlib.suppress(OSError):
                 os.write(pipe, self._word + struct.pack(">Q", self._number))
         return self._number
+
+
+def encoded(answer: dict) -> bytes:
+    """An answer, or what is said instead of one that is too large."""
+    data = encode(answer)
+    if len(data) <= MAX_ANSWER:
+        return data
+    size = len(data) // 1024 // 1024
+    text = f"a result of {size} MiB was left out: it is too large to send, write it to a file instead"
+    return encode({"type": "result", "text": text, "is_main_result": False})
 
 
 def encode(answer: dict) -> bytes:
