@@ -3,13 +3,13 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, socket_with,
 };
 
 /// The kernel takes at most 253 descriptors in one message (SCM_MAX_FD).
@@ -28,9 +28,19 @@ pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(short)
 }
 
-/// Says whether somebody listens at `path`.
+/// Says whether somebody listens at `path`. One who has too many at the door listens too.
 pub(crate) fn is_served(path: &Path) -> bool {
-    shortened(path).is_ok_and(|(_folder, short)| UnixStream::connect(short).is_ok())
+    let connect = || {
+        let (_folder, short) = shortened(path)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(short)?)?;
+        io::Result::Ok(())
+    };
+    match connect() {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
 }
 
 /// A name for `path` that fits an address, good while the descriptor is open.
