@@ -47,7 +47,8 @@ pub(super) async fn look(turn: &Turn, workspace: &Workspace, said: Said) -> Answ
     let running = turn.running()?;
     let mut closed = 0;
     let glance = loop {
-        match glance(turn, running, workspace).await {
+        let is_busy = matches!(said.rest, Some(Rest::Busy));
+        match glance(turn, running, workspace, is_busy).await {
             Err(Failure::Closed) if closed < MAX_CLOSED => closed += 1,
             other => break other?,
         }
@@ -89,7 +90,12 @@ struct Glance {
     picture: Result<(Vec<u8>, f64), String>,
 }
 
-async fn glance(turn: &Turn, running: &Running, workspace: &Workspace) -> Result<Glance, Failure> {
+async fn glance(
+    turn: &Turn,
+    running: &Running,
+    workspace: &Workspace,
+    is_busy: bool,
+) -> Result<Glance, Failure> {
     let page = running.page().await?;
     if let Some(words) = bad_place(&page, workspace) {
         // Links lead where nobody may type an address of.
@@ -98,8 +104,8 @@ async fn glance(turn: &Turn, running: &Running, workspace: &Workspace) -> Result
             .await?;
     }
     let is_loading = page.tab()?.is_loading;
-    // A page that waits for another document can be seen, but not asked.
-    let patience = if is_loading { SHORT } else { LONG };
+    // A page that waits for another document can be seen, but not asked. One that was found busy has been waited for.
+    let patience = if is_loading || is_busy { SHORT } else { LONG };
     let asked = page.script(include_str!("scripts/about.js"), &[]);
     let about = match timeout(patience, asked)
         .await

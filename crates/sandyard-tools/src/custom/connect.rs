@@ -1,6 +1,6 @@
 //! Getting to a server: starting its program, or calling at its address.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,16 @@ use reqwest::redirect::Policy;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
 };
-use rmcp::service::{NotificationContext, RunningService, serve_client};
-use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::service::{ClientInitializeError, NotificationContext, RunningService, serve_client};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use rmcp::{ClientHandler, RoleClient};
 use rustls::RootCertStore;
 use tokio::process::Command;
 use tokio::sync::{Notify, mpsc};
 
 use super::config::Config;
+use super::in_order::InOrder;
 use super::older::Older;
 use crate::outgoing;
 use crate::process::{Group, Tail};
@@ -27,6 +28,8 @@ use crate::reply::cut;
 
 /// Longest reason.
 const MAX_REASON: usize = 2000;
+/// Most notices of progress that wait to be passed on.
+const MAX_PROGRESS: usize = 64;
 
 /// A server we are connected to.
 #[derive(Debug)]
@@ -51,22 +54,51 @@ pub(super) struct Program {
 pub(super) struct Listener {
     /// Told when the list of tools changes.
     pub(super) changed: Arc<Notify>,
-    waiting: Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>>,
+    progress: Arc<Mutex<Watched>>,
+}
+
+/// The progress of the calls that are under way.
+#[derive(Debug, Default)]
+struct Watched {
+    waiting: HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>,
+    /// Told before anybody waited: a call's token is known only when it is sent.
+    early: VecDeque<ProgressNotificationParam>,
 }
 
 impl Listener {
     /// The progress of one call, until [`Listener::forget`].
     pub(super) fn watch(&self, token: ProgressToken) -> mpsc::Receiver<ProgressNotificationParam> {
-        let (sender, receiver) = mpsc::channel(64);
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.insert(token, sender);
+        let (sender, receiver) = mpsc::channel(MAX_PROGRESS);
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.early.retain(|told| {
+            let is_ours = told.progress_token == token;
+            if is_ours {
+                let _ = sender.try_send(told.clone());
+            }
+            !is_ours
+        });
+        progress.waiting.insert(token, sender);
         receiver
     }
 
     /// Nobody waits for this progress any more.
     pub(super) fn forget(&self, token: &ProgressToken) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.remove(token);
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.waiting.remove(token);
+    }
+
+    /// Passes progress on to who waits for it.
+    pub(super) fn hear(&self, told: ProgressNotificationParam) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = progress.waiting.get(&told.progress_token) {
+            // Progress is news: what nobody has time for is old.
+            let _ = sender.try_send(told);
+            return;
+        }
+        if progress.early.len() == MAX_PROGRESS {
+            progress.early.pop_front();
+        }
+        progress.early.push_back(told);
     }
 }
 
@@ -74,18 +106,6 @@ impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("sandyard-tools", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), us)
-    }
-
-    async fn on_progress(
-        &self,
-        told: ProgressNotificationParam,
-        _context: NotificationContext<RoleClient>,
-    ) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = waiting.get(&told.progress_token) {
-            // Progress is news: what nobody has time for is old.
-            let _ = sender.try_send(told);
-        }
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -113,15 +133,14 @@ pub(super) async fn connect(config: &Config, folder: &Path) -> Result<Connected,
             is_older,
         } => {
             let client = client(url).await?;
-            let listener = Listener::default();
             let running = if *is_older {
                 let transport = Older::open(client, url, headers).await?;
-                serve_client(listener, transport).await
+                serve(transport).await
             } else {
                 let address = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers.clone());
                 let transport = StreamableHttpClientTransport::with_client(client, address);
-                serve_client(listener, transport).await
+                serve(transport).await
             };
             Ok(Connected {
                 running: running.map_err(|error| without(url, reason(&error)))?,
@@ -129,6 +148,22 @@ pub(super) async fn connect(config: &Config, folder: &Path) -> Result<Connected,
             })
         }
     }
+}
+
+/// Begins the conversation.
+async fn serve<T, E, A>(
+    transport: T,
+) -> Result<RunningService<RoleClient, Listener>, ClientInitializeError>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let listener = Listener::default();
+    let transport = InOrder {
+        transport: transport.into_transport(),
+        listener: listener.clone(),
+    };
+    serve_client(listener, transport).await
 }
 
 /// Takes an address out of what went wrong: keys may be in it.
@@ -146,7 +181,7 @@ async fn start(name: &str, program: Command) -> Result<Connected, String> {
     let (Some(stdout), Some(stdin)) = (group.child.stdout.take(), group.child.stdin.take()) else {
         return Err(format!("the program {name} has no input or output"));
     };
-    match serve_client(Listener::default(), (stdout, stdin)).await {
+    match serve((stdout, stdin)).await {
         Ok(running) => Ok(Connected {
             running,
             program: Some(Program { group, complaints }),

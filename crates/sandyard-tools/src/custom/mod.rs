@@ -7,6 +7,7 @@ mod calls;
 mod config;
 mod connect;
 mod events;
+mod in_order;
 mod older;
 mod server;
 #[cfg(test)]

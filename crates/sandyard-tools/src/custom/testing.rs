@@ -24,7 +24,7 @@ tools[0]["annotations"] = {"readOnlyHint": True}
 cancelled = {}
 def slow(number, token):
     note("at work")
-    for step in range(3):
+    for step in range(50):
         if token is not None:
             send(method="notifications/progress", params={"progressToken": token, "progress": step, "message": f"step {step}"})
     cancelled[number].wait(600)

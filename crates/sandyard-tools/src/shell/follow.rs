@@ -11,8 +11,8 @@ use tokio::process::Child;
 
 use super::session::Session;
 
-/// How long the last words of a shell that ended may take to arrive.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the last words of a shell that ended may take to arrive, all of them.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How much is heard after the end: background programs may go on without end.
 const MAX_LAST_WORDS: usize = 256 * 1024;
 /// How often a terminal that nobody has open is tried again.
@@ -40,8 +40,10 @@ pub(super) async fn follow(session: Arc<Session>, mut reader: OwnedReadPty, mut 
         }
     };
     let mut heard = 0;
+    // One end for all of them: a background program may say something every now and then for hours.
+    let end = tokio::time::Instant::now() + LAST_WORDS;
     while heard < MAX_LAST_WORDS {
-        match tokio::time::timeout(LAST_WORDS, reader.read(&mut buffer)).await {
+        match tokio::time::timeout_at(end, reader.read(&mut buffer)).await {
             Ok(Ok(count)) if count > 0 => {
                 heard += count;
                 session.hear(&buffer[..count]);

@@ -42,16 +42,16 @@ pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
         if now.finished >= number || now.is_ended {
             return true;
         }
-        match sign {
+        let is_killed = match sign {
             // A program that reads keys itself, like an interpreter, knows what this means.
             None => {
                 let _ = session.write(b"\x03").await;
+                false
             }
-            Some(signal) => signal_foreground(session, signal),
-        }
+            Some(signal) => signal_foreground(session, signal) && signal == Signal::KILL,
+        };
         let ended = steps.wait_for(|steps| steps.finished >= number || steps.is_ended);
-        let is_last = sign == Some(Signal::KILL);
-        let patience = if is_last { LAST_PATIENCE } else { PATIENCE };
+        let patience = if is_killed { LAST_PATIENCE } else { PATIENCE };
         if timeout(patience, ended).await.is_ok() {
             return true;
         }
@@ -59,17 +59,18 @@ pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
     false
 }
 
-/// To the programs in front; the shell itself is only ever interrupted.
-fn signal_foreground(session: &Session, signal: Signal) {
+/// To the programs in front, and whether there are any; the shell itself is only ever interrupted.
+fn signal_foreground(session: &Session, signal: Signal) -> bool {
     let Ok(group) = rustix::termios::tcgetpgrp(&session.terminal) else {
-        return;
+        return false;
     };
     if group == session.pid && signal != Signal::INT {
-        return;
+        return false;
     }
     let _ = kill_process_group(group, signal);
     // One that was stopped would not notice.
     let _ = kill_process_group(group, Signal::CONT);
+    true
 }
 
 /// Ends the shell and everything that was started in it.
