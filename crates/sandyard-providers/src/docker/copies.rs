@@ -12,10 +12,9 @@ use std::io;
 use std::sync::Arc;
 
 use bollard::body_try_stream;
-use bollard::models::{ContainerConfig, ContainerCreateBody, HostConfig};
+use bollard::models::ContainerConfig;
 use bollard::query_parameters::{
-    CommitContainerOptions, CreateContainerOptions, DownloadFromContainerOptions,
-    UploadToContainerOptions,
+    CommitContainerOptions, DownloadFromContainerOptions, UploadToContainerOptions,
 };
 use futures_util::StreamExt;
 use sandyard_core::SandboxState;
@@ -258,21 +257,8 @@ impl Shared {
             (INSTALLATION, self.config.installation.as_str()),
             (HELPER, "copy"),
         ]);
-        let body = ContainerCreateBody {
-            image: Some(image.to_owned()),
-            entrypoint: Some(vec!["never-started".to_owned()]),
-            labels: Some(labels),
-            host_config: Some(HostConfig {
-                network_mode: Some("none".to_owned()),
-                ..HostConfig::default()
-            }),
-            ..ContainerCreateBody::default()
-        };
-        let options = CreateContainerOptions {
-            name: Some(format!("sandyard-copy-{}", &random_text()[..12])),
-            ..CreateContainerOptions::default()
-        };
-        Ok(self.daemon.create_container(Some(options), body).await?.id)
+        let name = format!("sandyard-copy-{}", &random_text()[..12]);
+        self.never_started(&name, image, labels, Vec::new()).await
     }
 
     /// Carries the files of `/workspace` from one container to another, as they come.

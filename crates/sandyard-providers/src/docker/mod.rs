@@ -28,6 +28,7 @@ mod copies;
 mod date;
 mod error;
 mod exec;
+mod helper;
 mod house;
 mod image;
 mod labels;

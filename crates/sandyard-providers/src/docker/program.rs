@@ -14,10 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bollard::body_try_stream;
-use bollard::models::{ContainerCreateBody, HostConfig, MountPoint};
+use bollard::models::MountPoint;
 use bollard::query_parameters::{
-    CreateContainerOptions, InspectContainerOptions, RenameContainerOptions,
-    UploadToContainerOptions,
+    InspectContainerOptions, RenameContainerOptions, UploadToContainerOptions,
 };
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, Shared as Common};
@@ -144,22 +143,9 @@ impl Shared {
             (AGENT, digest),
             (INSTALLATION, self.config.installation.as_str()),
         ]);
-        let body = ContainerCreateBody {
-            image: Some(image),
-            cmd: Some(vec!["never-started".to_owned()]),
-            labels: Some(labels),
-            host_config: Some(HostConfig {
-                network_mode: Some("none".to_owned()),
-                mounts: Some(vec![plain_volume(volume, AGENT_FOLDER, false)]),
-                ..HostConfig::default()
-            }),
-            ..ContainerCreateBody::default()
-        };
-        let options = CreateContainerOptions {
-            name: Some(container.to_owned()),
-            ..CreateContainerOptions::default()
-        };
-        self.daemon.create_container(Some(options), body).await?;
+        let mounts = vec![plain_volume(volume, AGENT_FOLDER, false)];
+        self.never_started(container, &image, labels, mounts)
+            .await?;
         Ok(())
     }
 

@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 
 use bollard::Docker as Daemon;
-use bollard::models::{ContainerCreateBody, HostConfig, VolumeCreateRequest};
-use bollard::query_parameters::{
-    CreateContainerOptions, ListContainersOptions, RemoveVolumeOptions,
-};
+use bollard::models::VolumeCreateRequest;
+use bollard::query_parameters::{ListContainersOptions, RemoveVolumeOptions};
 use sandyard_provider::{ProviderErrorKind, VOLUME_PATH, VolumeSpec};
 
 use super::body::plain_volume;
@@ -101,22 +99,9 @@ impl Shared {
             (INSTALLATION, self.config.installation.as_str()),
             (HELPER, name),
         ]);
-        let body = ContainerCreateBody {
-            image: Some(image),
-            cmd: Some(vec!["never-started".to_owned()]),
-            labels: Some(labels),
-            host_config: Some(HostConfig {
-                network_mode: Some("none".to_owned()),
-                mounts: Some(vec![plain_volume(name, VOLUME_PATH, false)]),
-                ..HostConfig::default()
-            }),
-            ..ContainerCreateBody::default()
-        };
-        let options = CreateContainerOptions {
-            name: Some(format!("sandyard-open-{}", &random_text()[..12])),
-            ..CreateContainerOptions::default()
-        };
-        let helper = self.daemon.create_container(Some(options), body).await?.id;
+        let helper = format!("sandyard-open-{}", &random_text()[..12]);
+        let mounts = vec![plain_volume(name, VOLUME_PATH, false)];
+        let helper = self.never_started(&helper, &image, labels, mounts).await?;
         let opened = self.open_up(&helper, VOLUME_PATH).await;
         self.remove_container(&helper).await?;
         opened
