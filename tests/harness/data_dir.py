@@ -41,26 +41,31 @@ class DataDir:
         return [pid for pid in processes.with_argument(str(self.path)) if "launcher" in processes.cmdline(pid)]
 
     def remove(self):
-        """Deletes what the engine still has, ends it and removes the directory. Fails if a process survives."""
+        """Deletes what the engine still has, ends it and removes the directory. Fails if a sandbox or a process survives."""
         if (self.path / "launcher.lock").exists():
-            wait_for(self._is_empty, "the engine has nothing left", _PATIENCE)
+            wait_for(self._is_empty, lambda: f"the engine has nothing left, but {self._folders()}", _PATIENCE)
         for pid in self.launchers():
             # One that is killed leaves what it would have taken away.
             processes.end(pid, _PATIENCE)
         self._wait_for_the_rest()
         left = processes.with_argument(str(self.path))
+        folders = self._folders()
         run = (self.path / "run").resolve()
         shutil.rmtree(self.path, ignore_errors=True)
         if run.name.startswith("sandyard-"):
             shutil.rmtree(run, ignore_errors=True)
         assert not left, [processes.cmdline(pid) for pid in left]
+        # Now, where it is known whose they are, and not at the end of all tests.
+        assert not folders, f"sandboxes were left: {folders}"
 
     def _is_empty(self):
         # What a server that was killed had begun may go on for a moment: one comes or goes while we look.
-        found = self.instances()
-        for instance in found:
-            self.ask("rm", "--local", instance["id"])
-        return not found
+        done = self.ask("rm", "--local", "--all")
+        return done.returncode == 0 and not done.stdout and not self._folders()
+
+    def _folders(self):
+        """Folders of sandboxes, of those too that nobody lists: ready ones, and one that is about to come or go."""
+        return [path.name for path in (self.path / "sandboxes").glob("*")]
 
     def _wait_for_the_rest(self):
         """Processes that end with the launcher may still be at it; the caller says which do not."""

@@ -164,6 +164,11 @@ impl DataDir {
         self.run().join("stock.lock")
     }
 
+    /// Held by whoever writes those settings.
+    pub(crate) fn pool_settings_lock(&self) -> PathBuf {
+        self.run().join("pool-settings.lock")
+    }
+
     /// Held by whoever fills the pool.
     pub(crate) fn pool_lock(&self) -> PathBuf {
         self.run().join("pool.lock")

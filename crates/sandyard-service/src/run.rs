@@ -17,8 +17,8 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 const BEAT_EVERY: Duration = Duration::from_secs(2);
 /// How long work that was begun has at the end.
 const END_WITHIN: Duration = Duration::from_secs(20);
-/// How long taking ready sandboxes back may take.
-const UNREADY_WITHIN: Duration = Duration::from_secs(5);
+/// How long taking ready sandboxes back may take. It goes on after that: all that matters is that the wish was heard.
+const UNREADY_WITHIN: Duration = Duration::from_secs(15);
 /// How long a provider has to end what it does for its sandboxes.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 /// How often every provider is asked whether it answers.

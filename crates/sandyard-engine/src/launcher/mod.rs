@@ -38,7 +38,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(250);
 /// How often crashes' remains are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
-/// How often a pool that is short is tried to be filled.
+/// How often a pool that has too few or too many is seen to.
 const FILL_EVERY: Duration = Duration::from_secs(1);
 /// How often disks without a hard limit are measured.
 const GUARD_EVERY: Duration = Duration::from_secs(3);
@@ -199,7 +199,7 @@ impl Launcher<'_> {
                 });
             }
             let due = swept.elapsed() >= SWEEP_EVERY
-                || (swept.elapsed() >= FILL_EVERY && pool::is_short(&self.ctx));
+                || (swept.elapsed() >= FILL_EVERY && pool::is_off(&self.ctx));
             if due && self.sweeper.is_none() {
                 swept = Instant::now();
                 self.start_sweeper();
@@ -270,7 +270,9 @@ impl Launcher<'_> {
 
     /// Something would go unwatched without us.
     fn is_needed(&self) -> bool {
-        guard::is_needed(&self.ctx) || !pool::settings(&self.ctx).is_empty()
+        guard::is_needed(&self.ctx)
+            || !pool::settings(&self.ctx).is_empty()
+            || pool::is_off(&self.ctx)
     }
 }
 

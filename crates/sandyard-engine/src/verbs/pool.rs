@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sandyard_core::SandboxId;
@@ -69,32 +70,41 @@ pub(crate) fn take(
 
 /// Makes as many spares as are missing, and deletes those nobody asks for any more.
 pub(crate) fn fill(ctx: &Context) -> Result<()> {
-    match lock(ctx)? {
+    match lock(ctx.data.pool_lock())? {
         Some(_lock) => fill_locked(ctx),
         None => Ok(()),
     }
 }
 
 /// Says what to keep ready from now on, and sees to it.
+///
+/// Written down before anything is waited for: whoever asks may be gone before all is done, as a server that ends on a busy
+/// host is, and then the launcher sees to it.
 pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
-    let Some(_lock) = lock(ctx)? else {
-        return Err(
-            EngineError::new(ErrorKind::Busy, "the pool is being filled").hint("try again"),
-        );
-    };
+    write_settings(ctx, pool)?;
+    match lock(ctx.data.pool_lock())? {
+        Some(_lock) => fill_locked(ctx),
+        None => Err(busy()),
+    }
+}
+
+fn write_settings(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     let path = ctx.data.pool_settings();
     let text = serde_json::to_vec(pool)
         .map_err(|error| EngineError::failed("writing the pool", &error))?;
+    let _lock = lock(ctx.data.pool_settings_lock())?.ok_or_else(busy)?;
     let temporary = path.with_extension("new");
     fs::write(&temporary, text).doing("write", temporary.display())?;
-    fs::rename(&temporary, &path).doing("write", path.display())?;
-    fill_locked(ctx)
+    Ok(fs::rename(&temporary, &path).doing("write", path.display())?)
 }
 
 /// One at a time, or two would each make what is missing.
-fn lock(ctx: &Context) -> Result<Option<Lock>> {
-    let path = ctx.data.pool_lock();
+fn lock(path: PathBuf) -> Result<Option<Lock>> {
     Ok(Lock::take(&path, FILL_PATIENCE).doing("lock", path.display())?)
+}
+
+fn busy() -> EngineError {
+    EngineError::new(ErrorKind::Busy, "the pool is being filled").hint("try again")
 }
 
 fn fill_locked(ctx: &Context) -> Result<()> {
@@ -126,8 +136,8 @@ fn fill_kind(ctx: &Context, wanted: &PoolSpec) -> Result<()> {
     Ok(())
 }
 
-/// Says whether fewer are ready than could be: what has no template yet cannot.
-pub(crate) fn is_short(ctx: &Context) -> bool {
+/// Says whether fewer are ready than could be, or more than are wanted. What has no template yet cannot be.
+pub(crate) fn is_off(ctx: &Context) -> bool {
     let can_be_made = |wanted: &PoolSpec| {
         wanted.template == DEFAULT_TEMPLATE
             || matches!(ctx.templates.get(&wanted.template), Ok(Some(_)))
@@ -137,7 +147,7 @@ pub(crate) fn is_short(ctx: &Context) -> bool {
         .filter(|wanted| can_be_made(wanted))
         .map(|wanted| wanted.count)
         .sum();
-    wanted > 0 && count(ctx).is_ok_and(|count| count < wanted)
+    count(ctx).is_ok_and(|count| count != wanted)
 }
 
 /// Makes one. Marked before it is there, so that it belongs to the pool at every moment of its life.

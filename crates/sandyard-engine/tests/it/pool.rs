@@ -1,8 +1,11 @@
 //! Ready sandboxes.
 
+use std::fs;
+use std::time::Duration;
+
 use sandyard_engine::PoolSpec;
 
-use crate::yard::{Yard, small};
+use crate::yard::{Yard, kill, small, wait_for};
 
 #[tokio::test]
 async fn a_create_takes_a_ready_sandbox_and_gives_it_its_own_name_variables_and_limits() {
@@ -31,4 +34,50 @@ async fn a_create_takes_a_ready_sandbox_and_gives_it_its_own_name_variables_and_
     yard.engine.set_pool(Vec::new()).await.expect("empty");
     assert_eq!(yard.engine.ready_count().await.expect("count"), 0);
     yard.finish().await;
+}
+
+/// As a server does that ends on a busy host: it cannot wait until all is done.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_of_the_pool_is_done_though_all_who_heard_it_die() {
+    let yard = Yard::new().await;
+    let wanted = PoolSpec {
+        template: "host".into(),
+        limits: small().limits,
+        count: 2,
+    };
+    yard.engine.set_pool(vec![wanted]).await.expect("fill");
+    let filling = fs::File::open(yard.data.join("run/pool.lock")).expect("open the lock");
+    filling.lock().expect("hold it, as who fills the pool does");
+    let asking = tokio::spawn({
+        let engine = yard.engine.clone();
+        async move { engine.set_pool(Vec::new()).await }
+    });
+    let noted = wait_for(Duration::from_secs(120), || {
+        let noted = fs::read_to_string(yard.data.join("pool.json")).expect("settings");
+        (noted == "[]").then_some(()).ok_or(noted)
+    });
+    assert_eq!(noted, Ok(()), "it is written down before it is waited for");
+    asking.abort();
+    for pid in launchers(&yard) {
+        kill(pid);
+    }
+    drop(filling);
+    let give_up = tokio::time::Instant::now() + Duration::from_secs(120);
+    while yard.engine.ready_count().await.expect("count") > 0 {
+        assert!(tokio::time::Instant::now() < give_up, "some are left");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    yard.finish().await;
+}
+
+/// The launcher and all its forks that serve somebody.
+fn launchers(yard: &Yard) -> Vec<i32> {
+    let name = yard.data.display().to_string();
+    let all = fs::read_dir("/proc").expect("processes").flatten();
+    all.filter_map(|entry| {
+        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let is_one = String::from_utf8_lossy(&command).contains(&name);
+        is_one.then(|| entry.file_name().to_str()?.parse().ok())?
+    })
+    .collect()
 }

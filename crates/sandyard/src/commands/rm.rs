@@ -15,7 +15,7 @@ pub(crate) struct RmArgs {
     /// Ids or names of sandboxes, as `sandyard ls` prints them
     #[arg(required_unless_present = "all", value_name = "ID")]
     ids: Vec<String>,
-    /// Remove every sandbox that `sandyard ls` lists
+    /// Remove every sandbox that `sandyard ls` lists; with --local those kept ready, too
     #[arg(long, conflicts_with = "ids")]
     all: bool,
     /// Ask the engine of this data directory instead of a server: for what `sandyard run` left

@@ -68,8 +68,19 @@ impl Yard {
 }
 
 impl Drop for Yard {
+    /// Takes everything away; a test that passed has failed if that cannot be done.
     fn drop(&mut self) {
-        let _ = self.sandyard(&["rm", "--local", "--all"]);
+        let give_up = Instant::now() + Duration::from_secs(120);
+        let sandboxes = || std::fs::read_dir(self.data().join("sandboxes"));
+        let has_any = || sandboxes().is_ok_and(|mut all| all.next().is_some());
+        loop {
+            let _ = self.sandyard(&["rm", "--local", "--all"]);
+            if !has_any() || Instant::now() > give_up {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let is_left = has_any();
         let data = self.data().display().to_string();
         for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
             let Some(pid) = entry
@@ -85,7 +96,12 @@ impl Drop for Yard {
                 let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
                 let give_up = Instant::now() + Duration::from_secs(60);
-                while entry.path().exists() && Instant::now() < give_up {
+                let is_alive = || {
+                    // Once it has ended it is not ours to bury.
+                    let stat = std::fs::read_to_string(entry.path().join("stat"));
+                    stat.is_ok_and(|stat| !stat.contains(") Z "))
+                };
+                while is_alive() && Instant::now() < give_up {
                     std::thread::sleep(Duration::from_millis(10));
                 }
             }
@@ -93,5 +109,6 @@ impl Drop for Yard {
         if let Ok(run) = std::fs::read_link(self.data().join("run")) {
             let _ = std::fs::remove_dir_all(run);
         }
+        assert!(!is_left || std::thread::panicking(), "sandboxes are left");
     }
 }

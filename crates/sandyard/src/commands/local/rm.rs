@@ -15,6 +15,8 @@ pub(in crate::commands) async fn rm(
     let ids = match ids {
         Some(ids) => ids.to_vec(),
         None => {
+            // Those that a server had kept ready, too: one that was killed takes nothing back.
+            engine.set_pool(Vec::new()).await?;
             let all = engine.list().await?;
             all.into_iter().map(|info| info.id.to_string()).collect()
         }
