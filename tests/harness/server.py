@@ -17,6 +17,8 @@ _PATIENCE = 120.0
 
 # Environment variables of every server of this run: those of the provider that a whole suite runs with, see providers.py.
 everywhere = {}
+# Fewer ready sandboxes than usual, since most servers here live for a few creates only.
+_USUAL = {"SANDYARD_SANDBOX_READY": "2"}
 
 
 class Server:
@@ -37,7 +39,7 @@ class Server:
         # Named, since the one after the server's may be another test's.
         self.e2b_port = free_port()
         self.e2b_url = f"{scheme}://127.0.0.1:{self.e2b_port}"
-        self.settings = {**everywhere, **(variables or {})}
+        self.settings = {**_USUAL, **everywhere, **(variables or {})}
         self.settings.update({f"SANDYARD_{name}": str(value) for name, value in settings.items()})
         self._fine = ("healthy", "degraded") if is_degraded else ("healthy",)
         self.log = self.data.path / f"server-{self.port}.log"

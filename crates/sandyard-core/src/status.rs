@@ -78,11 +78,6 @@ impl SandboxStatus {
         }
     }
 
-    /// Says whether it takes up a place of its owner's quota.
-    pub fn is_counted(self) -> bool {
-        !matches!(self, Self::Deleted)
-    }
-
     /// Says whether a request may bring it back to running.
     pub fn can_wake(self) -> bool {
         matches!(self, Self::Paused | Self::Stopped)

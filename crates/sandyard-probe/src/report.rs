@@ -40,13 +40,6 @@ pub struct Tally {
 }
 
 impl Report {
-    /// The findings with that verdict.
-    pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &Finding> {
-        self.findings
-            .iter()
-            .filter(move |finding| finding.verdict == verdict)
-    }
-
     /// The finding of that id.
     #[must_use]
     pub fn finding(&self, id: &str) -> Option<&Finding> {

@@ -118,6 +118,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        // An overlay's own folder has no permissions at all: only root could look into it before taking it away.
+        let _ = std::fs::remove_dir(self.0.join("work/work"));
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

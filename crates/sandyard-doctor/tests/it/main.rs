@@ -167,6 +167,19 @@ fn nothing_is_left_behind() {
     }
 }
 
+/// What an overlay makes for itself has no permissions at all, which only root does not mind.
+#[test]
+fn an_ordinary_user_leaves_nothing_behind_either() {
+    let dir = std::env::temp_dir().join(format!("sandyard-left-{}", std::process::id()));
+    std::fs::create_dir(&dir).unwrap();
+    let for_everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&dir, for_everybody).unwrap();
+    let found = report_in(65533, &dir.join("data").display().to_string());
+    assert_eq!(status(&found, "overlay"), Status::Ok, "{found:#?}");
+    // Fails when there is something in it.
+    std::fs::remove_dir(&dir).unwrap();
+}
+
 /// Finds a control group made by a report of this process.
 fn left_groups() -> Option<std::path::PathBuf> {
     let own = format!("-{}-", std::process::id());

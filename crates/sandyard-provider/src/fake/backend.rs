@@ -137,11 +137,11 @@ impl Provider for FakeProvider {
 
     async fn diff(&self, id: &str) -> Result<Vec<Change>> {
         let look = |world: &mut World| {
-            let one = world.one(id)?;
-            Ok(match &one.machine {
-                Some(machine) => machine.difference(),
-                None => one.changes.clone(),
-            })
+            let machine = &world.one(id)?.machine;
+            // One without a machine has no files.
+            Ok(machine
+                .as_ref()
+                .map_or_else(Vec::new, |machine| machine.difference()))
         };
         self.call(Verb::Diff, id, look).await
     }

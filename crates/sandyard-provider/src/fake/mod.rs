@@ -31,7 +31,7 @@ use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_core::{Clock, SandboxId, SandboxState};
 use tokio::sync::mpsc;
 
-use crate::instance::{Change, Instance, InstanceSpec, VolumeSpec};
+use crate::instance::{Instance, InstanceSpec, VolumeSpec};
 use crate::provider::{Capabilities, ProviderInfo};
 use crate::{ProviderErrorKind, Verb};
 
@@ -245,13 +245,6 @@ impl FakeProvider {
     /// What an instance was last allowed to reach; none once its processes ended.
     pub fn grant(&self, id: &str) -> Option<NetworkGrant> {
         self.world().grants.get(id).cloned()
-    }
-
-    /// Says what an instance's files differ by from now on.
-    pub fn set_changes(&self, id: &str, changes: Vec<Change>) {
-        if let Some(one) = self.world().instances.get_mut(id) {
-            one.changes = changes;
-        }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {

@@ -10,7 +10,7 @@ use sandyard_core::{Clock, Limits, NetworkPolicy, SandboxId, SandboxState};
 use super::TEMPLATE;
 use super::agent::{Inside, Machine};
 use super::templates::{no_template, template};
-use crate::instance::{Change, Instance, InstanceSpec, UsagePoint, VolumeSpec};
+use crate::instance::{Instance, InstanceSpec, UsagePoint, VolumeSpec};
 use crate::provider::TemplateInfo;
 use crate::{ProviderError, ProviderErrorKind, Result};
 
@@ -46,7 +46,6 @@ pub(super) struct One {
     created_ms: i64,
     started_ms: i64,
     pub(super) reason: Option<String>,
-    pub(super) changes: Vec<Change>,
     pub(super) machine: Option<Arc<Machine>>,
 }
 
@@ -145,7 +144,6 @@ impl World {
             created_ms: now_ms,
             started_ms: now_ms,
             reason: None,
-            changes: Vec::new(),
             machine,
         };
         self.instances.insert(id.clone(), one);

@@ -14,6 +14,8 @@ use sandyard_core::Limits;
 use sandyard_providers::{E2b, E2bConfig, Times};
 use serde_json::{Value, json};
 
+use crate::yard::processes_with;
+
 /// A debug build on busy cores may take its time; nothing is measured by this.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -227,20 +229,6 @@ impl Drop for Counterpart {
             let _ = fs::remove_dir_all(run);
         }
     }
-}
-
-/// Processes whose arguments name the folder: its launcher.
-fn processes_with(folder: &Path) -> Vec<i32> {
-    let folder = folder.display().to_string();
-    let own = std::process::id().to_string();
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    all.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let line = fs::read(entry.path().join("cmdline")).ok()?;
-        let is_it = String::from_utf8_lossy(&line).contains(&folder) && name != own;
-        is_it.then(|| name.parse().ok()).flatten()
-    })
-    .collect()
 }
 
 fn end(pid: i32, signal: &str) {

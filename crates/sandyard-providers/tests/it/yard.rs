@@ -73,6 +73,8 @@ impl Yard {
             ["sandboxes", "run/ids", "spares", "trash", "volumes"]
                 .iter()
                 .all(|name| fs::read_dir(data.join(name)).is_ok_and(|mut all| all.next().is_none()))
+                // A fork that stocks up would go on writing into a folder that is being removed.
+                && processes_with(&data).is_empty()
         };
         let give_up = Instant::now() + Duration::from_secs(120);
         while !is_empty() && Instant::now() < give_up {
@@ -100,6 +102,20 @@ impl Drop for Yard {
             let _ = fs::remove_dir_all(run);
         }
     }
+}
+
+/// Processes whose arguments name the folder: its launcher and all its forks.
+pub(crate) fn processes_with(folder: &Path) -> Vec<i32> {
+    let folder = folder.display().to_string();
+    let own = std::process::id().to_string();
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let is_it = String::from_utf8_lossy(&line).contains(&folder) && name != own;
+        is_it.then(|| name.parse().ok()).flatten()
+    })
+    .collect()
 }
 
 /// What to make an instance from, for that sandbox.
