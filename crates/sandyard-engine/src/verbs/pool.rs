@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -93,6 +93,13 @@ fn write_settings(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     let text = serde_json::to_vec(pool)
         .map_err(|error| EngineError::failed("writing the pool", &error))?;
     let _lock = lock(ctx.data.pool_settings_lock())?.ok_or_else(busy)?;
+    if pool.is_empty() {
+        // Nothing is written, since there may be no room for it: on a full disk too this must be possible.
+        return match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => Ok(removed.doing("remove", path.display())?),
+        };
+    }
     let temporary = path.with_extension("new");
     fs::write(&temporary, text).doing("write", temporary.display())?;
     Ok(fs::rename(&temporary, &path).doing("write", path.display())?)
@@ -131,6 +138,10 @@ fn fill_kind(ctx: &Context, wanted: &PoolSpec) -> Result<()> {
     create::check(ctx, &spec)?;
     let key = key(ctx, &template, spec.limits.disk_bytes);
     for _ in count_keyed(ctx, &key)?..wanted.count {
+        // Somebody wants something else by now, and waits for us.
+        if !settings(ctx).contains(wanted) {
+            break;
+        }
         add(ctx, &spec, &key)?;
     }
     Ok(())

@@ -12,16 +12,18 @@ pub(in crate::commands) async fn rm(
     ids: Option<&[String]>,
 ) -> anyhow::Result<Removed> {
     let engine = global.engine().await?;
+    let mut removed = Removed::default();
     let ids = match ids {
         Some(ids) => ids.to_vec(),
         None => {
             // Those that a server had kept ready, too: one that was killed takes nothing back.
-            engine.set_pool(Vec::new()).await?;
+            if let Err(error) = engine.set_pool(Vec::new()).await {
+                removed.count("ready ones", Err(error.into()));
+            }
             let all = engine.list().await?;
             all.into_iter().map(|info| info.id.to_string()).collect()
         }
     };
-    let mut removed = Removed::default();
     for id in ids {
         removed.count(&id, remove(&engine, &id).await);
     }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use super::{Server, clean};
+use super::{Server, clean, eventually};
 use crate::yard::Yard;
 
 /// Starts a server, reads what it prints until `last`, and ends it.
@@ -123,4 +123,20 @@ fn sandboxes_and_what_runs_in_them_outlive_the_server() {
     server.restart();
     server.out(&["exec", &id, "--", "kill", "-0", &pid]);
     assert!(server.out(&["ls"]).contains(&id));
+}
+
+#[test]
+fn what_a_killed_server_kept_ready_goes_with_all_the_rest() {
+    let mut server = Server::start();
+    let spares = server.yard().data().join("spares");
+    let count = || std::fs::read_dir(&spares).map_or(0, Iterator::count);
+    eventually("all are ready", || count() == 8);
+    server.child.kill().expect("kill");
+    server.child.wait().expect("wait");
+    let listed = server.yard().out(&["rm", "--local", "--all"]);
+    assert_eq!(
+        (listed.as_str(), count()),
+        ("", 0),
+        "they were nobody's, and go"
+    );
 }
