@@ -129,12 +129,14 @@ rust_tests() {
     # shellcheck disable=SC2064 # The name is known now, and the variable is gone when the trap runs.
     trap "cat '$own'/* 2>/dev/null; rm -rf '$own'" EXIT
     list_tests "$selection" >"$own/.list" || code=1
-    # Those in tests/ take longest and so begin first.
     while IFS=$'\t' read -r title folder program; do
         printf '%s\0' "$own" "$title" "$folder" "$program"
-    done < <(grep "$@" "$own/.list" | sort -k 2,2 -k 1,1) | xargs -0 -r -n 4 -P 3 "$checkout/test" call rust_test || code=1
+    done < <(grep "$@" "$own/.list" | longest_first) | xargs -0 -r -n 4 -P 3 "$checkout/test" call rust_test || code=1
     return $code
 }
+
+# Sorts test programs: those of the browser, which take turns, then those in tests/, then the rest.
+longest_first() { sed -e '/^sandyard-tools / s/^/0 /; t' -e 's/^/1 /' | sort -k 1,1 -k 3,3 -k 2,2 | cut -d ' ' -f 2-; }
 
 # Runs one test program where Cargo would: rust_test OUTPUT-FOLDER TITLE PACKAGE-FOLDER PROGRAM. Output is shown in one piece.
 rust_test() {
