@@ -88,10 +88,9 @@ pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     }
 }
 
+/// One at a time: all write the same file before it takes its place.
 fn write_settings(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     let path = ctx.data.pool_settings();
-    let text = serde_json::to_vec(pool)
-        .map_err(|error| EngineError::failed("writing the pool", &error))?;
     let _lock = lock(ctx.data.pool_settings_lock())?.ok_or_else(busy)?;
     if pool.is_empty() {
         // Nothing is written, since there may be no room for it: on a full disk too this must be possible.
@@ -100,12 +99,13 @@ fn write_settings(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
             removed => Ok(removed.doing("remove", path.display())?),
         };
     }
+    let text = serde_json::to_vec(pool)
+        .map_err(|error| EngineError::failed("writing the pool", &error))?;
     let temporary = path.with_extension("new");
     fs::write(&temporary, text).doing("write", temporary.display())?;
     Ok(fs::rename(&temporary, &path).doing("write", path.display())?)
 }
 
-/// One at a time, or two would each make what is missing.
 fn lock(path: PathBuf) -> Result<Option<Lock>> {
     Ok(Lock::take(&path, FILL_PATIENCE).doing("lock", path.display())?)
 }
@@ -114,6 +114,7 @@ fn busy() -> EngineError {
     EngineError::new(ErrorKind::Busy, "the pool is being filled").hint("try again")
 }
 
+/// One at a time, or two would each make what is missing.
 fn fill_locked(ctx: &Context) -> Result<()> {
     // One kind that cannot be made does not keep the others from being ready. The first failure is told.
     let mut done = remove_surplus(ctx);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_engine::{ErrorKind, ForkSpec, PoolSpec, SandboxSpec};
+use sandyard_engine::{ErrorKind, ForkSpec, SandboxSpec};
 
-use crate::yard::{Yard, small};
+use crate::yard::{Yard, ready, small};
 
 fn labels(text: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("sandyard.test".to_owned(), text.to_owned())])
@@ -40,12 +40,10 @@ async fn labels_stay_through_a_whole_life_and_another_launcher() {
 #[tokio::test]
 async fn a_ready_sandbox_takes_the_labels_of_whoever_gets_it() {
     let yard = Yard::new().await;
-    let wanted = PoolSpec {
-        template: "host".into(),
-        limits: small().limits,
-        count: 1,
-    };
-    yard.engine.set_pool(vec![wanted]).await.expect("fill");
+    yard.engine
+        .set_pool(vec![ready("host", 1)])
+        .await
+        .expect("fill");
     let spare = std::fs::read_dir(yard.data.join("spares"))
         .expect("spares")
         .flatten()

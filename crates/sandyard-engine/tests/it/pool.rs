@@ -3,19 +3,15 @@
 use std::fs;
 use std::time::Duration;
 
-use sandyard_engine::PoolSpec;
-
-use crate::yard::{Yard, kill, small, wait_for};
+use crate::yard::{Yard, kill, processes, ready, small, wait_for};
 
 #[tokio::test]
 async fn a_create_takes_a_ready_sandbox_and_gives_it_its_own_name_variables_and_limits() {
     let yard = Yard::new().await;
-    let wanted = PoolSpec {
-        template: "host".into(),
-        limits: small().limits,
-        count: 2,
-    };
-    yard.engine.set_pool(vec![wanted]).await.expect("fill");
+    yard.engine
+        .set_pool(vec![ready("host", 2)])
+        .await
+        .expect("fill");
     assert_eq!(yard.engine.ready_count().await.expect("count"), 2);
     assert_eq!(
         yard.engine.list().await.expect("list"),
@@ -40,12 +36,10 @@ async fn a_create_takes_a_ready_sandbox_and_gives_it_its_own_name_variables_and_
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_asked_of_the_pool_is_done_though_all_who_heard_it_die() {
     let yard = Yard::new().await;
-    let wanted = PoolSpec {
-        template: "host".into(),
-        limits: small().limits,
-        count: 2,
-    };
-    yard.engine.set_pool(vec![wanted]).await.expect("fill");
+    yard.engine
+        .set_pool(vec![ready("host", 2)])
+        .await
+        .expect("fill");
     let filling = fs::File::open(yard.data.join("run/pool.lock")).expect("open the lock");
     filling.lock().expect("hold it, as who fills the pool does");
     let asking = tokio::spawn({
@@ -58,7 +52,7 @@ async fn what_is_asked_of_the_pool_is_done_though_all_who_heard_it_die() {
     });
     assert_eq!(noted, Ok(()), "it is noted before it is waited for");
     asking.abort();
-    for pid in launchers(&yard) {
+    for pid in processes(&yard.data) {
         kill(pid);
     }
     drop(filling);
@@ -68,16 +62,4 @@ async fn what_is_asked_of_the_pool_is_done_though_all_who_heard_it_die() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     yard.finish().await;
-}
-
-/// The launcher and all its forks that serve somebody.
-fn launchers(yard: &Yard) -> Vec<i32> {
-    let name = yard.data.display().to_string();
-    let all = fs::read_dir("/proc").expect("processes").flatten();
-    all.filter_map(|entry| {
-        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let is_one = String::from_utf8_lossy(&command).contains(&name);
-        is_one.then(|| entry.file_name().to_str()?.parse().ok())?
-    })
-    .collect()
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use sandyard_agent::TOOLS_PORT;
 use sandyard_core::{SandboxId, SandboxState};
-use sandyard_engine::{Engine, EngineConfig, PoolSpec};
+use sandyard_engine::{Engine, EngineConfig};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::yard::{LAUNCHER, Yard, copy_launcher, small};
+use crate::yard::{LAUNCHER, Yard, copy_launcher, ready, small};
 
 const OTHER_PORT: u16 = 7070;
 
@@ -43,12 +43,10 @@ async fn has_tools(engine: &Engine, id: &SandboxId, port: u16) -> bool {
 #[tokio::test]
 async fn a_launcher_that_would_make_other_sandboxes_is_replaced_and_sandboxes_go_on() {
     let yard = Yard::new().await;
-    let pool = PoolSpec {
-        template: "host".to_owned(),
-        limits: small().limits,
-        count: 1,
-    };
-    yard.engine.set_pool(vec![pool]).await.expect("pool");
+    yard.engine
+        .set_pool(vec![ready("host", 1)])
+        .await
+        .expect("pool");
     let old = yard.create().await.id;
     let started = "sleep 1000 > /dev/null 2>&1 & echo $!";
     let process = yard.out(&old, started).await;

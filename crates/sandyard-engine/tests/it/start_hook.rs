@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use sandyard_core::SandboxId;
-use sandyard_engine::{ForkSpec, PoolSpec, SandboxSpec};
+use sandyard_engine::{ForkSpec, SandboxSpec};
 
-use crate::yard::{Yard, small, text};
+use crate::yard::{Yard, ready, small, text};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -72,12 +72,10 @@ async fn a_ready_sandbox_runs_it_already_and_finds_its_variables_after_the_adopt
           curl -s -H \"X-Access-Token: $SANDYARD_ENVS_TOKEN\" http://127.0.0.1:49983/envs > /var/envs.new && mv /var/envs.new /var/envs\n\
         done";
     let spec = template(&yard, program, "").await;
-    let wanted = PoolSpec {
-        template: "started".into(),
-        limits: small().limits,
-        count: 1,
-    };
-    yard.engine.set_pool(vec![wanted]).await.expect("fill");
+    yard.engine
+        .set_pool(vec![ready("started", 1)])
+        .await
+        .expect("fill");
     let mut spares = std::fs::read_dir(yard.data.join("spares")).expect("spares");
     let spare = spares.next().expect("one").expect("an entry").file_name();
     let spare: SandboxId = spare.to_str().expect("text").parse().expect("an id");
@@ -124,12 +122,7 @@ async fn a_port_of_the_start_program_is_waited_for() {
 #[tokio::test]
 async fn a_template_that_does_not_exist_is_not_kept_ready_until_it_does() {
     let yard = Yard::new().await;
-    let wanted = |template: &str| PoolSpec {
-        template: template.into(),
-        limits: small().limits,
-        count: 1,
-    };
-    let pool = vec![wanted("started"), wanted("host")];
+    let pool = vec![ready("started", 1), ready("host", 1)];
     yard.engine.set_pool(pool).await.expect("fill");
     assert_eq!(yard.engine.ready_count().await.expect("count"), 1);
     template(&yard, "exec sleep 600", "").await;
@@ -143,7 +136,7 @@ async fn a_template_that_does_not_exist_is_not_kept_ready_until_it_does() {
         .await
         .expect("remove");
     yard.engine
-        .set_pool(vec![wanted("started"), wanted("host")])
+        .set_pool(vec![ready("started", 1), ready("host", 1)])
         .await
         .expect("fill");
     assert_eq!(yard.engine.ready_count().await.expect("count"), 1);
@@ -153,17 +146,9 @@ async fn a_template_that_does_not_exist_is_not_kept_ready_until_it_does() {
 #[tokio::test]
 async fn one_kind_that_cannot_be_made_does_not_keep_the_others_from_being_ready() {
     let yard = Yard::new().await;
-    let mut broken = PoolSpec {
-        template: "host".into(),
-        limits: small().limits,
-        count: 1,
-    };
+    let mut broken = ready("host", 1);
     broken.limits.memory_bytes = u64::MAX;
-    let good = PoolSpec {
-        limits: small().limits,
-        ..broken.clone()
-    };
-    let told = yard.engine.set_pool(vec![broken, good]).await;
+    let told = yard.engine.set_pool(vec![broken, ready("host", 1)]).await;
     told.expect_err("the first cannot be made");
     assert_eq!(yard.engine.ready_count().await.expect("count"), 1);
     yard.finish().await;

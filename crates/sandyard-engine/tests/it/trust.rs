@@ -3,9 +3,9 @@
 use std::fs;
 
 use sandyard_core::SandboxId;
-use sandyard_engine::{ForkSpec, PoolSpec, SandboxSpec};
+use sandyard_engine::{ForkSpec, SandboxSpec};
 
-use crate::yard::{Yard, small};
+use crate::yard::{Yard, ready, small};
 
 const CERTIFICATE: &str = include_str!("../../src/trust/known.pem");
 const OTHER: &str = include_str!("other.pem");
@@ -143,11 +143,7 @@ async fn the_certificate_is_no_change_of_a_sandboxs_and_in_no_snapshot() {
 #[tokio::test]
 async fn a_ready_sandbox_of_an_old_certificate_is_not_taken() {
     let yard = Yard::new().await;
-    let pool = vec![PoolSpec {
-        template: "host".into(),
-        limits: small().limits,
-        count: 1,
-    }];
+    let pool = vec![ready("host", 1)];
     yard.engine.set_pool(pool.clone()).await.expect("fill");
     let spare = || {
         let mut spares = fs::read_dir(yard.data.join("spares"))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_agent_client::{Output, RunOptions};
 use sandyard_core::SandboxId;
-use sandyard_engine::{Engine, EngineConfig, ProcessKey, SandboxInfo, SandboxSpec};
+use sandyard_engine::{Engine, EngineConfig, PoolSpec, ProcessKey, SandboxInfo, SandboxSpec};
 use sandyard_wire::process::ProcessConfig;
 
 /// The launcher this test run was built with.
@@ -177,6 +177,15 @@ pub(crate) fn small() -> SandboxSpec {
     spec
 }
 
+/// So many small sandboxes of a template, to be kept ready.
+pub(crate) fn ready(template: &str, count: usize) -> PoolSpec {
+    PoolSpec {
+        template: template.to_owned(),
+        limits: small().limits,
+        count,
+    }
+}
+
 /// Copies the launcher, by a process of its own: whatever another test starts meanwhile would have a file that is open here for a
 /// moment, and what somebody may still write to cannot be run.
 pub(crate) fn copy_launcher(to: &Path) {
@@ -258,22 +267,28 @@ pub(crate) fn leftovers(data: &Path) -> Vec<String> {
             left.push(format!("loop: {}", backing.trim()));
         }
     }
-    for entry in fs::read_dir("/proc").expect("proc").flatten() {
-        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if String::from_utf8_lossy(&command).contains(&name) {
-            let pid = entry.file_name();
-            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            if !stat.is_empty() && !stat.contains(") Z ") {
-                left.push(format!("process: {}", pid.display()));
-            }
-        }
-    }
+    left.extend(processes(data).iter().map(|pid| format!("process: {pid}")));
     left.extend(
         cgroups(data)
             .into_iter()
             .map(|path| format!("cgroup: {}", path.display())),
     );
     left
+}
+
+/// Processes whose arguments name this data directory: its launcher and all its forks.
+pub(crate) fn processes(data: &Path) -> Vec<i32> {
+    let name = data.display().to_string();
+    let is_one = |folder: &Path| {
+        let command = fs::read(folder.join("cmdline")).unwrap_or_default();
+        // One that has ended is there until somebody buries it.
+        String::from_utf8_lossy(&command).contains(&name)
+            && fs::read_to_string(folder.join("stat")).is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    let all = fs::read_dir("/proc").expect("proc").flatten();
+    all.filter(|entry| is_one(&entry.path()))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// The cgroup folders of this data directory's sandboxes.

@@ -203,16 +203,12 @@ impl Drop for Counterpart {
     fn drop(&mut self) {
         self.kill();
         let data = self.folder.path();
-        let local = |arguments: &[&str]| {
-            let mut command = Command::new(program());
-            command.arg("--data-dir").arg(data).args(arguments);
-            command.stderr(Stdio::null()).output()
-        };
-        let listed = local(&["ls", "--local", "--json"]).map(|output| output.stdout);
-        let listed: Value = serde_json::from_slice(&listed.unwrap_or_default()).unwrap_or_default();
-        for one in listed.as_array().into_iter().flatten() {
-            let _ = local(&["rm", "--local", one["id"].as_str().unwrap_or_default()]);
-        }
+        let _ = Command::new(program())
+            .arg("--data-dir")
+            .arg(data)
+            .args(["rm", "--local", "--all"])
+            .stderr(Stdio::null())
+            .output();
         // It takes its groups away when it is asked to end.
         let launchers = processes_with(data);
         for pid in &launchers {

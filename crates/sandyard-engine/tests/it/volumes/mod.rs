@@ -8,9 +8,9 @@ use std::path::Path;
 
 use sandyard_core::SandboxId;
 use sandyard_core::SandboxState::Running;
-use sandyard_engine::{ForkSpec, MountSpec, PoolSpec, SandboxSpec};
+use sandyard_engine::{ForkSpec, MountSpec, SandboxSpec};
 
-use crate::yard::{Yard, small};
+use crate::yard::{Yard, ready, small};
 
 const SIZE: u64 = 32 << 20;
 
@@ -223,12 +223,10 @@ async fn a_full_volume_is_full_and_nothing_else_is() {
 #[tokio::test]
 async fn a_sandbox_with_volumes_takes_no_ready_one() {
     let yard = Yard::new().await;
-    let wanted = PoolSpec {
-        template: "host".into(),
-        limits: small().limits,
-        count: 1,
-    };
-    yard.engine.set_pool(vec![wanted]).await.expect("fill");
+    yard.engine
+        .set_pool(vec![ready("host", 1)])
+        .await
+        .expect("fill");
     yard.engine.create_volume("v1", SIZE).await.expect("make");
     let made = yard.engine.create(&with(&["v1:/data"])).await;
     let made = made.expect("create");
