@@ -13,14 +13,13 @@ from pathlib import Path
 
 from waiting import wait_for
 
-# The descriptor of the agent is opened before its directory may be hidden by a mount.
+# The checkout may be in a folder that a mount hides: so the descriptor of the agent is opened before, and the private folders
+# are named from where we are, by names that are left as they are.
 _SCRIPT = """
 set -e
 exec 9<"$AGENT"
-mount --bind "$PRIVATE/etc" /etc
-mount --bind "$PRIVATE/home" /home
-mount --bind "$PRIVATE/root" /root
-mount --bind "$PRIVATE/tmp" /tmp
+cd "$PRIVATE"
+for folder in etc home root tmp; do mount --no-canonicalize --bind $folder /$folder; done
 cd /
 exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin /proc/self/fd/9 "$@"
 """
