@@ -1,4 +1,7 @@
 //! Messages of the Model Context Protocol, carried as they are: to the server's own tools, or to those of a sandbox.
+//!
+//! A tool server forgets conversations: when nobody spoke for long, or when it died or its sandbox was stopped. A client behind
+//! standard input cannot know that and never greets it again, so the channel does, with the client's own words.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,6 +9,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::Result;
 use crate::client::Client;
@@ -23,19 +27,27 @@ const MAX_REFUSAL: usize = 64 << 10;
 /// How long a stream of notices that was cut off is left alone.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// What a client says once it has been greeted.
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
 /// A conversation with an MCP server. Messages pass unchanged in both directions.
 #[derive(Debug)]
 pub struct McpChannel {
     client: Client,
     url: Url,
     known: Mutex<Known>,
+    /// Held by who greets a server again that has forgotten us; all others wait for it.
+    renewing: tokio::sync::Mutex<()>,
+    /// Changes when that is done.
+    renewals: watch::Sender<()>,
 }
 
-/// What the server wants to see again in every request.
+/// What the server wants to see again in every request, and how it was greeted.
 #[derive(Debug, Default)]
 struct Known {
     session: Option<HeaderValue>,
     version: Option<HeaderValue>,
+    greeting: Option<String>,
 }
 
 impl Client {
@@ -56,6 +68,8 @@ impl McpChannel {
             client: client.clone(),
             url,
             known: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+            renewals: watch::Sender::default(),
         }
     }
 
@@ -65,11 +79,21 @@ impl McpChannel {
     ///
     /// When the server cannot be reached, refuses the message, or hangs up in the middle.
     pub async fn send(&self, message: &str, mut take: impl FnMut(&str)) -> Result<()> {
-        let request = self
-            .request(Method::POST)
-            .header(CONTENT_TYPE, "application/json");
-        let response = request.body(message.to_owned()).send().await;
-        let response = match self.accepted(response).await {
+        if is_greeting(message) {
+            *self.known() = Known {
+                greeting: Some(message.to_owned()),
+                ..Known::default()
+            };
+        }
+        let session = self.known().session.clone();
+        let response = match self.post(message).await {
+            Err(error) if is_forgotten(&error, session.as_ref()) => {
+                self.renew(session.as_ref()).await?;
+                self.post(message).await
+            }
+            other => other,
+        };
+        let response = match response {
             // A refusal in the protocol's own words is an answer.
             Err(ClientError::Api(refusal)) if is_message(&refusal.body) => {
                 self.hand_over(&refusal.body, &mut take);
@@ -77,9 +101,6 @@ impl McpChannel {
             }
             other => other?,
         };
-        if let Some(session) = response.headers().get(SESSION) {
-            self.known().session = Some(session.clone());
-        }
         self.read(response, &mut SseParser::default(), &mut take)
             .await
     }
@@ -87,14 +108,25 @@ impl McpChannel {
     /// Hands over what the server says by itself, until it says that it does not, or the conversation is over.
     pub async fn listen(&self, mut take: impl FnMut(&str)) {
         let mut parser = SseParser::default();
+        let mut renewals = self.renewals.subscribe();
         loop {
+            renewals.mark_unchanged();
+            let session = self.known().session.clone();
             let mut request = self.request(Method::GET);
             if let Some(id) = parser.last_id() {
                 request = request.header(LAST_EVENT_ID, id);
             }
             let response = match self.accepted(request.send().await).await {
                 Ok(response) => Some(response),
-                // It has no such stream, or knows nothing of us any more.
+                // Listening alone is no reason to wake a sandbox: the next message greets it again.
+                Err(error) if is_forgotten(&error, session.as_ref()) => {
+                    if renewals.changed().await.is_err() {
+                        return;
+                    }
+                    parser = SseParser::default();
+                    continue;
+                }
+                // It has no such stream.
                 Err(ClientError::Api(_)) => return,
                 Err(_) => None,
             };
@@ -113,6 +145,47 @@ impl McpChannel {
         if has_session {
             let _ = self.request(Method::DELETE).timeout(PAUSE * 5).send().await;
         }
+    }
+
+    /// Greets a server again that has forgotten a conversation, unless somebody has done so since. What it answers is not handed
+    /// over: to the client it is the same conversation.
+    async fn renew(&self, forgotten: Option<&HeaderValue>) -> Result<()> {
+        let _turn = self.renewing.lock().await;
+        let greeting = {
+            let mut known = self.known();
+            if known.session.as_ref() != forgotten {
+                return Ok(());
+            }
+            known.session = None;
+            known.version = None;
+            known.greeting.clone()
+        };
+        let greeted = async {
+            let response = self.post(&greeting.unwrap_or_default()).await?;
+            self.read(response, &mut SseParser::default(), &mut |_: &str| {})
+                .await?;
+            self.post(INITIALIZED).await
+        };
+        if let Err(error) = greeted.await {
+            // The next message is to try it again.
+            self.known().session = forgotten.cloned();
+            return Err(error);
+        }
+        self.renewals.send_replace(());
+        Ok(())
+    }
+
+    /// Sends a message, and keeps the session that the answer may name.
+    async fn post(&self, message: &str) -> Result<Response> {
+        let request = self
+            .request(Method::POST)
+            .header(CONTENT_TYPE, "application/json");
+        let response = request.body(message.to_owned()).send().await;
+        let response = self.accepted(response).await?;
+        if let Some(session) = response.headers().get(SESSION) {
+            self.known().session = Some(session.clone());
+        }
+        Ok(response)
     }
 
     fn request(&self, method: Method) -> RequestBuilder {
@@ -209,6 +282,16 @@ impl McpChannel {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_greeting(message: &str) -> bool {
+    let message: Value = serde_json::from_str(message).unwrap_or_default();
+    message["method"] == "initialize"
+}
+
+/// Says whether a refusal means that the server does not know the session in which it was asked.
+fn is_forgotten(error: &ClientError, session: Option<&HeaderValue>) -> bool {
+    session.is_some() && matches!(error, ClientError::Api(refusal) if refusal.status == 404)
 }
 
 fn is_message(body: &str) -> bool {

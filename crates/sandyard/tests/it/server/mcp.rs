@@ -214,6 +214,21 @@ fn the_tools_of_a_sandbox_are_reached_by_its_name() {
     let told = bridge.hear().to_string();
     assert!(told.contains(&format!("/p/{id}/8000")), "{told}");
     bridge.end();
+    // An assistant that goes on meanwhile is not told that the tool server forgot it: it would never begin anew.
+    let mut bridge = Bridge::start(server.command(&["mcp", "--sandbox", "web"]));
+    bridge.begin();
+    server.out(&["stop", "web"]);
+    server.out(&["resume", "web"]);
+    for call in 1..=2 {
+        bridge.call(call, "register_port", &arguments, &json!({}));
+        let told = bridge.hear();
+        assert_eq!(told["id"], call, "{told}");
+        assert!(
+            told.to_string().contains(&format!("/p/{id}/8000")),
+            "{told}"
+        );
+    }
+    assert_eq!(bridge.end(), "");
     let mut command = server.command(&["mcp", "--sandbox", "nosuch"]);
     let output = command.output().expect("run");
     let said = super::said(&output);
