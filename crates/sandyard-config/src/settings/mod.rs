@@ -96,6 +96,7 @@ impl Settings {
     /// Makes settings of values. Where one is faulty its default stands in, so that checking can go on.
     pub(crate) fn build(values: &Values, working_dir: &Path) -> Self {
         let server = ServerSettings::build(values, working_dir);
+        let sandbox = SandboxSettings::build(values, working_dir);
         Self {
             data_dir: values.path("data_dir", working_dir).unwrap_or_default(),
             e2b: E2bSettings::build(values, &server),
@@ -103,9 +104,9 @@ impl Settings {
             auth: AuthSettings::build(values),
             database_url: stores::database_url(values),
             redis_url: stores::redis_url(values),
-            sandbox: SandboxSettings::build(values, working_dir),
             docker: DockerSettings::build(values, working_dir),
-            e2b_cloud: E2bCloudSettings::build(values, working_dir),
+            e2b_cloud: E2bCloudSettings::build(values, working_dir, &sandbox),
+            sandbox,
             daytona: DaytonaSettings::build(values, working_dir),
             fake: FakeSettings::build(values, working_dir),
             lifecycle: LifecycleSettings::build(values),

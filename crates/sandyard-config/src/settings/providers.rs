@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::sandbox::SandboxSettings;
 use crate::secret::Secret;
 use crate::values::Values;
 
@@ -119,13 +120,18 @@ impl DockerSettings {
 }
 
 impl E2bCloudSettings {
-    pub(super) fn build(values: &Values, working_dir: &Path) -> Self {
+    pub(super) fn build(values: &Values, working_dir: &Path, sandbox: &SandboxSettings) -> Self {
+        let said = (!values.is_given("e2b_cloud.template"))
+            .then(|| sandbox.e2b_template.clone())
+            .flatten();
         Self {
             api_key: secret(values, "e2b_cloud.api_key"),
             domain: owned(values, "e2b_cloud.domain").unwrap_or_default(),
             api_url: owned(values, "e2b_cloud.api_url"),
             sandbox_url: owned(values, "e2b_cloud.sandbox_url"),
-            template: owned(values, "e2b_cloud.template").unwrap_or_default(),
+            template: said
+                .or_else(|| owned(values, "e2b_cloud.template"))
+                .unwrap_or_default(),
             timeout: values.duration("e2b_cloud.timeout"),
             trusted_ca: values.path("e2b_cloud.trusted_ca", working_dir),
         }

@@ -25,6 +25,8 @@ pub struct SandboxSettings {
     pub agent_program: Option<PathBuf>,
     /// What they start from when their maker names nothing; `None` leaves it to the provider.
     pub template: Option<String>,
+    /// The same with E2B, as E2B's own variables say it where E2B is not the default provider.
+    pub(super) e2b_template: Option<String>,
     /// How many are kept ready.
     pub ready: usize,
     /// How many of which other templates are kept ready.
@@ -89,6 +91,14 @@ impl SandboxSettings {
                 providers.push(one);
             }
         }
+        let template = values.text("sandbox.template").map(str::to_owned);
+        let (template, e2b_template) = match is_said_by_e2b(values)
+            && provider != Provider::E2b
+            && providers.contains(&Provider::E2b)
+        {
+            true => (None, template),
+            false => (template, None),
+        };
         Self {
             provider,
             providers,
@@ -97,7 +107,8 @@ impl SandboxSettings {
             user_providers: list("sandbox.user_providers").collect(),
             user_templates: values.words("sandbox.user_templates").to_vec(),
             agent_program: values.path("sandbox.agent_program", working_dir),
-            template: values.text("sandbox.template").map(str::to_owned),
+            template,
+            e2b_template,
             ready: values.small("sandbox.ready"),
             ready_templates: ready_templates(values),
             mcp_port: values.small("sandbox.mcp_port"),
@@ -109,6 +120,12 @@ impl SandboxSettings {
     pub fn has(&self, provider: Provider) -> bool {
         self.providers.contains(&provider)
     }
+}
+
+/// Whether the default template comes from a variable that E2B's own tools read.
+fn is_said_by_e2b(values: &Values) -> bool {
+    let variable = values.origin("sandbox.template").variable();
+    variable.is_some_and(|name| name.starts_with("E2B_"))
 }
 
 fn ready_templates(values: &Values) -> Vec<(String, usize)> {

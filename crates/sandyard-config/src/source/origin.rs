@@ -30,6 +30,16 @@ pub enum Origin {
     },
 }
 
+impl Origin {
+    /// The variable that said it, if one did.
+    pub(crate) fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Variable(name) | Self::EnvFile { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -79,7 +79,8 @@ pub(super) const SECTION: Section = Section {
             Kind::Text,
             "",
             "What a sandbox of the default provider starts from when its maker names nothing. With the others it is \
-             `docker.image`, `e2b_cloud.template` or `daytona.snapshot`.",
+             `docker.image`, `e2b_cloud.template` or `daytona.snapshot`. E2B's own variables mean E2B's template where E2B is one of several \
+             providers and not the default.",
         )
         .env(&["E2B_TEMPLATE", "E2B_TEMPLATE_ID", "SANDBOX_TEMPLATE_ID", "SANDYARD_TEMPLATE"])
         .flag("--template")

@@ -183,3 +183,31 @@ fn certificates_come_in_pairs_that_can_be_opened() {
         ["flag --tls-key: server.tls_key: `server.tls_cert` is missing"]
     );
 }
+
+#[test]
+fn the_template_of_e2bs_variables_is_e2bs_where_there_are_others() {
+    let e2b = |provider: &str| {
+        Host::new()
+            .var("SANDBOX_PROVIDER", provider)
+            .var("E2B_API_KEY", "secret")
+    };
+    let templates = |host: Host| {
+        let settings = host.loaded().settings;
+        (settings.sandbox.template, settings.e2b_cloud.template)
+    };
+    let tools = || Some("tools".to_owned());
+    // Alone or first, it is what sandboxes start from; also without E2B, whose users have the variable already.
+    for provider in ["e2b", "embedded"] {
+        let host = e2b(provider).var("E2B_TEMPLATE_ID", "tools");
+        assert_eq!(templates(host), (tools(), "base".to_owned()), "{provider}");
+    }
+    let beside = || e2b("embedded").toml("[sandbox]\nproviders = [\"e2b\"]\n");
+    let host = beside().var("E2B_TEMPLATE", "tools");
+    assert_eq!(templates(host), (None, "tools".to_owned()));
+    let host = beside().var("SANDYARD_TEMPLATE", "tools");
+    assert_eq!(templates(host), (tools(), "base".to_owned()));
+    let host = beside()
+        .var("E2B_TEMPLATE", "tools")
+        .var("SANDYARD_E2B_CLOUD_TEMPLATE", "mine");
+    assert_eq!(templates(host), (None, "mine".to_owned()));
+}

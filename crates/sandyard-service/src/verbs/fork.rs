@@ -84,7 +84,7 @@ impl Service {
         let row = self.row_of_fork(original, request)?;
         let spec = InstanceSpec {
             template: template.to_owned(),
-            is_restricted: self.is_restricted(caller, template),
+            is_restricted: self.is_restricted(caller, &row.provider, template),
             ..self.spec_of(&row)?
         };
         let about = json!({"fork_of": original.id, "provider": row.provider});
@@ -111,7 +111,7 @@ impl Service {
         }
         let row = self.row_of_fork(&source.row, request)?;
         let spec = InstanceSpec {
-            is_restricted: self.is_restricted(caller, &row.template),
+            is_restricted: self.is_restricted(caller, &row.provider, &row.template),
             ..self.spec_of(&row)?
         };
         let about = json!({"fork_of": source.row.id, "provider": row.provider});

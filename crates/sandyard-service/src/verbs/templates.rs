@@ -81,7 +81,9 @@ impl Service {
             };
             templates.retain(|template| match owner_of(&template.name) {
                 Some(snapshot) => caller.owns(&snapshot.owner),
-                None => template.is_ours || self.is_for_users(&template.name),
+                None => {
+                    template.is_ours || self.is_for_users(&provider.info().name, &template.name)
+                }
             });
         }
         Ok(templates)

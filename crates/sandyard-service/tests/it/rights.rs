@@ -67,6 +67,28 @@ async fn users_start_from_what_the_installation_keeps_and_from_what_they_are_let
 }
 
 #[tokio::test]
+async fn what_the_operator_chose_for_those_who_name_nothing_is_for_everybody() {
+    let settings = ServiceSettings {
+        default_template: Some("tools".to_owned()),
+        ..ServiceSettings::default()
+    };
+    let yard = Several::new(settings).await;
+    for provider in ["embedded", "docker"] {
+        let archive = Box::pin(std::io::Cursor::new(b"tar".to_vec()));
+        yard.service
+            .import_template(&Caller::local(), Some(provider), "tools", archive)
+            .await
+            .expect("imported");
+    }
+    let made = yard.create(CreateRequest::default()).await.expect("made");
+    assert_eq!(made.template, "tools");
+    assert!(!spec_of(&yard.embedded, &made).is_restricted);
+    // With another provider it is any name.
+    let made = yard.create(from("docker/tools")).await.expect("made");
+    assert!(spec_of(&yard.docker, &made).is_restricted);
+}
+
+#[tokio::test]
 async fn nobody_names_a_snapshot_like_a_providers_default() {
     let yard = Several::new(ServiceSettings::default()).await;
     let docker = yard.docker.clone();

@@ -137,7 +137,8 @@ impl Service {
             self.move_row(asked.caller, &mut claim, &from, &line)
                 .await?;
             spec.template.clone_from(&line.fit.template);
-            spec.is_restricted = self.is_restricted(asked.caller, &spec.template);
+            let provider = &line.fit.provider.info().name;
+            spec.is_restricted = self.is_restricted(asked.caller, provider, &spec.template);
             spec.limits.clone_from(&line.fit.limits);
         }
     }

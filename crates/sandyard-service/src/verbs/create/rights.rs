@@ -19,18 +19,29 @@ impl Service {
         spec: &mut InstanceSpec,
     ) {
         spec.project = row.project.clone().filter(|_| caller.is_admin());
-        spec.is_restricted = self.is_restricted(caller, &spec.template);
+        spec.is_restricted = self.is_restricted(caller, &row.provider, &spec.template);
     }
 
     /// Whether a caller may start from nothing but what this installation keeps.
-    pub(in crate::verbs) fn is_restricted(&self, caller: &Caller, template: &str) -> bool {
-        !caller.is_admin() && !self.is_for_users(template)
+    pub(in crate::verbs) fn is_restricted(
+        &self,
+        caller: &Caller,
+        provider: &str,
+        template: &str,
+    ) -> bool {
+        !caller.is_admin() && !self.is_for_users(provider, template)
     }
 
-    /// Whether the operator lets everybody start from a template that is not this installation's.
-    pub(in crate::verbs) fn is_for_users(&self, template: &str) -> bool {
-        let patterns = &self.settings().user_templates;
-        patterns.iter().any(|pattern| matches(pattern, template))
+    /// Whether the operator lets everybody start from a template that is not this installation's: by a pattern, or because it is
+    /// what sandboxes start from whose makers name nothing.
+    pub(in crate::verbs) fn is_for_users(&self, provider: &str, template: &str) -> bool {
+        let settings = self.settings();
+        let mut patterns = settings.user_templates.iter();
+        let is_default = || {
+            settings.default_template.as_deref() == Some(template)
+                && self.places().default().info().name == provider
+        };
+        patterns.any(|pattern| matches(pattern, template)) || is_default()
     }
 
     /// Refuses a provider that a template, a volume or a fork's original is bound to, if it is not for this caller.
