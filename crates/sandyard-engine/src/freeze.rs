@@ -18,7 +18,7 @@ use crate::sys::Doing;
 /// Passes over the process table before we give up on one that keeps forking.
 const PASSES: usize = 100;
 /// How long those are waited for that are in the kernel's hands: they stop when it lets go of them.
-const STILL_PATIENCE: Duration = Duration::from_secs(2);
+const STILL_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Freezes all of them.
 pub(crate) fn freeze(ctx: &Context, record: &Record) -> Result<()> {

@@ -59,8 +59,10 @@ pub(crate) fn remove_if_unused(link: &Path) {
             .iter()
             .filter(|path| is_lock(path))
             .for_each(|path| drop(fs::remove_file(path)));
-        let _ = fs::remove_dir(&target);
-        let _ = fs::remove_file(link);
+        // As long as something is in it, the link is all that leads there.
+        if fs::remove_dir(&target).is_ok() {
+            let _ = fs::remove_file(link);
+        }
     }
 }
 

@@ -58,6 +58,13 @@ impl Service {
         {
             tracing::warn!("Some work is left to the next server");
         }
+        // What waits for a maker that may never come is not worth its memory. A wish that is not heard ends by itself, later.
+        join_all(
+            local
+                .iter()
+                .map(|provider| tokio::time::timeout(UNREADY_WITHIN, provider.keep_ready(&[]))),
+        )
+        .await;
         join_all(local.iter().map(|provider| {
             // One that does not answer ends with this process, whether it likes it or not.
             tokio::time::timeout(CLOSE_WITHIN, provider.close())
@@ -66,13 +73,6 @@ impl Service {
         flows.iter_mut().flatten().for_each(FlowTaker::finish);
         self.flush().await;
         self.leave().await;
-        // What waits for a maker that may never come is not worth its memory.
-        join_all(
-            local
-                .iter()
-                .map(|provider| tokio::time::timeout(UNREADY_WITHIN, provider.keep_ready(&[]))),
-        )
-        .await;
     }
 
     /// What goes on for one provider. Each has its own of everything: one that hangs holds up no other.

@@ -15,6 +15,7 @@ use sandyard_core::SandboxId;
 use sandyard_template::Template;
 
 use super::create;
+use crate::clock;
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::identity::VERSION;
@@ -34,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const UNFINISHED: &str = "unfinished";
 /// How long to wait for somebody else who is filling the pool.
 const FILL_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a wish for ready sandboxes holds. Servers repeat it every twenty seconds; of one that was killed and never came
+/// back nobody would take it back, and its sandboxes would wait for ever.
+const WISH_HOLDS: Duration = Duration::from_secs(300);
 
 /// Takes a ready sandbox that fits, if there is one.
 pub(crate) fn take(
@@ -68,9 +72,11 @@ pub(crate) fn take(
     Ok(None)
 }
 
-/// Makes as many spares as are missing, and deletes those nobody asks for any more.
+/// Makes as many spares as are missing, and deletes those nobody asks for any more. Who finds somebody at it leaves: those who
+/// look after the house come again, and must not become a crowd.
 pub(crate) fn fill(ctx: &Context) -> Result<()> {
-    match lock(ctx.data.pool_lock())? {
+    let path = ctx.data.pool_lock();
+    match Lock::try_take(&path).doing("lock", path.display())? {
         Some(_lock) => fill_locked(ctx),
         None => Ok(()),
     }
@@ -118,15 +124,17 @@ fn busy() -> EngineError {
 fn fill_locked(ctx: &Context) -> Result<()> {
     // One kind that cannot be made does not keep the others from being ready. The first failure is told.
     let mut done = remove_surplus(ctx);
+    let mut goals = BTreeMap::new();
     for wanted in settings(ctx) {
-        let filled = fill_kind(ctx, &wanted);
+        let filled = fill_kind(ctx, &wanted, &mut goals);
         done = done.and(filled);
     }
     done
 }
 
-/// Makes what is missing of one kind: nothing, as long as there is no such template.
-fn fill_kind(ctx: &Context, wanted: &PoolSpec) -> Result<()> {
+/// Makes what is missing of one kind: nothing, as long as there is no such template. `goals` adds up what is wanted of those
+/// that are alike.
+fn fill_kind(ctx: &Context, wanted: &PoolSpec, goals: &mut BTreeMap<String, usize>) -> Result<()> {
     let template = match create::find_template(ctx, &wanted.template) {
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
         other => other?,
@@ -138,7 +146,9 @@ fn fill_kind(ctx: &Context, wanted: &PoolSpec) -> Result<()> {
     };
     create::check(ctx, &spec)?;
     let key = key(ctx, &template, spec.limits.disk_bytes);
-    for _ in count_keyed(ctx, &key)?..wanted.count {
+    let goal = goals.entry(key.clone()).or_default();
+    *goal += wanted.count;
+    for _ in count_keyed(ctx, &key)?..*goal {
         // Somebody wants something else by now, and waits for us.
         if !settings(ctx).contains(wanted) {
             break;
@@ -209,7 +219,12 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
             (Some(left), _) => *left -= 1,
             // Whoever removes the mark has it: nobody else can be taking it.
             (None, Some(id)) if fs::remove_file(mark.path()).is_ok() => {
-                done = done.and(super::delete::delete(ctx, &id));
+                let deleted = super::delete::delete(ctx, &id);
+                if deleted.is_err() {
+                    // Without a mark it would be nobody's, and nobody would try again.
+                    let _ = fs::write(mark.path(), UNFINISHED);
+                }
+                done = done.and(deleted);
             }
             (None, _) => {}
         }
@@ -227,7 +242,11 @@ pub(crate) fn count(ctx: &Context) -> Result<usize> {
 
 /// What is asked to be kept ready.
 pub(crate) fn settings(ctx: &Context) -> Vec<PoolSpec> {
-    fs::read(ctx.data.pool_settings())
+    let path = ctx.data.pool_settings();
+    if clock::age(&path).is_some_and(|age| age > WISH_HOLDS) {
+        return Vec::new();
+    }
+    fs::read(path)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default()
@@ -273,7 +292,7 @@ fn adopt(
     record.spec = spec.clone();
     record.spec.access_token = Some(spec.access_token.clone().map_or_else(random::token, Ok)?);
     record.owner = owner.filter(|_| spec.ephemeral);
-    record.created_ms = crate::clock::now_ms();
+    record.created_ms = clock::now_ms();
     let cgroup = ctx
         .cgroups
         .open(id.as_str())

@@ -1,7 +1,7 @@
 //! Ready sandboxes.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::yard::{Yard, kill, processes, ready, small, wait_for};
 
@@ -32,6 +32,34 @@ async fn a_create_takes_a_ready_sandbox_and_gives_it_its_own_name_variables_and_
     yard.finish().await;
 }
 
+/// As after a server that was killed and never came back: nobody says that it wants none any more.
+#[tokio::test]
+async fn a_wish_that_nobody_repeats_ends() {
+    let yard = Yard::new().await;
+    yard.engine
+        .set_pool(vec![ready("host", 1)])
+        .await
+        .expect("fill");
+    let wish = fs::File::options()
+        .write(true)
+        .open(yard.data.join("pool.json"))
+        .expect("open");
+    let long_ago = SystemTime::now() - Duration::from_secs(600);
+    wish.set_modified(long_ago).expect("make it old");
+    yard.wait_until_none_is_ready().await;
+    yard.finish().await;
+}
+
+/// Eight of the usual kind and one by its name are nine of one kind.
+#[tokio::test]
+async fn wishes_for_the_same_kind_add_up() {
+    let yard = Yard::new().await;
+    let pool = vec![ready("host", 2), ready("host", 1)];
+    yard.engine.set_pool(pool).await.expect("fill");
+    assert_eq!(yard.engine.ready_count().await.expect("count"), 3);
+    yard.finish().await;
+}
+
 /// As a server does that ends on a busy host: it cannot wait until all is done.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_asked_of_the_pool_is_done_though_all_who_heard_it_die() {
@@ -56,10 +84,6 @@ async fn what_is_asked_of_the_pool_is_done_though_all_who_heard_it_die() {
         kill(pid);
     }
     drop(filling);
-    let give_up = tokio::time::Instant::now() + Duration::from_secs(120);
-    while yard.engine.ready_count().await.expect("count") > 0 {
-        assert!(tokio::time::Instant::now() < give_up, "some are left");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    yard.wait_until_none_is_ready().await;
     yard.finish().await;
 }

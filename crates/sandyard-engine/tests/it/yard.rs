@@ -115,6 +115,15 @@ impl Yard {
         kill(pid);
     }
 
+    /// Returns when the launcher has taken all ready sandboxes away.
+    pub(crate) async fn wait_until_none_is_ready(&self) {
+        let give_up = tokio::time::Instant::now() + Duration::from_secs(120);
+        while self.engine.ready_count().await.expect("count") > 0 {
+            assert!(tokio::time::Instant::now() < give_up, "some are left");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Deletes everything, ends the launcher, and checks that the host is as before.
     pub(crate) async fn finish(self) {
         for info in self.engine.list().await.expect("list") {
