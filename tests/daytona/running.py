@@ -46,7 +46,8 @@ class Counterpart:
 
     def stop(self):
         self._process.terminate()
-        code = self._process.wait(timeout=PATIENCE)
+        # It ends its server, what that left and the launcher, one after the other.
+        code = self._process.wait(timeout=5 * PATIENCE)
         assert code == 0, self.tail()
 
     def __enter__(self):

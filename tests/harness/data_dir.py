@@ -71,4 +71,7 @@ class DataDir:
         """Processes that end with the launcher may still be at it; the caller says which do not."""
         end = time.monotonic() + _PATIENCE
         while processes.with_argument(str(self.path)) and time.monotonic() < end:
+            # One that a killed server had just started came too late to be among those that were ended.
+            for pid in self.launchers():
+                processes.end(pid, _PATIENCE)
             time.sleep(0.05)

@@ -8,7 +8,9 @@ use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::wire::process::{
     ProcessConfig, ProcessSelector, Pty, PtySize, Signal, StartRequest,
 };
-use sandyard_agent_client::{AgentClient, InputTo, ProcessStream, RunOptions, StartOptions};
+use sandyard_agent_client::{
+    AgentClient, ClientError, InputTo, ProcessStream, RunOptions, StartOptions,
+};
 
 use crate::agent::Agent;
 
@@ -221,6 +223,8 @@ async fn a_command_over_its_time_is_killed() {
         .await;
     match result {
         Ok(output) => assert_ne!(output.exit.exit_code, 0, "{output:?}"),
+        // On a busy machine we give up before the agent can say so.
+        Err(ClientError::Timeout { .. }) => {}
         Err(error) => assert_eq!(error.code(), Some(Code::DeadlineExceeded), "{error}"),
     }
     agent.until_idle().await;

@@ -50,7 +50,8 @@ async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
     let boot_id = yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await;
     yard.sh(
         &id,
-        "(while :; do echo >> ~/ticks; sleep 0.01; done) > /dev/null 2>&1 &",
+        "(while :; do echo >> ~/ticks; sleep 0.01; done) > /dev/null 2>&1 &
+        until [ -s ~/ticks ]; do sleep 0.01; done",
     )
     .await;
     assert_eq!(yard.engine.pause(&id).await.expect("pause").state, Paused);

@@ -134,7 +134,8 @@ impl Drop for Counterpart {
         }
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
-        let give_up = Instant::now() + Duration::from_secs(120);
+        // It ends its server, what that left and the launcher, one after the other; killed, it would leave all of them.
+        let give_up = Instant::now() + Duration::from_secs(600);
         while Instant::now() < give_up {
             if !matches!(self.process.try_wait(), Ok(None)) {
                 return;

@@ -203,12 +203,22 @@ impl Drop for Counterpart {
     fn drop(&mut self) {
         self.kill();
         let data = self.folder.path();
-        let _ = Command::new(program())
-            .arg("--data-dir")
-            .arg(data)
-            .args(["rm", "--local", "--all"])
-            .stderr(Stdio::null())
-            .output();
+        // What a killed server had begun may go on for a moment: one comes or goes meanwhile.
+        let is_empty =
+            || fs::read_dir(data.join("sandboxes")).map_or(true, |mut all| all.next().is_none());
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let _ = Command::new(program())
+                .arg("--data-dir")
+                .arg(data)
+                .args(["rm", "--local", "--all"])
+                .stderr(Stdio::null())
+                .output();
+            if is_empty() || Instant::now() >= give_up {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         // It takes its groups away when it is asked to end.
         let launchers = processes_with(data);
         for pid in &launchers {

@@ -79,6 +79,10 @@ impl Server {
 
     /// Tells the server to end and says whether it ended well.
     pub(crate) fn stop(&mut self) -> bool {
+        // One that was waited for has no number any more: it may be somebody else's.
+        if let Ok(Some(status)) = self.child.try_wait() {
+            return status.success();
+        }
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         self.child.wait().is_ok_and(|status| status.success())

@@ -127,10 +127,10 @@ fn sandboxes_and_what_runs_in_them_outlive_the_server() {
 
 #[test]
 fn what_a_killed_server_kept_ready_goes_with_all_the_rest() {
-    let mut server = Server::start();
+    let mut server = Server::start_with(&["--ready", "2"]);
     let spares = server.yard().data().join("spares");
     let count = || std::fs::read_dir(&spares).map_or(0, Iterator::count);
-    eventually("all are ready", || count() == 8);
+    eventually("all are ready", || count() == 2);
     server.child.kill().expect("kill");
     server.child.wait().expect("wait");
     let listed = server.yard().out(&["rm", "--local", "--all"]);
