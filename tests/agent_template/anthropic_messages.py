@@ -13,8 +13,9 @@ def events(body, model):
     told = _told(body)
     if told is not None:
         return _message(body, _text(f"{model.answer} {told}"), "end_turn")
-    if any(tool.get("name") == "Bash" for tool in body.get("tools", [])):
-        return _message(body, _call(model.command), "tool_use")
+    name, arguments = model.tool or ("Bash", {"command": model.command, "description": "Does the task"})
+    if any(tool.get("name") == name for tool in body.get("tools", [])):
+        return _message(body, _call(name, arguments), "tool_use")
     # Asked for something beside the task, a title perhaps.
     return _message(body, _text("A task"), "end_turn")
 
@@ -33,10 +34,9 @@ def _text(text):
     return {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
 
 
-def _call(command):
-    block = {"type": "tool_use", "id": f"toolu_{secrets.token_hex(8)}", "name": "Bash", "input": {}}
-    written = json.dumps({"command": command, "description": "Does the task"})
-    return block, {"type": "input_json_delta", "partial_json": written}
+def _call(name, arguments):
+    block = {"type": "tool_use", "id": f"toolu_{secrets.token_hex(8)}", "name": name, "input": {}}
+    return block, {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
 
 
 def _message(body, content, reason):

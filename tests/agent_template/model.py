@@ -1,8 +1,8 @@
 """A stand-in for the hosts of models: one task, done by one call of a tool.
 
 It speaks as much of Anthropic's Messages and OpenAI's Responses as the coding agents' programs need: asked for the first time,
-it has a shell command run; told what came out, it says so and ends. It believes nobody without the key, which only the gateway
-has: what a sandbox sends by itself is refused.
+it has a shell command run, or another tool called; told what came out, it says so and ends. It believes nobody without the key,
+which only the gateway has: what a sandbox sends by itself is refused.
 """
 
 import http.server
@@ -28,7 +28,10 @@ class Request(NamedTuple):
 
 
 class Model:
-    """`command` is what it has run. Its last words are `answer` and what the command wrote."""
+    """`command` is what it has run. Its last words are `answer` and what the command wrote.
+
+    `tool` is called instead, if there is one: its name and arguments.
+    """
 
     name = "model.test"
     address = "127.0.0.21"
@@ -39,6 +42,7 @@ class Model:
         self.url = f"https://{self.name}:{self.port}"
         self.keys = {name: f"{name}-{secrets.token_hex(20)}" for name in ("anthropic", "openai")}
         self.command = "true"
+        self.tool = None
         self.answer = "It is done."
         self.requests = []
         self._server = _Server((self.address, self.port), _Handler)
@@ -46,9 +50,9 @@ class Model:
         context = authority.server_context(self.name, self.address)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
 
-    def task(self, command, answer):
+    def task(self, command, answer, tool=None):
         """Sets what it does next, and forgets who asked before."""
-        self.command, self.answer = command, answer
+        self.command, self.answer, self.tool = command, answer, tool
         self.requests.clear()
 
     def asked(self, path):

@@ -2,8 +2,12 @@
 
 import json
 import secrets
+import shlex
 
+import httpx
 import pytest
+
+from tools import Tools
 
 CLAUDE = "claude -p 'Please do the task.' --output-format stream-json --verbose --allowedTools Bash"
 CODEX = "codex exec --json --skip-git-repo-check 'Please do the task.'"
@@ -47,6 +51,32 @@ def test_a_task_is_done(api, model, agent_sandbox, agent):
     assert held and held != model.keys[key]
     found = api.run(agent_sandbox, f"grep -rl {model.keys[key]} /home/user /workspace /tmp /etc", user="root")
     assert found["stdout"] == "", found["stdout"]
+
+
+@pytest.mark.parametrize("name", ["Read", "BashView"])
+def test_claude_code_shows_its_model_what_the_tools_of_the_sandbox_say(server, api, model, agent_sandbox, name):
+    """It shows nothing but the structured part of an answer that has one."""
+    mark = secrets.token_hex(8)
+    api.write(agent_sandbox, "/workspace/said.txt", f"the file says {mark}\n")
+    asked = httpx.get(f"{server.e2b_url}/sandboxes/{agent_sandbox}", headers={"X-API-Key": server.admin_key}, timeout=60)
+    token = asked.json()["envdAccessToken"]
+    tools = Tools(api, agent_sandbox)
+    # The first connection from outside starts the tool server.
+    tools.call("Bash", session_name="main", command="cat /workspace/said.txt")
+    tools.close()
+
+    arguments = {"Read": {"file_path": "/workspace/said.txt"}, "BashView": {"session_names": ["main"]}}[name]
+    model.task("true", "It was told:", tool=(f"mcp__box__{name}", arguments))
+    box = {"type": "http", "url": "http://127.0.0.1:6060/mcp", "headers": {"Authorization": f"Bearer {token}"}}
+    config = shlex.quote(json.dumps({"mcpServers": {"box": box}}))
+    program = CLAUDE.replace("--allowedTools Bash", f"--allowedTools mcp__box__{name} --strict-mcp-config --mcp-config {config}")
+    # All tools are told to the model at once, so that the stand-in need not look for them.
+    ran = api.run(agent_sandbox, f"cd /workspace && ENABLE_TOOL_SEARCH=false {program} < /dev/null", timeout=290)
+    assert ran["exit_code"] == 0, ran["output"][-3000:]
+    words, _ = claude_says(ran["stdout"])
+    assert words.startswith("It was told:") and f"the file says {mark}" in words, words
+    results = [request.body["messages"][-1]["content"] for request in model.asked("/v1/messages")]
+    assert any(f"the file says {mark}" in json.dumps(result) for result in results), results
 
 
 @pytest.mark.parametrize("agent", AGENTS)

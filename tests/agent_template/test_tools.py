@@ -32,6 +32,7 @@ def test_an_agent_does_a_task(api, model, agent_sandbox, tools, tool):
     assert api.read(agent_sandbox, f"/workspace/{tool}.txt") == mark
     told = result.structured_content
     assert told["exit_code"] == 0 and told["session_id"], told
+    assert told["text"] == text(result)
     assert told["duration_seconds"] > 0, told
     assert tools.progress and any(tools.progress), "nothing was told while it ran"
     sent = {request.headers[header] for request in model.asked(path)}

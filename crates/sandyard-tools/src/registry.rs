@@ -84,3 +84,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod both_parts;

@@ -74,7 +74,8 @@ impl Reply {
         self
     }
 
-    /// The same for programs to read: an object.
+    /// The same for programs to read: an object. Some clients show a model nothing else, so what matters in the text must be in
+    /// it too; an answer with pictures, which have no place in it, has none.
     pub(crate) fn with_structured(mut self, value: impl Serialize) -> Self {
         self.structured = serde_json::to_value(value).ok().filter(Value::is_object);
         self

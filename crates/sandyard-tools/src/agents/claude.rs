@@ -61,14 +61,6 @@ async fn claude_code(workshop: Arc<Workshop>, args: Args, call: Call) -> Answer 
     let ended = run(job, &call, |line| heard.hear(&line)).await?;
     let result = heard.result.unwrap_or_default();
     let is_error = !ended.is_success() || result["is_error"].as_bool().unwrap_or(true);
-    let outcome = Outcome {
-        exit_code: ended.status.and_then(|status| status.code()),
-        duration_seconds: ended.took.as_secs_f64(),
-        session_id: heard.session_id,
-        cost_usd: result["total_cost_usd"].as_f64(),
-        num_turns: result["num_turns"].as_u64(),
-        is_error,
-    };
     let mut text = match result["result"].as_str() {
         Some(text) => text.to_owned(),
         None => heard.last_words,
@@ -78,7 +70,15 @@ async fn claude_code(workshop: Arc<Workshop>, args: Args, call: Call) -> Answer 
         let kind = result["subtype"].as_str().unwrap_or_default();
         text = format!("{why} {kind}\n{}\n{text}", ended.complaints);
     }
-    Ok(reply(&text, outcome))
+    Ok(reply(Outcome {
+        text,
+        exit_code: ended.status.and_then(|status| status.code()),
+        duration_seconds: ended.took.as_secs_f64(),
+        session_id: heard.session_id,
+        cost_usd: result["total_cost_usd"].as_f64(),
+        num_turns: result["num_turns"].as_u64(),
+        is_error,
+    }))
 }
 
 fn options(args: &Args) -> Result<Vec<String>, Problem> {

@@ -55,21 +55,21 @@ async fn codex(workshop: Arc<Workshop>, args: Args, call: Call) -> Answer {
     let mut heard = Heard::default();
     let ended = run(job, &call, |line| heard.hear(&line)).await?;
     let is_error = !ended.is_success() || heard.failure.is_some();
-    let outcome = Outcome {
-        exit_code: ended.status.and_then(|status| status.code()),
-        duration_seconds: ended.took.as_secs_f64(),
-        session_id: heard.session_id,
-        cost_usd: None,
-        num_turns: Some(heard.turns),
-        is_error,
-    };
     let mut text = heard.last_words;
     if is_error {
         let why = ended.words("Codex", args.timeout);
         let failure = heard.failure.unwrap_or_default();
         text = format!("{why}\n{failure}\n{}\n{text}", ended.complaints);
     }
-    Ok(reply(&text, outcome))
+    Ok(reply(Outcome {
+        text,
+        exit_code: ended.status.and_then(|status| status.code()),
+        duration_seconds: ended.took.as_secs_f64(),
+        session_id: heard.session_id,
+        cost_usd: None,
+        num_turns: Some(heard.turns),
+        is_error,
+    }))
 }
 
 fn options(args: &Args) -> Result<Vec<String>, Problem> {

@@ -33,6 +33,8 @@ pub(crate) fn tools() -> Vec<Tool> {
 /// What is answered for programs.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Outcome {
+    /// Its final words.
+    text: String,
     /// The exit code of the CLI; none if it was ended by us or by a signal.
     exit_code: Option<i32>,
     /// How long it ran.
@@ -55,10 +57,11 @@ fn half_an_hour() -> u64 {
     1800
 }
 
-/// The last words with what is answered for programs.
-fn reply(text: &str, outcome: Outcome) -> Reply {
+/// The final words, and the same with all else for programs.
+fn reply(mut outcome: Outcome) -> Reply {
     let is_error = outcome.is_error;
-    Reply::text(cut(text.trim().to_owned(), MAX_ANSWER))
+    outcome.text = cut(outcome.text.trim().to_owned(), MAX_ANSWER);
+    Reply::text(outcome.text.clone())
         .with_structured(outcome)
         .with_failure(is_error)
 }

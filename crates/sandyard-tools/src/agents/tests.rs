@@ -69,7 +69,10 @@ async fn claude_code_is_run_and_heard() {
     ] {
         assert!(given.contains(option), "{given}");
     }
-    assert_eq!(outcome["session_id"], "s-1");
+    assert_eq!(
+        (&outcome["session_id"], &outcome["text"]),
+        (&json!("s-1"), &json!(text))
+    );
     assert_eq!(
         (
             &outcome["exit_code"],
@@ -99,6 +102,7 @@ async fn codex_is_run_and_heard() {
         (&outcome["session_id"], &outcome["is_error"]),
         (&json!("t-1"), &json!(false))
     );
+    assert_eq!(outcome["text"], text);
     assert_eq!(bench.content("prompt"), "do it");
     let given = bench.content("args");
     assert!(
@@ -117,7 +121,9 @@ async fn failures_say_why() {
         .unwrap();
     assert!(reply.is_error());
     assert!(reply.all_text().contains("no key"), "{}", reply.all_text());
-    assert_eq!(reply.structured().unwrap()["exit_code"], 7);
+    let outcome = reply.structured().unwrap();
+    assert_eq!(outcome["exit_code"], 7);
+    assert_eq!(outcome["text"], reply.all_text());
     program(
         &bench,
         "codex",

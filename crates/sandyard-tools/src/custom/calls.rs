@@ -9,12 +9,14 @@ use rmcp::service::{PeerRequestOptions, ServiceError};
 use tokio::time::{sleep, timeout};
 
 use super::server::{FAREWELL, Link, Server, State};
-use super::told;
+use super::{reasons, told};
 use crate::call::Call;
-use crate::reply::{Answer, Problem, cut};
+use crate::reply::{Answer, Problem};
 
 /// How long a call waits for a server that is being started again. Tests see that it is, on machines that may be busy.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 90 } else { 10 });
+/// Longest reason.
+const MAX_REASON: usize = 4000;
 /// How long a call may go on without a word.
 const SILENCE: Duration = Duration::from_secs(60 * 60);
 
@@ -92,18 +94,15 @@ impl Server {
 
     fn problem(&self, error: &ServiceError) -> Problem {
         let name = &self.name;
-        match error {
-            ServiceError::McpError(error) => Problem::new(cut(
-                format!("your MCP server `{name}` refused: {}", error.message),
-                4000,
-            )),
-            ServiceError::TransportClosed => Problem::new(format!(
+        let words = match error {
+            ServiceError::McpError(error) => {
+                format!("your MCP server `{name}` refused: {}", error.message)
+            }
+            ServiceError::TransportClosed => format!(
                 "your MCP server `{name}` died during the call; it is being started again, try once more"
-            )),
-            other => Problem::new(cut(
-                format!("your MCP server `{name}` could not be called: {other}"),
-                4000,
-            )),
-        }
+            ),
+            other => format!("your MCP server `{name}` could not be called: {other}"),
+        };
+        Problem::new(reasons::shown(&self.config, words, MAX_REASON))
     }
 }

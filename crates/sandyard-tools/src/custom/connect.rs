@@ -22,12 +22,10 @@ use tokio::sync::{Notify, mpsc};
 use super::config::Config;
 use super::in_order::InOrder;
 use super::older::Older;
+use super::reasons::reason;
 use crate::outgoing;
 use crate::process::{Group, Tail};
-use crate::reply::cut;
 
-/// Longest reason.
-const MAX_REASON: usize = 2000;
 /// Most notices of progress that wait to be passed on.
 const MAX_PROGRESS: usize = 64;
 
@@ -113,7 +111,7 @@ impl ClientHandler for Listener {
     }
 }
 
-/// Connects to a server, or says why that did not work.
+/// Connects to a server, or says why that did not work, for [`reasons::shown`](super::reasons::shown).
 pub(super) async fn connect(config: &Config, folder: &Path) -> Result<Connected, String> {
     match config {
         Config::Program { command, args, env } => {
@@ -143,7 +141,7 @@ pub(super) async fn connect(config: &Config, folder: &Path) -> Result<Connected,
                 serve(transport).await
             };
             Ok(Connected {
-                running: running.map_err(|error| without(url, reason(&error)))?,
+                running: running.map_err(|error| reason(&error))?,
                 program: None,
             })
         }
@@ -164,11 +162,6 @@ where
         listener: listener.clone(),
     };
     serve_client(listener, transport).await
-}
-
-/// Takes an address out of what went wrong: keys may be in it.
-fn without(url: &Url, words: String) -> String {
-    words.replace(url.as_str(), "…")
 }
 
 async fn start(name: &str, program: Command) -> Result<Connected, String> {
@@ -194,18 +187,6 @@ async fn start(name: &str, program: Command) -> Result<Connected, String> {
             Err(format!("{error} ({ended}) {complaints}").trim().to_owned())
         }
     }
-}
-
-/// What went wrong, with its causes.
-pub(super) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        words.push_str(": ");
-        words.push_str(&next.to_string());
-        cause = next.source();
-    }
-    cut(words, MAX_REASON)
 }
 
 async fn client(url: &Url) -> Result<reqwest::Client, String> {

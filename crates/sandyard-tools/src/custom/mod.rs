@@ -9,6 +9,7 @@ mod connect;
 mod events;
 mod in_order;
 mod older;
+mod reasons;
 mod server;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -17,8 +17,8 @@ use rmcp::transport::Transport;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::connect::reason;
 use super::events::{Event, Events};
+use super::reasons::reason;
 
 /// How long the server may take until it says where messages go.
 const GREETING: Duration = Duration::from_secs(30);

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::Config;
 use super::connect::{Connected, Listener, Program, connect};
+use super::reasons;
 use super::told::{self, MAX_TOOLS, Theirs};
-use crate::reply::cut;
 
 /// How long a start may take, its list of tools included.
 const START: Duration = Duration::from_secs(60);
@@ -28,6 +28,8 @@ const MAX_FAILURES: u32 = 10;
 pub(super) const FAREWELL: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 /// Changes of the list of tools within this time are one.
 const CALM: Duration = Duration::from_millis(200);
+/// Longest reason.
+const MAX_REASON: usize = 2000;
 /// Most pages of a list.
 const MAX_PAGES: usize = 50;
 
@@ -48,7 +50,7 @@ pub(super) struct Server {
 pub(super) enum State {
     Starting,
     Up(Link),
-    /// Why.
+    /// Why, as it may be shown.
     Down(String),
 }
 
@@ -140,6 +142,7 @@ impl Server {
                 Ok(Err(why)) => why,
                 Err(_) => format!("it did not start within {} seconds", START.as_secs()),
             };
+            let why = reasons::shown(&self.config, why, MAX_REASON);
             self.state.send_replace(State::Down(why));
             failures += 1;
             self.stop.run_until_cancelled(self.pause(failures)).await;
@@ -228,7 +231,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Vec<rmcp::model::Tool>, String>
         let page = peer
             .list_tools(Some(page))
             .await
-            .map_err(|error| cut(format!("its tools cannot be listed: {error}"), 2000))?;
+            .map_err(|error| format!("its tools cannot be listed: {error}"))?;
         tools.extend(page.tools);
         cursor = page.next_cursor;
         if cursor.is_none() || tools.len() >= MAX_TOOLS {

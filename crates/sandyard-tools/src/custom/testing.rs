@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 
 /// Speaks MCP over its input and output. `NOTES` names a file for what it has to say.
 const PROGRAM: &str = r#"
@@ -80,6 +82,57 @@ pub(crate) fn small_server(folder: &Path) -> Value {
         "args": [folder.join("small.py")],
         "env": {"NOTES": folder.join("notes"), "VALUE": "given"},
     })
+}
+
+/// A server at an address that has one tool, `one`, and hangs up on whoever asks it for this.
+pub(crate) async fn leaving_server(at: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // Whoever asks may hang up as well.
+            tokio::spawn(async move { answer_one(stream, at).await.ok() });
+        }
+    });
+    url
+}
+
+async fn answer_one(stream: TcpStream, leaves_at: &str) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while stream.read_line(&mut line).await? > 2 {
+        let header = line.to_ascii_lowercase();
+        if let Some(told) = header.strip_prefix("content-length:") {
+            length = told.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let result = match asked["method"].as_str() {
+        Some(method) if method == leaves_at => return Ok(()),
+        Some("initialize") => json!({
+            "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "leaving", "version": "1"},
+        }),
+        Some("tools/list") => {
+            json!({"tools": [{"name": "one", "inputSchema": {"type": "object"}}]})
+        }
+        _ => Value::Null,
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string();
+    let (status, answer) = match asked["method"].as_str() {
+        // It has no stream of events.
+        None => ("405 Method Not Allowed", ""),
+        Some(_) if result.is_null() => ("202 Accepted", ""),
+        Some(_) => ("200 OK", answer.as_str()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{answer}",
+        answer.len()
+    );
+    stream.write_all(head.as_bytes()).await
 }
 
 /// What it has noted.

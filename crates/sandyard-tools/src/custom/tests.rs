@@ -5,7 +5,7 @@ use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::testing::{notes, small_server, until};
+use super::testing::{leaving_server, notes, small_server, until};
 use super::{Report, Servers, read};
 use crate::call::{Call, Progress};
 use crate::options::{Doors, Options, TokenHash};
@@ -221,6 +221,28 @@ async fn a_start_that_fails_says_why_and_the_others_start() {
     }
     assert!(!format!("{reports:?}").contains("hidden"), "{reports:?}");
     assert_eq!(yard.servers.tools().len(), reports["good"].tools.len());
+}
+
+#[tokio::test]
+async fn keys_in_an_address_are_not_told_when_the_server_goes_away() {
+    let yard = Yard::empty();
+    let at = |url: String| json!({"url": format!("{url}/mcp?key=hidden")});
+    let all = json!({
+        "early": at(leaving_server("tools/list").await),
+        "late": at(leaving_server("tools/call").await),
+    });
+    let reports = yard.told(all).await;
+    assert_eq!(reports["late"].status, "ok", "{reports:?}");
+    let why = reports["early"].error.clone().unwrap();
+    assert!(why.contains("cannot be listed"), "{why}");
+    assert!(!why.contains("hidden"), "{why}");
+    // However often it is called: while it is there, and while it is begun again.
+    for _ in 0..3 {
+        let answer = yard.call("mcp_late_one", json!({})).await;
+        let problem = answer.unwrap_err().to_string();
+        assert!(problem.contains("`late`"), "{problem}");
+        assert!(!problem.contains("hidden"), "{problem}");
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,9 @@ struct Registered {
     url: String,
     /// Whether something listens there now.
     is_listening: bool,
+    /// What to do about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// The tool.
@@ -45,17 +48,20 @@ pub(super) fn tool() -> Tool {
             })?;
             let url = template.replace("{port}", &port.to_string());
             let is_listening = listens(port).await;
-            let note = if is_listening {
-                String::new()
-            } else {
-                format!("\nnothing listens on port {port} yet: start the service, on 0.0.0.0")
+            let note = (!is_listening).then(|| {
+                format!("nothing listens on port {port} yet: start the service, on 0.0.0.0")
+            });
+            let text = match &note {
+                Some(note) => format!("{url}\n{note}"),
+                None => url.clone(),
             };
             let registered = Registered {
                 port,
-                url: url.clone(),
+                url,
                 is_listening,
+                note,
             };
-            Ok(Reply::text(format!("{url}{note}")).with_structured(registered))
+            Ok(Reply::text(text).with_structured(registered))
         },
     )
     .answers::<Registered>()

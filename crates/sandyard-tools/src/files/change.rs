@@ -129,7 +129,7 @@ fn existing(path: &Path) -> Result<Option<Metadata>, Problem> {
 }
 
 fn replace(parent: &Path, path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
-    let (mut file, temporary) = Temporary::new(parent)?;
+    let (mut file, temporary) = Temporary::new(parent, like)?;
     file.write_all(text.as_bytes())?;
     if let Some(like) = like {
         let is = file.metadata()?;
@@ -168,10 +168,15 @@ impl Temporary {
         parent.join(format!(".sandyard-{}-{count}.tmp", std::process::id()))
     }
 
-    fn new(parent: &Path) -> io::Result<(File, Self)> {
+    /// For a file that is to be like another one. Until it has that one's owner and mode, it is nobody else's to read; a new
+    /// file has the usual mode from the beginning.
+    fn new(parent: &Path, like: Option<&Metadata>) -> io::Result<(File, Self)> {
+        let mode = if like.is_some() { 0o600 } else { 0o666 };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(mode);
         loop {
             let path = Self::name(parent);
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
+            match options.open(&path) {
                 Ok(file) => {
                     let is_kept = false;
                     return Ok((file, Self { path, is_kept }));
@@ -209,5 +214,31 @@ mod tests {
         assert!(problem.to_string().contains("still being written"));
         drop(held);
         assert!(turn().is_ok());
+    }
+
+    #[test]
+    fn what_will_be_private_is_private_from_the_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+        let path = folder.path().join("new");
+        write_atomically(&path, "new").unwrap();
+        let usual = folder.path().join("usual");
+        fs::write(&usual, "as anybody makes it").unwrap();
+        assert_eq!(mode(&path), mode(&usual));
+        for private in [0o600, 0o640, 0o444] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(private)).unwrap();
+            let like = path.metadata().unwrap();
+            let (file, temporary) = Temporary::new(folder.path(), Some(&like)).unwrap();
+            assert_eq!(mode(&temporary.path), 0o600);
+            drop((file, temporary));
+            fs::set_permissions(&path, fs::Permissions::from_mode(private | 0o200)).unwrap();
+            write_atomically(&path, "changed").unwrap();
+            assert_eq!(mode(&path), private | 0o200);
+        }
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            2,
+            "nothing is left"
+        );
     }
 }

@@ -48,7 +48,13 @@ pub(super) fn part(
             return Ok(part);
         }
         let keep = if is_wanted { MAX_LINE * 4 } else { 0 };
-        let Some(line) = next(&mut source, keep, bounds)? else {
+        let line = next(&mut source, keep, bounds)?;
+        // Then nothing, or a part of a line, does not mean that the text ends there.
+        if bounds.are_over() {
+            part.is_given_up = true;
+            return Ok(part);
+        }
+        let Some(line) = line else {
             part.total = Some(number);
             return Ok(part);
         };
@@ -75,7 +81,7 @@ struct Line {
     length: usize,
 }
 
-/// The next line, of which only so many bytes are kept; none at the end.
+/// The next line, of which only so many bytes are kept; none at the end. When the time is up, it is what was read until then.
 fn next(source: &mut impl BufRead, keep: usize, bounds: &Bounds) -> io::Result<Option<Line>> {
     let mut line = Line {
         bytes: Vec::new(),
@@ -137,5 +143,40 @@ mod tests {
             line.bytes.capacity()
         );
         assert!(next(&mut source, 10, &bounds).unwrap().is_none());
+    }
+
+    /// Lines of one letter, during whose reading nobody wants them any more.
+    struct Cancels<'a> {
+        left: usize,
+        cancelled: &'a CancellationToken,
+    }
+
+    impl Read for Cancels<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.left == 0 {
+                self.cancelled.cancel();
+            }
+            self.left = self.left.saturating_sub(1);
+            let line = b"x\n".get(..buffer.len().min(2)).unwrap_or_default();
+            buffer[..line.len()].copy_from_slice(line);
+            Ok(line.len())
+        }
+    }
+
+    #[test]
+    fn a_text_does_not_end_where_the_time_does() {
+        for first in [1, 5, 900] {
+            let cancelled = CancellationToken::new();
+            let bounds = Bounds::new(&cancelled, Duration::from_secs(600));
+            let source = Cancels {
+                left: 10,
+                cancelled: &cancelled,
+            };
+            // As small as a line, so that there is more to read when the time is up.
+            let source = BufReader::with_capacity(2, source);
+            let part = part(source, first, u64::MAX, &bounds).unwrap();
+            assert!(part.is_given_up, "{first}: {part:?}");
+            assert_eq!(part.total, None);
+        }
     }
 }

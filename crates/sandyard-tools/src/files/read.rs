@@ -10,7 +10,7 @@ use super::blocking::{Bounds, blocking};
 use super::kind::Kind;
 use super::open::open;
 use super::pdf;
-use super::show::{Looked, ReadResult, look, pdf_reply, start, up_to};
+use super::show::{Looked, look, pdf_reply, start, up_to};
 use crate::call::Call;
 use crate::reply::{Answer, MAX_TEXT, Problem, Reply};
 use crate::tool::{Effect, Tool, tool};
@@ -61,7 +61,6 @@ pub(super) fn read_tool() -> Tool {
             read(&workshop, &arguments.file_path, part, &call).await
         },
     )
-    .answers::<ReadResult>()
 }
 
 /// `read_file`.
@@ -99,9 +98,9 @@ pub(super) async fn read(workshop: &Workshop, path: &str, part: Part, call: &Cal
     };
     match looked {
         Looked::Done(reply) => Ok(reply),
-        Looked::Pdf(document) => {
-            let text = pdf::text(document.bytes, part, &bounds).await?;
-            Ok(pdf_reply(document.name, document.size, part, text))
+        Looked::Pdf(bytes) => {
+            let text = pdf::text(bytes, part, &bounds).await?;
+            Ok(pdf_reply(part, text))
         }
     }
 }

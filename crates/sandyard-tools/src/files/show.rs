@@ -1,11 +1,10 @@
 //! Showing a part of whatever a file is.
+//!
+//! There is no structured part: a picture has no place in one, and clients that find one show a model nothing else.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
-
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::blocking::Bounds;
 use super::kind::{Kind, START};
@@ -16,55 +15,12 @@ use super::read::Part;
 use crate::reply::{Answer, MAX_IMAGE, Problem, Reply};
 use crate::workspace::Workspace;
 
-/// What was read, for programs.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct ReadResult {
-    /// The file.
-    path: String,
-    /// `text`, `image` or `pdf`.
-    kind: &'static str,
-    /// Its size in bytes.
-    size: u64,
-    /// The number of the first line (of a PDF: page) that is shown.
-    first: Option<u64>,
-    /// The number of the last one.
-    last: Option<u64>,
-    /// How many there are, where the end was reached.
-    total: Option<u64>,
-    /// The offset to go on with; none: this was the end.
-    next_offset: Option<u64>,
-}
-
-impl ReadResult {
-    fn new(path: String, kind: &'static str, size: u64) -> Self {
-        Self {
-            path,
-            kind,
-            size,
-            first: None,
-            last: None,
-            total: None,
-            next_offset: None,
-        }
-    }
-}
-
 /// What a look at a file has brought.
 pub(super) enum Looked {
     /// All there is to say.
     Done(Reply),
-    /// A document that is still to be read.
-    Pdf(Document),
-}
-
-/// A PDF document.
-pub(super) struct Document {
-    /// Its path as it is told.
-    pub(super) name: String,
-    /// Its size.
-    pub(super) size: u64,
-    /// All of it.
-    pub(super) bytes: Vec<u8>,
+    /// A PDF document that is still to be read: all of it.
+    Pdf(Vec<u8>),
 }
 
 /// Finds out what a file is, and shows a part of it.
@@ -79,7 +35,7 @@ pub(super) fn look(
     let name = workspace.shown(&path);
     let start = start(&path, &mut file)?;
     match Kind::of(&start) {
-        Kind::Text => lines_reply(&path, name, file, size, part, bounds).map(Looked::Done),
+        Kind::Text => lines_reply(&path, &name, file, size, part, bounds).map(Looked::Done),
         Kind::Image(media_type) => {
             let data = up_to(&path, file, MAX_IMAGE, || {
                 format!(
@@ -88,9 +44,9 @@ pub(super) fn look(
                 )
             })?;
             let words = format!("{name}: {media_type}, {size} bytes");
-            let result = ReadResult::new(name, "image", size);
-            let reply = Reply::text(words).with_image(data, media_type);
-            Ok(Looked::Done(reply.with_structured(result)))
+            Ok(Looked::Done(
+                Reply::text(words).with_image(data, media_type),
+            ))
         }
         Kind::Pdf => {
             let bytes = up_to(&path, file, pdf::MAX_SIZE, || {
@@ -99,7 +55,7 @@ pub(super) fn look(
                     pdf::MAX_SIZE
                 )
             })?;
-            Ok(Looked::Pdf(Document { name, size, bytes }))
+            Ok(Looked::Pdf(bytes))
         }
         Kind::Binary(what) => Err(Problem::new(format!(
             "{name} is not text but {what} ({size} bytes): look at it with a command (file, xxd, unzip -l, strings)"
@@ -136,7 +92,7 @@ pub(super) fn up_to(
 
 fn lines_reply(
     path: &Path,
-    name: String,
+    name: &str,
     file: File,
     size: u64,
     part: Part,
@@ -152,22 +108,17 @@ fn lines_reply(
         )));
     }
     let last = part.first + found.shown.saturating_sub(1);
-    let mut result = ReadResult::new(name, "text", size);
-    result.total = found.total;
     if found.shown == 0 {
         let words = match found.total {
-            Some(0) => format!("{} is empty.", result.path),
+            Some(0) => format!("{name} is empty."),
             _ => format!(
-                "{} has only {} lines: there is no line {}.",
-                result.path,
+                "{name} has only {} lines: there is no line {}.",
                 found.total.unwrap_or_default(),
                 part.first
             ),
         };
-        return Ok(Reply::text(words).with_structured(result));
+        return Ok(Reply::text(words));
     }
-    result.first = Some(part.first);
-    result.last = Some(last);
     let is_end = found.total == Some(last);
     let mut text = found.text;
     if found.cut > 0 {
@@ -177,22 +128,17 @@ fn lines_reply(
         ));
     }
     if !is_end {
-        result.next_offset = Some(last + 1);
         text.push_str(&format!(
             "[lines {} to {last} are shown, {size} bytes in all: go on with offset={}]\n",
             part.first,
             last + 1
         ));
     }
-    Ok(Reply::text(text).with_structured(result))
+    Ok(Reply::text(text))
 }
 
 /// What is said about pages.
-pub(super) fn pdf_reply(name: String, size: u64, part: Part, found: pdf::Text) -> Reply {
-    let mut result = ReadResult::new(name, "pdf", size);
-    result.first = Some(part.first);
-    result.last = Some(found.last);
-    result.total = Some(found.pages);
+pub(super) fn pdf_reply(part: Part, found: pdf::Text) -> Reply {
     let mut text = found.text;
     if found.is_cut {
         text.push_str(&format!(
@@ -201,7 +147,6 @@ pub(super) fn pdf_reply(name: String, size: u64, part: Part, found: pdf::Text) -
         ));
     }
     if found.last < found.pages {
-        result.next_offset = Some(found.last + 1);
         text.push_str(&format!(
             "\n[pages {} to {} of {} are shown: go on with offset={}]",
             part.first,
@@ -210,5 +155,5 @@ pub(super) fn pdf_reply(name: String, size: u64, part: Part, found: pdf::Text) -
             found.last + 1
         ));
     }
-    Reply::text(text).with_structured(result)
+    Reply::text(text)
 }

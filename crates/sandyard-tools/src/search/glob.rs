@@ -39,6 +39,9 @@ struct GlobResult {
     total: usize,
     /// There are more than are shown, or not everything was looked at.
     truncated: bool,
+    /// Which of these, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// The tool.
@@ -133,21 +136,24 @@ fn reply(files: Vec<String>, total: usize, end: End, pattern: &str) -> Reply {
         text = format!("no file matches {pattern}; at any depth it would be \"**/NAME\"");
     }
     let truncated = total > files.len() || end != End::Whole;
+    let mut note = String::new();
     if total > files.len() {
-        text.push_str(&format!(
+        note = format!(
             "\n[cut: the {} newest of {total} files are shown; use a narrower pattern]",
             files.len()
-        ));
+        );
     }
     if end == End::Late {
-        text.push_str(
+        note.push_str(
             "\n[not everything was looked at, the time was up: look in a smaller folder]",
         );
     }
+    text.push_str(&note);
     let result = GlobResult {
         files,
         total,
         truncated,
+        note: super::note(&note),
     };
     Reply::text(text).with_structured(result)
 }

@@ -52,6 +52,9 @@ struct GrepResult {
     matches: Vec<Match>,
     /// There is more than is shown.
     truncated: bool,
+    /// Why, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// A line.
@@ -194,15 +197,17 @@ impl Found {
             text.push_str(&format!("[{count} lines in {} files]\n", self.files));
         }
         self.result.truncated = end != End::Whole;
-        match end {
-            End::Whole => {}
-            End::Enough => text.push_str(
-                "[cut: there are more matches; look in a folder or file of its own, or with a narrower pattern]\n",
-            ),
-            End::Late => text.push_str(
-                "[not everything was looked at, the time was up: look in a smaller folder, or use include]\n",
-            ),
-        }
+        let note = match end {
+            End::Whole => "",
+            End::Enough => {
+                "[cut: there are more matches; look in a folder or file of its own, or with a narrower pattern]\n"
+            }
+            End::Late => {
+                "[not everything was looked at, the time was up: look in a smaller folder, or use include]\n"
+            }
+        };
+        text.push_str(note);
+        self.result.note = super::note(note);
         Reply::text(text).with_structured(self.result)
     }
 }

@@ -43,6 +43,9 @@ struct ListResult {
     total: usize,
     /// There are more than are shown.
     truncated: bool,
+    /// How many are, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// One of them.
@@ -90,17 +93,20 @@ fn list(workspace: &Workspace, path: &Path, bounds: &Bounds) -> Answer {
     if entries.is_empty() {
         text.push_str("[the folder is empty]\n");
     }
+    let mut note = String::new();
     if truncated {
-        text.push_str(&format!(
+        note = format!(
             "[cut: {} of {total} entries are shown; find others with Glob]\n",
             entries.len()
-        ));
+        );
     }
+    text.push_str(&note);
     Ok(Reply::text(text).with_structured(ListResult {
         path: name,
         entries,
         total,
         truncated,
+        note: super::note(&note),
     }))
 }
 

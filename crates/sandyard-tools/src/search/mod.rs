@@ -33,6 +33,11 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
+/// What is said at the end of a text, for those who only see the rest of the answer.
+fn note(words: &str) -> Option<String> {
+    Some(words.trim().to_owned()).filter(|note| !note.is_empty())
+}
+
 /// A text of one line, cut at so many characters, with nothing in it that would look like another line.
 fn one_line(text: &str, limit: usize) -> String {
     let text = text.trim_end_matches(['\n', '\r']);

@@ -62,6 +62,9 @@ struct TreeResult {
     matches: Vec<Match>,
     /// There is more than is shown.
     truncated: bool,
+    /// What was left out, why, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// A place in the code.
@@ -260,22 +263,25 @@ impl Found {
         } else {
             text.push_str(&format!("[{} places]\n", self.result.matches.len()));
         }
+        let mut note = String::new();
         if self.too_deep > 0 {
-            text.push_str(&format!(
+            note = format!(
                 "[{} files were left out: their code is nested more than {MAX_DEPTH} deep]\n",
                 self.too_deep
-            ));
+            );
         }
         self.result.truncated = end != End::Whole;
-        match end {
-            End::Whole => {}
-            End::Enough => text.push_str(
-                "[cut: there are more; look in a smaller folder, or with a narrower pattern]\n",
-            ),
-            End::Late => text.push_str(
-                "[not everything was looked at, the time was up: look in a smaller folder]\n",
-            ),
-        }
+        note.push_str(match end {
+            End::Whole => "",
+            End::Enough => {
+                "[cut: there are more; look in a smaller folder, or with a narrower pattern]\n"
+            }
+            End::Late => {
+                "[not everything was looked at, the time was up: look in a smaller folder]\n"
+            }
+        });
+        text.push_str(&note);
+        self.result.note = super::note(&note);
         Reply::text(text).with_structured(self.result)
     }
 }

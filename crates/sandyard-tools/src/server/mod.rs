@@ -8,7 +8,7 @@
 //!  /credential, /tool-server-url, /custom-mcp, /register-codex, /port-url    settings ([`routes`])
 //! ```
 //!
-//! Each request goes through [`auth`] (who may) and [`media`] (JSON that says so).
+//! Each request goes through [`auth`] (who may) and [`media`] (JSON that says so). Which sessions end is decided in [`sessions`].
 
 mod auth;
 mod listen;
@@ -17,21 +17,20 @@ mod media;
 mod proof;
 mod resources;
 mod routes;
+mod sessions;
 mod shim;
 mod sse;
+mod used;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use rmcp::ServiceExt;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::options::{Doors, Options};
@@ -39,17 +38,14 @@ use crate::registry::Registry;
 use crate::workshop::Workshop;
 
 use self::mcp::Handler;
+use self::sessions::Sessions;
 
 /// Largest request. A file's content is one argument.
 const MAX_REQUEST: usize = 64 * 1024 * 1024;
-/// A session nobody uses ends; a client that comes back begins another and finds the same shells and files.
-const SESSION_LIFE: Duration = Duration::from_secs(60 * 60);
-/// Most sessions at once.
-const MAX_SESSIONS: usize = 500;
-/// The header that says which session a request is of.
-const SESSION_ID: &str = "mcp-session-id";
+/// How ports are reached where there is no sandbox.
+const LOOPBACK: &str = "http://127.0.0.1:{port}/";
 
-/// Runs the tool server until there is no way in any more.
+/// Runs the tool server of a sandbox until there is no way in any more.
 ///
 /// # Errors
 ///
@@ -61,27 +57,31 @@ pub fn run(options: Options, doors: Doors) -> io::Result<()> {
         .max_blocking_threads(8)
         .thread_keep_alive(Duration::from_secs(5))
         .build()?;
-    runtime.block_on(serve(options, doors))
+    runtime.block_on(serve_by(doors, handler(options)))
 }
 
-/// The same inside of an event loop.
+/// Serves a folder of this machine, inside of an event loop. No sandbox is around it: its ports are reached as they are.
 ///
 /// # Errors
 ///
 /// When a door is none.
 pub async fn serve(options: Options, doors: Doors) -> io::Result<()> {
-    let handler = handler(options);
+    serve_by(doors, handler_alone(options)).await
+}
+
+async fn serve_by(doors: Doors, handler: Handler) -> io::Result<()> {
     let _ending = Ending(handler.workshop().clone());
     listen::serve(doors, router(handler)).await
 }
 
-/// For one client on standard input and output, which need no token: whoever started us is the user. Ends with the input.
+/// The same for one client on standard input and output, which need no token: whoever started us is the user. Ends with the
+/// input.
 ///
 /// # Errors
 ///
 /// When the client does not speak MCP.
 pub async fn serve_stdio(options: Options) -> io::Result<()> {
-    let handler = handler(options);
+    let handler = handler_alone(options);
     let _ending = Ending(handler.workshop().clone());
     let served = handler.serve(rmcp::transport::stdio()).await;
     let running = served.map_err(io::Error::other)?;
@@ -104,12 +104,21 @@ fn handler(options: Options) -> Handler {
     Handler::new(workshop, registry)
 }
 
+/// The same where no server will tell how ports are reached.
+fn handler_alone(options: Options) -> Handler {
+    let handler = handler(options);
+    handler
+        .workshop()
+        .tell(|told| told.port_url = Some(LOOPBACK.into()));
+    handler
+}
+
 fn router(handler: Handler) -> Router {
     let workshop = handler.workshop().clone();
     let sessions = Router::new()
         .merge(sse::router(handler.clone()))
         .merge(routes::router(workshop.clone()))
-        .merge(streamable(handler.clone()))
+        .merge(streamable(handler.clone(), Arc::new(Sessions::new())))
         .layer(from_fn_with_state(handler, shim::answer))
         .layer(from_fn(media::check))
         .layer(DefaultBodyLimit::max(MAX_REQUEST))
@@ -121,34 +130,41 @@ fn router(handler: Handler) -> Router {
         .merge(proof::router(workshop))
 }
 
-fn streamable(handler: Handler) -> Router {
-    let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(SESSION_LIFE);
+fn streamable(handler: Handler, sessions: Arc<Sessions>) -> Router {
     // Whom we answer is decided in `auth`, for every route alike.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = MAX_REQUEST;
-    let sessions = Arc::new(sessions);
-    let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config);
-    Router::new()
-        .nest_service("/mcp", service)
-        .layer(from_fn_with_state(sessions, check_room))
-}
-
-/// Refuses another session when there are too many: clients that forget theirs must not use up the sandbox.
-async fn check_room(
-    State(sessions): State<Arc<LocalSessionManager>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if !request.headers().contains_key(SESSION_ID)
-        && sessions.sessions.read().await.len() >= MAX_SESSIONS
-    {
-        let words = "too many sessions are open: close some (DELETE with Mcp-Session-Id), or wait until idle ones end";
-        return (StatusCode::SERVICE_UNAVAILABLE, words).into_response();
-    }
-    next.run(request).await
+    let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
+    Router::new().nest_service("/mcp", service)
 }
 
 async fn health() -> axum::Json<serde_json::Value> {
     axum::Json(serde_json::json!({"status": "ok"}))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::call::Call;
+    use crate::files::testing::Bench;
+
+    #[tokio::test]
+    async fn without_a_sandbox_a_port_is_reached_as_it_is() {
+        let bench = Bench::new();
+        let options = || bench.workshop.options.clone();
+        let ask = async |handler: Handler| {
+            let arguments = json!({"port": 1}).as_object().cloned().unwrap();
+            let reply = handler
+                .call("register_port", arguments, Call::quiet())
+                .await;
+            reply.unwrap().all_text()
+        };
+        let text = ask(handler_alone(options())).await;
+        assert!(text.starts_with("http://127.0.0.1:1/"), "{text}");
+        // In a sandbox nobody but the server knows.
+        let text = ask(handler(options())).await;
+        assert!(text.contains("expose-port"), "{text}");
+    }
 }

@@ -289,9 +289,23 @@ async fn codex_is_registered_as_far_as_it_can_be() {
     }
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();
     let write = |script: &str| crate::files::testing::write_program(&program, script);
-    write("#!/bin/sh\necho 'stdin is not a terminal' >&2; exit 1\n");
-    let (_, answer) = bench.post("/register-codex", json!({})).await;
-    assert_eq!(answer["tools"], json!(["codex"]), "{answer}");
+    for words in [
+        "Error: stdin is not a terminal",
+        "error: unrecognized subcommand",
+    ] {
+        write(&format!("#!/bin/sh\necho '{words}' >&2; exit 1\n"));
+        let (status, answer) = bench.post("/register-codex", json!({})).await;
+        assert_eq!((status, &answer["success"]), (StatusCode::OK, &json!(true)));
+        assert_eq!(answer["tools"], json!(["codex"]), "{answer}");
+    }
+    write("#!/bin/sh\necho 'its settings are broken' >&2; exit 1\n");
+    let (status, answer) = bench.post("/register-codex", json!({})).await;
+    assert_eq!(
+        (status, &answer["success"]),
+        (StatusCode::BAD_GATEWAY, &json!(false))
+    );
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.contains("its settings are broken"), "{answer}");
     assert!(bench.workshop.custom.tools().is_empty());
     small_server(bench.folder.path());
     let small = bench.folder.path().join("small.py").display().to_string();

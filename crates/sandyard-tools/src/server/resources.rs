@@ -19,7 +19,7 @@ use crate::files::blocking::{Bounds, blocking};
 use crate::files::kind::{Kind, START};
 use crate::files::open::open;
 use crate::reply::Problem;
-use crate::search::walk::Walk;
+use crate::search::walk::{End, Walk};
 use crate::workshop::Workshop;
 use crate::workspace::Workspace;
 
@@ -44,26 +44,42 @@ pub(super) async fn list(
         None => None,
     };
     let workspace = workshop.workspace.clone();
-    let page = blocking(move || page(&workspace, after.as_deref()));
-    let page = page
-        .await
-        .map_err(|problem| ErrorData::internal_error(problem.to_string(), None))?;
-    // The last one says where the next page begins.
-    let next = (page.len() > PAGE).then(|| page.get(PAGE - 1).map(|(path, _)| cursor(path)));
-    let resources = page.into_iter().take(PAGE).map(|(_, resource)| resource);
+    let page = blocking(move || {
+        let bounds = Bounds::new(&CancellationToken::new(), TIME);
+        let (page, end) = page(&workspace, after.as_deref(), &bounds)?;
+        told(page, end)
+    });
+    page.await
+        .map_err(|problem| ErrorData::internal_error(problem.to_string(), None))
+}
+
+/// A page, and where the next one begins: after the last file of this one.
+fn told(mut page: Vec<(PathBuf, Resource)>, end: End) -> Result<ListResourcesResult, Problem> {
+    if page.is_empty() && end == End::Late {
+        return Err(Problem::new(
+            "there are too many files to find more of them in time: use the tools Glob and LS",
+        ));
+    }
+    page.truncate(PAGE);
+    let next = page.last().map(|(path, _)| cursor(path));
+    let resources = page.into_iter().map(|(_, resource)| resource);
     let mut result = ListResourcesResult::with_all_items(resources.collect());
-    result.next_cursor = next.flatten();
+    // What was not looked at in time may be on the next page.
+    result.next_cursor = next.filter(|_| end != End::Whole);
     Ok(result)
 }
 
 /// One file more than fits, so that it is known whether there is another page.
-fn page(workspace: &Workspace, after: Option<&Path>) -> Result<Vec<(PathBuf, Resource)>, Problem> {
+fn page(
+    workspace: &Workspace,
+    after: Option<&Path>,
+    bounds: &Bounds,
+) -> Result<(Vec<(PathBuf, Resource)>, End), Problem> {
     let root = workspace.resolve(".")?;
-    let bounds = Bounds::new(&CancellationToken::new(), TIME);
     let mut page = Vec::new();
-    Walk::new(root.clone())
+    let end = Walk::new(root.clone())
         .at_most(MAX_DEPTH)
-        .visit(&bounds, |path| {
+        .visit(bounds, |path| {
             let below = path.strip_prefix(&root).unwrap_or(path);
             if after.is_some_and(|after| below <= after) {
                 return WalkState::Continue;
@@ -82,7 +98,7 @@ fn page(workspace: &Workspace, after: Option<&Path>) -> Result<Vec<(PathBuf, Res
                 WalkState::Continue
             }
         });
-    Ok(page)
+    Ok((page, end))
 }
 
 fn cursor(path: &Path) -> String {

@@ -50,6 +50,29 @@ async fn every_file_is_listed_once_over_the_pages() {
     assert!(list(&bench.workshop, Some(wrong)).await.is_err());
 }
 
+#[test]
+fn what_was_not_looked_at_in_time_is_not_taken_for_the_end() {
+    let bench = Bench::new();
+    for number in 0..3 {
+        bench.file(&format!("{number}.txt"), "x");
+    }
+    let cancelled = CancellationToken::new();
+    let bounds = Bounds::new(&cancelled, TIME);
+    let (three, end) = page(&bench.workshop.workspace, None, &bounds).unwrap();
+    assert_eq!((three.len(), end), (3, End::Whole));
+    assert_eq!(told(three.clone(), end).unwrap().next_cursor, None);
+    let late = told(three, End::Late).unwrap();
+    assert_eq!(late.resources.len(), 3);
+    assert_eq!(
+        after(&late.next_cursor.unwrap()).unwrap(),
+        PathBuf::from("2.txt")
+    );
+    cancelled.cancel();
+    let (none, end) = page(&bench.workshop.workspace, None, &bounds).unwrap();
+    let problem = told(none, end).unwrap_err();
+    assert!(problem.to_string().contains("Glob"), "{problem}");
+}
+
 #[tokio::test]
 async fn text_and_bytes_are_read_up_to_a_limit() {
     let bench = Bench::new();

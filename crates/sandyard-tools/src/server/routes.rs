@@ -124,6 +124,9 @@ async fn custom_mcp(
 
 /// The name Codex's own tools are shown under.
 const CODEX: &str = "codex";
+/// What versions say that have no tool server: that there is no such command, or, if they take the word for a task, that they want
+/// a terminal to talk about it.
+const NO_SERVER: &[&str] = &["unrecognized subcommand", "stdin is not a terminal"];
 
 async fn register_codex(State(workshop): State<Arc<Workshop>>) -> Result<Json<Value>, Refusal> {
     let bin = workshop.options.home.join(".local/bin");
@@ -141,9 +144,15 @@ async fn register_codex(State(workshop): State<Arc<Workshop>>) -> Result<Json<Va
     };
     let folder = workshop.workspace.root().to_owned();
     let report = workshop.custom.add(CODEX, config, &folder).await;
-    if report.error.is_some() {
-        // Newer versions have no such server; what it did, our own tool does.
+    if let Some(why) = report.error {
         workshop.custom.remove(CODEX).await;
+        if !is_unknown(&why) {
+            return Err(Refusal {
+                status: StatusCode::BAD_GATEWAY,
+                error: format!("Codex's own tool server did not start: {why}"),
+            });
+        }
+        // What it did, our own tool does.
         return Ok(Json(json!({
             "success": true,
             "message": "this version of Codex has no tool server of its own: use the tool codex",
@@ -155,6 +164,11 @@ async fn register_codex(State(workshop): State<Arc<Workshop>>) -> Result<Json<Va
         "message": "Codex's own tools are there",
         "tools": report.tools,
     })))
+}
+
+fn is_unknown(why: &str) -> bool {
+    let why = why.to_ascii_lowercase();
+    NO_SERVER.iter().any(|words| why.contains(words))
 }
 
 fn is_address(text: &str) -> bool {

@@ -48,6 +48,9 @@ struct RanOnce {
     duration_seconds: f64,
     /// Whether output was left out in the middle.
     is_cut: bool,
+    /// What else is to be known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// The tool.
@@ -119,17 +122,14 @@ async fn run(workshop: &Workshop, arguments: RunCommand, call: &Call) -> Answer 
         }
     };
     let shown = screen.shown();
-    let output = if shown.text.is_empty() {
-        "[no output]"
-    } else {
-        &shown.text
-    };
+    let output = told::shown(&shown.text);
     Ok(
         Reply::text(format!("{output}\n{last}")).with_structured(RanOnce {
             exit_code: ended,
             is_timed_out: ended.is_none(),
             duration_seconds: told::rounded(took),
             is_cut: shown.is_cut,
+            note: ended.is_none().then_some(last),
             output: shown.text,
         }),
     )

@@ -1,5 +1,6 @@
 //! The other tools of sessions: make, look, stop, list, type.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,10 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::session::Session;
-use super::sessions::{Had, check_name};
+use super::sessions::{Had, MAX_SESSIONS, check_name};
 use super::state::Doing;
 use super::{bash, stop as stopping, told};
-use crate::reply::{Answer, Problem, Reply};
+use crate::reply::{Answer, MAX_TEXT, Problem, Reply};
 use crate::tool::{Effect, Nothing, Tool, tool};
 use crate::workshop::Workshop;
 
@@ -96,31 +97,51 @@ pub(super) fn view() -> Tool {
 }
 
 fn look(workshop: &Workshop, names: &[String]) -> Answer {
+    let mut seen = HashSet::new();
+    let names: Vec<_> = names.iter().filter(|name| seen.insert(*name)).collect();
+    if names.len() > MAX_SESSIONS {
+        return Err(Problem::new(format!(
+            "session_names has {} names: there are never more than {MAX_SESSIONS} sessions. Leave it out to see all",
+            names.len()
+        )));
+    }
     let sessions = if names.is_empty() {
         workshop.sessions.all()
     } else {
         names
-            .iter()
+            .into_iter()
             .map(|name| workshop.sessions.find(name))
             .collect::<Result<_, _>>()?
     };
+    // All of them are to fit into one reply, the last one too.
+    let room = MAX_TEXT / 2 / sessions.len().max(1);
     let mut reply = Reply::default();
     let mut all = Vec::new();
     if sessions.is_empty() {
         reply = reply.with_text("there are no sessions. Bash makes one");
     }
     for session in sessions {
-        let (line, seen) = told::session(&session);
-        let output = session.state().screen.shown().text;
-        let output = if output.is_empty() {
-            "[no output]"
-        } else {
-            &output
-        };
-        reply = reply.with_text(format!("[{line}]\n{output}"));
+        let (line, mut seen) = told::session(&session);
+        let output = end_of(session.state().screen.shown().text, room);
+        reply = reply.with_text(format!("[{line}]\n{}", told::shown(&output)));
+        seen.output = Some(output);
         all.push(seen);
     }
     Ok(reply.with_structured(told::SeenAll { sessions: all }))
+}
+
+/// The end of an output, which is what is new in it.
+fn end_of(output: String, room: usize) -> String {
+    if output.len() <= room {
+        return output;
+    }
+    let start = output.floor_char_boundary(output.len() - room);
+    let end = &output[start..];
+    format!(
+        "[cut: the last {} of {} bytes are shown; look at this session alone for more]\n{end}",
+        end.len(),
+        output.len()
+    )
 }
 
 /// `BashList`.

@@ -26,6 +26,9 @@ pub(super) struct Ran {
     pub(super) cwd: String,
     /// Whether output was left out in the middle.
     pub(super) is_cut: bool,
+    /// What else is to be known of it, such as how to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) note: Option<String>,
 }
 
 /// A session, for programs.
@@ -37,12 +40,15 @@ pub(super) struct Seen {
     pub(super) state: &'static str,
     /// The folder the shell is in.
     pub(super) cwd: String,
-    /// The command that runs.
+    /// The command that runs, in few words.
     pub(super) command: Option<String>,
     /// For how long.
     pub(super) running_seconds: Option<f64>,
     /// The exit code of the last command, or of the shell itself when it has ended.
     pub(super) last_exit_code: Option<i32>,
+    /// Its latest output, as plain text; only BashView tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output: Option<String>,
 }
 
 /// Sessions, for programs.
@@ -54,19 +60,22 @@ pub(super) struct SeenAll {
 
 /// Says how a command ended. `first` comes before everything else.
 pub(super) fn finished(session: &Session, finished: &Finished, first: &str) -> Reply {
-    let mut last = format!(
+    let last = format!(
         "[exit code {}, {}, in {}]",
         finished.exit_code,
         seconds(finished.took),
         finished.cwd.display()
     );
-    if finished.is_end {
-        last.push_str(&format!(
-            "\n[the shell of session {} ended with it; the next Bash in that session starts a new one]",
+    let end = if finished.is_end {
+        format!(
+            "[the shell of session {} ended with it; the next Bash in that session starts a new one]",
             session.name
-        ));
-    }
-    Reply::text(text(first, &finished.output.text, &last)).with_structured(Ran {
+        )
+    } else {
+        String::new()
+    };
+    let output = shown(&finished.output.text);
+    Reply::text(joined(&[first, output, &last, &end])).with_structured(Ran {
         session_name: session.name.clone(),
         output: finished.output.text.clone(),
         exit_code: Some(finished.exit_code),
@@ -74,6 +83,7 @@ pub(super) fn finished(session: &Session, finished: &Finished, first: &str) -> R
         duration_seconds: rounded(finished.took),
         cwd: finished.cwd.display().to_string(),
         is_cut: finished.output.is_cut,
+        note: note(&[first, &end]),
     })
 }
 
@@ -101,7 +111,8 @@ pub(super) fn running(session: &Session, first: &str, why: &str) -> Reply {
         seconds(took),
         session.name
     );
-    Reply::text(text(first, &output.text, &last)).with_structured(Ran {
+    let note = note(&[first, &last]);
+    Reply::text(joined(&[first, shown(&output.text), &last])).with_structured(Ran {
         session_name: session.name.clone(),
         output: output.text,
         exit_code: None,
@@ -109,6 +120,7 @@ pub(super) fn running(session: &Session, first: &str, why: &str) -> Reply {
         duration_seconds: rounded(took),
         cwd,
         is_cut: output.is_cut,
+        note,
     })
 }
 
@@ -129,6 +141,7 @@ pub(super) fn session(session: &Session) -> (String, Seen) {
         command: None,
         running_seconds: None,
         last_exit_code: last.map(|last| last.exit_code),
+        output: None,
     };
     let line = match &state.doing {
         Doing::Nothing => match last {
@@ -141,7 +154,7 @@ pub(super) fn session(session: &Session) -> (String, Seen) {
         }
         Doing::Command(running) => {
             seen.state = "busy";
-            seen.command = Some(running.command.clone());
+            seen.command = Some(short(&running.command));
             seen.running_seconds = Some(rounded(running.since.elapsed()));
             let about = running
                 .description
@@ -159,17 +172,23 @@ pub(super) fn session(session: &Session) -> (String, Seen) {
     (format!("{}: {line}; in {cwd}", session.name), seen)
 }
 
-/// The parts that have something in them, each on lines of its own.
-fn text(first: &str, output: &str, last: &str) -> String {
-    let output = if output.is_empty() {
+/// An output for people.
+pub(super) fn shown(output: &str) -> &str {
+    if output.is_empty() {
         "[no output]"
     } else {
         output
-    };
-    let parts = [first, output, last]
-        .into_iter()
-        .filter(|part| !part.is_empty());
+    }
+}
+
+/// The parts that have something in them, each on lines of its own.
+fn joined(parts: &[&str]) -> String {
+    let parts = parts.iter().copied().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("\n")
+}
+
+fn note(parts: &[&str]) -> Option<String> {
+    Some(joined(parts)).filter(|note| !note.is_empty())
 }
 
 /// A command in few words.

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::super::sessions::MAX_SESSIONS;
 use super::Bench;
+use crate::reply::MAX_TEXT;
 
 #[tokio::test]
 async fn sessions_work_side_by_side_and_there_are_only_so_many() {
@@ -82,4 +83,48 @@ async fn views_of_unknown_sessions_name_those_there_are() {
     assert!(problem.to_string().contains("there are: s"), "{problem}");
     let all = bench.call("BashView", json!({})).await.unwrap();
     assert!(all.all_text().starts_with("[s: idle"), "{}", all.all_text());
+    // Told twice, it is shown once; and nobody has so many.
+    let twice = json!({"session_names": vec!["s"; 10_000]});
+    let once = bench.call("BashView", twice).await.unwrap();
+    assert_eq!(once.all_text(), all.all_text());
+    let names: Vec<_> = (0..=MAX_SESSIONS)
+        .map(|number| format!("s{number}"))
+        .collect();
+    let problem = bench
+        .call("BashView", json!({"session_names": names}))
+        .await
+        .unwrap_err();
+    assert!(problem.to_string().contains("33 names"), "{problem}");
+}
+
+#[tokio::test]
+async fn of_long_commands_and_of_the_output_of_many_a_part_is_told() {
+    let bench = Bench::new();
+    let long = format!("sleep 1000; : {}", "x".repeat(100_000));
+    bench.start(&long).await;
+    for tool in ["BashList", "BashView"] {
+        let reply = bench.call(tool, json!({})).await.unwrap();
+        let told = &reply.structured().unwrap()["sessions"][0]["command"];
+        let told = told.as_str().unwrap();
+        assert!(told.starts_with("sleep 1000; : xxx") && told.len() < 200);
+    }
+    bench.stop().await.unwrap();
+    let calls = (0..20).map(|number| {
+        let command = "yes payload | head -n 4000; echo the end";
+        bench.call(
+            "Bash",
+            json!({"session_name": format!("s{number}"), "command": command}),
+        )
+    });
+    for reply in join_all(calls).await {
+        assert_eq!(reply.unwrap().structured().unwrap()["exit_code"], 0);
+    }
+    let reply = bench.call("BashView", json!({})).await.unwrap();
+    let told = reply.structured().unwrap()["sessions"].clone();
+    let result = serde_json::to_vec(&reply.into_result()).unwrap();
+    assert!(result.len() < 2 * MAX_TEXT, "{}", result.len());
+    for session in told.as_array().unwrap().iter().skip(1) {
+        let output = session["output"].as_str().unwrap();
+        assert!(output.starts_with("[cut: the last 6") && output.ends_with("the end"));
+    }
 }

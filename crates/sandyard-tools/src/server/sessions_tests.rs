@@ -1,0 +1,220 @@
+//! Sessions that end and sessions that do not, through the library's own service.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use rmcp::transport::Transport;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use super::super::mcp::Handler;
+use super::super::streamable;
+use super::*;
+use crate::custom::testing::until;
+use crate::files::testing::Bench;
+use crate::registry::Registry;
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3600);
+
+struct Yard {
+    _bench: Bench,
+    sessions: Arc<Sessions>,
+    app: Router,
+}
+
+impl Yard {
+    fn with(most: usize, life: Duration) -> Self {
+        let bench = Bench::new();
+        let sessions = Arc::new(Sessions::with(most, life));
+        let registry = Arc::new(Registry::new(bench.workshop.custom.clone()));
+        let handler = Handler::new(bench.workshop.clone(), registry);
+        let app = streamable(handler, sessions.clone());
+        Self {
+            _bench: bench,
+            sessions,
+            app,
+        }
+    }
+
+    async fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Response {
+        let mut request = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        self.app.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn post(&self, session: Option<&str>, body: Value) -> Response {
+        let mut headers = vec![("accept", "application/json, text/event-stream")];
+        headers.extend(session.map(|session| ("mcp-session-id", session)));
+        self.send("POST", &headers, &body.to_string()).await
+    }
+
+    async fn hello(&self) -> Response {
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+        self.post(None, hello).await
+    }
+
+    /// A session that has shaken hands.
+    async fn begin(&self) -> String {
+        let response = self.hello().await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let id = response.headers()["mcp-session-id"].to_str().unwrap();
+        let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let begun = self.post(Some(id), begun).await;
+        assert_eq!(begun.status(), StatusCode::ACCEPTED);
+        id.to_owned()
+    }
+
+    /// Uses a session, if it is there.
+    async fn is_there(&self, session: &str) -> bool {
+        let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        let response = self.post(Some(session), ping).await;
+        let is_there = response.status() == StatusCode::OK;
+        assert!(is_there || response.status() == StatusCode::NOT_FOUND);
+        if is_there {
+            // It ends with the answer.
+            to_bytes(response.into_body(), 100_000).await.unwrap();
+        }
+        is_there
+    }
+
+    /// Begins a call that does not end by itself, and hangs up: it could be taken up again.
+    async fn call(&self, session: &str) {
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            "name": "run_command", "arguments": {"command": "sleep 1000", "timeout": 180}}});
+        let response = self.post(Some(session), call).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        until("the call is under way", || self.is_busy(session)).await;
+    }
+
+    async fn cancel(&self, session: &str) {
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+        self.post(Some(session), cancel).await;
+        until("the call is over", || !self.is_busy(session)).await;
+    }
+
+    fn is_busy(&self, session: &str) -> bool {
+        let known = self.sessions.known();
+        known
+            .get(session)
+            .is_some_and(|session| session.idle().is_none())
+    }
+
+    fn count(&self) -> usize {
+        self.sessions.known().len()
+    }
+}
+
+#[tokio::test]
+async fn the_one_that_was_idle_for_longest_makes_room() {
+    let yard = Yard::with(3, LONG);
+    let (first, second, third) = (yard.begin().await, yard.begin().await, yard.begin().await);
+    assert!(yard.is_there(&first).await);
+    let fourth = yard.begin().await;
+    assert!(!yard.is_there(&second).await, "it was idle for longest");
+    assert_eq!(yard.count(), 3);
+    // A call counts for more than time, and so does somebody who listens.
+    yard.call(&third).await;
+    let accept = ("accept", "text/event-stream");
+    let listening = [accept, ("mcp-session-id", first.as_str())];
+    let stream = yard.send("GET", &listening, "").await;
+    assert_eq!(stream.status(), StatusCode::OK);
+    let fifth = yard.begin().await;
+    assert!(!yard.is_there(&fourth).await, "nobody listens to it");
+    assert!(yard.is_there(&first).await && yard.is_there(&third).await);
+    // Whoever has hung up does not listen.
+    drop(stream);
+    assert!(yard.is_there(&fifth).await);
+    yard.begin().await;
+    assert!(!yard.is_there(&first).await && yard.is_there(&third).await);
+    assert_eq!(yard.count(), 3);
+}
+
+#[tokio::test]
+async fn what_needs_no_session_is_answered_when_there_is_no_room() {
+    let yard = Yard::with(1, LONG);
+    let only = yard.begin().await;
+    yard.call(&only).await;
+    let refused = yard.hello().await;
+    assert!(!refused.status().is_success());
+    let words = to_bytes(refused.into_body(), 100_000).await.unwrap();
+    let words = String::from_utf8_lossy(&words).into_owned();
+    assert!(words.contains("calls under way"), "{words}");
+    let version = "2026-07-28";
+    let headers = [
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", version),
+        ("mcp-method", "tools/list"),
+    ];
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}}}});
+    let answer = yard.send("POST", &headers, &list.to_string()).await;
+    let status = answer.status();
+    let body = to_bytes(answer.into_body(), 10_000_000).await.unwrap();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    assert!(
+        status == StatusCode::OK && body.contains("run_command"),
+        "{status}: {body}"
+    );
+    // The call was left alone, and its session makes room when it is over.
+    assert!(yard.is_busy(&only));
+    yard.cancel(&only).await;
+    yard.begin().await;
+    assert!(!yard.is_there(&only).await);
+}
+
+/// A message as it comes.
+fn message<T: serde::de::DeserializeOwned>(message: Value) -> T {
+    serde_json::from_value(message).unwrap()
+}
+
+// The time there is nobody's but the test's.
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_when_nobody_uses_it_but_not_during_a_call() {
+    let life = Duration::from_secs(3600);
+    let sessions = Sessions::with(10, life);
+    let (id, mut way) = sessions.create_session().await.unwrap();
+    let hello = message(
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}),
+    );
+    let answered = async {
+        way.receive().await.unwrap();
+        let answer = json!({"jsonrpc": "2.0", "id": 0, "result": {}});
+        way.send(message(answer)).await.unwrap();
+    };
+    let (greeted, ()) = tokio::join!(sessions.initialize_session(&id, hello), answered);
+    greeted.unwrap();
+    // Longer than the longest call without a word.
+    let long = life * 5;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "codex"}});
+    let stream = sessions.create_stream(&id, message(call)).await.unwrap();
+    // Whoever calls may hang up, and take it up again later.
+    drop(stream);
+    way.receive().await.unwrap();
+    let waited = tokio::time::timeout(long, way.receive()).await;
+    assert!(waited.is_err(), "it ended during the call");
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+    way.send(message(answer)).await.unwrap();
+    let stream = sessions.create_standalone_stream(&id).await.unwrap();
+    let waited = tokio::time::timeout(long, way.receive()).await;
+    assert!(waited.is_err(), "it ended while somebody listened");
+    drop(stream);
+    let idle = Instant::now();
+    assert!(way.receive().await.is_none());
+    let idle = idle.elapsed();
+    assert!((life..life * 2).contains(&idle), "{idle:?}");
+}
