@@ -138,7 +138,7 @@ pub trait Provider: Debug + Send + Sync + 'static {
     async fn check_health(&self) -> Result<()>;
 
     /// Makes a running instance. When this fails nothing is left, or what is left carries `spec.sandbox_id` and is found
-    /// by [`Provider::list`].
+    /// by [`Provider::list`]; the latter is told by `TimedOut` and `Unavailable` alone.
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance>;
 
     /// What is known of one instance now; `None` when there is none.

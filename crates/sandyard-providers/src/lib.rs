@@ -10,13 +10,16 @@
 //! failures and ours. Nothing here decides what should be: that is the lifecycle service.
 #![forbid(unsafe_code)]
 
+mod asked;
 pub mod daytona;
 pub mod docker;
 pub mod e2b;
 mod edge;
 pub mod embedded;
 mod keeper;
+mod left;
 pub mod node;
+mod rounds;
 mod times;
 mod tokens;
 mod tools_inside;

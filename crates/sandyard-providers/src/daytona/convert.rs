@@ -9,6 +9,7 @@ use sandyard_provider::{Instance, InstanceSpec, TemplateInfo, Usage};
 use super::error::tidy;
 use super::lacks;
 use super::model::{Sandbox, Snapshot, State, SystemMetrics};
+use crate::asked;
 
 /// Label: the sandbox an instance was made for.
 pub(super) const SANDBOX: &str = "sandyard.sandbox";
@@ -22,7 +23,7 @@ pub(super) const READY: &str = "sandyard.ready";
 pub(super) const ATTEMPT: &str = "sandyard.attempt";
 /// Label: what it was made from, as its maker said.
 const TEMPLATE: &str = "sandyard.template";
-/// Label: the limits its maker asked for, in bytes of memory and disk and thousandths of a processor.
+/// Label: the limits its maker asked for, see `asked`.
 const ASKED: &str = "sandyard.limits";
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -33,18 +34,13 @@ pub(super) fn labels(
     whose: &Whose,
     attempt: &str,
 ) -> BTreeMap<String, String> {
-    let limits = &spec.limits;
-    let asked = format!(
-        "{}/{}/{}",
-        limits.memory_bytes, limits.cpu_millis, limits.disk_bytes
-    );
     BTreeMap::from([
         (SANDBOX.to_owned(), spec.sandbox_id.to_string()),
         (INSTALLATION.to_owned(), whose.installation.clone()),
         (PLACE.to_owned(), whose.place.clone()),
         (ATTEMPT.to_owned(), attempt.to_owned()),
         (TEMPLATE.to_owned(), spec.template.clone()),
-        (ASKED.to_owned(), asked),
+        (ASKED.to_owned(), asked::write(&spec.limits)),
     ])
 }
 

@@ -1,9 +1,7 @@
 //! Daytona stops what nobody uses. As long as this server is there it decides about that, so it says that all are in use.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use futures_util::StreamExt;
 use http::Method;
 use serde_json::json;
 
@@ -21,28 +19,18 @@ impl Shared {
         let minutes = self.auto_stop_minutes;
         let due = all.iter().filter(|one| is_due(one, now_ms, minutes));
         let due: Vec<String> = due.map(|one| one.id.clone()).collect();
-        if due.is_empty() || self.is_keeping.swap(true, Ordering::AcqRel) {
-            return;
-        }
         let shared = self.clone();
-        tokio::spawn(async move {
-            let tell = |id: String| {
-                let shared = shared.clone();
-                async move {
-                    let asked = shared
-                        .api
-                        .to(Method::POST, &["sandbox", &id, "last-activity"]);
-                    if let Err(error) = shared.api.tell("activity", asked.json(&json!({}))).await {
-                        tracing::debug!(instance.id = id, %error, "Could not say that a sandbox is in use");
-                    }
+        self.keeping.begin(due, AT_ONCE, move |id| {
+            let shared = shared.clone();
+            async move {
+                let path = ["sandbox", id.as_str(), "last-activity"];
+                let asked = shared.api.to(Method::POST, &path);
+                let told = shared.api.tell("activity", asked.json(&json!({}))).await;
+                if let Err(error) = &told {
+                    tracing::debug!(instance.id = id, %error, "Could not say that a sandbox is in use");
                 }
-            };
-            futures_util::stream::iter(due)
-                .map(tell)
-                .buffer_unordered(AT_ONCE)
-                .count()
-                .await;
-            shared.is_keeping.store(false, Ordering::Release);
+                told
+            }
         });
     }
 }

@@ -2,37 +2,15 @@
 
 use jiff::Timestamp;
 use sandyard_core::Limits;
-use sandyard_core::size::Size;
 
 use super::model::Sandbox;
+use crate::asked;
 
 /// All of it: `asked` is what its maker wanted of memory, processors and disk.
 pub(super) fn of(sandbox: &Sandbox, asked: Option<&str>, has: &Limits) -> Vec<String> {
-    let mut lacks = asked.map_or_else(Vec::new, |asked| other_limits(asked, has));
+    // A snapshot decides about the limits of its sandboxes.
+    let mut lacks = asked.map_or_else(Vec::new, |asked| asked::lacks(asked, has, "snapshot"));
     lacks.extend(sandbox.auto_destroy_at.as_deref().and_then(bounded_life));
-    lacks
-}
-
-/// What was asked for and is not so: a snapshot decides about the limits of its sandboxes.
-fn other_limits(asked: &str, has: &Limits) -> Vec<String> {
-    let mut numbers = asked.split('/').map(|text| text.parse::<u64>().ok());
-    let mut lacks = Vec::new();
-    let mut compare = |what: &str, has: u64, text: &dyn Fn(u64) -> String| {
-        if let Some(asked) = numbers.next().flatten()
-            && asked != has
-        {
-            let (asked, has) = (text(asked), text(has));
-            lacks.push(format!("{what} is {has} as its snapshot says, not {asked}"));
-        }
-    };
-    let sized = |bytes: u64| Size(bytes).to_string();
-    compare("memory", has.memory_bytes, &sized);
-    compare(
-        "processor time in thousandths",
-        has.cpu_millis.into(),
-        &|n| n.to_string(),
-    );
-    compare("disk", has.disk_bytes, &sized);
     lacks
 }
 

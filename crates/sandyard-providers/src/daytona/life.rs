@@ -16,6 +16,7 @@ use super::program::Settings;
 use super::snapshots::Source;
 use super::wait::Pauses;
 use crate::Times;
+use crate::left::unsure;
 
 impl Shared {
     /// One sandbox by id; none: there is none, or it is not ours.
@@ -54,8 +55,9 @@ impl Shared {
             Ok(sandbox) => Ok(self.instance(sandbox)),
             Err(error) => {
                 // What cannot be used is not left; if this fails too, its labels tell whose it is.
-                if let Err(error) = self.delete(&id).await {
-                    tracing::warn!(instance.id = id, %error, "A sandbox at Daytona that failed is left");
+                if let Err(left) = self.delete(&id).await {
+                    tracing::warn!(instance.id = id, error = %left, "A sandbox at Daytona that failed is left");
+                    return Err(unsure(error));
                 }
                 Err(error)
             }
@@ -97,7 +99,8 @@ impl Shared {
             | ProviderErrorKind::TimedOut
             | ProviderErrorKind::Failed => {
                 tracing::warn!(sandbox.id = %spec.sandbox_id, %error, "Lost Daytona's answer while making a sandbox");
-                self.find(&name, attempt).await?.ok_or(error)
+                let found = self.find(&name, attempt).await;
+                found.map_err(unsure)?.ok_or(error)
             }
             // Refused for its template? Only then is it the template that is not found.
             ProviderErrorKind::NotFound | ProviderErrorKind::Invalid => {

@@ -34,7 +34,7 @@ mod toolbox;
 mod wait;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::Method;
@@ -42,6 +42,7 @@ use sandyard_core::{Clock, Limits};
 use sandyard_provider::{Capabilities, ProviderInfo, Result};
 
 use crate::Times;
+use crate::rounds::Rounds;
 use crate::tools_inside::{Kit, Program};
 use api::Api;
 pub use config::DaytonaConfig;
@@ -88,8 +89,8 @@ struct Shared {
     /// Tells the attempts to make an instance apart, those of earlier processes too.
     attempts: AtomicU64,
     since_ms: i64,
-    /// Whether somebody is telling what is in use.
-    is_keeping: AtomicBool,
+    /// Tells what is in use.
+    keeping: Rounds,
 }
 
 impl Daytona {
@@ -131,7 +132,7 @@ impl Daytona {
             known: KnownOnes::default(),
             attempts: AtomicU64::new(0),
             since_ms: Clock::System.now_ms(),
-            is_keeping: AtomicBool::new(false),
+            keeping: Rounds::default(),
         };
         let template = match config.snapshot.filter(|name| !name.is_empty()) {
             Some(name) => name,
@@ -162,7 +163,7 @@ impl Shared {
         let named = told.default_snapshot.filter(|name| !name.is_empty());
         named.ok_or_else(|| {
             let odd = error::odd("config", "it names no default snapshot");
-            odd.hint(Some("name one with DAYTONA_SNAPSHOT".to_owned()))
+            odd.hint(Some("name one with SANDYARD_DAYTONA_SNAPSHOT".to_owned()))
         })
     }
 

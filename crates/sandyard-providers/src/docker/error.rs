@@ -6,6 +6,8 @@ use std::time::Duration;
 use bollard::errors::Error;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Verb};
 
+use super::kind::{is_full, kind};
+
 /// Longest message of the daemon's that is handed on.
 const MAX_MESSAGE: usize = 500;
 
@@ -109,7 +111,7 @@ pub(super) fn timed_out(verb: Verb, after: Duration) -> ProviderError {
 }
 
 fn provider_error(verb: Verb, error: Error) -> ProviderError {
-    use ProviderErrorKind::{Conflict, Failed, Invalid, NoCapacity, NotFound, TimedOut};
+    use ProviderErrorKind::{Failed, NoCapacity, TimedOut};
     if is_lost(&error) {
         let why = cut(&chain(&error));
         let message = format!("Docker was not there to {}: {why}", words(verb));
@@ -123,13 +125,7 @@ fn provider_error(verb: Verb, error: Error) -> ProviderError {
             status_code,
             message,
         } => {
-            let kind = match status_code {
-                _ if is_full(message) => NoCapacity,
-                400 => Invalid,
-                404 => NotFound,
-                409 => Conflict,
-                _ => Failed,
-            };
+            let kind = kind(*status_code, message);
             let message = format!("Docker cannot {}: {}", words(verb), cut(message));
             (kind, message)
         }
@@ -183,20 +179,6 @@ fn is_lost(error: &Error) -> bool {
     )
 }
 
-/// Says whether it is for want of room that something failed.
-fn is_full(message: &str) -> bool {
-    let message = message.to_ascii_lowercase();
-    [
-        "no space left on device",
-        "disk quota exceeded",
-        "cannot allocate memory",
-        "resource temporarily unavailable",
-        "too many open files",
-    ]
-    .iter()
-    .any(|text| message.contains(text))
-}
-
 /// An error with all its causes.
 fn chain(error: &Error) -> String {
     let mut text = error.to_string();
@@ -236,21 +218,6 @@ mod tests {
             message,
         };
         Fault::from(error).into_error(Verb::Create)
-    }
-
-    #[test]
-    fn answers_become_kinds() {
-        use ProviderErrorKind::{Conflict, Failed, Invalid, NoCapacity, NotFound};
-        for (status, kind) in [
-            (400, Invalid),
-            (404, NotFound),
-            (409, Conflict),
-            (500, Failed),
-        ] {
-            assert_eq!(said(status, "because").kind, kind);
-        }
-        let full = said(500, "write /x: no space left on device");
-        assert_eq!(full.kind, NoCapacity);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use bollard::query_parameters::{
 use bytes::Bytes;
 use sandyard_agent_client::{AgentClient, Endpoint};
 use sandyard_core::SandboxState;
-use sandyard_provider::{InstanceSpec, ProviderErrorKind};
+use sandyard_provider::{InstanceSpec, ProviderErrorKind, Verb};
 
 use super::body::WORKSPACE_PATH;
 use super::convert::Container;
@@ -21,6 +21,7 @@ use super::labels::{ATTEMPT, Marks, WORKSPACE, labelled};
 use super::link::Links;
 use super::shared::Shared;
 use super::tar;
+use crate::left::unsure;
 
 /// How long one question to an agent that may not be there yet may take.
 const ASKED_WITHIN: Duration = Duration::from_secs(10);
@@ -67,16 +68,22 @@ impl Shared {
         let made = self
             .bring_up(links, &marks, body, is_open_to_all, project)
             .await;
-        undo.is_done = true;
-        match made {
-            Ok(container) => Ok(container),
-            Err(fault) => {
-                if let Err(left) = self.undo(&marks).await {
-                    tracing::warn!(sandbox.id = %marks.sandbox_id, "Failed to remove a container that did not start: {}", left.text());
-                    let shared = self.clone();
-                    tokio::spawn(async move { shared.undo_at_last(&marks).await });
-                }
+        let fault = match made {
+            Ok(container) => {
+                undo.is_done = true;
+                return Ok(container);
+            }
+            Err(fault) => fault,
+        };
+        // The time may be over in the middle of this; then `undo` begins it anew when it is dropped.
+        match self.undo(&marks).await {
+            Ok(()) => {
+                undo.is_done = true;
                 Err(fault)
+            }
+            Err(left) => {
+                tracing::warn!(sandbox.id = %marks.sandbox_id, "Failed to remove a container that did not start: {}", left.text());
+                Err(unsure(fault.into_error(Verb::Create)).into())
             }
         }
     }
@@ -158,13 +165,20 @@ impl Shared {
     async fn undo_at_last(&self, marks: &Marks) {
         let undo = async {
             let mut pause = Duration::from_secs(1);
-            while let Err(fault) = self.undo(marks).await {
-                tracing::debug!(sandbox.id = %marks.sandbox_id, "What was made stays for now: {}", fault.text());
+            // One that is never answered must not be the last.
+            while let Err(why) = self.undo_in_time(marks).await {
+                tracing::debug!(sandbox.id = %marks.sandbox_id, "What was made stays for now: {why}");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         };
         let _ = tokio::time::timeout(self.config.times.copy, undo).await;
+    }
+
+    async fn undo_in_time(&self, marks: &Marks) -> Result<(), String> {
+        let done = tokio::time::timeout(self.config.times.create, self.undo(marks)).await;
+        let done = done.map_err(|_| "it takes too long".to_owned())?;
+        done.map_err(|fault| fault.text())
     }
 
     /// Lets everybody write to a folder of a container that does not run yet: nobody knows yet who is who in it.

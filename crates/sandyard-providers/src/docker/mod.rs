@@ -12,7 +12,7 @@
 //! | `volumes`, `house` | volumes of users, and the hidden containers through which they are opened |
 //! | `meter` | what containers use |
 //! | `sweep`, `workspaces` | take away what servers that died have left |
-//! | `convert`, `changes`, `error`, `date`, `tar` | the daemon's words and ours |
+//! | `convert`, `changes`, `error`, `kind`, `date`, `tar` | the daemon's words and ours |
 //!
 //! Everything that has to be remembered is on the daemon, in labels and names: another server of the same installation goes on
 //! with it, and nothing that lacks our labels is ever touched.
@@ -31,6 +31,7 @@ mod exec;
 mod helper;
 mod house;
 mod image;
+mod kind;
 mod labels;
 mod line;
 mod link;

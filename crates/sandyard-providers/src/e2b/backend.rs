@@ -41,8 +41,8 @@ impl Provider for E2b {
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
         convert::check(spec)?;
         let template = &spec.template;
-        self.check_source(template, spec.is_restricted).await?;
-        self.make(Verb::Create, spec, template, template).await
+        let source = self.source(template, spec.is_restricted).await?;
+        self.make(Verb::Create, spec, &source, template).await
     }
 
     async fn inspect(&self, id: &str) -> Result<Option<Instance>> {
@@ -137,7 +137,7 @@ impl Provider for E2b {
         let verb = Verb::Snapshot;
         self.own(verb, id).await?;
         self.check_free(name).await?;
-        self.keep_files(verb, id, name).await?;
+        self.keep_files(verb, id, &self.marked(name)).await?;
         Ok(TemplateInfo {
             is_ours: true,
             name: name.to_owned(),

@@ -8,12 +8,13 @@ use sandyard_provider::{
     Instance, InstanceSpec, ProviderError, ProviderErrorKind, Result, Usage, UsagePoint,
 };
 
+use super::marks::is_marked;
 use super::model::{Metric, Sandbox, State};
-use super::sources::PASSING;
+use crate::asked;
 
 /// Longest id of a sandbox there.
 const MAX_ID: usize = 64;
-/// Longest name of a template.
+/// Longest name of a template there.
 const MAX_NAME: usize = 128;
 
 /// How all that is written on every sandbox of ours begins.
@@ -26,6 +27,8 @@ pub(super) const INSTALLATION: &str = "sandyard.installation";
 pub(super) const ATTEMPT: &str = "sandyard.attempt";
 /// What it was made from, as we call it.
 pub(super) const TEMPLATE: &str = "sandyard.template";
+/// The limits its maker asked for, see `asked`.
+pub(super) const ASKED: &str = "sandyard.limits";
 /// When it was made, in milliseconds since 1970: what the API tells may begin anew with every wake-up.
 pub(super) const CREATED: &str = "sandyard.created";
 
@@ -35,17 +38,18 @@ pub(super) fn is_id(text: &str) -> bool {
     (1..=MAX_ID).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
-/// Refuses what can be no snapshot's name.
-pub(super) fn check_name(name: &str) -> Result<()> {
+/// Refuses what can be no snapshot's name, with this mark before it.
+pub(super) fn check_name(name: &str, mark: &str) -> Result<()> {
     // E2B makes capital letters small, and then nobody knows whose it is.
     let is_usual = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_plain = |byte: u8| is_usual(byte) || b"-_.".contains(&byte);
-    let starts_well = name.bytes().next().is_some_and(is_usual) && !name.starts_with(PASSING);
-    if starts_well && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
+    let starts_well = name.bytes().next().is_some_and(is_usual) && !is_marked(name);
+    let is_short = mark.len() + name.len() <= MAX_NAME;
+    if starts_well && is_short && name.bytes().all(is_plain) {
         return Ok(());
     }
     Err(invalid(
-        "a snapshot's name has small letters, digits and `-_.`, and begins with a letter or digit",
+        "a snapshot's name is short, has small letters, digits and `-_.`, and begins with a letter or digit",
     ))
 }
 
@@ -77,6 +81,14 @@ pub(super) fn mark<'a>(sandbox: &'a Sandbox, name: &str) -> Option<&'a str> {
 pub(super) fn instance(sandbox: &Sandbox, pids: u32) -> Instance {
     let started_ms = sandbox.started_at.as_deref().and_then(read_time);
     let created_ms = mark(sandbox, CREATED).and_then(|text| text.parse().ok());
+    let limits = Limits {
+        memory_bytes: sandbox.memory_mb.saturating_mul(1 << 20),
+        cpu_millis: sandbox.cpu_count.saturating_mul(1000),
+        pids,
+        disk_bytes: sandbox.disk_size_mb.saturating_mul(1 << 20),
+    };
+    // A template decides about the limits of its sandboxes.
+    let lacks = mark(sandbox, ASKED).map(|asked| asked::lacks(asked, &limits, "template"));
     Instance {
         id: sandbox.sandbox_id.clone(),
         sandbox_id: mark(sandbox, SANDBOX).and_then(|id| id.parse().ok()),
@@ -84,16 +96,11 @@ pub(super) fn instance(sandbox: &Sandbox, pids: u32) -> Instance {
         template: mark(sandbox, TEMPLATE)
             .unwrap_or(&sandbox.template_id)
             .to_owned(),
-        limits: Limits {
-            memory_bytes: sandbox.memory_mb.saturating_mul(1 << 20),
-            cpu_millis: sandbox.cpu_count.saturating_mul(1000),
-            pids,
-            disk_bytes: sandbox.disk_size_mb.saturating_mul(1 << 20),
-        },
+        limits,
         created_ms: created_ms.or(started_ms).unwrap_or(0),
         started_ms,
         reason: None,
-        lacks: Vec::new(),
+        lacks: lacks.unwrap_or_default(),
     }
 }
 
@@ -195,6 +202,24 @@ mod tests {
     fn times_are_read() {
         assert_eq!(read_time("1970-01-01T00:00:01.5Z"), Some(1500));
         assert_eq!(read_time("soon"), None);
+    }
+
+    #[test]
+    fn limits_that_a_template_has_otherwise_are_told() {
+        let told = r#"{"sandboxID":"a","memoryMB":512,"cpuCount":2,"metadata":{"sandyard.limits":"1073741824/2000/"}}"#;
+        let told: Sandbox = serde_json::from_str(told).unwrap();
+        let lacks = instance(&told, 1).lacks;
+        assert_eq!(lacks.len(), 1, "{lacks:?}");
+        assert!(lacks[0].starts_with("memory is 512"), "{lacks:?}");
+    }
+
+    #[test]
+    fn snapshots_have_room_for_their_mark() {
+        let long = |more: usize| "x".repeat(MAX_NAME - 10 + more);
+        assert!(check_name(&long(0), "0123456789").is_ok());
+        for odd in [long(1).as_str(), "sandyard-kept-x", "A", "-a", ""] {
+            assert!(check_name(odd, "0123456789").is_err(), "{odd}");
+        }
     }
 
     #[test]

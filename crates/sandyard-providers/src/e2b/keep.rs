@@ -4,28 +4,21 @@
 
 use std::sync::Arc;
 
-use futures_util::StreamExt;
 use http::Method;
 use sandyard_core::SandboxState;
-use sandyard_provider::{ProviderErrorKind, Verb};
-use tokio::sync::Semaphore;
+use sandyard_provider::{ProviderErrorKind, Result, Verb};
 
 use super::api::Api;
 use super::convert;
 use super::model::{Sandbox, SetTimeout};
+use crate::rounds::Rounds;
 
 /// Requests at once.
 const AT_ONCE: usize = 8;
 
-/// One round at a time.
-#[derive(Debug)]
-pub(super) struct Keeper(Arc<Semaphore>);
-
-impl Default for Keeper {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
-    }
-}
+/// Sees to it, round by round.
+#[derive(Debug, Default)]
+pub(super) struct Keeper(Rounds);
 
 impl Keeper {
     /// Puts off the end of those that have less than half of their time left, in the background.
@@ -33,20 +26,9 @@ impl Keeper {
         let half_ms = i64::try_from(api.timeout() * 500).unwrap_or(i64::MAX);
         let near = sandboxes.iter().filter(|one| is_near(one, now_ms, half_ms));
         let near: Vec<_> = near.map(|one| one.sandbox_id.clone()).collect();
-        if near.is_empty() {
-            return;
-        }
-        // Whoever is at it sees to these, or the next round does.
-        let Ok(turn) = Arc::clone(&self.0).try_acquire_owned() else {
-            return;
-        };
         let api = Arc::clone(api);
-        tokio::spawn(async move {
-            let _turn = turn;
-            futures_util::stream::iter(near)
-                .for_each_concurrent(AT_ONCE, |id| extend(&api, id))
-                .await;
-        });
+        self.0
+            .begin(near, AT_ONCE, move |id| extend(Arc::clone(&api), id));
     }
 }
 
@@ -56,7 +38,7 @@ fn is_near(sandbox: &Sandbox, now_ms: i64, half_ms: i64) -> bool {
         && end_ms.is_some_and(|end_ms| end_ms.saturating_sub(now_ms) < half_ms)
 }
 
-async fn extend(api: &Arc<Api>, id: String) {
+async fn extend(api: Arc<Api>, id: String) -> Result<()> {
     let ask = async || {
         let timeout = api.timeout();
         let path = ["sandboxes", &id, "timeout"];
@@ -74,7 +56,7 @@ async fn extend(api: &Arc<Api>, id: String) {
     {
         asked = ask().await;
     }
-    match asked {
+    match &asked {
         // Gone or paused meanwhile.
         Err(error) if error.kind == ProviderErrorKind::NotFound => {}
         Err(error) => {
@@ -82,6 +64,7 @@ async fn extend(api: &Arc<Api>, id: String) {
         }
         Ok(_) => {}
     }
+    asked.map(drop)
 }
 
 #[cfg(test)]

@@ -2,18 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use http::Method;
 use sandyard_core::Clock;
-use sandyard_provider::{Instance, InstanceSpec, ProviderError, ProviderErrorKind, Result, Verb};
+use sandyard_provider::{
+    Instance, InstanceSpec, ProviderError, ProviderErrorKind, Result, Retry, Verb,
+};
 
+use super::api::NOTHING;
 use super::model::{Network, NewSandbox, Sandbox};
 use super::{E2b, convert, network};
+use crate::asked;
+use crate::left::unsure;
 
 /// Bytes of its maker's words that go onto a sandbox: of one name, of one value, of all.
 const MAX_NAME: usize = 256;
 const MAX_VALUE: usize = 2048;
 const MAX_WORDS: usize = 8192;
+/// How often something about what was made is asked at most.
+const TRIES: usize = 4;
+/// The pause before the second time; each later one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// Whoever says to wait longer than this is not asked again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 impl E2b {
     /// The name of the next call that makes something.
@@ -41,6 +53,11 @@ impl E2b {
             (convert::TEMPLATE, template),
             (convert::CREATED, created.as_str()),
         ]);
+        let limits = asked::write_unusual(&spec.limits, &self.info.default_limits);
+        // A copy has what its original has, whatever its maker says.
+        if verb == Verb::Create {
+            metadata.insert(convert::ASKED, &limits);
+        }
         let ask = async || {
             let (network, _) = network::network(&spec.network);
             let wanted = NewSandbox {
@@ -77,7 +94,38 @@ impl E2b {
             return Err(ProviderError::new(ProviderErrorKind::Failed, message));
         }
         self.known.note(&made);
-        self.settled(verb, &made.sandbox_id).await
+        let id = &made.sandbox_id;
+        match again(|| self.made(id)).await {
+            Ok(instance) => Ok(instance),
+            Err(error) => Err(self.take_back(id, error).await),
+        }
+    }
+
+    /// What was made. Not all of it is in the answer to whoever makes it.
+    async fn made(&self, id: &str) -> Result<Instance> {
+        let found = self.look(Verb::Inspect, id).await?;
+        // What is told by one of their servers may be news to another.
+        let found = found.ok_or_else(|| {
+            let message = "E2B does not know the sandbox that it has made";
+            ProviderError::new(ProviderErrorKind::Unavailable, message)
+        })?;
+        Ok(self.instance(&found))
+    }
+
+    /// Deletes what was made and cannot be told of: nobody would know of it, and it costs. Says what is to be said then.
+    async fn take_back(&self, id: &str, error: ProviderError) -> ProviderError {
+        let path = ["sandboxes", id];
+        let delete = || self.api.ask(Verb::Delete, Method::DELETE, &path, NOTHING);
+        match again(delete).await {
+            Err(left) if left.kind != ProviderErrorKind::NotFound => {
+                tracing::warn!(error = %left, instance = id, "A sandbox at E2B that failed is left");
+                unsure(error)
+            }
+            _ => {
+                self.known.forget(id);
+                error
+            }
+        }
     }
 
     /// Finds what exactly this call has made though its answer got lost; nothing: it failed as it did.
@@ -86,9 +134,37 @@ impl E2b {
         let found = self.api.marked(verb, convert::ATTEMPT, attempt).await;
         match found {
             Ok((found, _)) => found.into_iter().next().ok_or(error),
-            Err(_) => Err(error),
+            Err(_) => Err(unsure(error)),
         }
     }
+}
+
+/// Asks a few times for what may pass, where a second time does no harm.
+async fn again<T, F>(ask: impl Fn() -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..TRIES {
+        match ask().await {
+            Err(error) if may_pass(&error) => {
+                tokio::time::sleep(error.retry_after.unwrap_or(pause)).await;
+            }
+            other => return other,
+        }
+        pause *= 2;
+    }
+    ask().await
+}
+
+/// Says whether it is worth while to ask again soon. What took too long has been waited for already.
+fn may_pass(error: &ProviderError) -> bool {
+    let is_soon = error.retry_after.is_none_or(|wait| wait <= LONGEST_PAUSE);
+    let is_brief = matches!(
+        error.kind,
+        ProviderErrorKind::NoCapacity | ProviderErrorKind::Unavailable
+    );
+    error.retry == Retry::Later && is_brief && is_soon
 }
 
 /// The words of its maker that go onto a sandbox there, as far as there is room: all of them come with every list, a hundred times

@@ -5,9 +5,9 @@
 //! agent, ports ───────▶ proxy ─▶ https://<port>-<id>.<domain>       E2B's proxy, by name or by headers
 //! ```
 //!
-//! What is ours there is known by its metadata: the installation, the sandbox, the call that made it. Nothing else is listed or
-//! touched. Every sandbox is paused when its time is over, never killed; while this server lives its time is put off. Its ports
-//! are closed to whoever has no token, so that this server decides who sees them.
+//! What is ours there is known by its metadata: the installation, the sandbox, the call that made it; a snapshot by its name.
+//! Nothing else is changed or removed. Every sandbox is paused when its time is over, never killed; while this server lives its
+//! time is put off. Its ports are closed to whoever has no token, so that this server decides who sees them.
 //!
 //! | file | holds |
 //! |---|---|
@@ -19,7 +19,7 @@
 //! | `listing` | what lists do not tell |
 //! | `keep` | puts off the end of what runs |
 //! | `templates`, `sources` | snapshots and templates; which of them a sandbox may start from |
-//! | `passing` | snapshots that are only there for a copy |
+//! | `marks`, `passing` | whose a snapshot is; snapshots that are only there for a copy |
 //! | `proxy` | the way to agents and ports |
 
 mod api;
@@ -31,6 +31,7 @@ mod keep;
 mod known;
 mod listing;
 mod making;
+mod marks;
 mod model;
 mod network;
 mod passing;
@@ -75,6 +76,8 @@ pub struct E2b {
     seen: Seen,
     keeper: Keeper,
     passing: Arc<Names>,
+    /// What the names of snapshots begin with there that this installation keeps.
+    mark: String,
     /// None where sandboxes have only what their templates have.
     kit: Option<Arc<Kit>>,
     info: ProviderInfo,
@@ -109,6 +112,7 @@ impl E2b {
             seen: Seen::default(),
             keeper: Keeper::default(),
             passing: Arc::new(Names::new(&config.installation, config.times.copy)),
+            mark: marks::mark(&config.installation),
             info: info(&api, &config),
             kit: config.program.and_then(kit),
             installation: config.installation,

@@ -10,12 +10,10 @@ use sandyard_provider::{ProviderErrorKind, Result, Verb};
 use tokio::runtime::Handle;
 
 use super::api::Api;
+use super::marks::{PASSING, plain_installation};
 use super::model::Snapshot;
-use super::sources::{self, PASSING};
+use super::sources;
 use super::templates::remove;
-
-/// Longest part of an installation's name in the name of a snapshot.
-const MAX_INSTALLATION: usize = 48;
 
 /// A snapshot that goes when this does, even if nobody waits any more.
 pub(super) struct Passing {
@@ -54,13 +52,8 @@ pub(super) struct Names {
 impl Names {
     /// `copy` is how long making a copy may take.
     pub(super) fn new(installation: &str, copy: Duration) -> Self {
-        let plain = installation
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .map(|c| c.to_ascii_lowercase());
-        let installation: String = plain.take(MAX_INSTALLATION).collect();
         Self {
-            prefix: format!("{PASSING}{installation}-"),
+            prefix: format!("{PASSING}{}-", plain_installation(installation)),
             last_ms: AtomicI64::new(0),
             // Keeping the files may take that long, and starting from them comes after it.
             most: copy * 2,

@@ -11,12 +11,11 @@ use sandyard_provider::{ProviderError, ProviderErrorKind, Result, Verb};
 use super::E2b;
 use super::api::NOTHING;
 use super::convert::{self, plain_name};
+use super::marks::PASSING;
 use super::model::{Snapshot, Template};
 
 /// How long what is there is believed to be all there is. Only ids can be missed by that, which nobody can guess.
 const FRESH: Duration = Duration::from_secs(10);
-/// How snapshots begin that are only there for a copy to be made from them.
-pub(super) const PASSING: &str = "sandyard-fork-";
 /// How long ids of templates are at E2B.
 const ID_LENGTH: usize = 20;
 
@@ -129,7 +128,7 @@ impl Sources {
     }
 
     /// Says whether a template is one of the snapshots.
-    fn is_snapshot(&self, template: &Template) -> bool {
+    pub(super) fn is_snapshot(&self, template: &Template) -> bool {
         ways(template).any(|way| self.snapshots.iter().any(|kept| kept.ways.contains(&way)))
     }
 
@@ -150,27 +149,40 @@ impl E2b {
         Ok(sources)
     }
 
-    /// Refuses what leads to a snapshot in another way than by its name, and what is no snapshot to whoever may not choose.
-    pub(super) async fn check_source(&self, reference: &str, is_restricted: bool) -> Result<()> {
+    /// The name there of a snapshot of ours.
+    pub(super) fn marked(&self, name: &str) -> String {
+        format!("{}{name}", self.mark)
+    }
+
+    /// Finds what a sandbox is to start from, by its name there. Refuses what leads to a snapshot in another way than by its name,
+    /// and to whoever may not choose all that this installation has not kept.
+    pub(super) async fn source(&self, reference: &str, is_restricted: bool) -> Result<String> {
         // That is the operator's own choice.
         if reference == self.info.default_template {
-            return Ok(());
+            return Ok(reference.to_owned());
         }
+        let own = self.marked(reference);
         let is_plain = bare(reference) == reference;
         let sources = match self.seen.get() {
-            // Teams and tags can be guessed, so nothing may be missed.
-            Some(seen) if is_plain => seen,
+            // Teams and tags can be guessed, so nothing may be missed; nor may what another server has kept a moment ago.
+            Some(seen) if is_plain && (seen.has(&own) || seen.has(reference)) => seen,
             _ => self.sources().await?,
         };
-        let is_refused = bare(reference).starts_with(PASSING)
+        if sources.is_name(&own) {
+            return Ok(own);
+        }
+        let way = bare(reference);
+        let hint = if is_restricted {
+            "only an admin may name what this server has not kept, besides the default template"
+        } else if way.starts_with(PASSING)
+            || way.starts_with(&self.mark)
+            || sources.has(&self.marked(&way))
             || sources.is_detour(reference)
-            || self.is_hidden(&sources, reference).await?;
-        let hint = match () {
-            () if is_refused => "snapshots are named by their own name, without a team or a tag",
-            () if is_restricted && !sources.is_name(reference) => {
-                "only an admin may name templates besides snapshots and the default one"
-            }
-            () => return Ok(()),
+            || self.is_hidden(&sources, reference).await?
+        {
+            "snapshots are named by their own name, without a team or a tag"
+        } else {
+            return Ok(reference.to_owned());
         };
         let message = format!("E2B has no template `{}`", reference.escape_debug());
         let error = ProviderError::new(ProviderErrorKind::NotFound, message);

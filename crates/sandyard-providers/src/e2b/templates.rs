@@ -4,9 +4,10 @@ use http::Method;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result, TemplateInfo, Verb};
 
 use super::api::{Api, NOTHING};
-use super::convert::{self, plain_name};
+use super::convert;
 use super::model::{NewSnapshot, Snapshot, Template};
-use super::{E2b, error, sources};
+use super::sources::{self, Sources};
+use super::{E2b, error};
 
 impl E2b {
     /// Keeps a sandbox's files.
@@ -19,16 +20,6 @@ impl E2b {
         let made = self.api.ask(verb, Method::POST, &path, Some(&wanted)).await;
         self.seen.forget();
         made?.read()
-    }
-
-    /// The snapshot of that name.
-    pub(super) async fn find_snapshot(&self, verb: Verb, name: &str) -> Result<Option<Snapshot>> {
-        let (all, _) = self
-            .api
-            .pages::<Snapshot>(verb, &["snapshots"], &[])
-            .await?;
-        let is_it = |one: &Snapshot| sources::names(one).iter().any(|text| text == name);
-        Ok(all.into_iter().find(is_it))
     }
 
     /// All snapshots and templates, each list as far as there is one.
@@ -48,45 +39,62 @@ impl E2b {
         Ok((snapshots, templates))
     }
 
-    /// Everything a sandbox can start from.
+    /// Everything a sandbox can start from, what this installation keeps by the names it was given.
     pub(super) async fn all_templates(&self) -> Result<Vec<TemplateInfo>> {
         let (snapshots, templates) = self.lists().await?;
-        let mut all: Vec<TemplateInfo> = snapshots.iter().filter_map(of_snapshot).collect();
-        for one in &templates {
-            // What is a snapshot may be in both lists.
-            let is_snapshot = snapshots
-                .iter()
-                .any(|snapshot| plain_name(&snapshot.snapshot_id) == one.template_id);
-            if !is_snapshot {
-                let told = of_template(one);
-                let is_ours = told.name == self.info.default_template;
-                all.push(TemplateInfo { is_ours, ..told });
-            }
+        let sources = Sources::new(&snapshots, &templates);
+        let of = |snapshot: &Snapshot| {
+            let told = of_snapshot(snapshot)?;
+            let own = told.name.strip_prefix(&self.mark).map(str::to_owned);
+            let is_foreign = own.is_none();
+            let name = own.unwrap_or_else(|| told.name.clone());
+            Some((is_foreign, TemplateInfo { name, ..told }))
+        };
+        let mut all: Vec<_> = snapshots.iter().filter_map(of).collect();
+        // What is a snapshot may be in both lists.
+        for one in templates.iter().filter(|one| !sources.is_snapshot(one)) {
+            let told = of_template(one);
+            let is_ours = told.name == self.info.default_template;
+            all.push((true, TemplateInfo { is_ours, ..told }));
         }
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        all.dedup_by(|a, b| a.name == b.name);
-        Ok(all)
+        // Of two that are called the same, the one is listed that would be taken.
+        all.sort_by(|a, b| (&a.1.name, a.0).cmp(&(&b.1.name, b.0)));
+        all.dedup_by(|a, b| a.1.name == b.1.name);
+        Ok(all.into_iter().map(|(_, told)| told).collect())
     }
 
-    /// Removes a snapshot; whatever else is there was not made by us.
+    /// Removes a snapshot that this installation keeps.
     pub(super) async fn remove_snapshot(&self, name: &str) -> Result<()> {
         let verb = Verb::RemoveTemplate;
         if name == self.info.default_template {
             let message = "what sandboxes start from by default cannot be removed";
             return Err(ProviderError::new(ProviderErrorKind::Invalid, message));
         }
-        let Some(found) = self.find_snapshot(verb, name).await? else {
+        let (all, _) = self
+            .api
+            .pages::<Snapshot>(verb, &["snapshots"], &[])
+            .await?;
+        let find = |name: &str| {
+            let is_called = |one: &&Snapshot| sources::names(one).iter().any(|text| text == name);
+            all.iter().find(is_called)
+        };
+        let Some(found) = find(&self.marked(name)) else {
+            if find(name).is_some() {
+                let what = "remove what this server has not kept: remove it there";
+                return Err(error::unsupported(what));
+            }
             let message = format!("E2B has no snapshot `{}`", name.escape_debug());
             return Err(ProviderError::new(ProviderErrorKind::NotFound, message));
         };
         self.seen.forget();
-        remove(&self.api, verb, &found).await
+        remove(&self.api, verb, found).await
     }
 
     /// Sees that nothing there is called so: what has that name would lose it, or be taken for the snapshot.
     pub(super) async fn check_free(&self, name: &str) -> Result<()> {
-        convert::check_name(name)?;
-        if !self.sources().await?.has(name) {
+        convert::check_name(name, &self.mark)?;
+        let sources = self.sources().await?;
+        if !sources.has(name) && !sources.has(&self.marked(name)) {
             return Ok(());
         }
         let message = format!("E2B has a snapshot or template `{name}` already");
@@ -102,7 +110,7 @@ pub(super) async fn remove(api: &Api, verb: Verb, snapshot: &Snapshot) -> Result
         .map(drop)
 }
 
-/// None: it has no name to start from it by. Whose it is is not told there: the account may be that of others too.
+/// None: it has no name to start from it by. Whose it is only the service knows.
 fn of_snapshot(snapshot: &Snapshot) -> Option<TemplateInfo> {
     let name = sources::names(snapshot).into_iter().next()?;
     Some(TemplateInfo {

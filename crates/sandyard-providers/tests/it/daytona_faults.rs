@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::daytona::{agent, sh, spec};
 use crate::daytona_counterpart::Counterpart;
+use crate::faults::{Fault, Faults};
 
 /// One that does not wait as long as usual, for what is never answered: all else has time, however busy the machine is.
 async fn hasty(counterpart: &Counterpart, create: u64, quick: u64) -> Daytona {
@@ -49,6 +50,39 @@ async fn nobody_there_is_unavailable() {
     counterpart.restart();
     provider.check_health().await.expect("back");
     assert_eq!(ids(&provider).await, Vec::<String>::new());
+}
+
+/// Where Daytona has no default, whoever runs this server is told the setting by a name that is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_default_that_is_not_there_is_to_be_named() {
+    let counterpart = Counterpart::start().await;
+    let mut config = counterpart.config("mine");
+    let address = config.server_url.trim_start_matches("http://");
+    let address = address.trim_end_matches("/api").parse();
+    let faults = Faults::before(address.expect("an address")).await;
+    config.server_url = format!("http://{}/api", faults.address);
+    let nothing = Fault::Late(Duration::ZERO, "{}".to_owned());
+    faults.some(|asked| asked.ends_with("/config"), 1, nothing);
+    let refused = Daytona::connect(config).await.expect_err("no default");
+    let hint = refused.hint.expect("a hint");
+    assert!(hint.contains("SANDYARD_DAYTONA_SNAPSHOT"), "{hint}");
+}
+
+/// Whoever is told of want of room believes that nothing is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_taken_back_is_no_want_of_room() {
+    let counterpart = Counterpart::start().await;
+    let provider = counterpart.provider("mine").await;
+    let busy = json!({"status": 429, "retry_after": 60});
+    for operation in ["upload_files", "delete_sandbox"] {
+        counterpart.fault(operation, 9, busy.clone()).await;
+    }
+    let failed = create(&provider, "one").await.expect_err("busy");
+    assert_eq!(failed.kind, ProviderErrorKind::Unavailable, "{failed:?}");
+    counterpart.no_faults().await;
+    let left = ids(&provider).await;
+    assert_eq!(left.len(), 1, "it is found");
+    provider.delete(&left[0]).await.expect("delete");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Lists at Daytona: by cursor and by number, of many pages; and what is said of asking too often. Needs root.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sandyard_provider::{Provider, ProviderErrorKind, Retry};
@@ -86,6 +86,38 @@ async fn a_list_may_take_longer_than_a_page_of_it() {
     };
     faults.next((1..=8).map(page));
     assert_eq!(ids(&provider).await.len(), 8);
+}
+
+/// Whoever has had enough is not told of each of a hundred.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_told_what_is_in_use_while_that_is_too_much() {
+    let counterpart = Counterpart::start().await;
+    let (faults, provider) = behind(&counterpart, USUAL).await;
+    let started = |number: usize| {
+        let mut one = sandbox(&provider, &format!("s{number}"));
+        one["state"] = "started".into();
+        one
+    };
+    let all: Vec<_> = (0..100).map(started).collect();
+    let listed = json!({"items": all, "nextCursor": null}).to_string();
+    let lists = |asked: &str| asked.starts_with("GET ") && asked.ends_with("/sandbox");
+    let tells = |asked: &str| asked.ends_with("/last-activity");
+    faults.some(lists, usize::MAX, Fault::Late(Duration::ZERO, listed));
+    let busy = Fault::status(429, ("retry-after", "200"), "slow down");
+    faults.some(tells, usize::MAX, busy);
+    assert_eq!(ids(&provider).await.len(), 100);
+    let give_up = Instant::now() + Duration::from_secs(180);
+    while faults.count(tells) == 0 {
+        assert!(Instant::now() < give_up, "nobody tries");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        ids(&provider).await;
+    }
+    // As many as were under way when the first was refused.
+    let count = faults.count(tells);
+    assert!(count <= 8, "{count} were told of");
 }
 
 #[tokio::test(flavor = "multi_thread")]

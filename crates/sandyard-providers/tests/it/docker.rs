@@ -357,14 +357,14 @@ async fn what_the_daemon_does_not_have_is_said_at_once() {
     };
     let refused = Docker::connect(config).await.expect_err("nobody there");
     assert_eq!(refused.kind, Unavailable, "{refused}");
-    let config = DockerConfig {
-        host: Some("nonsense".to_owned()),
-        ..dockerd.config("ours")
-    };
-    assert_eq!(
-        Docker::connect(config).await.expect_err("odd").kind,
-        Invalid
-    );
+    for host in ["nonsense", "ssh://user@host"] {
+        let config = DockerConfig {
+            host: Some(host.to_owned()),
+            ..dockerd.config("ours")
+        };
+        let refused = Docker::connect(config).await.expect_err(host);
+        assert_eq!(refused.kind, Invalid, "{host}");
+    }
     for network in ["host", "container:x"] {
         let config = DockerConfig {
             network: DockerNetwork::Named(network.to_owned()),

@@ -15,7 +15,7 @@ use crate::e2b_counterpart::Counterpart;
 use crate::faults::{Fault, Faults};
 
 /// A provider whose API is behind somebody who spoils what is said.
-async fn spoilt(counterpart: &Counterpart, timeout: Duration) -> (Faults, E2b) {
+pub(crate) async fn spoilt(counterpart: &Counterpart, timeout: Duration) -> (Faults, E2b) {
     let faults = Faults::before(counterpart.e2b).await;
     let provider = behind(counterpart, &faults, timeout, Times::default()).await;
     (faults, provider)
@@ -36,9 +36,9 @@ async fn behind(
     E2b::connect(config).await.expect("connect")
 }
 
-const LONG: Duration = Duration::from_secs(7200);
+pub(crate) const LONG: Duration = Duration::from_secs(7200);
 /// Nothing is measured by this.
-const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 #[tokio::test]
 async fn every_failure_has_its_kind_and_nothing_stays_broken() {

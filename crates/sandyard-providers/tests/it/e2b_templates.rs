@@ -159,6 +159,10 @@ async fn nothing_but_its_own_name_leads_to_a_snapshot() {
         let error = from(odd).await.expect_err(odd);
         assert_eq!(error.kind, NotFound, "{odd}: {error}");
     }
+    assert!(full.ends_with("/sandyard-kept-ours-kept:default"), "{full}");
+    // Nor does its name there, which nobody here sees.
+    let marked = "sandyard-kept-ours-kept";
+    assert_eq!(from(marked).await.expect_err(marked).kind, NotFound);
     // Nor does it lose its name, or another snapshot take its id for one.
     for taken in ["kept", bare, "base"] {
         let error = provider.snapshot(&id, taken).await.expect_err(taken);

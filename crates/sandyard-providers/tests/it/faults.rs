@@ -1,15 +1,16 @@
 //! Somebody between us and an HTTP server who spoils what is said: for what networks and services do on a bad day.
 //!
-//! Requests are looked at one by one, whatever connection they come on. There are no upgrades.
+//! Requests are looked at one by one, whatever connection they come on. Connections that become streams are spoilt as such.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -18,6 +19,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
+
+use crate::faults_server::{Answer, Server, spoil_stream};
 
 /// How a request goes.
 #[derive(Clone, Debug)]
@@ -36,7 +39,7 @@ pub(crate) enum Fault {
     Half,
     /// What is asked is done, and nothing of the answer arrives.
     Lose,
-    /// What is asked is done, and the answer comes byte by byte with this between them.
+    /// What is asked is done, and the answer comes byte by byte with this between them; a stream piece by piece.
     Slow(Duration),
 }
 
@@ -62,34 +65,50 @@ pub(crate) struct Faults {
     accepting: AbortHandle,
 }
 
+/// Says which requests are meant, by method and path: `GET /health`.
+type Which = fn(&str) -> bool;
+
 struct Plan {
+    /// Before all else: which, how often, in which way.
+    some: Vec<(Which, usize, Fault)>,
     next: Vec<Fault>,
     always: Fault,
+    /// All that was asked so far.
+    asked: Vec<String>,
 }
 
 impl Faults {
     /// Stands in front of that address; nothing is spoilt yet.
     pub(crate) async fn before(server: SocketAddr) -> Self {
-        // Somebody else of this process may have chosen already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self::before_any(Server::Port(server)).await
+    }
+
+    /// The same in front of a socket of this host.
+    pub(crate) async fn before_socket(path: &Path) -> Self {
+        Self::before_any(Server::Socket(PathBuf::from(path))).await
+    }
+
+    async fn before_any(server: Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let plan = Arc::new(Mutex::new(Plan {
+            some: Vec::new(),
             next: Vec::new(),
             always: Fault::None,
+            asked: Vec::new(),
         }));
-        let client = reqwest::Client::builder().no_proxy();
-        let client = client.pool_max_idle_per_host(0).build().expect("a client");
         let plans = Arc::clone(&plan);
         let accept = async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (plans, client) = (Arc::clone(&plans), client.clone());
-                let service = service_fn(move |request| {
-                    let fault = take(&plans);
-                    spoil(request, fault, server, client.clone())
+                let (plans, server) = (Arc::clone(&plans), server.clone());
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let asked = format!("{} {}", request.method(), request.uri().path());
+                    let fault = take(&plans, asked);
+                    spoil(request, fault, server.clone())
                 });
-                let connection =
-                    http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                let connection = http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .with_upgrades();
                 // Either side may leave at any time.
                 tokio::spawn(async move { connection.await.ok() });
             }
@@ -104,8 +123,20 @@ impl Faults {
     /// Spoils every request in this way from now on.
     pub(crate) fn set(&self, fault: Fault) {
         let mut plan = lock(&self.plan);
+        plan.some.clear();
         plan.next.clear();
         plan.always = fault;
+    }
+
+    /// Spoils the first so many of those that are meant, whatever becomes of the others.
+    pub(crate) fn some(&self, which: Which, times: usize, fault: Fault) {
+        lock(&self.plan).some.push((which, times, fault));
+    }
+
+    /// How many of those that are meant there were so far.
+    pub(crate) fn count(&self, which: Which) -> usize {
+        let plan = lock(&self.plan);
+        plan.asked.iter().filter(|asked| which(asked)).count()
     }
 
     /// Spoils the next requests, each in its way.
@@ -124,8 +155,18 @@ fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
     plan.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take(plan: &Mutex<Plan>) -> Fault {
+fn take(plan: &Mutex<Plan>, asked: String) -> Fault {
     let mut plan = lock(plan);
+    let mut some = plan.some.iter_mut();
+    let meant = some.find(|(which, times, _)| *times > 0 && which(&asked));
+    let meant = meant.map(|(_, times, fault)| {
+        *times -= 1;
+        fault.clone()
+    });
+    plan.asked.push(asked);
+    if let Some(fault) = meant {
+        return fault;
+    }
     match plan.next.is_empty() {
         true => plan.always.clone(),
         false => plan.next.remove(0),
@@ -136,8 +177,7 @@ fn take(plan: &Mutex<Plan>) -> Fault {
 async fn spoil(
     request: Request<Incoming>,
     fault: Fault,
-    server: SocketAddr,
-    client: reqwest::Client,
+    server: Server,
 ) -> Result<Response<Body>, std::io::Error> {
     let broken = || std::io::Error::other("as the test wanted");
     match &fault {
@@ -157,9 +197,13 @@ async fn spoil(
         }
         _ => {}
     }
-    let (head, body) = ask(request, server, client)
-        .await
-        .map_err(std::io::Error::other)?;
+    let (head, body) = match server.ask(request).await? {
+        Answer::Whole(head, body) => (head, body),
+        Answer::Stream(head, ends) => {
+            tokio::spawn(spoil_stream(ends, fault));
+            return Ok(Response::from_parts(head, full(Bytes::new())));
+        }
+    };
     let body = match fault {
         Fault::Lose => return Err(broken()),
         Fault::Half => {
@@ -178,32 +222,6 @@ async fn spoil(
         _ => full(body),
     };
     Ok(Response::from_parts(head, body))
-}
-
-/// Asks the server itself; the answer keeps its length.
-async fn ask(
-    request: Request<Incoming>,
-    server: SocketAddr,
-    client: reqwest::Client,
-) -> Result<(http::response::Parts, Bytes), reqwest::Error> {
-    let (mut head, body) = request.into_parts();
-    head.headers.remove(header::HOST);
-    head.headers.remove(header::TRANSFER_ENCODING);
-    let body = body.collect().await.map(|body| body.to_bytes());
-    let asked = client
-        .request(head.method, format!("http://{server}{}", head.uri))
-        .headers(head.headers)
-        .body(body.unwrap_or_default());
-    let response: http::Response<reqwest::Body> = asked.send().await?.into();
-    let (mut head, body) = response.into_parts();
-    let body = body.collect().await?.to_bytes();
-    head.extensions.clear();
-    head.headers.remove(header::TRANSFER_ENCODING);
-    if head.status != StatusCode::NO_CONTENT {
-        head.headers
-            .insert(header::CONTENT_LENGTH, body.len().into());
-    }
-    Ok((head, body))
 }
 
 fn full(body: Bytes) -> Body {

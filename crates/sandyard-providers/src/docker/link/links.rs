@@ -19,6 +19,9 @@ use super::way::Way;
 const OPENING: Duration = Duration::from_secs(60);
 /// How long whoever wants a link waits for a container that is being frozen or copied.
 const CALM: Duration = Duration::from_secs(60);
+/// How long one that is asked for counts as one of those at once. Whoever takes longer goes on and keeps nobody else waiting: some
+/// containers answer nobody, and are asked again and again.
+pub(super) const COUNTS: Duration = Duration::from_secs(5);
 /// How many are asked for at once: a server that starts wants one to every container there is.
 pub(super) const AT_ONCE: usize = 16;
 
@@ -207,10 +210,14 @@ impl Inner {
 
     /// Opens a link and tells the agent what it is to know: without that it lets nobody in by its other door.
     async fn open(&self, id: &str, turn: SemaphorePermit<'_>) -> io::Result<Arc<Link>> {
-        let request = self.opener.init_request(id).await?;
-        let link = Link::start(self.opener.open(id).await?);
+        let ask = async {
+            let request = self.opener.init_request(id).await?;
+            let stream = self.opener.open(id).await?;
+            Ok::<_, io::Error>((request, stream))
+        };
         // What is inside takes as long as it likes, which is nothing to the others.
-        drop(turn);
+        let (request, stream) = in_turn(turn, ask).await?;
+        let link = Link::start(stream);
         let over = Over {
             link: link.clone(),
             name: format!("docker:{id}"),
@@ -219,6 +226,17 @@ impl Inner {
         let told = agent.init(&request).await;
         told.map_err(|error| io::Error::new(io::ErrorKind::ConnectionRefused, error))?;
         Ok(link)
+    }
+}
+
+/// Does what is to be done in turn, and goes on without the turn when that takes long.
+async fn in_turn<T>(turn: SemaphorePermit<'_>, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let done = tokio::time::timeout(COUNTS, &mut work).await;
+    drop(turn);
+    match done {
+        Ok(done) => done,
+        Err(_) => work.await,
     }
 }
 

@@ -153,6 +153,8 @@ fn one_that_is_being_started_is_seen_and_a_copys_is_ended() {
 #[test]
 fn what_nobody_needs_is_removed() {
     let home = Home::new();
+    // What any process of this machine names is kept, and other runs of this test have the same names.
+    let own = |name: &str| name.replacen('-', &format!("-{}x", std::process::id()), 1);
     let gone = [
         "agent-2",
         "agent-1.part-2",
@@ -162,21 +164,22 @@ fn what_nobody_needs_is_removed() {
         "tools-2.pid",
     ];
     let kept = ["agent-1", "agent-4", "settings.json", "tools.log"];
-    home.sh("printf '#!/bin/sh\\nfor _ in $(seq 600); do sleep 0.1; done\\n' >agent-4; chmod 700 agent-4");
+    let program = own("agent-4");
+    home.sh(&format!("printf '#!/bin/sh\\nfor _ in $(seq 600); do sleep 0.1; done\\n' >{program}; chmod 700 {program}"));
     for name in gone.into_iter().chain(kept) {
-        home.sh(&format!("touch -d '1 hour ago' {name}"));
+        home.sh(&format!("touch -d '1 hour ago' {}", own(name)));
     }
-    home.sh("touch agent-5 agent-1.part-6 tools-6.json");
-    let mut agent = Command::new(home.at("agent-4"));
+    let fresh = ["agent-1.part-6", "agent-5", "tools-6.json"];
+    home.sh(&format!("touch {}", fresh.map(own).join(" ")));
+    let mut agent = Command::new(home.at(&program));
     let mut agent = agent.arg("agent").spawn().expect("an agent");
-    home.look("agent-1", 1, 1, false);
+    home.look(&own("agent-1"), 1, 1, false);
     let left = home.names();
     agent.kill().expect("killed");
     agent.wait().expect("its end");
-    let fresh = ["agent-1.part-6", "agent-5", "tools-6.json"];
-    let mut expected: Vec<_> = kept.into_iter().chain(fresh).collect();
+    let mut expected: Vec<_> = kept.into_iter().chain(fresh).map(own).collect();
     expected.sort_unstable();
     assert_eq!(left, expected);
-    home.look("agent-1", 1, 1, false);
-    assert!(!home.at("agent-4").exists());
+    home.look(&own("agent-1"), 1, 1, false);
+    assert!(!home.at(&program).exists());
 }

@@ -9,9 +9,10 @@ use futures_util::future::join_all;
 use sandyard_agent_client::BoxedStream;
 use sandyard_agent_client::wire::host::InitRequest;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::yard::{Yard, sh, until};
-use crate::docker::link::links::AT_ONCE;
+use crate::docker::link::links::{AT_ONCE, COUNTS};
 use crate::docker::link::{Links, OpenLink};
 
 /// Opens none, and that only when it may.
@@ -34,7 +35,8 @@ impl OpenLink for Slow {
     }
 }
 
-#[tokio::test]
+/// Time stands still while anybody has something to do: how long one counts as one of them is nothing to this.
+#[tokio::test(start_paused = true)]
 async fn only_so_many_are_asked_for_at_once_and_all_have_their_turn() {
     let slow = Arc::new(Slow {
         asked: AtomicUsize::new(0),
@@ -58,6 +60,33 @@ async fn only_so_many_are_asked_for_at_once_and_all_have_their_turn() {
     }
     assert_eq!(slow.asked.load(Ordering::Relaxed), 100);
     assert_eq!(links.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn containers_that_answer_nobody_keep_nobody_else_waiting() {
+    let slow = Arc::new(Slow {
+        asked: AtomicUsize::new(0),
+        may: Semaphore::new(0),
+    });
+    let links = Links::new(slow.clone());
+    let dial = |name: String| {
+        let way = links.way(&name);
+        tokio::spawn(async move { way.dial().await.map(drop) })
+    };
+    let stuck: Vec<_> = (0..AT_ONCE)
+        .map(|number| dial(number.to_string()))
+        .collect();
+    until(|| slow.asked.load(Ordering::Relaxed) == AT_ONCE).await;
+    let began = Instant::now();
+    let other = dial("another".to_owned());
+    until(|| slow.asked.load(Ordering::Relaxed) > AT_ONCE).await;
+    assert!(began.elapsed() < COUNTS * 2, "{:?}", began.elapsed());
+    // Those who take long are still waited for.
+    slow.may.add_permits(AT_ONCE + 1);
+    for done in join_all(stuck.into_iter().chain([other])).await {
+        let refused = done.expect("no panic").expect_err("it opens none");
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
 }
 
 #[tokio::test]

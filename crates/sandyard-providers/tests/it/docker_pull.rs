@@ -1,0 +1,218 @@
+//! Images that a real Docker daemon fetches: from a small registry of the test's own, which holds one image with next to nothing in
+//! it.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use sandyard_provider::ProviderErrorKind::{NoCapacity, NotFound};
+use sandyard_provider::{InstanceSpec, Provider};
+use sandyard_providers::docker::{Docker, DockerConfig, Pull};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+
+use crate::dockerd::Dockerd;
+use crate::yard::spec;
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+
+/// A registry with the image `one:1`; gone when dropped.
+struct Registry {
+    address: SocketAddr,
+    held: Arc<Held>,
+    accepting: AbortHandle,
+}
+
+struct Held {
+    /// By digest, with their kinds. The manifest is the first.
+    blobs: Vec<(String, &'static str, Bytes)>,
+    asked: Mutex<Vec<String>>,
+    /// From now on it answers nobody well.
+    is_broken: Mutex<bool>,
+}
+
+impl Registry {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let held = Arc::new(Held {
+            blobs: image(),
+            asked: Mutex::default(),
+            is_broken: Mutex::default(),
+        });
+        let shelf = held.clone();
+        let accept = async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let shelf = shelf.clone();
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let answer = shelf.answer(&request);
+                    async move { Ok::<_, Infallible>(answer) }
+                });
+                let connection =
+                    http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                // It is tried with TLS first.
+                tokio::spawn(async move { connection.await.ok() });
+            }
+        };
+        Self {
+            address,
+            held,
+            accepting: tokio::spawn(accept).abort_handle(),
+        }
+    }
+
+    fn name(&self, tag: &str) -> String {
+        format!("{}/one:{tag}", self.address)
+    }
+
+    /// How often the files of the image were fetched.
+    fn fetches(&self) -> usize {
+        let layer = &self.held.blobs[2].0;
+        let asked = self.held.asked.lock();
+        let asked = asked.unwrap_or_else(PoisonError::into_inner);
+        let is_it = |path: &&String| path.ends_with(&format!("/blobs/{layer}"));
+        asked.iter().filter(is_it).count()
+    }
+
+    fn set_broken(&self) {
+        let is_broken = self.held.is_broken.lock();
+        *is_broken.unwrap_or_else(PoisonError::into_inner) = true;
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Held {
+    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let path = request.uri().path().to_owned();
+        let is_broken = self.is_broken.lock();
+        if *is_broken.unwrap_or_else(PoisonError::into_inner) {
+            let body = r#"{"errors":[{"code":"UNKNOWN","message":"out of order"}]}"#;
+            return answer(StatusCode::INTERNAL_SERVER_ERROR, "application/json", body);
+        }
+        let found = match path.as_str() {
+            "/v2/" => return answer(StatusCode::OK, "application/json", "{}"),
+            "/v2/one/manifests/1" => self.blobs.first(),
+            path => self
+                .blobs
+                .iter()
+                .find(|(digest, ..)| path.ends_with(digest)),
+        };
+        let asked = self.asked.lock();
+        asked.unwrap_or_else(PoisonError::into_inner).push(path);
+        let Some((digest, kind, body)) = found else {
+            let body = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#;
+            return answer(StatusCode::NOT_FOUND, "application/json", body);
+        };
+        let mut answer = answer(StatusCode::OK, kind, body.clone());
+        let digest = digest.parse().expect("a header");
+        answer.headers_mut().insert("docker-content-digest", digest);
+        answer
+    }
+}
+
+fn answer(status: StatusCode, kind: &str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, kind)
+        .header("docker-distribution-api-version", "registry/2.0");
+    response.body(Full::new(body.into())).expect("an answer")
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+/// Manifest, configuration and the only layer.
+fn image() -> Vec<(String, &'static str, Bytes)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["etc", "home", "tmp"] {
+        std::fs::create_dir(folder.path().join(name)).expect("a folder");
+    }
+    let mut tar = Command::new("tar");
+    tar.arg("-C").arg(folder.path());
+    tar.args(["--owner=0", "--group=0", "-cf", "-", "etc", "home", "tmp"]);
+    let layer = Bytes::from(tar.output().expect("tar runs").stdout);
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let config = json!({
+        "architecture": architecture, "os": "linux", "config": {},
+        "rootfs": {"type": "layers", "diff_ids": [digest(&layer)]},
+        "history": [{"created_by": "a test"}],
+    });
+    let config = Bytes::from(config.to_string());
+    let described = |kind: &str, bytes: &Bytes| json!({"mediaType": kind, "digest": digest(bytes), "size": bytes.len()});
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": MANIFEST,
+        "config": described(CONFIG, &config), "layers": [described(LAYER, &layer)],
+    });
+    let manifest = Bytes::from(manifest.to_string());
+    [(MANIFEST, manifest), (CONFIG, config), (LAYER, layer)]
+        .map(|(kind, bytes)| (digest(&bytes), kind, bytes))
+        .into()
+}
+
+#[tokio::test]
+async fn an_image_that_is_missing_is_fetched_once() {
+    let dockerd = Dockerd::start(true).await;
+    let registry = Registry::start().await;
+    let config = DockerConfig {
+        pull: Pull::Missing,
+        ..dockerd.config("ours")
+    };
+    let provider = Docker::connect(config).await.expect("connect");
+    let wish = |sandbox: &str, tag: &str| InstanceSpec {
+        template: registry.name(tag),
+        ..spec(&provider, sandbox)
+    };
+    // Only who may choose has images fetched.
+    let restricted = InstanceSpec {
+        is_restricted: true,
+        ..wish("zero", "1")
+    };
+    let refused = provider.create(&restricted).await.expect_err("restricted");
+    assert_eq!(refused.kind, NotFound);
+    assert_eq!(registry.fetches(), 0);
+    let (one, two) = (wish("one", "1"), wish("two", "1"));
+    let (one, two) = tokio::join!(provider.create(&one), provider.create(&two));
+    let (one, two) = (one.expect("create"), two.expect("create"));
+    assert_eq!(one.template, registry.name("1"));
+    assert_eq!(registry.fetches(), 1, "for both");
+    let absent = provider.create(&wish("three", "2")).await;
+    assert_eq!(absent.expect_err("no such tag").kind, NotFound);
+    registry.set_broken();
+    // What is there needs no registry.
+    let three = provider.create(&wish("three", "1")).await.expect("create");
+    let failed = provider.create(&wish("four", "3")).await;
+    assert_eq!(failed.expect_err("out of order").kind, NoCapacity);
+    // Who never fetches has what is there, and nothing else.
+    let never = dockerd.provider("ours").await;
+    let absent = never.create(&wish("four", "2")).await;
+    assert_eq!(absent.expect_err("not there").kind, NotFound);
+    assert_eq!(registry.fetches(), 1);
+    for made in [one, two, three] {
+        provider.delete(&made.id).await.expect("delete");
+    }
+    assert_eq!(dockerd.left(), Vec::<String>::new());
+}
