@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use sandyard_agent_client::wire::process::ProcessConfig;
-use sandyard_agent_client::{AgentClient, ClientError, Endpoint, RunOptions};
+use sandyard_agent_client::{AgentClient, ClientError, Endpoint};
 use sandyard_provider::conformance::{self, Options, Outcome};
-use sandyard_provider::{AgentAddress, InstanceSpec, Provider, ProviderErrorKind};
+use sandyard_provider::{InstanceSpec, Provider, ProviderErrorKind};
 use sandyard_providers::{Daytona, DaytonaConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::daytona_counterpart::{Counterpart, KEY};
+use crate::inside::{agent, run, text};
 use crate::yard;
 
 /// What Daytona cannot do, and is not claimed.
@@ -50,25 +50,9 @@ pub(crate) fn spec(provider: &dyn Provider, sandbox_id: &str) -> InstanceSpec {
     }
 }
 
-pub(crate) async fn agent(provider: &dyn Provider, id: &str) -> AgentClient {
-    let address = AgentAddress {
-        id: id.to_owned(),
-        access_token: "token".to_owned(),
-    };
-    provider.agent(&address).await.expect("an agent")
-}
-
 /// What a shell line prints.
 pub(crate) async fn sh(agent: &AgentClient, line: &str) -> Result<String, ClientError> {
-    let process = ProcessConfig {
-        cmd: "/bin/sh".to_owned(),
-        args: vec!["-c".to_owned(), line.to_owned()],
-        ..ProcessConfig::default()
-    };
-    let output = agent.run(process, &RunOptions::default()).await?;
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_owned())
+    Ok(text(&run(agent, line).await?.stdout))
 }
 
 /// What others have made with the same account: by hand, and through an installation of another name.

@@ -7,9 +7,10 @@ use sandyard_provider::{Instance, Provider, ProviderErrorKind, Result};
 use sandyard_providers::{Daytona, Times};
 use serde_json::json;
 
-use crate::daytona::{agent, sh, spec};
+use crate::daytona::{sh, spec};
 use crate::daytona_counterpart::Counterpart;
 use crate::faults::{Fault, Faults};
+use crate::inside::agent;
 
 /// One that does not wait as long as usual, for what is never answered: all else has time, however busy the machine is.
 async fn hasty(counterpart: &Counterpart, create: u64, quick: u64) -> Daytona {

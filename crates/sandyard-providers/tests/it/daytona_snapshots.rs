@@ -3,8 +3,9 @@
 use sandyard_provider::{InstanceSpec, Provider, ProviderErrorKind};
 use serde_json::{Value, json};
 
-use crate::daytona::{agent, one_with_a_file, sh, spec};
+use crate::daytona::{one_with_a_file, sh, spec};
 use crate::daytona_counterpart::Counterpart;
+use crate::inside::agent;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_is_what_others_start_from() {

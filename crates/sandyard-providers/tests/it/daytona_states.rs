@@ -5,8 +5,9 @@ use sandyard_provider::{InstanceSpec, Provider, ProviderErrorKind};
 use sandyard_providers::Daytona;
 use serde_json::{Value, json};
 
-use crate::daytona::{agent, one_with_a_file, sh, spec, until};
+use crate::daytona::{one_with_a_file, sh, spec, until};
 use crate::daytona_counterpart::Counterpart;
+use crate::inside::agent;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_failed_there_is_told_and_recovered_where_it_can_be() {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_agent_client::wire::process::ProcessConfig;
-use sandyard_agent_client::{AgentClient, RunOptions};
+use sandyard_agent_client::AgentClient;
 use sandyard_core::Limits;
 use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_provider::ProviderErrorKind::{Invalid, NotFound, TimedOut, Unavailable};
@@ -14,29 +13,19 @@ use sandyard_providers::Times;
 use sandyard_providers::docker::{Docker, DockerConfig, DockerNetwork, Workspace};
 
 use crate::dockerd::{Dockerd, IMAGE};
+use crate::inside;
 use crate::yard::spec;
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(crate) async fn sh(provider: &Docker, id: &str, line: &str) -> String {
-    let address = AgentAddress {
-        id: id.to_owned(),
-        access_token: "token".to_owned(),
-    };
-    let agent = provider.agent(&address).await.expect("agent");
-    printed(&agent, line).await
+    all_said(&inside::agent(provider, id).await, line).await
 }
 
-async fn printed(agent: &AgentClient, line: &str) -> String {
-    let process = ProcessConfig {
-        cmd: "/bin/sh".to_owned(),
-        args: vec!["-c".to_owned(), line.to_owned()],
-        ..ProcessConfig::default()
-    };
-    let output = agent.run(process, &RunOptions::default()).await;
-    let output = output.expect("run a shell line");
-    let text = [output.stdout, output.stderr].concat();
-    String::from_utf8_lossy(&text).trim_end().to_owned()
+/// All that a shell line says, complaints too.
+async fn all_said(agent: &AgentClient, line: &str) -> String {
+    let output = inside::run(agent, line).await.expect("run a shell line");
+    inside::text(&[output.stdout, output.stderr].concat())
 }
 
 pub(crate) async fn make(provider: &Docker, sandbox_id: &str) -> Instance {
@@ -115,13 +104,13 @@ async fn a_container_has_the_limits_that_were_asked_for_and_no_rights() {
         access_token: spec.access_token.clone(),
     };
     let agent = provider.agent(&address).await.expect("agent");
-    let said = printed(
+    let said = all_said(
         &agent,
         "id -un; echo $KEY; touch /workspace/file && echo written",
     )
     .await;
     assert_eq!(said, "user\na-value-nobody-may-see\nwritten");
-    let said = printed(
+    let said = all_said(
         &agent,
         "grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status",
     )
@@ -161,11 +150,7 @@ async fn another_server_of_the_installation_goes_on_with_its_containers() {
         ..dockerd.config("ours")
     };
     let third = Docker::connect(other_key).await.expect("connect");
-    let address = AgentAddress {
-        id: made.id.clone(),
-        access_token: "token".to_owned(),
-    };
-    let agent = third.agent(&address).await.expect("agent");
+    let agent = inside::agent(&third, &made.id).await;
     agent.health().await.expect_err("it has another key");
     for id in [&made.id, &paused] {
         second.delete(id).await.expect("delete");
@@ -216,16 +201,12 @@ async fn containers_outlive_a_daemon_that_can_restore_them() {
     assert_eq!(now.expect("it is there").state, Running);
     // The link broke with the daemon; the next one is made when it is needed.
     let give_up = Instant::now() + PATIENCE;
-    let address = AgentAddress {
-        id: made.id.clone(),
-        access_token: "token".to_owned(),
-    };
-    let agent = provider.agent(&address).await.expect("agent");
+    let agent = inside::agent(&provider, &made.id).await;
     while agent.health().await.is_err() {
         assert!(Instant::now() < give_up, "the agent is not reached again");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(printed(&agent, "pgrep -c sleep").await, "1");
+    assert_eq!(all_said(&agent, "pgrep -c sleep").await, "1");
     provider.delete(&made.id).await.expect("delete");
     assert_eq!(dockerd.left(), Vec::<String>::new());
 }

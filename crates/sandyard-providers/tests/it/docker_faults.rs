@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use sandyard_core::SandboxState::Running;
 use sandyard_provider::ProviderErrorKind::{Failed, NoCapacity, TimedOut, Unavailable};
-use sandyard_provider::{AgentAddress, Provider, Retry};
+use sandyard_provider::{Provider, Retry};
 use sandyard_providers::Times;
 use sandyard_providers::docker::{Docker, DockerConfig};
 
 use crate::docker::{make, sh};
 use crate::dockerd::Dockerd;
 use crate::faults::{Fault, Faults};
+use crate::inside;
 use crate::yard::spec;
 
 /// Nothing is measured by this.
@@ -193,10 +194,7 @@ async fn links_that_are_slow_or_break_are_borne() {
     let (dockerd, faults) = spoilt().await;
     let maker = behind(&dockerd, &faults, Times::default()).await;
     let id = make(&maker, "one").await.id;
-    let address = AgentAddress {
-        id: id.clone(),
-        access_token: "token".to_owned(),
-    };
+    let address = inside::address(&id);
     for fault in [
         Fault::Half,
         Fault::Lose,

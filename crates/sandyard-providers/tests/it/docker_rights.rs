@@ -1,32 +1,17 @@
 //! Containers of a real Docker daemon: what the operator may allow or forbid what runs in them.
 
-use sandyard_agent_client::RunOptions;
-use sandyard_agent_client::wire::process::ProcessConfig;
-use sandyard_provider::{AgentAddress, Provider};
+use sandyard_provider::Provider;
 use sandyard_providers::docker::{Docker, DockerConfig};
 use serde_json::json;
 
 use crate::docker::{make, sh};
 use crate::dockerd::Dockerd;
+use crate::inside;
 
 /// What root prints in a container.
 async fn as_root(provider: &Docker, id: &str, line: &str) -> String {
-    let address = AgentAddress {
-        id: id.to_owned(),
-        access_token: "token".to_owned(),
-    };
-    let agent = provider.agent(&address).await.expect("agent");
-    let agent = agent.as_user("root");
-    let process = ProcessConfig {
-        cmd: "/bin/sh".to_owned(),
-        args: vec!["-c".to_owned(), line.to_owned()],
-        ..ProcessConfig::default()
-    };
-    let ran = agent.run(process, &RunOptions::default()).await;
-    let output = ran.expect("a command");
-    String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_owned()
+    let agent = inside::agent(provider, id).await;
+    inside::printed(&agent.as_user("root"), line).await
 }
 
 #[tokio::test]

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use sandyard_agent_client::RunOptions;
-use sandyard_agent_client::wire::process::ProcessConfig;
 use sandyard_core::Limits;
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
 use sandyard_provider::ProviderErrorKind::{Invalid, NotFound, Unavailable};
 use sandyard_provider::conformance::{self, Options, Outcome};
-use sandyard_provider::{AgentAddress, InstanceSpec, Provider, Retry};
+use sandyard_provider::{InstanceSpec, Provider, Retry};
 use sandyard_providers::{E2b, E2bConfig};
 use serde_json::json;
 
 use crate::e2b_counterpart::Counterpart;
+use crate::inside;
 use crate::yard;
 
 /// A debug build on busy cores may take its time.
@@ -44,21 +43,7 @@ pub(crate) fn spec(provider: &E2b, sandbox_id: &str) -> InstanceSpec {
 
 /// What a shell line in a sandbox prints.
 pub(crate) async fn sh(provider: &E2b, id: &str, line: &str) -> String {
-    let address = AgentAddress {
-        id: id.to_owned(),
-        access_token: "token".to_owned(),
-    };
-    let agent = provider.agent(&address).await.expect("an agent");
-    let process = ProcessConfig {
-        cmd: "/bin/sh".to_owned(),
-        args: vec!["-c".to_owned(), line.to_owned()],
-        ..ProcessConfig::default()
-    };
-    let ran = agent.run(process, &RunOptions::default()).await;
-    let output = ran.expect("a command");
-    String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_owned()
+    inside::printed(&inside::agent(provider, id).await, line).await
 }
 
 #[tokio::test]
@@ -102,10 +87,7 @@ async fn strangers_are_neither_touched_nor_told_of() {
     assert_eq!(provider.pause(&theirs).await.unwrap_err().kind, NotFound);
     assert_eq!(provider.stop(&theirs).await.unwrap_err().kind, NotFound);
     provider.delete(&theirs).await.expect("nothing to delete");
-    let address = AgentAddress {
-        id: theirs.clone(),
-        access_token: "token".to_owned(),
-    };
+    let address = inside::address(&theirs);
     assert_eq!(provider.agent(&address).await.unwrap_err().kind, NotFound);
     assert_eq!(counterpart.sandboxes().await[0]["state"], "running");
     counterpart.remove(&theirs).await;

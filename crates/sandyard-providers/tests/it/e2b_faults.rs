@@ -7,12 +7,13 @@ use sandyard_core::network::NetworkGrant;
 use sandyard_provider::ProviderErrorKind::{
     Invalid, NoCapacity, NotFound, TimedOut, Unavailable, Unsupported,
 };
-use sandyard_provider::{AgentAddress, Instance, Provider, Retry};
+use sandyard_provider::{Instance, Provider, Retry};
 use sandyard_providers::{E2b, E2bConfig, Times};
 
 use crate::e2b::{sh, spec};
 use crate::e2b_counterpart::Counterpart;
 use crate::faults::{Fault, Faults};
+use crate::inside;
 
 /// A provider whose API is behind somebody who spoils what is said.
 pub(crate) async fn spoilt(counterpart: &Counterpart, timeout: Duration) -> (Faults, E2b) {
@@ -226,10 +227,7 @@ async fn what_others_deleted_is_forgotten() {
     let id = one.create(&spec(&one, "one")).await.expect("create").id;
     other.delete(&id).await.expect("delete");
     assert_eq!(one.list().await.expect("list"), []);
-    let address = AgentAddress {
-        id,
-        access_token: "token".to_owned(),
-    };
+    let address = inside::address(&id);
     assert_eq!(one.agent(&address).await.expect_err("gone").kind, NotFound);
     counterpart.finish().await;
 }

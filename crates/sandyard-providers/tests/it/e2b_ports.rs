@@ -1,12 +1,13 @@
 //! The way to agents and ports at E2B: its proxy, by name over TLS or by headers.
 
+use sandyard_provider::Provider;
 use sandyard_provider::ProviderErrorKind::Unavailable;
-use sandyard_provider::{AgentAddress, Provider};
 use sandyard_providers::{E2b, E2bConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::e2b::{sh, spec};
 use crate::e2b_counterpart::Counterpart;
+use crate::inside;
 
 #[tokio::test]
 async fn a_domain_over_tls_is_reached_by_its_names_if_its_certificate_is_believed() {
@@ -86,11 +87,7 @@ async fn get(provider: &E2b, id: &str, port: u16, has_headers: bool) -> String {
 }
 
 async fn dial(provider: &E2b, id: &str, port: u16) -> sandyard_agent_client::DialStream {
-    let address = AgentAddress {
-        id: id.to_owned(),
-        access_token: "token".to_owned(),
-    };
-    let agent = provider.agent(&address).await.expect("an agent");
+    let agent = inside::agent(provider, id).await;
     assert!(!agent.endpoint().is_host_door());
     agent.dial(port).await.expect("a port")
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_core::SandboxState::{Running, Stopped};
+use sandyard_provider::Provider;
 use sandyard_provider::ProviderErrorKind::{NotFound, TimedOut};
 use sandyard_provider::conformance::{self, Options};
-use sandyard_provider::{AgentAddress, Provider};
 use sandyard_providers::{Embedded, EmbeddedConfig, Times};
 
+use crate::inside;
 use crate::yard::{Yard, is_root, spec, strangers};
 
 #[tokio::test]
@@ -135,10 +136,7 @@ async fn its_place_is_named_after_the_data_directory() {
 async fn host_paths_stay_out_of_messages() {
     let yard = Yard::new().await;
     let provider = yard.provider("ours").await;
-    let address = AgentAddress {
-        id: "../etc".to_owned(),
-        access_token: "token".to_owned(),
-    };
+    let address = inside::address("../etc");
     let refused = provider.agent(&address).await.expect_err("no such id");
     assert_eq!(refused.kind, NotFound);
     let made = provider.create(&spec(&provider, "one")).await;

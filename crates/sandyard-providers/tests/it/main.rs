@@ -23,6 +23,7 @@ mod e2b_templates;
 mod embedded;
 mod faults;
 mod faults_server;
+mod inside;
 mod node;
 mod server;
 mod volumes;

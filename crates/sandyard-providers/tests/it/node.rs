@@ -7,12 +7,13 @@ use http::StatusCode;
 use sandyard_provider::ProviderErrorKind::{self, Conflict, NoCapacity, NotFound, Unavailable};
 use sandyard_provider::conformance::{self, Options};
 use sandyard_provider::fake::FakeProvider;
-use sandyard_provider::{AgentAddress, Provider, ProviderError, Verb};
+use sandyard_provider::{Provider, ProviderError, Verb};
 use sandyard_providers::{NodeProvider, node};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
+use crate::inside;
 use crate::server::Server;
 use crate::yard::{Yard, spec, strangers};
 
@@ -74,13 +75,7 @@ async fn the_tunnel_leads_to_instances_of_ours_that_live() {
     let provider = provider.expect("connect");
     let made = embedded.create(&spec(&*embedded, "one")).await;
     let id = made.expect("create").id;
-    let agent = async |id: &str| {
-        let address = AgentAddress {
-            id: id.to_owned(),
-            access_token: "token".to_owned(),
-        };
-        provider.agent(&address).await.expect("a client")
-    };
+    let agent = async |id: &str| inside::agent(&provider, id).await;
     agent(&id).await.health().await.expect("healthy");
     for stranger in &theirs {
         let refused = agent(stranger).await.health().await;

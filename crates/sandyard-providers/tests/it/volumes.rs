@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandyard_agent_client::wire::process::{ProcessConfig, StartRequest};
-use sandyard_agent_client::{AgentClient, RunOptions, StartOptions};
+use sandyard_agent_client::{AgentClient, StartOptions};
 use sandyard_engine::SandboxInfo;
 use sandyard_provider::ProviderErrorKind::{Conflict, NoCapacity, NotFound};
 use sandyard_provider::{Mount, Provider, VOLUME_PATH, VolumeSpec};
 use sandyard_providers::{Embedded, EmbeddedConfig, NodeProvider, Times};
 
+use crate::inside::printed;
 use crate::server::Server;
 use crate::yard::{Yard, spec};
 
@@ -32,19 +33,6 @@ async fn provider(yard: &Yard, keep: Duration) -> Embedded {
     };
     provider.create_volume(&volume).await.expect("a volume");
     provider
-}
-
-async fn sh(agent: &AgentClient, line: &str) -> String {
-    let process = ProcessConfig {
-        cmd: "/bin/sh".to_owned(),
-        args: vec!["-c".to_owned(), line.to_owned()],
-        ..ProcessConfig::default()
-    };
-    let output = agent.run(process, &RunOptions::default()).await;
-    let output = output.expect("run a shell line");
-    String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_owned()
 }
 
 /// All that the engine has, once there are that many.
@@ -72,7 +60,7 @@ async fn all_who_open_a_volume_share_one_keeper_that_nobody_sees() {
     let agent = opened.0.expect("open");
     opened.1.expect("open");
     opened.2.expect("open");
-    sh(&agent, &format!("echo kept > {VOLUME_PATH}/file")).await;
+    printed(&agent, &format!("echo kept > {VOLUME_PATH}/file")).await;
     let keepers = engine_has(&yard, 1).await;
     assert!(keepers[0].ephemeral);
     assert_eq!(provider.list().await.expect("list"), []);
@@ -93,15 +81,15 @@ async fn a_keeper_goes_when_it_is_not_used_and_comes_again_when_it_is() {
     let agent = provider.open_volume("v1").await.expect("open");
     // As long as somebody is at it, it stays.
     let line = format!("sleep 8; echo kept > {VOLUME_PATH}/file; hostname");
-    let (said, mut keepers) = tokio::join!(sh(&agent, &line), engine_has(&yard, 1));
+    let (said, mut keepers) = tokio::join!(printed(&agent, &line), engine_has(&yard, 1));
     assert_eq!(said, "volume");
     let first = keepers.remove(0).id;
     engine_has(&yard, 0).await;
     // The client that was handed out is good for the next one, too.
     let line = format!("cat {VOLUME_PATH}/file");
-    assert_eq!(sh(&agent, &line).await, "kept");
+    assert_eq!(printed(&agent, &line).await, "kept");
     let second = provider.open_volume("v1").await.expect("open");
-    assert_eq!(sh(&second, &line).await, "kept");
+    assert_eq!(printed(&second, &line).await, "kept");
     let now = yard.engine.list().await.expect("list");
     assert!(now.iter().all(|one| one.id != first), "{now:?}");
     provider.delete_volume("v1").await.expect("delete");
@@ -116,7 +104,7 @@ async fn a_keeper_that_was_taken_away_is_made_anew() {
     let first = engine_has(&yard, 1).await.remove(0).id;
     yard.engine.delete(&first).await.expect("delete");
     yard.kill_launcher().await;
-    assert_eq!(sh(&agent, "hostname").await, "volume");
+    assert_eq!(printed(&agent, "hostname").await, "volume");
     assert_ne!(engine_has(&yard, 1).await.remove(0).id, first);
     provider.delete_volume("v1").await.expect("delete");
     yard.finish().await;
@@ -128,9 +116,12 @@ async fn keepers_go_with_their_provider_and_are_in_no_other_ones_way() {
     let one = provider(&yard, Duration::from_secs(60)).await;
     let two = provider(&yard, Duration::from_secs(60)).await;
     let agent = one.open_volume("v1").await.expect("open");
-    sh(&agent, &format!("echo 1 > {VOLUME_PATH}/file")).await;
+    printed(&agent, &format!("echo 1 > {VOLUME_PATH}/file")).await;
     let other = two.open_volume("v1").await.expect("open");
-    assert_eq!(sh(&other, &format!("cat {VOLUME_PATH}/file")).await, "1");
+    assert_eq!(
+        printed(&other, &format!("cat {VOLUME_PATH}/file")).await,
+        "1"
+    );
     engine_has(&yard, 2).await;
     drop((one, agent));
     engine_has(&yard, 1).await;
@@ -220,7 +211,7 @@ async fn a_node_leads_to_a_volume_and_says_what_is_wrong_with_it() {
     let node = node.expect("connect");
     let agent = node.open_volume("v1").await.expect("open");
     let line = format!("id -u; echo far > {VOLUME_PATH}/file");
-    assert_eq!(sh(&agent, &line).await, "0");
+    assert_eq!(printed(&agent, &line).await, "0");
     let mut spec = spec(&node, "one");
     spec.mounts.push(Mount {
         volume: "v1".to_owned(),
@@ -232,7 +223,10 @@ async fn a_node_leads_to_a_volume_and_says_what_is_wrong_with_it() {
     node.delete(&made).await.expect("delete");
     assert_eq!(node.open_volume("none").await.unwrap_err().kind, NotFound);
     let near = embedded.open_volume("v1").await.expect("open");
-    assert_eq!(sh(&near, &format!("cat {VOLUME_PATH}/file")).await, "far");
+    assert_eq!(
+        printed(&near, &format!("cat {VOLUME_PATH}/file")).await,
+        "far"
+    );
     node.delete_volume("v1").await.expect("delete");
     yard.finish().await;
 }
