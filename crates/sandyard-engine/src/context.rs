@@ -1,6 +1,7 @@
 //! What every worker knows: built once by the launcher, inherited by its forks.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sandyard_agent::Tools;
 use sandyard_confine::cgroup::{self, Hierarchy};
@@ -20,7 +21,7 @@ use crate::sys::lock::Lock;
 use crate::sys::title::Title;
 
 /// How long a request waits for another one on the same sandbox: as long as the end of a process may take.
-const LOCK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What every worker knows.
 pub(crate) struct Context {
@@ -68,19 +69,24 @@ impl Context {
 
     /// Locks a sandbox and reads its record.
     pub(crate) fn open(&self, id: &SandboxId) -> Result<OpenSandbox> {
+        self.open_within(id, LOCK_PATIENCE)?.ok_or_else(|| {
+            EngineError::new(ErrorKind::Busy, format!("sandbox `{id}` is busy")).hint("try again")
+        })
+    }
+
+    /// As [`Context::open`], without waiting. `None`: somebody has it open.
+    pub(crate) fn try_open(&self, id: &SandboxId) -> Result<Option<OpenSandbox>> {
+        self.open_within(id, Duration::ZERO)
+    }
+
+    fn open_within(&self, id: &SandboxId, patience: Duration) -> Result<Option<OpenSandbox>> {
         let dir = self.data.sandbox(id);
         if !dir.root().is_dir() {
             return Err(not_found(id));
         }
-        let taken = lock(&dir);
-        let lock = match taken {
+        let lock = match lock(&dir, patience) {
             Ok(Some(lock)) => lock,
-            Ok(None) => {
-                return Err(
-                    EngineError::new(ErrorKind::Busy, format!("sandbox `{id}` is busy"))
-                        .hint("try again"),
-                );
-            }
+            Ok(None) => return Ok(None),
             Err(_) if !dir.root().is_dir() => return Err(not_found(id)),
             Err(error) => {
                 return Err(EngineError::failed(
@@ -96,11 +102,11 @@ impl Context {
             }
             not_found(id)
         })?;
-        Ok(OpenSandbox {
+        Ok(Some(OpenSandbox {
             dir,
             record,
             _lock: lock,
-        })
+        }))
     }
 
     /// Whether files can be given to the users of a template.
@@ -156,10 +162,10 @@ pub(crate) struct OpenSandbox {
     _lock: Lock,
 }
 
-fn lock(dir: &SandboxDir) -> std::io::Result<Option<Lock>> {
+fn lock(dir: &SandboxDir, patience: Duration) -> std::io::Result<Option<Lock>> {
     let take = || {
         dir.make_run()
-            .and_then(|()| Lock::take(&dir.lock(), LOCK_PATIENCE))
+            .and_then(|()| Lock::take(&dir.lock(), patience))
     };
     match take() {
         // Somebody who looked for a sandbox that is gone has just tidied up after himself.

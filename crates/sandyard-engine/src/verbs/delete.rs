@@ -34,8 +34,10 @@ pub(crate) fn delete_recorded(ctx: &Context, dir: &SandboxDir, mut record: Recor
     // If that cannot be written, as on a full disk, then not: putting the folder aside needs no space.
     let _ = record.become_state(SandboxState::Deleting, dir);
     shut_down(ctx, dir, &mut record)?;
+    throw_away(ctx, &record.id)?;
+    // A ready one's mark goes last: while it is there, somebody tries again.
     let _ = fs::remove_file(ctx.data.spares().join(record.id.as_str()));
-    throw_away(ctx, &record.id)
+    Ok(())
 }
 
 /// Removes a folder without a record: a create that got no further, or a delete that had little left to do.

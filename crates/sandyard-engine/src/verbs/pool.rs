@@ -1,22 +1,23 @@
 //! Ready sandboxes: made before anybody asks, so that a create is an adoption.
 //!
-//! A spare is an ordinary sandbox with a mark in `spares/`, named after it and holding its key. Whoever removes the mark has
-//! it. It has never run anything of a user's.
+//! A spare is an ordinary sandbox with a mark in `spares/`, named after it and holding its key. It has never run anything of a
+//! user's. Who takes it, or takes it away, holds its lock meanwhile; the mark says that it is of no use until that is through,
+//! so that whoever is killed half-way leaves nothing that nobody knows of.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use sandyard_core::SandboxId;
+use sandyard_core::{SandboxId, SandboxState};
 use sandyard_template::Template;
 
-use super::create;
+use super::{create, delete, list};
 use crate::clock;
-use crate::context::Context;
+use crate::context::{Context, OpenSandbox};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::identity::VERSION;
 use crate::protocol::PoolSpec;
@@ -31,10 +32,14 @@ use crate::trust;
 /// How long a spare's agent may take to learn who it is. On a host so busy that it takes long, making another takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a mark says while its sandbox is being made: no key is like it.
+/// What a mark says while its sandbox is being made or given away: no key is like it.
 const UNFINISHED: &str = "unfinished";
+/// How long a sweep may look at a spare that somebody wants.
+const CLAIM_PATIENCE: Duration = Duration::from_millis(500);
 /// How long to wait for somebody else who is filling the pool.
 const FILL_PATIENCE: Duration = Duration::from_secs(60);
+/// The same for a sweep, which comes again.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a wish for ready sandboxes holds. Servers repeat it every twenty seconds; of one that was killed and never came
 /// back nobody would take it back, and its sandboxes would wait for ever.
 const WISH_HOLDS: Duration = Duration::from_secs(300);
@@ -56,17 +61,18 @@ pub(crate) fn take(
     let template = create::find_template(ctx, &spec.template)?;
     let key = key(ctx, &template, spec.limits.disk_bytes);
     for mark in marks {
-        if fs::read_to_string(mark.path()).is_ok_and(|text| text == key)
-            && fs::remove_file(mark.path()).is_ok()
-        {
-            let Some(id) = mark.file_name().to_str().and_then(|name| name.parse().ok()) else {
-                continue;
-            };
-            match adopt(ctx, &id, spec, owner) {
-                Ok(info) => return Ok(Some(info)),
-                // It died while waiting: another one, or a new one.
-                Err(_) => super::delete::delete(ctx, &id)?,
-            }
+        let Some(id) = mark.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if !says(&mark.path(), &key) {
+            continue;
+        }
+        match adopt(ctx, &id, &key, spec, owner) {
+            Ok(Some(info)) => return Ok(Some(info)),
+            // Somebody was faster.
+            Ok(None) => {}
+            // It died while waiting: another one, or a new one. If it does not go now, then later.
+            Err(_) => drop(discard(ctx, &id)),
         }
     }
     Ok(None)
@@ -180,15 +186,58 @@ fn add(ctx: &Context, spec: &SandboxSpec, key: &str) -> Result<()> {
     let made = create::make_named(ctx, id.clone(), spec.clone(), None, None)
         .and_then(|_| Ok(fs::write(&mark, key).doing("write", mark.display())?));
     if made.is_err() {
-        let _ = super::delete::delete(ctx, &id);
-        let _ = fs::remove_file(&mark);
+        let _ = discard(ctx, &id);
     }
     made
 }
 
-/// Says whether a mark is of a sandbox whose making was never finished.
-pub(crate) fn is_unfinished(mark: &std::path::Path) -> bool {
+/// Deletes one, unless somebody has taken it. Its mark goes last: without one it would be nobody's, and nobody would try again.
+fn discard(ctx: &Context, id: &SandboxId) -> Result<()> {
+    let mark = ctx.data.spares().join(id.as_str());
+    let opened = ctx.open(id);
+    if !mark.exists() {
+        return Ok(());
+    }
+    match opened {
+        Ok(open) => {
+            // Nobody else is to take it when this fails. On a full disk the text may be missing; an empty mark says the same.
+            let _ = fs::write(&mark, UNFINISHED);
+            delete::delete_recorded(ctx, &open.dir, open.record)
+        }
+        Err(error) if error.kind == ErrorKind::Busy => Err(error),
+        // Never made, or not to be read.
+        Err(_) => {
+            delete::delete_unrecorded(ctx, id)?;
+            Ok(fs::remove_file(&mark).doing("remove", mark.display())?)
+        }
+    }
+}
+
+/// Deletes those that are gone, stopped, or were never finished.
+pub(crate) fn sweep(ctx: &Context) -> Result<()> {
+    // Else one that is just being made looks like one that was never finished.
+    let path = ctx.data.pool_lock();
+    let Some(_lock) = Lock::take(&path, SWEEP_PATIENCE).doing("lock", path.display())? else {
+        return Ok(());
+    };
+    let mut outcome = Ok(());
+    for id in list::ids_in(&ctx.data.spares())? {
+        let record = Record::read(&ctx.data.sandbox(&id));
+        let runs =
+            matches!(record, Ok(Some(record)) if record.observed_state() == SandboxState::Running);
+        if !runs || is_unfinished(&ctx.data.spares().join(id.as_str())) {
+            outcome = outcome.and(discard(ctx, &id));
+        }
+    }
+    outcome
+}
+
+fn is_unfinished(mark: &Path) -> bool {
     fs::read_to_string(mark).is_ok_and(|text| text.is_empty() || text == UNFINISHED)
+}
+
+fn says(mark: &Path, key: &str) -> bool {
+    fs::read_to_string(mark).is_ok_and(|text| text == key)
 }
 
 /// Deletes ready ones that are no longer asked for.
@@ -217,16 +266,8 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
             mark.file_name().to_str().and_then(|name| name.parse().ok()),
         ) {
             (Some(left), _) => *left -= 1,
-            // Whoever removes the mark has it: nobody else can be taking it.
-            (None, Some(id)) if fs::remove_file(mark.path()).is_ok() => {
-                let deleted = super::delete::delete(ctx, &id);
-                if deleted.is_err() {
-                    // Without a mark it would be nobody's, and nobody would try again.
-                    let _ = fs::write(mark.path(), UNFINISHED);
-                }
-                done = done.and(deleted);
-            }
-            (None, _) => {}
+            (None, Some(id)) => done = done.and(discard(ctx, &id)),
+            (None, None) => {}
         }
     }
     done
@@ -257,9 +298,7 @@ fn count_keyed(ctx: &Context, key: &str) -> Result<usize> {
     let marks = fs::read_dir(&folder)
         .doing("list", folder.display())?
         .flatten();
-    Ok(marks
-        .filter(|mark| fs::read_to_string(mark.path()).is_ok_and(|text| text == key))
-        .count())
+    Ok(marks.filter(|mark| says(&mark.path(), key)).count())
 }
 
 /// Everything of a sandbox that cannot be changed once it runs.
@@ -281,13 +320,33 @@ fn key(ctx: &Context, template: &Template, disk_bytes: u64) -> String {
     )
 }
 
+/// Opens a spare, and says in its mark that it is no longer one. `None`: it is another's.
+fn claim(ctx: &Context, id: &SandboxId, mark: &Path, key: &str) -> Result<Option<OpenSandbox>> {
+    let give_up = Instant::now() + CLAIM_PATIENCE;
+    while says(mark, key) && Instant::now() < give_up {
+        match ctx.try_open(id)? {
+            Some(open) if says(mark, key) => {
+                fs::write(mark, UNFINISHED).doing("write", mark.display())?;
+                return Ok(Some(open));
+            }
+            _ => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    Ok(None)
+}
+
+/// Gives a spare to whoever asked. `None`: it is another's already.
 fn adopt(
     ctx: &Context,
     id: &SandboxId,
+    key: &str,
     spec: &SandboxSpec,
     owner: Option<ProcessKey>,
-) -> Result<SandboxInfo> {
-    let mut open = ctx.open(id)?;
+) -> Result<Option<SandboxInfo>> {
+    let mark = ctx.data.spares().join(id.as_str());
+    let Some(mut open) = claim(ctx, id, &mark, key)? else {
+        return Ok(None);
+    };
     let record = &mut open.record;
     record.spec = spec.clone();
     record.spec.access_token = Some(spec.access_token.clone().map_or_else(random::token, Ok)?);
@@ -302,7 +361,9 @@ fn adopt(
         .map_err(|error| EngineError::failed("changing limits", &error))?;
     introduce(ctx, record)?;
     record.write(&open.dir)?;
-    Ok(open.record.info())
+    // From here on it is theirs: a sweep that finds the mark would take it away.
+    fs::remove_file(&mark).doing("remove", mark.display())?;
+    Ok(Some(open.record.info()))
 }
 
 /// Tells the agent who it now works for.

@@ -42,7 +42,7 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
     keep(sweep_id_ranges(ctx));
     keep(sweep_claim_notes(ctx));
     keep(sweep_cgroups(ctx));
-    keep(sweep_spares(ctx));
+    keep(pool::sweep(ctx));
     keep(sweep_forks(ctx));
     keep(volume::sweep(ctx));
     keep(delete::empty_trash(ctx));
@@ -178,28 +178,6 @@ fn sweep_cgroups(ctx: &Context) -> Result<()> {
     }
     if !any_left && existing.is_empty() {
         let _ = ctx.cgroups.remove_parent_if_empty();
-    }
-    outcome
-}
-
-/// A pool's mark whose sandbox is gone, stopped, or was never finished.
-fn sweep_spares(ctx: &Context) -> Result<()> {
-    let mut outcome = Ok(());
-    for id in list::ids_in(&ctx.data.spares())? {
-        if matches!(
-            Lock::try_take_existing(&ctx.data.sandbox(&id).lock()),
-            Ok(None)
-        ) {
-            continue;
-        }
-        let record = Record::read(&ctx.data.sandbox(&id));
-        let runs =
-            matches!(record, Ok(Some(record)) if record.observed_state() == SandboxState::Running);
-        let mark = ctx.data.spares().join(id.as_str());
-        if !runs || pool::is_unfinished(&mark) {
-            outcome = outcome.and(delete::delete(ctx, &id));
-            let _ = std::fs::remove_file(mark);
-        }
     }
     outcome
 }

@@ -50,6 +50,81 @@ async fn a_wish_that_nobody_repeats_ends() {
     yard.finish().await;
 }
 
+/// The folder it would be put into on its way out is in the way.
+#[tokio::test]
+async fn one_that_cannot_be_deleted_is_in_nobodys_way_and_goes_later() {
+    let yard = Yard::new().await;
+    let pool = vec![ready("host", 1)];
+    yard.engine.set_pool(pool).await.expect("fill");
+    let (id, pid) = spare(&yard);
+    let in_the_way = yard.data.join("trash").join(&id).join("in/the/way");
+    kill(pid);
+    fs::create_dir_all(&in_the_way).expect("make");
+    let info = yard.engine.create(&small()).await.expect("create");
+    assert_ne!(info.id.as_str(), id);
+    assert_eq!(yard.out(&info.id, "echo here").await, "here");
+    yard.engine.set_pool(Vec::new()).await.ok();
+    yard.wait_until_none_is_ready().await;
+    assert!(!yard.data.join("sandboxes").join(&id).exists());
+    yard.finish().await;
+}
+
+/// It may know the secrets of whoever would have had it.
+#[tokio::test]
+async fn one_whose_taker_was_killed_half_way_is_given_to_nobody() {
+    let yard = Yard::new().await;
+    let pool = vec![ready("host", 1)];
+    yard.engine.set_pool(pool.clone()).await.expect("fill");
+    let (id, _) = spare(&yard);
+    fs::write(yard.data.join("spares").join(&id), "unfinished").expect("write");
+    let info = yard.engine.create(&small()).await.expect("create");
+    assert_ne!(info.id.as_str(), id);
+    yard.engine.set_pool(pool).await.expect("fill");
+    assert_ne!(spare(&yard).0, id);
+    assert!(!yard.data.join("sandboxes").join(&id).exists());
+    yard.finish().await;
+}
+
+/// The one that is ready: its name, and its first process.
+fn spare(yard: &Yard) -> (String, i32) {
+    let mut spares = fs::read_dir(yard.data.join("spares")).expect("spares");
+    let spare = spares.next().expect("one").expect("an entry").file_name();
+    let id = spare.into_string().expect("text");
+    let record = fs::read(yard.data.join("sandboxes").join(&id).join("state.json"));
+    let record: serde_json::Value =
+        serde_json::from_slice(&record.expect("a record")).expect("JSON");
+    let pid = record["init"]["pid"].as_i64().expect("a process");
+    (id, pid.try_into().expect("a process id"))
+}
+
+/// As many creates as there are ready ones, and more: each is taken once.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_never_get_the_same() {
+    let yard = Yard::new().await;
+    let pool = vec![ready("host", 4)];
+    yard.engine.set_pool(pool).await.expect("fill");
+    let creates = (0..10).map(|number| {
+        let engine = yard.engine.clone();
+        let sweeper = yard.engine.clone();
+        let mut spec = small();
+        spec.env.insert("WHO".into(), number.to_string());
+        tokio::spawn(async move {
+            // Whoever puts things right looks at each of them meanwhile.
+            let (info, swept) = tokio::join!(engine.create(&spec), sweeper.sweep());
+            swept.expect("sweep");
+            (info.expect("create").id, number)
+        })
+    });
+    let mut ids = std::collections::BTreeSet::new();
+    for create in creates.collect::<Vec<_>>() {
+        let (id, number) = create.await.expect("join");
+        assert_eq!(yard.out(&id, "echo $WHO").await, number.to_string());
+        assert!(ids.insert(id));
+    }
+    assert_eq!(yard.engine.list().await.expect("list").len(), 10);
+    yard.finish().await;
+}
+
 /// Eight of the usual kind and one by its name are nine of one kind.
 #[tokio::test]
 async fn wishes_for_the_same_kind_add_up() {

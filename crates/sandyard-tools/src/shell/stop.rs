@@ -3,18 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::session::Session;
+use super::state::Doing;
 
 /// How long a command may take to begin: a busy machine is slow, and a sign that comes sooner is lost with the rest of the
 /// line.
 pub(super) const MAX_BEGIN: Duration = Duration::from_secs(20);
 /// How long a command may take to end after each of the signs to do so.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-/// The same after the last one, which nobody can be deaf to: the shell itself may be slow to say so.
-const LAST_PATIENCE: Duration = Duration::from_secs(10);
+/// How often the last sign is given: a loop has started the next program by the time the first has reached the last one, and
+/// on a busy machine the shell is slow to say that it has noticed.
+const LAST_ROUNDS: usize = 7;
 /// How long a whole session may take to end by itself.
 const GRACE: Duration = Duration::from_millis(800);
 /// How long everything may take to be gone.
@@ -30,47 +34,70 @@ pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
     let begun =
         steps.wait_for(|steps| steps.begun >= number || steps.finished >= number || steps.is_ended);
     let _ = timeout(MAX_BEGIN, begun).await;
-    let signs = [
-        None,
-        Some(Signal::INT),
-        Some(Signal::TERM),
-        Some(Signal::KILL),
-    ];
+    let by_hand = [None, Some(Signal::INT), Some(Signal::TERM)];
+    let signs = by_hand.into_iter().chain([Some(Signal::KILL); LAST_ROUNDS]);
     for sign in signs {
         // The next command is not to be hit by what was meant for this one.
         let now = *steps.borrow();
         if now.finished >= number || now.is_ended {
             return true;
         }
-        let is_killed = match sign {
+        match sign {
             // A program that reads keys itself, like an interpreter, knows what this means.
-            None => {
-                let _ = session.write(b"\x03").await;
-                false
-            }
-            Some(signal) => signal_foreground(session, signal) && signal == Signal::KILL,
-        };
+            None => drop(session.write(b"\x03").await),
+            Some(signal) => signal_foreground(session, signal),
+        }
         let ended = steps.wait_for(|steps| steps.finished >= number || steps.is_ended);
-        let patience = if is_killed { LAST_PATIENCE } else { PATIENCE };
-        if timeout(patience, ended).await.is_ok() {
+        if timeout(PATIENCE, ended).await.is_ok() {
             return true;
         }
     }
     false
 }
 
-/// To the programs in front, and whether there are any; the shell itself is only ever interrupted.
-fn signal_foreground(session: &Session, signal: Signal) -> bool {
+/// To the programs in front. The shell itself is only ever interrupted: when it is in front, and when a program is killed, for a
+/// loop would go on with the next one. A program that is interrupted in the moment between its fork and its start does not
+/// notice, and its shell does not either, so a loop of short programs can outlive any number of interrupts.
+fn signal_foreground(session: &Session, signal: Signal) {
     let Ok(group) = rustix::termios::tcgetpgrp(&session.terminal) else {
-        return false;
+        return;
     };
-    if group == session.pid && signal != Signal::INT {
-        return false;
+    let is_shell_in_front = group == session.pid;
+    if !is_shell_in_front {
+        let _ = kill_process_group(group, signal);
+        // One that was stopped would not notice.
+        let _ = kill_process_group(group, Signal::CONT);
+    } else if signal == Signal::KILL {
+        kill_started(session);
     }
-    let _ = kill_process_group(group, signal);
-    // One that was stopped would not notice.
-    let _ = kill_process_group(group, Signal::CONT);
-    true
+    if signal == Signal::KILL || is_shell_in_front && signal == Signal::INT {
+        let _ = kill_process(session.pid, Signal::INT);
+    }
+}
+
+/// Kills what was started since the command began, in front or not: a shell that is interrupted while it starts a pipeline can
+/// end up waiting for a part of it that it never put in front.
+fn kill_started(session: &Session) {
+    let age = match &session.state().doing {
+        Doing::Command(running) => running.since.elapsed(),
+        _ => return,
+    };
+    let begun = uptime().saturating_sub(age).as_millis();
+    let begun = begun * u128::from(clock_ticks_per_second()) / 1_000;
+    let mut seen = BTreeSet::new();
+    let alive = members(session.leader, &mut seen);
+    for process in alive.into_iter().filter(|pid| *pid != session.pid) {
+        let started = Process::of(process).map(|process| u128::from(process.started));
+        if started.is_some_and(|started| started >= begun) {
+            let _ = kill_process(process, Signal::KILL);
+        }
+    }
+}
+
+/// How long the host has been up: what the kernel counts the starts of processes from.
+fn uptime() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::try_from(now).unwrap_or_default()
 }
 
 /// Ends the shell and everything that was started in it.

@@ -80,14 +80,19 @@ fn begin(nonce: &str) -> String {
 }
 
 /// What writes the closing mark. Input nobody read is thrown away first: the shell would take it for commands. That must not
-/// happen again afterwards, when the next command may already have been typed.
+/// happen again afterwards, when the next command may already have been typed: an interrupt that comes late, between the mark
+/// and the end of this, makes the shell do it all once more.
 fn end(kind: Kind, nonce: &str) -> String {
     let (drain, once) = match kind {
         Kind::Bash => (
-            "while \\command read -t 0; do IFS= \\command read -r -t 1 __sandyard_rest || break; done; ",
+            format!(
+                "[[ ${{__sandyard_end-}} = {nonce} ]] || \
+                 {{ while \\command read -t 0; do IFS= \\command read -r -t 1 __sandyard_rest || break; done; \
+                 __sandyard_end={nonce}; }}; "
+            ),
             "; unset PROMPT_COMMAND",
         ),
-        Kind::Sh => ("", ""),
+        Kind::Sh => (String::new(), ""),
     };
     format!(
         "{{ __sandyard=$?; {drain}\\command printf '\\033]{MARK};{nonce};E%d\\007' \"$__sandyard\"{once}; }} \

@@ -202,10 +202,12 @@ async fn commands_are_stopped_whatever_they_are() {
         "read x",
         "sleep 1000 | cat | cat",
         "bash -c 'trap \"\" INT; echo deaf; while :; do sleep 0.1; done'",
+        "while :; do bash -c 'trap \"\" INT TERM; sleep 1000'; done; echo unseen",
         "stty raw -isig; sleep 1000",
     ] {
         bench.start(command).await;
-        let reply = bench.stop().await.unwrap();
+        let reply = bench.stop().await;
+        let reply = reply.unwrap_or_else(|problem| panic!("{command}: {problem}"));
         assert!(
             reply.all_text().starts_with("[stopped]"),
             "{command}: {}",

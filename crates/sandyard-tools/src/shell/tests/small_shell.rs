@@ -38,16 +38,19 @@ async fn any_shell_does() {
     }
     let (said, code) = bench.run("echo 'open").await;
     assert!(code != 0, "{said}");
-    bench.start("echo begun; sleep 1000; echo unseen").await;
-    bench.see("begun").await;
-    let reply = bench.stop().await.unwrap();
-    assert!(
-        reply.all_text().starts_with("[stopped]\nbegun"),
-        "{}",
-        reply.all_text()
-    );
-    assert!(!reply.all_text().contains("unseen"), "{}", reply.all_text());
-    assert_eq!(bench.run("echo here").await, ("here".into(), 0));
+    for command in [
+        "echo begun; sleep 1000; echo unseen",
+        "echo begun; while :; do sh -c 'trap \"\" INT TERM; sleep 1000'; done; echo unseen",
+    ] {
+        bench.start(command).await;
+        bench.see("begun").await;
+        let reply = bench.stop().await;
+        let reply = reply.unwrap_or_else(|problem| panic!("{command}: {problem}"));
+        let text = reply.all_text();
+        assert!(text.starts_with("[stopped]\nbegun"), "{command}: {text}");
+        assert!(!text.contains("unseen"), "{command}: {text}");
+        assert_eq!(bench.run("echo here").await, ("here".into(), 0));
+    }
     assert!(
         bench
             .bash("exit 3")
