@@ -69,44 +69,30 @@ impl Context {
 
     /// Locks a sandbox and reads its record.
     pub(crate) fn open(&self, id: &SandboxId) -> Result<OpenSandbox> {
-        self.open_within(id, LOCK_PATIENCE)?.ok_or_else(|| {
+        let locked = self.lock(id, LOCK_PATIENCE)?.ok_or_else(|| {
             EngineError::new(ErrorKind::Busy, format!("sandbox `{id}` is busy")).hint("try again")
-        })
+        })?;
+        locked.open()
     }
 
-    /// As [`Context::open`], without waiting. `None`: somebody has it open.
-    pub(crate) fn try_open(&self, id: &SandboxId) -> Result<Option<OpenSandbox>> {
-        self.open_within(id, Duration::ZERO)
-    }
-
-    fn open_within(&self, id: &SandboxId, patience: Duration) -> Result<Option<OpenSandbox>> {
+    /// Locks a sandbox. `None`: somebody has had it for all that time.
+    pub(crate) fn lock(&self, id: &SandboxId, patience: Duration) -> Result<Option<LockedSandbox>> {
         let dir = self.data.sandbox(id);
         if !dir.root().is_dir() {
             return Err(not_found(id));
         }
-        let lock = match lock(&dir, patience) {
-            Ok(Some(lock)) => lock,
-            Ok(None) => return Ok(None),
-            Err(_) if !dir.root().is_dir() => return Err(not_found(id)),
-            Err(error) => {
-                return Err(EngineError::failed(
-                    format!("locking sandbox `{id}`"),
-                    &error,
-                ));
-            }
-        };
-        let record = Record::read(&dir)?.ok_or_else(|| {
-            if !dir.root().is_dir() {
-                // Deleted while we waited; nobody else would remove what we just made.
-                let _ = std::fs::remove_dir_all(dir.run());
-            }
-            not_found(id)
-        })?;
-        Ok(Some(OpenSandbox {
-            dir,
-            record,
-            _lock: lock,
-        }))
+        match lock(&dir, patience) {
+            Ok(lock) => Ok(lock.map(|lock| LockedSandbox {
+                id: id.clone(),
+                dir,
+                lock,
+            })),
+            Err(_) if !dir.root().is_dir() => Err(not_found(id)),
+            Err(error) => Err(EngineError::failed(
+                format!("locking sandbox `{id}`"),
+                &error,
+            )),
+        }
     }
 
     /// Whether files can be given to the users of a template.
@@ -153,6 +139,32 @@ pub(crate) fn cgroups(data: &DataDir) -> Hierarchy {
         prefix: format!("sandyard-{:08x}", data.fingerprint()),
         ..cgroup::Settings::default()
     })
+}
+
+/// A sandbox that this worker alone may change, and of which it knows nothing yet.
+pub(crate) struct LockedSandbox {
+    id: SandboxId,
+    dir: SandboxDir,
+    lock: Lock,
+}
+
+impl LockedSandbox {
+    /// Reads its record.
+    pub(crate) fn open(self) -> Result<OpenSandbox> {
+        let Self { id, dir, lock } = self;
+        let record = Record::read(&dir)?.ok_or_else(|| {
+            if !dir.root().is_dir() {
+                // Deleted while we waited; nobody else would remove what we just made.
+                let _ = std::fs::remove_dir_all(dir.run());
+            }
+            not_found(&id)
+        })?;
+        Ok(OpenSandbox {
+            dir,
+            record,
+            _lock: lock,
+        })
+    }
 }
 
 /// A sandbox that this worker alone may change.

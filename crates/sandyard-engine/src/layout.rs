@@ -119,7 +119,7 @@ impl DataDir {
         self.root.join("blanks")
     }
 
-    /// Ready sandboxes that nobody has asked for yet, one file each.
+    /// Ready sandboxes that nobody has asked for yet, and those on their way into or out of the pool, one file each.
     pub(crate) fn spares(&self) -> PathBuf {
         self.root.join("spares")
     }
@@ -169,7 +169,7 @@ impl DataDir {
         self.run().join("pool-settings.lock")
     }
 
-    /// Held by whoever fills the pool.
+    /// Held by whoever fills the pool or looks after it.
     pub(crate) fn pool_lock(&self) -> PathBuf {
         self.run().join("pool.lock")
     }

@@ -13,6 +13,7 @@ use crate::layout::SandboxDir;
 use crate::record::Record;
 use crate::sys::Doing;
 use crate::sys::clone::clone_into_namespaces;
+use crate::sys::fds::keep_only;
 
 /// How often removing a folder is tried again.
 const RETRIES: usize = 20;
@@ -68,6 +69,9 @@ fn throw_away(ctx: &Context, id: &SandboxId) -> Result<()> {
 /// Has a folder that was put aside removed by a process of its own.
 pub(crate) fn remove_aside(aside: &Path) {
     if let Ok(None) = clone_into_namespaces(0, None) {
+        // Locks end when all who have them open do.
+        // SAFETY: this fork uses no descriptor that was open before, and drops none: it leaves by `_exit`.
+        let _ = unsafe { keep_only(Vec::new()) };
         let _ = remove_tree(aside);
         leave();
     }

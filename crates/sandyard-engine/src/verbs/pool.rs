@@ -3,6 +3,9 @@
 //! A spare is an ordinary sandbox with a mark in `spares/`, named after it and holding its key. It has never run anything of a
 //! user's. Who takes it, or takes it away, holds its lock meanwhile; the mark says that it is of no use until that is through,
 //! so that whoever is killed half-way leaves nothing that nobody knows of.
+//!
+//! The mark is looked at under the lock and before the record, which may be somebody's by then, secrets and all: whoever fills
+//! the pool or makes another sandbox next must not have read it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +20,7 @@ use sandyard_template::Template;
 
 use super::{create, delete, list};
 use crate::clock;
-use crate::context::{Context, OpenSandbox};
+use crate::context::{Context, LockedSandbox};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::identity::VERSION;
 use crate::protocol::PoolSpec;
@@ -35,11 +38,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What a mark says while its sandbox is being made or given away: no key is like it.
 const UNFINISHED: &str = "unfinished";
 /// How long a sweep may look at a spare that somebody wants.
-const CLAIM_PATIENCE: Duration = Duration::from_millis(500);
+const TAKE_PATIENCE: Duration = Duration::from_millis(500);
+/// The same for one that is to go.
+const DISCARD_PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait for somebody else who is filling the pool.
 const FILL_PATIENCE: Duration = Duration::from_secs(60);
 /// The same for a sweep, which comes again.
-const SWEEP_PATIENCE: Duration = Duration::from_secs(5);
+const SWEEP_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a wish for ready sandboxes holds. Servers repeat it every twenty seconds; of one that was killed and never came
 /// back nobody would take it back, and its sandboxes would wait for ever.
 const WISH_HOLDS: Duration = Duration::from_secs(300);
@@ -72,7 +77,7 @@ pub(crate) fn take(
             // Somebody was faster.
             Ok(None) => {}
             // It died while waiting: another one, or a new one. If it does not go now, then later.
-            Err(_) => drop(discard(ctx, &id)),
+            Err(_) => drop(discard(ctx, &id, TAKE_PATIENCE, Path::exists)),
         }
     }
     Ok(None)
@@ -154,7 +159,8 @@ fn fill_kind(ctx: &Context, wanted: &PoolSpec, goals: &mut BTreeMap<String, usiz
     let key = key(ctx, &template, spec.limits.disk_bytes);
     let goal = goals.entry(key.clone()).or_default();
     *goal += wanted.count;
-    for _ in count_keyed(ctx, &key)?..*goal {
+    let there = keys(ctx)?.iter().filter(|there| **there == key).count();
+    for _ in there..*goal {
         // Somebody wants something else by now, and waits for us.
         if !settings(ctx).contains(wanted) {
             break;
@@ -175,7 +181,8 @@ pub(crate) fn is_off(ctx: &Context) -> bool {
         .filter(|wanted| can_be_made(wanted))
         .map(|wanted| wanted.count)
         .sum();
-    count(ctx).is_ok_and(|count| count != wanted)
+    // One that is of no use is to go, too.
+    keys(ctx).is_ok_and(|keys| keys.len() != wanted || keys.iter().any(|key| is_no_key(key)))
 }
 
 /// Makes one. Marked before it is there, so that it belongs to the pool at every moment of its life.
@@ -186,31 +193,33 @@ fn add(ctx: &Context, spec: &SandboxSpec, key: &str) -> Result<()> {
     let made = create::make_named(ctx, id.clone(), spec.clone(), None, None)
         .and_then(|_| Ok(fs::write(&mark, key).doing("write", mark.display())?));
     if made.is_err() {
-        let _ = discard(ctx, &id);
+        let _ = discard(ctx, &id, DISCARD_PATIENCE, Path::exists);
     }
     made
 }
 
-/// Deletes one, unless somebody has taken it. Its mark goes last: without one it would be nobody's, and nobody would try again.
-fn discard(ctx: &Context, id: &SandboxId) -> Result<()> {
+/// Deletes one whose mark is right. The mark goes last: without one it would be nobody's, and nobody would try again.
+fn discard(
+    ctx: &Context,
+    id: &SandboxId,
+    patience: Duration,
+    is_right: impl Fn(&Path) -> bool,
+) -> Result<()> {
     let mark = ctx.data.spares().join(id.as_str());
-    let opened = ctx.open(id);
-    if !mark.exists() {
-        return Ok(());
+    match claim(ctx, id, patience, is_right) {
+        Ok(None) => return Ok(()),
+        Ok(Some(locked)) => match locked.open() {
+            Ok(open) => return delete::delete_recorded(ctx, &open.dir, open.record),
+            // Not to be read.
+            Err(_) => delete::delete_unrecorded(ctx, id)?,
+        },
+        // Never made, or gone.
+        Err(error) if error.kind == ErrorKind::NotFound => delete::delete_unrecorded(ctx, id)?,
+        Err(error) => return Err(error),
     }
-    match opened {
-        Ok(open) => {
-            // Nobody else is to take it when this fails. On a full disk the text may be missing; an empty mark says the same.
-            let _ = fs::write(&mark, UNFINISHED);
-            delete::delete_recorded(ctx, &open.dir, open.record)
-        }
-        Err(error) if error.kind == ErrorKind::Busy => Err(error),
-        // Never made, or not to be read.
-        Err(_) => {
-            delete::delete_unrecorded(ctx, id)?;
-            Ok(fs::remove_file(&mark).doing("remove", mark.display())?)
-        }
-    }
+    // If it does not go, somebody comes again.
+    let _ = fs::remove_file(&mark);
+    Ok(())
 }
 
 /// Deletes those that are gone, stopped, or were never finished.
@@ -225,22 +234,25 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
         let record = Record::read(&ctx.data.sandbox(&id));
         let runs =
             matches!(record, Ok(Some(record)) if record.observed_state() == SandboxState::Running);
-        if !runs || is_unfinished(&ctx.data.spares().join(id.as_str())) {
-            outcome = outcome.and(discard(ctx, &id));
+        let mark = fs::read_to_string(ctx.data.spares().join(id.as_str()));
+        if !runs || mark.is_ok_and(|text| is_no_key(&text)) {
+            outcome = outcome.and(discard(ctx, &id, TAKE_PATIENCE, Path::exists));
         }
     }
     outcome
 }
 
-fn is_unfinished(mark: &Path) -> bool {
-    fs::read_to_string(mark).is_ok_and(|text| text.is_empty() || text == UNFINISHED)
+/// Says whether this is a mark of one that is of no use.
+fn is_no_key(text: &str) -> bool {
+    // On a full disk the text may be missing.
+    text.is_empty() || text == UNFINISHED
 }
 
 fn says(mark: &Path, key: &str) -> bool {
     fs::read_to_string(mark).is_ok_and(|text| text == key)
 }
 
-/// Deletes ready ones that are no longer asked for.
+/// Deletes ready ones that are no longer asked for. Those that are not ready are for [`sweep`], since they may know somebody.
 fn remove_surplus(ctx: &Context) -> Result<()> {
     let mut wanted = BTreeMap::new();
     for kind in settings(ctx) {
@@ -252,22 +264,18 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
             .entry(key(ctx, &template, kind.limits.disk_bytes))
             .or_insert(0) += kind.count;
     }
-    let folder = ctx.data.spares();
     let mut done = Ok(());
-    for mark in fs::read_dir(&folder)
-        .doing("list", folder.display())?
-        .flatten()
-    {
-        let kept = fs::read_to_string(mark.path())
-            .ok()
-            .and_then(|key| wanted.get_mut(&key).filter(|left| **left > 0));
-        match (
-            kept,
-            mark.file_name().to_str().and_then(|name| name.parse().ok()),
-        ) {
-            (Some(left), _) => *left -= 1,
-            (None, Some(id)) => done = done.and(discard(ctx, &id)),
-            (None, None) => {}
+    for id in list::ids_in(&ctx.data.spares())? {
+        let Ok(key) = fs::read_to_string(ctx.data.spares().join(id.as_str())) else {
+            continue;
+        };
+        match wanted.get_mut(&key).filter(|left| **left > 0) {
+            Some(left) => *left -= 1,
+            None if is_no_key(&key) => {}
+            None => {
+                let deleted = discard(ctx, &id, DISCARD_PATIENCE, |mark| says(mark, &key));
+                done = done.and(deleted);
+            }
         }
     }
     done
@@ -275,10 +283,18 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
 
 /// How many are ready.
 pub(crate) fn count(ctx: &Context) -> Result<usize> {
+    Ok(keys(ctx)?.iter().filter(|key| !is_no_key(key)).count())
+}
+
+/// What the marks say.
+fn keys(ctx: &Context) -> Result<Vec<String>> {
     let folder = ctx.data.spares();
-    Ok(fs::read_dir(&folder)
+    let marks = fs::read_dir(&folder)
         .doing("list", folder.display())?
-        .count())
+        .flatten();
+    Ok(marks
+        .filter_map(|mark| fs::read_to_string(mark.path()).ok())
+        .collect())
 }
 
 /// What is asked to be kept ready.
@@ -291,14 +307,6 @@ pub(crate) fn settings(ctx: &Context) -> Vec<PoolSpec> {
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default()
-}
-
-fn count_keyed(ctx: &Context, key: &str) -> Result<usize> {
-    let folder = ctx.data.spares();
-    let marks = fs::read_dir(&folder)
-        .doing("list", folder.display())?
-        .flatten();
-    Ok(marks.filter(|mark| says(&mark.path(), key)).count())
 }
 
 /// Everything of a sandbox that cannot be changed once it runs.
@@ -320,15 +328,22 @@ fn key(ctx: &Context, template: &Template, disk_bytes: u64) -> String {
     )
 }
 
-/// Opens a spare, and says in its mark that it is no longer one. `None`: it is another's.
-fn claim(ctx: &Context, id: &SandboxId, mark: &Path, key: &str) -> Result<Option<OpenSandbox>> {
-    let give_up = Instant::now() + CLAIM_PATIENCE;
-    while says(mark, key) && Instant::now() < give_up {
-        match ctx.try_open(id)? {
-            Some(open) if says(mark, key) => {
-                fs::write(mark, UNFINISHED).doing("write", mark.display())?;
-                return Ok(Some(open));
+/// Locks a spare whose mark is right, and says there that it is of no use any more. `None`: it is another's.
+fn claim(
+    ctx: &Context,
+    id: &SandboxId,
+    patience: Duration,
+    is_right: impl Fn(&Path) -> bool,
+) -> Result<Option<LockedSandbox>> {
+    let mark = ctx.data.spares().join(id.as_str());
+    let give_up = Instant::now() + patience;
+    while is_right(&mark) {
+        match ctx.lock(id, Duration::ZERO)? {
+            Some(locked) if is_right(&mark) => {
+                fs::write(&mark, UNFINISHED).doing("write", mark.display())?;
+                return Ok(Some(locked));
             }
+            _ if Instant::now() >= give_up => break,
             _ => std::thread::sleep(Duration::from_millis(1)),
         }
     }
@@ -344,9 +359,10 @@ fn adopt(
     owner: Option<ProcessKey>,
 ) -> Result<Option<SandboxInfo>> {
     let mark = ctx.data.spares().join(id.as_str());
-    let Some(mut open) = claim(ctx, id, &mark, key)? else {
+    let Some(locked) = claim(ctx, id, TAKE_PATIENCE, |mark| says(mark, key))? else {
         return Ok(None);
     };
+    let mut open = locked.open()?;
     let record = &mut open.record;
     record.spec = spec.clone();
     record.spec.access_token = Some(spec.access_token.clone().map_or_else(random::token, Ok)?);

@@ -64,8 +64,7 @@ async fn one_that_cannot_be_deleted_is_in_nobodys_way_and_goes_later() {
     assert_ne!(info.id.as_str(), id);
     assert_eq!(yard.out(&info.id, "echo here").await, "here");
     yard.engine.set_pool(Vec::new()).await.ok();
-    yard.wait_until_none_is_ready().await;
-    assert!(!yard.data.join("sandboxes").join(&id).exists());
+    is_gone(&yard, &id);
     yard.finish().await;
 }
 
@@ -80,9 +79,21 @@ async fn one_whose_taker_was_killed_half_way_is_given_to_nobody() {
     let info = yard.engine.create(&small()).await.expect("create");
     assert_ne!(info.id.as_str(), id);
     yard.engine.set_pool(pool).await.expect("fill");
+    yard.engine.sweep().await.expect("sweep");
+    is_gone(&yard, &id);
     assert_ne!(spare(&yard).0, id);
-    assert!(!yard.data.join("sandboxes").join(&id).exists());
     yard.finish().await;
+}
+
+fn is_gone(yard: &Yard, id: &str) {
+    let left = wait_for(Duration::from_secs(120), || {
+        let folders = ["sandboxes", "spares"].map(|folder| yard.data.join(folder).join(id));
+        let left: Vec<_> = folders.iter().filter(|path| path.exists()).collect();
+        left.is_empty()
+            .then_some(())
+            .ok_or_else(|| format!("{left:?}"))
+    });
+    assert_eq!(left, Ok(()));
 }
 
 /// The one that is ready: its name, and its first process.

@@ -2,7 +2,7 @@
 
 use sandyard_core::SandboxId;
 
-use crate::yard::{Yard, small};
+use crate::yard::{Yard, ready, small};
 
 #[tokio::test]
 async fn the_default_template_shows_programs_and_nothing_private_of_the_host() {
@@ -155,6 +155,49 @@ async fn nothing_of_another_sandbox_or_the_launcher_is_in_the_agents_memory() {
         )
         .await;
     assert_eq!(crate::yard::text(&shown.stdout), "sandyard-agent");
+    yard.finish().await;
+}
+
+/// Whoever fills the pool, or finds that another was faster, may become somebody's first process.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_another_sandbox_comes_through_the_pool() {
+    let yard = Yard::new().await;
+    let pool = vec![ready("host", 3)];
+    yard.engine.set_pool(pool.clone()).await.expect("fill");
+    let mut told = Vec::new();
+    let mut others = Vec::new();
+    for _ in 0..4 {
+        let create = |secret: Option<&str>| {
+            let (engine, mut spec) = (yard.engine.clone(), small());
+            let secret = secret.map(|secret| ("KEY".to_owned(), secret.to_owned()));
+            spec.env.extend(secret);
+            async move { engine.create(&spec).await.expect("create").id }
+        };
+        let secret = Some("pooled-sandboxes-secret-value");
+        let (one, two, other, filled, another) = tokio::join!(
+            create(secret),
+            create(secret),
+            create(None),
+            yard.engine.set_pool(pool.clone()),
+            create(None)
+        );
+        filled.expect("fill");
+        told.extend([one, two]);
+        others.extend([other, another]);
+    }
+    let spares = std::fs::read_dir(yard.data.join("spares")).expect("spares");
+    others.extend(spares.flatten().map(|spare| {
+        let name = spare.file_name().into_string().expect("text");
+        name.parse().expect("an id")
+    }));
+    assert!(others.len() > 8, "some are ready");
+    for id in &told {
+        assert!(occurrences(&yard, id, "pooled-sandboxes-secret-value").await > 0);
+    }
+    for id in &others {
+        let found = occurrences(&yard, id, "pooled-sandboxes-secret-value").await;
+        assert_eq!(found, 0, "{id}");
+    }
     yard.finish().await;
 }
 
