@@ -1,5 +1,6 @@
 //! A running browser with its tabs.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,15 +28,55 @@ pub(super) struct Running {
     pub(super) process: Process,
 }
 
+/// One that did not get as far as its greeting.
+struct Unready {
+    failure: Failure,
+    words: String,
+}
+
 impl Running {
     /// Starts one, with no tab.
     pub(super) async fn start(workshop: &Workshop) -> Result<Self, Problem> {
         let program = find::find(|name| std::env::var_os(name))?;
+        Self::start_program(&program, workshop).await
+    }
+
+    /// Starts this program; once more where it ended at once, as browsers do now and then on a busy machine.
+    pub(super) async fn start_program(
+        program: &Path,
+        workshop: &Workshop,
+    ) -> Result<Self, Problem> {
+        let first = match Self::attempt(program, workshop).await? {
+            Ok(running) => return Ok(running),
+            Err(first) => first,
+        };
+        let last = match first.failure {
+            Failure::Ended => match Self::attempt(program, workshop).await? {
+                Ok(running) => return Ok(running),
+                Err(second) => second,
+            },
+            _ => first,
+        };
+        let why = match last.failure {
+            Failure::Refused(why) => why,
+            Failure::Silent => "it does not answer".to_owned(),
+            Failure::Ended | Failure::Crashed | Failure::Closed => "it ended at once".to_owned(),
+        };
+        Err(Problem::new(format!(
+            "the browser could not be started: {why}; its last words: {}",
+            short(&last.words, 1500)
+        )))
+    }
+
+    async fn attempt(
+        program: &Path,
+        workshop: &Workshop,
+    ) -> Result<Result<Self, Unready>, Problem> {
         let folder = workshop.workspace.resolve("downloads").ok();
         // Old folders may have to be removed: not on the thread that answers.
         let made = tokio::task::spawn_blocking(Profile::make).await;
         let profile = made.unwrap_or_else(|error| Err(error.into()));
-        let started = profile.and_then(|profile| Process::start(&program, profile));
+        let started = profile.and_then(|profile| Process::start(program, profile));
         let (process, input, output) = started.map_err(|error| {
             Problem::new(format!(
                 "the browser {} cannot be started: {error}",
@@ -79,24 +120,14 @@ impl Running {
                 .ask_within(START, "Browser.setDownloadBehavior", behaviour)
                 .await
         };
-        match greeting.await {
+        Ok(match greeting.await {
             Ok(_) => Ok(running),
             Err(failure) => {
                 let words = running.process.last_words();
                 running.end().await;
-                let why = match failure {
-                    Failure::Refused(why) => why,
-                    Failure::Silent => "it does not answer".to_owned(),
-                    Failure::Ended | Failure::Crashed | Failure::Closed => {
-                        "it ended at once".to_owned()
-                    }
-                };
-                Err(Problem::new(format!(
-                    "the browser could not be started: {why}; its last words: {}",
-                    short(&words, 1500)
-                )))
+                Err(Unready { failure, words })
             }
-        }
+        })
     }
 
     /// Whether it has ended by itself.

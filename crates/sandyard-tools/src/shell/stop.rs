@@ -45,7 +45,7 @@ pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
         match sign {
             // A program that reads keys itself, like an interpreter, knows what this means.
             None => drop(session.write(b"\x03").await),
-            Some(signal) => signal_foreground(session, signal),
+            Some(signal) => signal_foreground(session, number, signal),
         }
         let ended = steps.wait_for(|steps| steps.finished >= number || steps.is_ended);
         if timeout(PATIENCE, ended).await.is_ok() {
@@ -55,43 +55,59 @@ pub(super) async fn interrupt(session: &Session, number: u64) -> bool {
     false
 }
 
-/// To the programs in front. The shell itself is only ever interrupted: when it is in front, and when a program is killed, for a
-/// loop would go on with the next one. A program that is interrupted in the moment between its fork and its start does not
-/// notice, and its shell does not either, so a loop of short programs can outlive any number of interrupts.
-fn signal_foreground(session: &Session, signal: Signal) {
+/// To what is in front, while that is the command with this number. The shell itself is only ever interrupted: when it is in
+/// front, and when a program is killed, for a loop would go on with the next one. A program that is interrupted in the moment
+/// between its fork and its start does not notice, and its shell does not either, so a loop of short programs can outlive any
+/// number of interrupts.
+fn signal_foreground(session: &Session, number: u64, signal: Signal) {
+    let is_last = signal == Signal::KILL;
+    let started = match is_last {
+        true => started_with(session),
+        false => Vec::new(),
+    };
+    let state = session.state();
+    if !matches!(&state.doing, Doing::Command(running) if running.number == number) {
+        return;
+    }
     let Ok(group) = rustix::termios::tcgetpgrp(&session.terminal) else {
         return;
     };
     let is_shell_in_front = group == session.pid;
-    if !is_shell_in_front {
-        let _ = kill_process_group(group, signal);
+    let mut is_reached = false;
+    if !is_shell_in_front || signal == Signal::INT {
+        is_reached = kill_process_group(group, signal).is_ok();
         // One that was stopped would not notice.
         let _ = kill_process_group(group, Signal::CONT);
-    } else if signal == Signal::KILL {
-        kill_started(session);
     }
-    if signal == Signal::KILL || is_shell_in_front && signal == Signal::INT {
-        let _ = kill_process(session.pid, Signal::INT);
+    if !is_last {
+        return;
     }
-}
-
-/// Kills what was started since the command began, in front or not: a shell that is interrupted while it starts a pipeline can
-/// end up waiting for a part of it that it never put in front.
-fn kill_started(session: &Session) {
-    let age = match &session.state().doing {
-        Doing::Command(running) => running.since.elapsed(),
-        _ => return,
-    };
-    let begun = uptime().saturating_sub(age).as_millis();
-    let begun = begun * u128::from(clock_ticks_per_second()) / 1_000;
-    let mut seen = BTreeSet::new();
-    let alive = members(session.leader, &mut seen);
-    for process in alive.into_iter().filter(|pid| *pid != session.pid) {
-        let started = Process::of(process).map(|process| u128::from(process.started));
-        if started.is_some_and(|started| started >= begun) {
+    if !is_reached {
+        for process in started {
             let _ = kill_process(process, Signal::KILL);
         }
     }
+    let _ = kill_process(session.pid, Signal::INT);
+}
+
+/// What the shell has started since its command began, in front or not: one that is interrupted while it starts a pipeline can
+/// end up waiting for a part of it that it never put in front.
+fn started_with(session: &Session) -> Vec<Pid> {
+    let age = match &session.state().doing {
+        Doing::Command(running) => running.since.elapsed(),
+        _ => return Vec::new(),
+    };
+    let begun = uptime().saturating_sub(age).as_millis();
+    let begun = begun * u128::from(clock_ticks_per_second()) / 1_000;
+    let all = processes();
+    let is_since = |line: &&Line| u128::from(line.process.started) >= begun;
+    let own = |line: &&Line| line.parent == session.leader.pid && !line.is_dead;
+    let own: Vec<_> = all.iter().filter(own).filter(is_since).collect();
+    let mut found = Vec::new();
+    for child in own {
+        found.extend(members(child.process, &mut BTreeSet::new()));
+    }
+    found
 }
 
 /// How long the host has been up: what the kernel counts the starts of processes from.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::super::running::Running;
 use super::*;
 
 impl Yard {
@@ -37,6 +38,35 @@ async fn until_nobody_uses(folder: &Path) {
         }
         assert!(Instant::now() < until, "{users:?}, {}", folder.exists());
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn one_that_ends_at_its_start_is_started_once_more() {
+    use std::os::unix::fs::PermissionsExt;
+    let yard = Yard::new().await;
+    let browser = super::super::find::find(|name| std::env::var_os(name)).unwrap();
+    let program = yard.folder.path().join("program");
+    for (times, starts) in [(1, true), (2, false)] {
+        let tries = yard.folder.path().join(format!("tries{times}"));
+        let text = format!(
+            "#!/bin/sh\necho >> {tries}\n[ $(wc -l < {tries}) -gt {times} ] || {{ echo oh >&2; exit 1; }}\nexec {} \"$@\"\n",
+            browser.display(),
+            tries = tries.display(),
+        );
+        std::fs::write(&program, text).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        match Running::start_program(&program, &yard.workshop).await {
+            Ok(running) => {
+                assert!(starts);
+                running.end().await;
+            }
+            Err(problem) => {
+                assert!(!starts, "{problem}");
+                assert!(problem.to_string().contains("ended at once"), "{problem}");
+            }
+        }
+        assert_eq!(std::fs::read_to_string(&tries).unwrap(), "\n\n");
     }
 }
 
