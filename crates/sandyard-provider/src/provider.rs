@@ -147,7 +147,8 @@ pub trait Provider: Debug + Send + Sync + 'static {
     /// All instances that Sandyard made here, those of other installations and of other tools left out.
     async fn list(&self) -> Result<Vec<Instance>>;
 
-    /// Freezes it with its memory kept. Requires [`Capabilities::can_pause`].
+    /// Freezes it with its memory kept. Requires [`Capabilities::can_pause`]. Commands go on afterwards; whoever listens to them
+    /// may be cut off meanwhile.
     async fn pause(&self, id: &str) -> Result<Instance>;
 
     /// Thaws it.

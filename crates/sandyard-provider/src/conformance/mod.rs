@@ -48,6 +48,8 @@ pub struct Options {
     pub limits: Limits,
     /// Instances that are there and are not this installation's: they must not be seen.
     pub strangers: Vec<String>,
+    /// Whether a pause cuts off those who listen to a command, as it does at E2B when it lasts. The command goes on.
+    pub does_pause_cut_off: bool,
 }
 
 impl Default for Options {
@@ -60,6 +62,7 @@ impl Default for Options {
                 ..Limits::default()
             },
             strangers: Vec::new(),
+            does_pause_cut_off: false,
         }
     }
 }

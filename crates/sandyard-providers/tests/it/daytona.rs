@@ -99,6 +99,7 @@ async fn conforms(change: impl Fn(&mut DaytonaConfig), are_machines: bool) {
     let options = Options {
         limits: provider.info().default_limits.clone(),
         strangers: strangers.clone(),
+        ..Options::default()
     };
     let report = conformance::run(provider.clone(), &options).await;
     report.assert();

@@ -58,6 +58,7 @@ async fn e2b_is_a_provider_like_any_other() {
     let options = Options {
         limits: Limits::default(),
         strangers: strangers.clone(),
+        does_pause_cut_off: true,
     };
     let provider = Arc::new(counterpart.provider("ours").await);
     let report = conformance::run(provider, &options).await;

@@ -27,4 +27,5 @@ mod inside;
 mod node;
 mod server;
 mod volumes;
+mod way;
 mod yard;
