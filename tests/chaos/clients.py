@@ -13,8 +13,8 @@ import httpx
 
 # Counts once a second without ever forking, so that hundreds of them cost nothing.
 COUNTER = "mkfifo /tmp/clock; exec 9<>/tmp/clock; while :; do echo . >> /home/user/counted; read -rt 1 -u 9; done"
-# What a dying or starting server may say instead of an answer.
-BUSY = {409, 429, 503}
+# What a dying, starting or busy server may say instead of an answer.
+BUSY = {408, 409, 429, 503}
 # Before it is asked again. Fifty clients that knock all the time would keep it from starting.
 PAUSE = 0.2
 

@@ -98,7 +98,7 @@ def test_no_secret_is_told_by_docker(server, api, make, behind):
 
 def test_token_of_the_agent_is_not_told_by_docker(server, api, behind):
     headers = {"X-API-Key": server.admin_key}
-    made = httpx.post(f"{server.e2b_url}/sandboxes", json={"templateID": "base", "secure": True}, headers=headers, timeout=300)
+    made = httpx.post(f"{server.e2b_url}/sandboxes", json={"templateID": "base", "secure": True, "timeout": 600}, headers=headers, timeout=300)
     assert made.status_code == 201, made.text
     sandbox, token = made.json()["sandboxID"], made.json()["envdAccessToken"]
     assert token and token not in behind.text(sandbox)

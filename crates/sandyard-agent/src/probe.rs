@@ -153,6 +153,8 @@ fn describe(start: &ToolsStart, has_listener: bool) -> String {
     json!({
         "pid": std::process::id(),
         "status": std::fs::read_to_string("/proc/self/status").unwrap_or_default(),
+        // The main one may still be starting this one, with all signals blocked.
+        "thread_status": std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default(),
         "cwd": std::env::current_dir().unwrap_or_default(),
         "fds": fds.unwrap_or_default(),
         "channel": start.connections.as_raw_fd(),

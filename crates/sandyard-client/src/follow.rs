@@ -16,8 +16,10 @@ use crate::request::Patience;
 use crate::sse::{SseEvent, SseParser};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// How long to wait before the next try, unless the server says otherwise.
+/// How long to wait before the next try, unless the server says otherwise: twice as long each time, since one that starts on a
+/// busy machine takes its time.
 const PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// How often in a row a connection may fail without anything new.
 const MAX_FAILURES: u32 = 20;
 
@@ -140,7 +142,9 @@ impl<T: DeserializeOwned> Follow<T> {
     async fn reconnect(&mut self) -> Result<()> {
         // What was cut off in the middle of an event comes again whole.
         self.parser = self.parser.for_next_connection();
-        tokio::time::sleep(self.parser.retry().unwrap_or(PAUSE)).await;
+        let longer = PAUSE * 2_u32.saturating_pow(self.failures.saturating_sub(1));
+        let pause = self.parser.retry().unwrap_or(longer.min(MAX_PAUSE));
+        tokio::time::sleep(pause).await;
         match self.connect().await {
             Ok(response) => self.response = Some(response),
             // Nobody there yet, or there but not ready.

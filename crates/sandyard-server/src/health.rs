@@ -15,8 +15,8 @@ use crate::need::Need;
 use crate::providers::ProviderHealth;
 use crate::router::{Mounted, mount};
 
-/// How long the store may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the store may take. Whoever asks has a time of his own; this is for a store that is stuck, not for one that is busy.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How the server is.
 #[derive(Debug, Serialize, ToSchema)]

@@ -91,8 +91,11 @@ fn exists(pid: u64) -> bool {
 }
 
 fn status_of<'a>(about: &'a Value, name: &str) -> &'a str {
-    let status = about["status"].as_str().unwrap();
-    let mut lines = status.lines();
+    line_of(&about["status"], name)
+}
+
+fn line_of<'a>(status: &'a Value, name: &str) -> &'a str {
+    let mut lines = status.as_str().unwrap().lines();
     let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     found.unwrap().trim()
 }
@@ -153,7 +156,8 @@ fn it_is_the_user_in_the_workspace_with_a_commands_variables() {
         format!("{uid}\t{uid}\t{uid}\t{uid}")
     );
     assert_eq!(status_of(&about, "Umask"), "0022");
-    assert_eq!(status_of(&about, "SigBlk"), "0000000000000000");
+    let blocked = line_of(&about["thread_status"], "SigBlk");
+    assert_eq!(blocked, "0000000000000000");
     assert_eq!(status_of(&about, "Name"), "sandyard-tools");
     assert_eq!(status_of(&about, "NoNewPrivs"), "0");
     let command = yard

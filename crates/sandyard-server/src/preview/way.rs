@@ -8,8 +8,9 @@ use sandyard_preview::{DialError, Dialled, ForwardLimits, Scheme};
 
 use crate::app::{App, Listener};
 
-/// Until a port is connected: the agent waits for those that are still being started. It has a shorter time of its own.
-const CONNECT: Duration = Duration::from_secs(60);
+/// Until a port is connected: the agent waits for those that are still being started, and tools may have to be brought in first.
+/// Both have shorter times of their own.
+const CONNECT: Duration = Duration::from_secs(150);
 
 /// Sizes and times of an exchange with a port.
 pub(crate) fn limits() -> ForwardLimits {

@@ -482,10 +482,11 @@ async fn a_signature_is_enough_to_find_a_file() {
     assert_eq!(gone, third.not_found());
     // Who guesses is slowed down.
     let mut statuses = Vec::new();
-    for number in 0..200 {
+    for number in 0..10 {
         let guess = format!("v1_{number:043}");
         let url = server.url(&format!("/e2b/files?path=/tmp/a&signature={guess}"));
-        let requests = (0..20).map(|_| server.client.get(&url).send());
+        // So many at once that they are too many however slow each is.
+        let requests = (0..400).map(|_| server.client.get(&url).send());
         for answer in futures_util::future::join_all(requests).await {
             statuses.push(answer.unwrap().status().as_u16());
         }

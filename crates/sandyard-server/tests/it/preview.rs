@@ -27,6 +27,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body[::-1])
     def log_message(self, *args): pass
+http.server.ThreadingHTTPServer.request_queue_size = 1024
 http.server.ThreadingHTTPServer(('127.0.0.1', 3000), Echo).serve_forever()
 "#;
 
