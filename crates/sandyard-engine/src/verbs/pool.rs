@@ -1,8 +1,8 @@
 //! Ready sandboxes: made before anybody asks, so that a create is an adoption.
 //!
 //! A spare is an ordinary sandbox with a mark in `spares/`, named after it and holding its key. It has never run anything of a
-//! user's. Who takes it, or takes it away, holds its lock meanwhile; the mark says that it is of no use until that is through,
-//! so that whoever is killed half-way leaves nothing that nobody knows of.
+//! user's. While it is made, taken or taken away the mark is empty, which needs no room on a full disk, and its lock is held: so
+//! whoever is killed half-way leaves nothing that nobody knows of.
 //!
 //! The mark is looked at under the lock and before the record, which may be somebody's by then, secrets and all: whoever fills
 //! the pool or makes another sandbox next must not have read it.
@@ -35,8 +35,6 @@ use crate::trust;
 /// How long a spare's agent may take to learn who it is. On a host so busy that it takes long, making another takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a mark says while its sandbox is being made or given away: no key is like it.
-const UNFINISHED: &str = "unfinished";
 /// How long a sweep may look at a spare that somebody wants.
 const TAKE_PATIENCE: Duration = Duration::from_millis(500);
 /// The same for one that is to go.
@@ -182,14 +180,14 @@ pub(crate) fn is_off(ctx: &Context) -> bool {
         .map(|wanted| wanted.count)
         .sum();
     // One that is of no use is to go, too.
-    keys(ctx).is_ok_and(|keys| keys.len() != wanted || keys.iter().any(|key| is_no_key(key)))
+    keys(ctx).is_ok_and(|keys| keys.len() != wanted || keys.iter().any(String::is_empty))
 }
 
 /// Makes one. Marked before it is there, so that it belongs to the pool at every moment of its life.
 fn add(ctx: &Context, spec: &SandboxSpec, key: &str) -> Result<()> {
     let id = SandboxId::from_random(random::bytes()?);
     let mark = ctx.data.spares().join(id.as_str());
-    fs::write(&mark, UNFINISHED).doing("write", mark.display())?;
+    empty(&mark)?;
     let made = create::make_named(ctx, id.clone(), spec.clone(), None, None)
         .and_then(|_| Ok(fs::write(&mark, key).doing("write", mark.display())?));
     if made.is_err() {
@@ -235,17 +233,17 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
         let runs =
             matches!(record, Ok(Some(record)) if record.observed_state() == SandboxState::Running);
         let mark = fs::read_to_string(ctx.data.spares().join(id.as_str()));
-        if !runs || mark.is_ok_and(|text| is_no_key(&text)) {
+        if !runs || mark.is_ok_and(|key| key.is_empty()) {
             outcome = outcome.and(discard(ctx, &id, TAKE_PATIENCE, Path::exists));
         }
     }
     outcome
 }
 
-/// Says whether this is a mark of one that is of no use.
-fn is_no_key(text: &str) -> bool {
-    // On a full disk the text may be missing.
-    text.is_empty() || text == UNFINISHED
+/// Says in a mark that its sandbox is of no use, yet or any more.
+fn empty(mark: &Path) -> Result<()> {
+    fs::File::create(mark).doing("write", mark.display())?;
+    Ok(())
 }
 
 fn says(mark: &Path, key: &str) -> bool {
@@ -271,7 +269,7 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
         };
         match wanted.get_mut(&key).filter(|left| **left > 0) {
             Some(left) => *left -= 1,
-            None if is_no_key(&key) => {}
+            None if key.is_empty() => {}
             None => {
                 let deleted = discard(ctx, &id, DISCARD_PATIENCE, |mark| says(mark, &key));
                 done = done.and(deleted);
@@ -283,7 +281,7 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
 
 /// How many are ready.
 pub(crate) fn count(ctx: &Context) -> Result<usize> {
-    Ok(keys(ctx)?.iter().filter(|key| !is_no_key(key)).count())
+    Ok(keys(ctx)?.iter().filter(|key| !key.is_empty()).count())
 }
 
 /// What the marks say.
@@ -340,7 +338,7 @@ fn claim(
     while is_right(&mark) {
         match ctx.lock(id, Duration::ZERO)? {
             Some(locked) if is_right(&mark) => {
-                fs::write(&mark, UNFINISHED).doing("write", mark.display())?;
+                empty(&mark)?;
                 return Ok(Some(locked));
             }
             _ if Instant::now() >= give_up => break,

@@ -75,7 +75,7 @@ async fn one_whose_taker_was_killed_half_way_is_given_to_nobody() {
     let pool = vec![ready("host", 1)];
     yard.engine.set_pool(pool.clone()).await.expect("fill");
     let (id, _) = spare(&yard);
-    fs::write(yard.data.join("spares").join(&id), "unfinished").expect("write");
+    fs::write(yard.data.join("spares").join(&id), "").expect("write");
     let info = yard.engine.create(&small()).await.expect("create");
     assert_ne!(info.id.as_str(), id);
     yard.engine.set_pool(pool).await.expect("fill");
