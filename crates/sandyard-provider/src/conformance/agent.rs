@@ -12,7 +12,7 @@ pub(super) async fn commands_run_with_the_instances_variables(subject: &Subject)
 pub(super) async fn a_command_goes_on_after_a_pause(subject: &Subject) -> Done {
     let id = subject.create().await?.id;
     // It waits for the file that is only made when it has been paused and resumed.
-    let waits = "touch /tmp/begun; while [ ! -e /tmp/go ]; do sleep 0.05; done; echo went on | tee /tmp/said";
+    let waits = "touch /tmp/begun; while [ ! -e /tmp/go ]; do sleep 0.05; done; echo went on > /tmp/said; cat /tmp/said";
     let listen = async {
         match subject.sh(&id, waits).await {
             Err(_) if subject.options.does_pause_cut_off => Ok(None),
