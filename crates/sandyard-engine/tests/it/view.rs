@@ -185,12 +185,14 @@ async fn nothing_of_another_sandbox_comes_through_the_pool() {
         told.extend([one, two]);
         others.extend([other, another]);
     }
+    yard.engine.set_pool(pool).await.expect("fill");
     let spares = std::fs::read_dir(yard.data.join("spares")).expect("spares");
-    others.extend(spares.flatten().map(|spare| {
+    let is_ready = |spare: &std::fs::DirEntry| spare.metadata().is_ok_and(|mark| mark.len() > 0);
+    others.extend(spares.flatten().filter(is_ready).map(|spare| {
         let name = spare.file_name().into_string().expect("text");
         name.parse().expect("an id")
     }));
-    assert!(others.len() > 8, "some are ready");
+    assert_eq!(others.len(), 8 + 3, "as many are ready");
     for id in &told {
         assert!(occurrences(&yard, id, "pooled-sandboxes-secret-value").await > 0);
     }
