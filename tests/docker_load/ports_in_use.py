@@ -37,6 +37,14 @@ def _words(file):
 
 def _open_files(pid):
     try:
-        return [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]
+        numbers = os.listdir(f"/proc/{pid}/fd")
     except OSError:
         return []  # It has ended meanwhile.
+    return [link for number in numbers if (link := _link(f"/proc/{pid}/fd/{number}"))]
+
+
+def _link(path):
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None  # Files come and go, and the others stay.
