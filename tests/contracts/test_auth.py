@@ -5,7 +5,7 @@ import time
 import pytest
 
 from api import told
-from conftest import JWT_SECRET
+from tenants import JWT_SECRET
 from tokens import claims_of, sign
 
 LOGIN = "/api/v1/auth/login/swagger"

@@ -18,9 +18,10 @@ _PATIENCE = 120.0
 class DataDir:
     """A data directory with its engine. Several servers may use it."""
 
-    def __init__(self):
+    def __init__(self, path=None):
         # Short, because a socket's path may have 107 bytes; on a disk, because a sandbox's files are on one.
-        self.path = Path(tempfile.mkdtemp(prefix="sandyard-test-", dir="/var/tmp"))
+        self.path = path or Path(tempfile.mkdtemp(prefix="sandyard-test-", dir="/var/tmp"))
+        self.path.mkdir(mode=0o700, exist_ok=True)
 
     def local(self, *arguments):
         """Asks the engine itself, past every server."""
