@@ -275,8 +275,12 @@ pub struct LogEntry {
 pub struct Template {
     /// The provider's name.
     pub provider: String,
-    /// The template.
+    /// The template, by the provider's own name for it.
     pub info: TemplateInfo,
+    /// Owner of the snapshot; none for templates that are for everybody.
+    pub owner: Option<String>,
+    /// Name that the owner gave the snapshot, if that is not the provider's name.
+    pub label: Option<String>,
 }
 
 /// What sandboxes can start from.

@@ -11,17 +11,19 @@ use crate::store::Store;
 const TABLE: &str = "snapshots";
 
 impl Store {
-    /// Remembers whose a snapshot is, before it is made; false: the name is taken. Its alias is not looked at.
+    /// Remembers whose a snapshot is, before it is made; false: the name is taken, or its owner has
+    /// another snapshot with that alias.
     pub async fn insert_snapshot(&self, location: &str, snapshot: &Snapshot) -> StoreResult<bool> {
         let insert = sql(
-            "INSERT INTO snapshots (location, name, owner, sandbox_id, created_ms) VALUES ($1, $2, $3, $4, $5) \
-             ON CONFLICT (location, name) DO NOTHING",
+            "INSERT INTO snapshots (location, name, owner, sandbox_id, created_ms, alias) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT DO NOTHING",
         )
         .text(location)
         .text(&snapshot.name)
         .text(&snapshot.owner)
         .maybe_text(snapshot.sandbox_id.as_ref().map(SandboxId::as_str))
-        .int(snapshot.created_ms);
+        .int(snapshot.created_ms)
+        .maybe_text(snapshot.alias.as_deref());
         Ok(self.db.execute("remembering a snapshot", insert).await? > 0)
     }
 

@@ -147,6 +147,7 @@ pub(crate) async fn create_container(
         // The sandbox is there, and the first command makes the folder if it still can be made.
         tracing::warn!(sandbox.id = %sandbox.id, error = %error.error, "No workspace yet in `{}`", sandbox.id);
     }
+    let sandbox = app.service().with_template_label(&caller, sandbox).await?;
     Ok(Json(sandbox.into()))
 }
 

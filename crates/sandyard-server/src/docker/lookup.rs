@@ -40,7 +40,10 @@ pub(crate) async fn list_containers(
         ..SandboxFilter::default()
     };
     let page = app.service().list(&caller, filter).await?;
-    Ok(Json(page.items.into_iter().map(Container::from).collect()))
+    let sandboxes = app.service().with_template_labels(&caller, page.items);
+    Ok(Json(
+        sandboxes.await?.into_iter().map(Container::from).collect(),
+    ))
 }
 
 /// Tells about one sandbox.
@@ -59,5 +62,6 @@ pub(crate) async fn get_container(
     if sandbox.status == SandboxStatus::Deleted {
         return Err(ServiceError::no_sandbox(&name.id).into());
     }
+    let sandbox = app.service().with_template_label(&caller, sandbox).await?;
     Ok(Json(sandbox.into()))
 }

@@ -49,7 +49,7 @@ pub(super) async fn import_template(
         .service()
         .import_template(&caller, provider, &name, archive)
         .await?;
-    let Template { provider, info } = made;
+    let Template { provider, info, .. } = made;
     let made = info;
     Ok(Json(Imported {
         success: true,

@@ -25,6 +25,7 @@ pub(crate) async fn get_sandbox(
     name: SandboxName,
 ) -> Result<Json<SandboxInfo>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
+    let sandbox = app.service().with_template_label(&caller, sandbox).await?;
     Ok(Json(SandboxInfo::new(app.service(), &links, sandbox)))
 }
 

@@ -82,8 +82,9 @@ pub(crate) async fn list_sandboxes(
     };
     let page = app.service().list(&caller, filter).await?;
     let info = |sandbox| SandboxInfo::new(app.service(), &links, sandbox);
+    let sandboxes = app.service().with_template_labels(&caller, page.items);
     Ok(Json(SandboxList {
-        sandboxes: page.items.into_iter().map(info).collect(),
+        sandboxes: sandboxes.await?.into_iter().map(info).collect(),
         next: page.next,
     }))
 }

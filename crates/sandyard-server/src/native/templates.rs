@@ -18,7 +18,12 @@ use crate::time::optional_iso;
 /// What can be told of a template.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TemplateView {
+    /// Name to create sandboxes from.
     name: String,
+    /// The provider's own name, random for snapshots of users. Accepted wherever a name is.
+    id: String,
+    /// Owner of the snapshot; null for templates that are for everybody.
+    owner: Option<String>,
     /// The provider that has it.
     provider: String,
     created_at: Option<String>,
@@ -28,11 +33,18 @@ pub(crate) struct TemplateView {
 }
 
 impl From<Template> for TemplateView {
-    fn from(Template { provider, info }: Template) -> Self {
-        let template = info;
+    fn from(template: Template) -> Self {
+        let Template {
+            provider,
+            info: template,
+            owner,
+            label,
+        } = template;
         Self {
             provider,
-            name: template.name,
+            id: template.name.clone(),
+            name: label.unwrap_or(template.name),
+            owner,
             created_at: optional_iso(template.created_ms),
             size_bytes: template.size_bytes,
             note: template.note,

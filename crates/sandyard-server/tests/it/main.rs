@@ -26,5 +26,6 @@ mod openapi;
 mod preview;
 mod providers;
 mod streams;
+mod token_scopes;
 mod volume_content;
 mod volumes;

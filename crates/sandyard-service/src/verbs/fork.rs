@@ -55,7 +55,7 @@ impl Service {
             // The files are copied once, under a name that nobody else knows and that is its owner's while it lasts.
             let template = format!("fork-{}", random::id()?);
             let id = original.id.as_str();
-            service.snapshot(&caller, id, &template).await?;
+            service.make_snapshot(&caller, id, &template, None).await?;
             let one = |_| service.fork_from(&caller, &original, request.clone(), &template);
             let forks = stream::iter(0..count)
                 .map(one)

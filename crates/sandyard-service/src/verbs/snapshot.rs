@@ -1,9 +1,10 @@
 //! Keeps a sandbox's files as a template.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use sandyard_core::{Caller, ErrorKind};
-use sandyard_provider::Retry;
+use sandyard_provider::{Provider, Retry};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, Snapshot, TimerPlan};
 use serde_json::json;
 
@@ -22,19 +23,42 @@ const RESERVED: [&str; 5] = [
     "code-interpreter-v1",
     "mcp-gateway",
 ];
+/// What the random names of snapshots' templates begin with.
+const PREFIX: &str = "snapshot-";
 /// Snapshots one user may have: each may be as large as a sandbox.
 const MAX_SNAPSHOTS: usize = 100;
 
 impl Service {
-    /// Keeps a sandbox's files as a template of its owner's.
+    /// Keeps a sandbox's files as a template that its owner calls `template`.
+    ///
+    /// Providers have one namespace for all templates. A user's name is therefore a label in the store, unique per owner, and the
+    /// provider's template gets a random name: users neither block nor discover each other's names. An admin works in the
+    /// provider's namespace itself and sees all of it.
     pub async fn snapshot(
         &self,
         caller: &Caller,
         name: &str,
         template: &str,
     ) -> ServiceResult<Template> {
+        if caller.is_admin() {
+            return self.make_snapshot(caller, name, template, None).await;
+        }
+        let provider_name = random_name()?;
+        self.make_snapshot(caller, name, &provider_name, Some(template))
+            .await
+    }
+
+    /// Makes the provider's template `template`, which its owner calls `label` from the start.
+    pub(super) async fn make_snapshot(
+        &self,
+        caller: &Caller,
+        name: &str,
+        template: &str,
+        label: Option<&str>,
+    ) -> ServiceResult<Template> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller, template) = (self.clone(), caller.clone(), template.to_owned());
+        let label = label.map(str::to_owned);
         self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Copy).await?;
             claim.check_exists()?;
@@ -42,7 +66,10 @@ impl Service {
             if !provider.info().capabilities.can_snapshot {
                 return Err(unsupported("snapshot", &claim.row.provider));
             }
-            service.reserve_snapshot(&caller, &claim.row, &template).await?;
+            let label = label.as_deref();
+            service
+                .reserve_snapshot(&caller, &claim.row, &provider, &template, label)
+                .await?;
             let id = claim.row.provider_id.clone().unwrap_or_default();
             let info = match provider.snapshot(&id, &template).await {
                 Ok(info) => info,
@@ -55,7 +82,8 @@ impl Service {
                     return Err(error.into());
                 }
             };
-            let event = claim.event("snapshot", &caller, json!({"template": info.name}));
+            let claim_owner = claim.row.owner.clone();
+            let event = claim.event("snapshot", &caller, json!({"template": label.unwrap_or(&info.name)}));
             let noted = claim
                 .commit(SandboxPatch::default(), vec![event], TimerPlan::Keep)
                 .await;
@@ -64,7 +92,12 @@ impl Service {
                 tracing::warn!(%error, template = info.name, "A snapshot is not in its sandbox's history");
             }
             let provider = provider.info().name.clone();
-            Ok(Template { provider, info })
+            Ok(Template {
+                provider,
+                info,
+                owner: Some(claim_owner),
+                label: label.map(str::to_owned),
+            })
         })
         .await
     }
@@ -83,8 +116,8 @@ impl Service {
             check_alias(alias)?;
         }
         let sandbox = self.existing(caller, name).await?;
-        let template = format!("snapshot-{}", random::id()?);
-        let made = self.snapshot(caller, name, &template).await?;
+        let template = random_name()?;
+        let made = self.make_snapshot(caller, name, &template, None).await?;
         let snapshot = Snapshot {
             name: made.info.name,
             owner: sandbox.owner,
@@ -147,15 +180,66 @@ impl Service {
         RESERVED.contains(&name) || is_ready || is_default || is_bound || is_providers
     }
 
-    /// The template that an owner means by a name.
+    /// The provider's name of the template that `name` means in a request of `caller` for `owner`: the owner's snapshot of that
+    /// label, else the template of that name. Admins may also use the label of the only user who has it.
     pub(crate) async fn template_called(
         &self,
+        caller: &Caller,
         location: &str,
         owner: &str,
         name: &str,
     ) -> ServiceResult<String> {
-        let called = self.store().snapshot_called(location, owner, name).await?;
-        Ok(called.unwrap_or_else(|| name.to_owned()))
+        if let Some(called) = self.store().snapshot_called(location, owner, name).await? {
+            return Ok(called);
+        }
+        if !caller.is_admin() || self.store().snapshot_owner(location, name).await?.is_some() {
+            return Ok(name.to_owned());
+        }
+        let all = self.store().snapshots(location).await?;
+        let mut labelled = all
+            .into_iter()
+            .filter(|one| one.alias.as_deref() == Some(name));
+        match (labelled.next(), labelled.next()) {
+            (Some(one), None) => Ok(one.name),
+            (None, _) => Ok(name.to_owned()),
+            (Some(_), Some(_)) => Err(ServiceError::new(
+                ErrorKind::Conflict,
+                format!("several users have a snapshot called `{name}`"),
+            )
+            .field("template")
+            .hint("use its `id` from GET /templates")),
+        }
+    }
+
+    /// The same sandbox; see [`Self::with_template_labels`].
+    pub async fn with_template_label(
+        &self,
+        caller: &Caller,
+        sandbox: Sandbox,
+    ) -> ServiceResult<Sandbox> {
+        let shown = self.with_template_labels(caller, vec![sandbox.clone()]);
+        Ok(shown.await?.pop().unwrap_or(sandbox))
+    }
+
+    /// Shows sandboxes that were made from snapshots with the names that their owners gave those.
+    pub async fn with_template_labels(
+        &self,
+        caller: &Caller,
+        mut sandboxes: Vec<Sandbox>,
+    ) -> ServiceResult<Vec<Sandbox>> {
+        let is_from_snapshot = |sandbox: &Sandbox| sandbox.template.starts_with(PREFIX);
+        if !sandboxes.iter().any(is_from_snapshot) {
+            return Ok(sandboxes);
+        }
+        let snapshots = self.snapshots(caller, None).await?;
+        for sandbox in sandboxes.iter_mut().filter(|one| is_from_snapshot(one)) {
+            let mut snapshots = snapshots.iter();
+            let snapshot = snapshots.find(|snapshot| snapshot.name == sandbox.template);
+            if let Some(label) = snapshot.and_then(|snapshot| snapshot.alias.clone()) {
+                sandbox.template = label;
+            }
+        }
+        Ok(sandboxes)
     }
 
     /// Makes a name its owner's before there is anything under it, so that nobody else ever sees it.
@@ -163,17 +247,36 @@ impl Service {
         &self,
         caller: &Caller,
         sandbox: &Sandbox,
+        provider: &Arc<dyn Provider>,
         name: &str,
+        label: Option<&str>,
     ) -> ServiceResult<()> {
-        if !caller.is_admin() && self.is_reserved(name) {
+        let shown = label.unwrap_or(name);
+        let (location, owner) = (&sandbox.location, &sandbox.owner);
+        let all = self.store().snapshots(location).await?;
+        let is_for_everybody = match label {
+            // Templates without an owner are the operator's: no label may hide them.
+            Some(label) if !self.is_reserved(label) => {
+                let info = provider.info();
+                info.capabilities.can_manage_templates
+                    && all.iter().all(|one| one.name != label)
+                    && provider.templates().await?.iter().any(|template| {
+                        template.name == label
+                            && (template.is_ours || self.is_for_users(&info.name, label))
+                    })
+            }
+            _ => !caller.is_admin() && self.is_reserved(shown),
+        };
+        if is_for_everybody {
             return Err(ServiceError::new(
                 ErrorKind::Conflict,
-                format!("`{name}` is the name of a template for everybody"),
+                format!("`{shown}` is the name of a template for everybody"),
             )
             .hint("choose another name"));
         }
-        let (location, owner) = (&sandbox.location, &sandbox.owner);
-        let all = self.store().snapshots(location).await?;
+        let is_taken = all
+            .iter()
+            .any(|one| one.owner == *owner && label.is_some_and(|label| one.name == label));
         let count = all.iter().filter(|one| one.owner == *owner).count();
         if count >= MAX_SNAPSHOTS && !caller.is_admin() {
             return Err(ServiceError::new(
@@ -185,19 +288,24 @@ impl Service {
         let snapshot = Snapshot {
             name: name.to_owned(),
             owner: owner.clone(),
-            alias: None,
+            alias: label.map(str::to_owned),
             sandbox_id: Some(sandbox.id.clone()),
             created_ms: self.clock().now_ms(),
         };
-        if self.store().insert_snapshot(location, &snapshot).await? {
+        if !is_taken && self.store().insert_snapshot(location, &snapshot).await? {
             return Ok(());
         }
         Err(ServiceError::new(
             ErrorKind::Conflict,
-            format!("a template `{name}` exists already"),
+            format!("a template `{shown}` exists already"),
         )
         .hint("choose another name, or remove that one"))
     }
+}
+
+/// A name for a provider's template that nobody can guess or want.
+fn random_name() -> ServiceResult<String> {
+    Ok(format!("{PREFIX}{}", random::id()?))
 }
 
 /// Whether a name means a provider's template, which may have a tag behind it that names need not say.

@@ -40,11 +40,7 @@ impl Service {
             match listed {
                 Ok(templates) => {
                     answers += 1;
-                    list.templates
-                        .extend(templates.into_iter().map(|info| Template {
-                            provider: name.clone(),
-                            info,
-                        }));
+                    list.templates.extend(templates);
                 }
                 Err(error) => {
                     list.silent.push((name.clone(), error.message.clone()));
@@ -67,26 +63,28 @@ impl Service {
         &self,
         caller: &Caller,
         provider: &Arc<dyn Provider>,
-    ) -> ServiceResult<Vec<TemplateInfo>> {
+    ) -> ServiceResult<Vec<Template>> {
         if location_of(provider).is_none() {
             let message = "it was not reached so far";
             return Err(ServiceError::new(ErrorKind::Unavailable, message));
         }
-        let mut templates = provider.templates().await?;
-        if !caller.is_admin() {
-            let snapshots = self.store().snapshots(&provider.info().location).await?;
-            let owner_of = |name: &str| {
-                let mut snapshots = snapshots.iter();
-                snapshots.find(|snapshot| snapshot.name == name)
-            };
-            templates.retain(|template| match owner_of(&template.name) {
+        let templates = provider.templates().await?;
+        let snapshots = self.store().snapshots(&provider.info().location).await?;
+        let name = &provider.info().name;
+        let view = |info: TemplateInfo| {
+            let snapshot = snapshots.iter().find(|one| one.name == info.name);
+            let is_visible = match snapshot {
                 Some(snapshot) => caller.owns(&snapshot.owner),
-                None => {
-                    template.is_ours || self.is_for_users(&provider.info().name, &template.name)
-                }
-            });
-        }
-        Ok(templates)
+                None => caller.is_admin() || info.is_ours || self.is_for_users(name, &info.name),
+            };
+            is_visible.then(|| Template {
+                provider: name.clone(),
+                info,
+                owner: snapshot.map(|one| one.owner.clone()),
+                label: snapshot.and_then(|one| one.alias.clone()),
+            })
+        };
+        Ok(templates.into_iter().filter_map(view).collect())
     }
 
     /// Refuses a template that is somebody else's snapshot, as if there were none.
@@ -123,6 +121,8 @@ impl Service {
         Ok(Template {
             info: made?,
             provider: provider.info().name.clone(),
+            owner: None,
+            label: None,
         })
     }
 
@@ -154,14 +154,17 @@ impl Service {
         name: &str,
     ) -> ServiceResult<()> {
         let location = &provider.info().location;
-        let name = &self.template_called(location, &caller.name, name).await?;
+        let shown = name;
+        let name = &self
+            .template_called(caller, location, &caller.name, name)
+            .await?;
         let owner = self.store().snapshot_owner(location, name).await?;
         match &owner {
             Some(owner) if caller.owns(owner) => {}
-            Some(_) => return Err(no_template(name)),
+            Some(_) => return Err(no_template(shown)),
             None if caller.has(Scope::Admin) => {}
             None => {
-                return Err(no_template(name)
+                return Err(no_template(shown)
                     .hint("only an admin removes templates that are for everybody"));
             }
         }

@@ -22,7 +22,9 @@ async fn a_snapshot_is_its_owners_and_nobody_elses() {
     let names = async |caller: &Caller| -> Vec<String> {
         let templates = yard.service.templates(caller).await.unwrap();
         let templates = templates.templates.into_iter();
-        templates.map(|template| template.info.name).collect()
+        templates
+            .map(|template| template.label.unwrap_or(template.info.name))
+            .collect()
     };
     assert!(names(&alice()).await.contains(&"mine".to_owned()));
     assert!(names(&Caller::local()).await.contains(&"mine".to_owned()));
@@ -226,4 +228,114 @@ async fn a_snapshot_that_is_known_here_alone_can_be_removed() {
             .unwrap()
             .is_empty()
     );
+}
+
+/// The provider's names of the templates that a caller sees under a label, with their owners.
+async fn labelled(yard: &Yard, caller: &Caller, label: &str) -> Vec<(String, String)> {
+    let list = yard.service.templates(caller).await.unwrap();
+    let of_label = |one: &sandyard_service::Template| one.label.as_deref() == Some(label);
+    let mut found: Vec<_> = list
+        .templates
+        .into_iter()
+        .filter(of_label)
+        .map(|one| (one.owner.unwrap_or_default(), one.info.name))
+        .collect();
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn every_owner_has_names_of_its_own() {
+    let yard = Yard::new().await;
+    let (service, bob) = (&yard.service, user("bob"));
+    let hers = yard.create().await;
+    let his = service
+        .create(&bob, CreateRequest::default())
+        .await
+        .unwrap();
+    service
+        .snapshot(&alice(), hers.id.as_str(), "snapa")
+        .await
+        .unwrap();
+    // Neither refused nor told that somebody else has it.
+    service
+        .snapshot(&bob, his.id.as_str(), "snapa")
+        .await
+        .unwrap();
+
+    let (of_alice, of_bob) = (
+        labelled(&yard, &alice(), "snapa").await,
+        labelled(&yard, &bob, "snapa").await,
+    );
+    assert_eq!((of_alice.len(), of_bob.len()), (1, 1));
+    assert_ne!(of_alice[0].1, of_bob[0].1);
+    for (caller, own) in [(alice(), &of_alice), (user("bob"), &of_bob)] {
+        let made = service.create(&caller, from("snapa")).await.unwrap();
+        assert_eq!(made.template, own[0].1);
+        let shown = service.with_template_label(&caller, made).await.unwrap();
+        assert_eq!(shown.template, "snapa");
+    }
+    // Another user's is not reached by the provider's name either.
+    let error = service.create(&bob, from(&of_alice[0].1)).await;
+    assert_eq!(error.unwrap_err().kind, ErrorKind::NotFound);
+
+    let admin = Caller::local();
+    let all = labelled(&yard, &admin, "snapa").await;
+    assert_eq!(
+        all.iter().map(|(owner, _)| &**owner).collect::<Vec<_>>(),
+        ["alice", "bob"]
+    );
+    let error = service.remove_template(&admin, None, "snapa").await;
+    assert_eq!(error.unwrap_err().kind, ErrorKind::Conflict);
+
+    service.remove_template(&bob, None, "snapa").await.unwrap();
+    assert!(labelled(&yard, &bob, "snapa").await.is_empty());
+    assert_eq!(labelled(&yard, &alice(), "snapa").await, of_alice);
+    // Now the name is unambiguous for an admin as well.
+    service
+        .remove_template(&admin, None, "snapa")
+        .await
+        .unwrap();
+    assert!(labelled(&yard, &admin, "snapa").await.is_empty());
+}
+
+#[tokio::test]
+async fn snapshots_of_earlier_versions_keep_their_names() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    // Until now the provider's name was the one that the owner gave; an admin's still is.
+    yard.service
+        .snapshot(&Caller::local(), name, "old")
+        .await
+        .unwrap();
+    let made = yard.service.create(&alice(), from("old")).await.unwrap();
+    assert_eq!(made.template, "old");
+    let again = yard.service.snapshot(&alice(), name, "old").await;
+    assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
+    let bob = user("bob");
+    let his = yard.service.create(&bob, CreateRequest::default()).await;
+    let his = his.unwrap();
+    yard.service
+        .snapshot(&bob, his.id.as_str(), "old")
+        .await
+        .unwrap();
+    yard.service
+        .remove_template(&alice(), None, "old")
+        .await
+        .unwrap();
+    assert_eq!(labelled(&yard, &bob, "old").await.len(), 1);
+}
+
+#[tokio::test]
+async fn no_label_hides_a_template_of_the_operator() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    let everybody = yard.service.templates(&alice()).await.unwrap();
+    let shared = everybody.templates[0].info.name.clone();
+    let error = yard.service.snapshot(&alice(), name, &shared).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.message.contains("for everybody"), "{}", error.message);
 }

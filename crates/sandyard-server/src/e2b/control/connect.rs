@@ -63,7 +63,10 @@ pub(crate) async fn e2b_connect(
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
-    Ok((status, Json(SandboxView::new(&app, &connected.sandbox)?)))
+    Ok((
+        status,
+        Json(SandboxView::new(&app, &caller, &connected.sandbox)?),
+    ))
 }
 
 /// How to resume.
@@ -123,6 +126,6 @@ pub(crate) async fn e2b_resume(
             sandbox = service.set_timeout(&caller, id, request).await?;
         }
     }
-    let view = SandboxView::new(&app, &sandbox)?;
+    let view = SandboxView::new(&app, &caller, &sandbox)?;
     Ok((StatusCode::CREATED, Json(view)))
 }

@@ -212,6 +212,6 @@ async fn create(
         _ => error,
     })?;
     audit::note_target(sandbox.id.as_str());
-    let view = SandboxView::new(app, &sandbox)?;
+    let view = SandboxView::new(app, caller, &sandbox)?;
     Ok((StatusCode::CREATED, Json(view)))
 }

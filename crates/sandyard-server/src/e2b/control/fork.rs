@@ -66,11 +66,12 @@ pub(crate) async fn e2b_fork(
     let count = wanted.count.map_or(1, |count| count.0 as usize);
     let id = sandbox.id.as_str();
     let made = app.service().fork_many(&caller, id, request, count).await?;
-    let view =
-        |made: ServiceResult<Sandbox>| match made.and_then(|fork| SandboxView::new(&app, &fork)) {
-            Ok(view) => Forked::Sandbox(Box::new(view)),
-            Err(error) => Forked::Error(E2bError::from(&error)),
-        };
+    let view = |made: ServiceResult<Sandbox>| match made
+        .and_then(|fork| SandboxView::new(&app, &caller, &fork))
+    {
+        Ok(view) => Forked::Sandbox(Box::new(view)),
+        Err(error) => Forked::Error(E2bError::from(&error)),
+    };
     let forks = made.into_iter().map(view).collect();
     Ok((StatusCode::CREATED, Json(forks)))
 }

@@ -57,26 +57,31 @@ pub(crate) struct SandboxView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     alias: Option<String>,
-    /// What its agent asks for.
-    envd_access_token: String,
-    /// What opens its ports, where not everybody may.
+    /// Opens its files and commands; left out for callers without the scope `use`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    envd_access_token: Option<String>,
+    /// Opens its ports where they are not public; null for callers without the scope `use`.
     traffic_access_token: Option<String>,
     /// What follows `{port}-{id}.` in the addresses of its ports.
     domain: String,
 }
 
 impl SandboxView {
-    pub(crate) fn new(app: &App, sandbox: &Sandbox) -> ServiceResult<Self> {
+    pub(crate) fn new(app: &App, caller: &Caller, sandbox: &Sandbox) -> ServiceResult<Self> {
         let policy = app.service().policy_of(sandbox)?;
         let is_public = policy.allow_public_traffic == Some(true);
+        // Both tokens are credentials for what the scope `use` protects.
+        let may_use = caller.has(Scope::Use);
         Ok(Self {
             template_id: template_id(app, sandbox),
             sandbox_id: sandbox.id.to_string(),
             client_id: CLIENT_ID,
             envd_version: ENVD_VERSION,
             alias: Names::default().of(app, sandbox),
-            envd_access_token: sandbox.access_token.clone(),
-            traffic_access_token: (!is_public).then(|| app.auth().traffic_token(&sandbox.id)),
+            envd_access_token: may_use.then(|| sandbox.access_token.clone()),
+            traffic_access_token: (may_use && !is_public)
+                .then(|| app.auth().traffic_token(&sandbox.id)),
             domain: app.settings().e2b_domain.clone(),
         })
     }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use sandyard_core::{Caller, Scope};
 use sandyard_service::Volume;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -38,7 +39,10 @@ pub(super) struct E2bVolumeAndToken {
     #[serde(rename = "volumeID")]
     volume_id: String,
     name: String,
-    token: String,
+    /// Opens its contents; left out for callers without the scope `use`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    token: Option<String>,
     /// Its contents are at `https://api.` and this; left out where that is not so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -55,12 +59,12 @@ impl From<Volume> for E2bVolume {
 }
 
 impl E2bVolumeAndToken {
-    fn new(app: &App, volume: Volume) -> Self {
+    fn new(app: &App, caller: &Caller, volume: Volume) -> Self {
         let settings = app.settings();
         Self {
             volume_id: volume.id,
             name: volume.name,
-            token: volume.token,
+            token: caller.has(Scope::Use).then_some(volume.token),
             domain: settings
                 .is_e2b_domain_enough
                 .then(|| settings.e2b_domain.clone()),
@@ -92,7 +96,7 @@ pub(super) async fn e2b_create_volume(
     audit::note_target(&volume.id);
     Ok((
         StatusCode::CREATED,
-        Json(E2bVolumeAndToken::new(&app, volume)),
+        Json(E2bVolumeAndToken::new(&app, &caller, volume)),
     ))
 }
 
@@ -106,7 +110,7 @@ pub(super) async fn e2b_get_volume(
     PathWord(name): PathWord,
 ) -> Result<Json<E2bVolumeAndToken>, ApiError> {
     let volume = app.service().volume(&caller, &name).await?;
-    Ok(Json(E2bVolumeAndToken::new(&app, volume)))
+    Ok(Json(E2bVolumeAndToken::new(&app, &caller, volume)))
 }
 
 /// Removes a volume and all that is in it.

@@ -205,7 +205,7 @@ impl Service {
         let info = provider.info();
         let template = self.template_with(provider, template);
         let template = self
-            .template_called(&info.location, asked.owner, &template)
+            .template_called(asked.caller, &info.location, asked.owner, &template)
             .await?;
         self.check_template(asked.caller, &info.location, &template)
             .await?;
