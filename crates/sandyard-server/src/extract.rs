@@ -1,17 +1,21 @@
 //! Bodies, queries, paths and headers, with refusals in our own words.
 
+use std::sync::Arc;
+
+use axum::RequestExt;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use axum::response::IntoResponse;
-use http_body_util::BodyExt;
+use http_body::Body as _;
+use http_body_util::{BodyExt, LengthLimitError};
 use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
+use sandyard_service::{MemoryHold, ServiceError};
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
+use crate::files::reserve;
 use crate::listen::is_late;
 use crate::middleware::audit;
 
@@ -23,6 +27,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let request = match is_json(request.headers()) {
+            true => collected(request).await?,
+            false => request,
+        };
         match axum::Json::from_request(request, state).await {
             Ok(axum::Json(body)) => Ok(Self(body)),
             Err(JsonRejection::MissingJsonContentType(_)) => Err(ApiError::new(
@@ -44,31 +52,75 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalB
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let (parts, body) = request.into_parts();
-        let limited = Request::from_parts(parts.clone(), body);
-        let bytes = bytes::Bytes::from_request(limited, state)
-            .await
-            .map_err(body_error)?;
-        if bytes.is_empty() {
+        let request = collected(request).await?;
+        if request.body().is_end_stream() {
             return Ok(Self(T::default()));
         }
-        let request = Request::from_parts(parts, axum::body::Body::from(bytes));
         Body::from_request(request, state)
             .await
             .map(|Body(body)| Self(body))
     }
 }
 
+fn is_json(headers: &HeaderMap) -> bool {
+    let media = media_type(headers);
+    media == "application/json" || (media.starts_with("application/") && media.ends_with("+json"))
+}
+
+/// The same request with its body in memory, which is accounted for until the request is answered.
+async fn collected(request: Request) -> Result<Request, ApiError> {
+    let memory = request.extensions().get::<RequestMemory>().cloned();
+    let (parts, body) = request.with_limited_body().into_parts();
+    let bytes = match memory {
+        Some(RequestMemory(memory)) => collect(body, &memory).await?,
+        None => body.collect().await.map_err(body_error)?.to_bytes(),
+    };
+    Ok(Request::from_parts(parts, axum::body::Body::from(bytes)))
+}
+
+/// Accounts for the memory of a request's body; an extension of every request that has passed the gate.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestMemory(pub(crate) Arc<MemoryHold>);
+
+async fn collect(
+    mut body: axum::body::Body,
+    memory: &MemoryHold,
+) -> Result<bytes::Bytes, ApiError> {
+    let mut content = Vec::new();
+    // All at once where the length is known: two that wait for each other's half would wait in vain.
+    let announced = body.size_hint().exact().unwrap_or(0);
+    let announced = usize::try_from(announced).unwrap_or(usize::MAX);
+    let mut is_reserved = false;
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.map_err(body_error)?.into_data() else {
+            continue;
+        };
+        let length = content.len() + piece.len();
+        if !is_reserved || length > content.capacity() {
+            is_reserved = true;
+            let wanted = length.max(content.capacity() * 2).max(announced);
+            reserve(&mut content, memory, wanted).await?;
+        }
+        content.extend_from_slice(&piece);
+    }
+    Ok(content.into())
+}
+
 /// A body that did not arrive, or is longer than is taken.
-fn body_error(rejection: impl IntoResponse + std::error::Error + 'static) -> ApiError {
-    if is_late(&rejection) {
+fn body_error(error: impl std::error::Error + 'static) -> ApiError {
+    if is_late(&error) {
         return ApiError::new(ErrorKind::TimedOut, "the body stopped coming");
     }
-    if rejection.into_response().status() == http::StatusCode::PAYLOAD_TOO_LARGE {
+    if is_too_long(&error) {
         return ApiError::new(ErrorKind::TooLarge, "the body is longer than is taken")
             .hint("send large files with upload-file, which streams");
     }
     ApiError::new(ErrorKind::BadRequest, "the body did not arrive whole")
+}
+
+fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut chain = std::iter::successors(Some(error), |error| error.source());
+    chain.any(|error| error.is::<LengthLimitError>())
 }
 
 /// Reads the field out of serde's words: `…target type: a.b: invalid type…` or ``missing field `a` ``.
@@ -216,16 +268,19 @@ pub(crate) fn media_type(headers: &HeaderMap) -> String {
 pub(crate) async fn small_body(
     body: axum::body::Body,
     max: usize,
+    memory: Option<RequestMemory>,
 ) -> Result<bytes::Bytes, ApiError> {
-    http_body_util::Limited::new(body, max)
-        .collect()
-        .await
-        .map(|collected| collected.to_bytes())
-        .map_err(|_| ApiError::new(ErrorKind::TooLarge, "the body is longer than is taken"))
+    let body = axum::body::Body::new(http_body_util::Limited::new(body, max));
+    match memory {
+        Some(RequestMemory(memory)) => collect(body, &memory).await,
+        None => Ok(body.collect().await.map_err(body_error)?.to_bytes()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::response::IntoResponse;
+
     use super::*;
 
     #[test]

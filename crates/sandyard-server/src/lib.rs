@@ -33,6 +33,7 @@ mod info;
 mod internal;
 mod links;
 pub mod listen;
+mod long_text;
 mod mcp;
 mod metrics;
 mod middleware;

@@ -86,8 +86,24 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
         ready: ready(&settings.sandbox),
         default_network: settings.gateway.default_policy.clone(),
         sealing_key: Some(sealing_key),
+        output_bytes: at_most(settings.server.command_output_bytes),
+        memory_bytes: settings
+            .server
+            .buffer_memory_bytes
+            .map_or_else(buffer_memory, at_most),
         ..ServiceSettings::default()
     }
+}
+
+/// Memory for requests and answers where the operator sets none: a sixteenth of the host's.
+fn buffer_memory() -> usize {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = meminfo.lines().find_map(|line| {
+        let kib = line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?;
+        kib.trim().parse::<u64>().ok()
+    });
+    let share = total.unwrap_or(0) * 1024 / 16;
+    at_most(share.clamp(128 << 20, 512 << 20))
 }
 
 /// Providers by name; none where nobody is left out.

@@ -16,6 +16,7 @@
 //! | `flows` | what sandboxes tried to reach, on its way into their history |
 //! | `node` | this server among the others |
 //! | `log_book`, `history` | recent output of commands; that they ran |
+//! | `memory` | bytes of requests and answers held in memory, bounded for all and for each caller |
 //! | `run` | what goes on in the background |
 //!
 //! A transition is: claim the row, ask the provider, commit row, events and timer at once. It runs on a task of its own,
@@ -35,6 +36,7 @@ mod health;
 mod history;
 mod locks;
 mod log_book;
+mod memory;
 mod node;
 mod places;
 mod policy;
@@ -52,6 +54,7 @@ mod verbs;
 
 pub use error::{ServiceError, ServiceResult};
 pub use health::ProviderView;
+pub use memory::{MemoryBudget, MemoryHold, PATIENCE, Shortage, UNCOUNTED};
 pub use node::NodeSetup;
 pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;

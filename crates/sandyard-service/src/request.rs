@@ -9,6 +9,8 @@ use sandyard_provider::TemplateInfo;
 use sandyard_store::model::{Expiry, Sandbox, TimeoutAction};
 use serde::{Deserialize, Serialize};
 
+use crate::memory::MemoryHold;
+
 /// Limits asked for; what is not said comes from the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitsRequest {
@@ -195,6 +197,8 @@ pub struct RunRequest {
     pub user: Option<String>,
     /// How long it may take; none: the settings' time in the foreground, any time in the background.
     pub timeout: Option<Duration>,
+    /// Bytes kept of its standard output and of its standard error, each; none: as the settings say.
+    pub max_output: Option<usize>,
     /// Columns and rows of a terminal to run in.
     pub terminal: Option<(u16, u16)>,
     /// Whether its standard input can be written to.
@@ -210,6 +214,7 @@ impl RunRequest {
             env: BTreeMap::new(),
             user: None,
             timeout: None,
+            max_output: None,
             terminal: None,
             has_stdin: false,
         }
@@ -225,7 +230,7 @@ impl fmt::Debug for RunRequest {
 }
 
 /// What a command wrote and how it ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct CommandOutput {
     /// From its standard output; bytes that are no text are replaced.
     pub stdout: String,
@@ -239,6 +244,8 @@ pub struct CommandOutput {
     pub pid: u32,
     /// How long it took.
     pub duration: Duration,
+    /// Accounts for the memory of `stdout` and `stderr`: keep it as long as these.
+    pub memory: MemoryHold,
 }
 
 /// Where a line of a sandbox's log comes from.

@@ -23,6 +23,7 @@ use crate::health::Checks;
 use crate::history::History;
 use crate::locks::Locks;
 use crate::log_book::LogBooks;
+use crate::memory::MemoryBudget;
 use crate::node::NodeSetup;
 use crate::places::{NODE_LIVES, Places};
 use crate::seal::Sealer;
@@ -45,6 +46,7 @@ struct Inner {
     activity: Activity,
     locks: Locks,
     log_books: LogBooks,
+    memory: MemoryBudget,
     history: History,
     grants: Grants,
     sealer: Sealer,
@@ -101,6 +103,7 @@ impl Service {
             sealer: Sealer::new(settings.sealing_key.as_ref()),
             store,
             timers,
+            memory: MemoryBudget::new(settings.memory_bytes),
             settings,
             clock,
             node,
@@ -123,6 +126,11 @@ impl Service {
     /// Settings in force.
     pub fn settings(&self) -> &ServiceSettings {
         &self.0.settings
+    }
+
+    /// The bound on bytes of requests and answers held in memory.
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.0.memory
     }
 
     /// The default provider of this server.

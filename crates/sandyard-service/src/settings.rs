@@ -34,8 +34,10 @@ pub struct ServiceSettings {
     pub command_timeout: Duration,
     /// The longest a caller may give a command in the foreground.
     pub max_command_timeout: Duration,
-    /// Bytes kept of a command's output and of its errors, each.
-    pub max_output_bytes: usize,
+    /// Bytes kept of a command's standard output and of its standard error, each, unless the request asks for another number.
+    pub output_bytes: usize,
+    /// Bytes of requests and answers that may be held in memory at once.
+    pub memory_bytes: usize,
     /// For how long an instance that its row does not mean is left alone.
     pub stranger_grace: Duration,
     /// How long events and audit are kept.
@@ -81,7 +83,8 @@ impl Default for ServiceSettings {
             max_sandboxes: 0,
             command_timeout: HOUR,
             max_command_timeout: HOUR * 24,
-            max_output_bytes: 8 << 20,
+            output_bytes: 1 << 20,
+            memory_bytes: 512 << 20,
             stranger_grace: Duration::from_secs(300),
             history: HOUR * 24 * 30,
             ready: Vec::new(),

@@ -27,6 +27,10 @@ pub struct ServerSettings {
     pub upload_limit_bytes: Option<u64>,
     /// Requests served at once.
     pub max_requests: usize,
+    /// Memory for request bodies and answers of all callers; `None`: as much as fits the host.
+    pub buffer_memory_bytes: Option<u64>,
+    /// Bytes kept of each output stream of a command, unless a request says otherwise.
+    pub command_output_bytes: u64,
     /// Requests a second by one caller; `None` for no bound.
     pub rate_limit: Option<u64>,
     /// Whose `X-Forwarded-*` headers are believed.
@@ -73,6 +77,8 @@ impl ServerSettings {
             body_limit_bytes: values.number("server.body_limit"),
             upload_limit_bytes: values.count("server.upload_limit"),
             max_requests: values.small("server.max_requests"),
+            buffer_memory_bytes: values.count("server.buffer_memory"),
+            command_output_bytes: values.number("server.command_output"),
             rate_limit: values.count("server.rate_limit"),
             trusted_proxies: values.networks("server.trusted_proxies").to_vec(),
             url_hosts: values

@@ -86,6 +86,20 @@ pub(super) const SECTION: Section = Section {
             "Requests answered at once; a stream or terminal counts until it has begun. What comes on top is answered 503 at once.",
         ),
         Setting::new(
+            "server.buffer_memory",
+            Kind::Size(0, 1 << 40),
+            "0",
+            "Memory for request bodies and answers that are not sent yet, of all callers together; each caller may use a quarter of it. \
+             Beyond that a request waits for 10 s and is answered 429 or 503. 0 means a sixteenth of the host's memory, at least 128m \
+             and at most 512m.",
+        ),
+        Setting::new(
+            "server.command_output",
+            Kind::Size(1 << 10, 8 << 20),
+            "1m",
+            "Bytes that `run-command` keeps of each output stream, unless a request asks for another number with `max_output_bytes`.",
+        ),
+        Setting::new(
             "server.rate_limit",
             Kind::Whole(0, 1_000_000),
             "0",

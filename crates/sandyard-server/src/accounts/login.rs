@@ -137,7 +137,7 @@ async fn log_in(
 
 async fn body_of(request: Request) -> Result<Login, ApiError> {
     let (parts, body) = request.into_parts();
-    let bytes = small_body(body, MAX_LOGIN).await?;
+    let bytes = small_body(body, MAX_LOGIN, None).await?;
     if bytes.is_empty() {
         return Ok(Login::default());
     }

@@ -1,10 +1,12 @@
 //! `POST /api/sandboxes/{id}/execute`.
 
-use axum::Json;
+use std::sync::Arc;
+
 use axum::extract::State;
+use axum::response::Response;
 use sandyard_core::{ErrorKind, SandboxStatus};
 use sandyard_service::{Command, RunRequest};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::view::WORKSPACE;
@@ -13,7 +15,8 @@ use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, SandboxName};
-use crate::native::run_command::{argv, argv_schema};
+use crate::long_text::LongObject;
+use crate::native::run_command::{MAX_OUTPUT, argv, argv_schema};
 use crate::need::Who;
 
 /// A command to be run.
@@ -28,7 +31,11 @@ pub(crate) struct Execute {
 }
 
 /// What a command wrote and how it ended.
-#[derive(Serialize, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes an answer that is written piece by piece"
+)]
+#[derive(ToSchema)]
 pub(crate) struct ExecuteReply {
     /// How it ended; 128 + n after signal n.
     exit_code: i32,
@@ -47,7 +54,7 @@ pub(crate) async fn execute_in_container(
     Who(caller): Who,
     name: SandboxName,
     Body(request): Body<Execute>,
-) -> Result<Json<ExecuteReply>, ApiError> {
+) -> Result<Response, ApiError> {
     let command = argv(request.command)?;
     let workdir = request.workdir.unwrap_or_else(|| WORKSPACE.to_owned());
     bounds::path("workdir", &workdir)?;
@@ -66,12 +73,15 @@ pub(crate) async fn execute_in_container(
     }
     let wanted = RunRequest {
         cwd: Some(workdir),
+        // The answer of this dialect cannot say that something is left out.
+        max_output: Some(MAX_OUTPUT),
         ..RunRequest::new(Command::Argv(command))
     };
     let output = app.service().run_command(&caller, &live, wanted).await?;
-    Ok(Json(ExecuteReply {
-        exit_code: output.exit_code,
-        stdout: output.stdout,
-        stderr: output.stderr,
-    }))
+    let (stdout, stderr) = (Arc::new(output.stdout), Arc::new(output.stderr));
+    Ok(LongObject::default()
+        .field("exit_code", output.exit_code)
+        .text("stdout", &[&stdout])
+        .text("stderr", &[&stderr])
+        .into_response(output.memory))
 }

@@ -1,19 +1,21 @@
 //! The native dialect's downloads.
 
-use axum::Json;
+use std::sync::Arc;
+
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use sandyard_agent_client::ClientError;
+use axum::response::Response;
 use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::content::send_file;
+use super::text::{WholeFile, read_whole};
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
+use crate::long_text::LongObject;
 use crate::need::Who;
 
 /// In which form a file is wanted.
@@ -45,7 +47,11 @@ pub(super) struct DownloadRequest {
 }
 
 /// A file as text.
-#[derive(Debug, Serialize, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes an answer that is written piece by piece"
+)]
+#[derive(Debug, ToSchema)]
 pub(super) struct TextFile {
     success: bool,
     content: String,
@@ -72,25 +78,23 @@ pub(super) async fn download_file(
         .live(&caller, sandbox_name(&request.sandbox_id)?)
         .await?;
     let max = app.settings().max_json_bytes;
-    let content = match live.agent.read_to_vec(&request.file_path, max).await {
-        Err(ClientError::TooLarge { part: "file", .. }) => {
-            let text = format!("the file has more than {max} bytes, which is too much for JSON");
-            return Err(ServiceError::new(ErrorKind::TooLarge, text)
-                .hint("ask for format `stream`")
-                .into());
-        }
-        content => content?,
+    let read = read_whole(&app, &caller, &live.agent, &request.file_path, max).await?;
+    let Some(WholeFile { content, memory }) = read else {
+        let text = format!("the file has more than {max} bytes, which is too much for JSON");
+        return Err(ServiceError::new(ErrorKind::TooLarge, text)
+            .hint("ask for format `stream`")
+            .into());
     };
     let content = String::from_utf8(content).map_err(|_| {
         ServiceError::new(ErrorKind::NotText, "the file is not UTF-8 text")
             .hint("ask for format `bytes` or `stream`")
     })?;
-    Ok(Json(TextFile {
-        success: true,
-        message: format!("{} bytes read", content.len()),
-        content,
-    })
-    .into_response())
+    let content = Arc::new(content);
+    Ok(LongObject::default()
+        .field("success", true)
+        .text("content", &[&content])
+        .field("message", format!("{} bytes read", content.len()))
+        .into_response(memory))
 }
 
 /// Sends a file as it is, whatever `format` says.

@@ -24,6 +24,7 @@ mod outside;
 mod paced;
 mod raw;
 mod template;
+mod text;
 mod to_url;
 mod upload;
 
@@ -35,6 +36,7 @@ use crate::router::{Mounted, mount};
 
 pub(crate) use content::read_body;
 pub(crate) use outside::Outside;
+pub(crate) use text::{WholeFile, read_whole, reserve};
 
 /// The routes of files.
 pub(crate) fn routes() -> Vec<Mounted> {

@@ -25,6 +25,9 @@ use crate::app::Listener;
 /// How long a client may take nothing of what is sent to it.
 const STALL: Duration = Duration::from_secs(300);
 
+/// Most bytes of a request's head, and of an answer that wait to be taken, in each connection.
+const MAX_BUFFER: usize = 128 << 10;
+
 /// What all connections of a server have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
@@ -78,6 +81,7 @@ where
         .timer(TokioTimer::new())
         // A client that sends its head a byte a minute would hold a place for ever.
         .header_read_timeout(header_timeout)
+        .max_buf_size(MAX_BUFFER)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     tokio::pin!(connection);

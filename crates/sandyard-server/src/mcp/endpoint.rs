@@ -55,7 +55,7 @@ pub(super) async fn serve(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let (mut parts, body) = request.into_parts();
-    let message = small_body(body, MAX_MESSAGE).await?;
+    let message = small_body(body, MAX_MESSAGE, parts.extensions.get().cloned()).await?;
     let glance: Glance = serde_json::from_slice(&message).unwrap_or_default();
     if glance.method == "notifications/cancelled"
         && let (Some(conversation), Some(id)) = (conversation(&parts.headers), glance.params.id)

@@ -16,9 +16,10 @@ use sandyard_store::model::NewAuditEntry;
 use super::audit::Note;
 use super::rate_limit::Allowance;
 use super::request_id::RequestId;
-use super::{audit, open_listener};
+use super::{audit, held_answer, open_listener};
 use crate::app::{App, AuthMode, Listener};
 use crate::error::{ApiError, from_auth};
+use crate::extract::RequestMemory;
 use crate::mounted::Mounted;
 use crate::need::{Need, Who};
 
@@ -202,8 +203,18 @@ pub(crate) async fn guard(
     if let Some(caller) = &caller {
         request.extensions_mut().insert(Who(caller.clone()));
     }
+    let payer = match &caller {
+        Some(caller) => caller.name.clone(),
+        None => format!("address {}", peer.as_deref().unwrap_or("-")),
+    };
+    let memory = gate.app.service().memory();
+    let body = Arc::new(memory.hold(&payer));
+    request.extensions_mut().insert(RequestMemory(body.clone()));
     let mut note = begin_note(&gate, &request, caller.as_ref(), peer);
-    let (mut response, target) = audit::with_target(next.run(request)).await;
+    let (response, target) = audit::with_target(next.run(request)).await;
+    // Answered, so nobody needs the request's body any more.
+    body.shrink_to(0);
+    let mut response = held_answer::account(memory, &payer, response).await;
     if let Some(note) = &mut note {
         note.finish(response.status().as_u16(), target);
     }

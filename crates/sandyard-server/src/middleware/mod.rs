@@ -7,6 +7,7 @@ pub(crate) mod access_log;
 pub(crate) mod audit;
 pub(crate) mod forwarded;
 pub(crate) mod gate;
+pub(crate) mod held_answer;
 pub(crate) mod open_listener;
 pub(crate) mod panics;
 pub(crate) mod rate_limit;

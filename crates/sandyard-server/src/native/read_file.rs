@@ -1,10 +1,11 @@
 //! `POST /sandboxes/read-file`.
 
-use axum::Json;
+use std::sync::Arc;
+
 use axum::extract::State;
-use sandyard_agent_client::ClientError;
+use axum::response::Response;
 use sandyard_core::ErrorKind;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::file_path::path_of;
@@ -12,6 +13,8 @@ use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
+use crate::files::{WholeFile, read_whole};
+use crate::long_text::LongObject;
 use crate::need::Who;
 
 /// Largest file that is put into JSON.
@@ -32,7 +35,11 @@ pub(crate) struct ReadFile {
 }
 
 /// A text file.
-#[derive(Debug, Serialize, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes an answer that is written piece by piece"
+)]
+#[derive(Debug, ToSchema)]
 pub(crate) struct FileContent {
     /// Always true; failures are HTTP errors.
     success: bool,
@@ -50,27 +57,24 @@ pub(crate) async fn read_file(
     State(app): State<App>,
     Who(caller): Who,
     Body(request): Body<ReadFile>,
-) -> Result<Json<FileContent>, ApiError> {
+) -> Result<Response, ApiError> {
     let name = sandbox_name(&request.sandbox_id)?;
     let path = path_of(request.path, request.file_path)?;
     let live = app.service().live(&caller, name).await?;
-    let bytes = match live.agent.read_to_vec(&path, MAX_FILE).await {
-        Ok(bytes) => bytes,
-        Err(ClientError::TooLarge { .. }) => {
-            return Err(ApiError::new(
-                ErrorKind::TooLarge,
-                format!("`{path}` is over {} MiB", MAX_FILE >> 20),
-            )
-            .hint("use POST /sandboxes/download-file, which streams"));
-        }
-        Err(error) => return Err(error.into()),
+    let read = read_whole(&app, &caller, &live.agent, &path, MAX_FILE).await?;
+    let Some(WholeFile { content, memory }) = read else {
+        return Err(ApiError::new(
+            ErrorKind::TooLarge,
+            format!("`{path}` is over {} MiB", MAX_FILE >> 20),
+        )
+        .hint("use POST /sandboxes/download-file, which streams"));
     };
-    let content = String::from_utf8(bytes).map_err(|_| {
+    let content = String::from_utf8(content).map_err(|_| {
         ApiError::new(ErrorKind::NotText, format!("`{path}` is not UTF-8 text"))
             .hint("use POST /sandboxes/download-file with `\"format\": \"bytes\"`")
     })?;
-    Ok(Json(FileContent {
-        success: true,
-        content,
-    }))
+    Ok(LongObject::default()
+        .field("success", true)
+        .text("content", &[&Arc::new(content)])
+        .into_response(memory))
 }

@@ -1,6 +1,7 @@
 //! `POST /sandboxes/run-command` = `/sandboxes/run-cmd`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -13,15 +14,19 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, Schema, Type};
 
 use crate::app::App;
-use crate::bounds::{self, MAX_ARGUMENT};
+use crate::bounds::{self, MAX_ARGUMENT, Whole};
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::listen::Ending;
+use crate::long_text::LongObject;
 use crate::need::Who;
 use crate::stream::{self, Detach};
 
 /// Most arguments of a command.
 const MAX_ARGUMENTS: usize = 4096;
+
+/// Most bytes that can be asked for of each stream of a command's output.
+pub(crate) const MAX_OUTPUT: usize = 8 << 20;
 
 /// What to run: a text for `bash -lc`, or a program and its arguments.
 #[derive(Clone, Deserialize)]
@@ -108,6 +113,10 @@ pub(crate) struct RunCommand {
     /// Who runs it; the sandbox's user if it is left out.
     #[schema(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     user: Option<String>,
+    /// Bytes kept of its standard output and of its standard error, each (default 1 MiB, at most 8 MiB). `truncated` says whether
+    /// more was written.
+    #[schema(inline)]
+    max_output_bytes: Option<Whole<1, { MAX_OUTPUT as i64 }>>,
 }
 
 impl RunCommand {
@@ -124,6 +133,7 @@ impl RunCommand {
             env,
             user: self.user,
             timeout: self.timeout.map(Duration::from_secs_f64),
+            max_output: self.max_output_bytes.map(|bytes| bytes.0 as usize),
             ..RunRequest::new(self.command.into_command()?)
         })
     }
@@ -148,23 +158,23 @@ pub(crate) struct RunReply {
     message: String,
 }
 
-impl From<CommandOutput> for RunReply {
-    fn from(output: CommandOutput) -> Self {
-        let message = match output.exit_code {
-            0 => "Command executed successfully".to_owned(),
-            code => format!("Command ended with exit code {code}"),
-        };
-        Self {
-            success: true,
-            output: format!("{}{}", output.stdout, output.stderr),
-            exit_code: Some(output.exit_code),
-            stdout: output.stdout,
-            stderr: output.stderr,
-            truncated: output.is_truncated,
-            process_id: output.pid,
-            message,
-        }
-    }
+/// A [`RunReply`] with the output in memory once.
+fn reply(output: CommandOutput) -> Response {
+    let message = match output.exit_code {
+        0 => "Command executed successfully".to_owned(),
+        code => format!("Command ended with exit code {code}"),
+    };
+    let (stdout, stderr) = (Arc::new(output.stdout), Arc::new(output.stderr));
+    LongObject::default()
+        .field("success", true)
+        .text("output", &[&stdout, &stderr])
+        .field("exit_code", output.exit_code)
+        .text("stdout", &[&stdout])
+        .text("stderr", &[&stderr])
+        .field("truncated", output.is_truncated)
+        .field("process_id", output.pid)
+        .field("message", message)
+        .into_response(output.memory)
 }
 
 /// Runs a command, to its end or in the background. A non-zero exit is no error.
@@ -197,7 +207,7 @@ pub(crate) async fn run_command(
     }
     if !is_background {
         let output = app.service().run_command(&caller, &live, request).await?;
-        return Ok(Json(RunReply::from(output)).into_response());
+        return Ok(reply(output));
     }
     let pid = app.service().start_command(&caller, &live, request).await?;
     Ok(Json(RunReply {

@@ -6,9 +6,8 @@ use http::StatusCode;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use sandyard_core::ErrorKind;
+use sandyard_service::{MemoryHold, UNCOUNTED};
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
 
 use super::tool_progress::Hearer;
 use super::tool_server::{MAX_WORD, nonsense, plain};
@@ -20,16 +19,12 @@ pub(super) const MAX_RESULT: usize = 16 << 20;
 pub(super) const MAX_ANSWER: usize = 4 << 20;
 /// Most that may be told before an answer, by calls whose progress somebody hears.
 const MAX_TOLD: usize = 64 << 20;
-/// From this size on an answer needs a place.
-const LARGE: usize = 1 << 20;
-/// Most large answers of tools at once, and how long one waits for its place.
-const MOST: usize = 8;
+/// Bytes of memory for a byte of an answer: itself, and what is read from it.
+const EXPANSION: usize = 3;
+/// The least that is taken at once.
+const STEP: usize = 64 << 10;
+/// How long a large answer waits for memory.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-static PLACES: Semaphore = Semaphore::const_new(MOST);
-
-/// The place of a large answer; free again when it is dropped.
-pub(super) type Place = SemaphorePermit<'static>;
 
 /// An answer.
 pub(super) struct Answer {
@@ -38,8 +33,6 @@ pub(super) struct Answer {
     pub(super) message: Option<Value>,
     /// How many bytes were read.
     pub(super) size: usize,
-    /// Its place, if it is large.
-    pub(super) place: Option<Place>,
 }
 
 /// Reads an answer of at most `most` bytes, and lets what is told before it be heard.
@@ -47,13 +40,13 @@ pub(super) async fn read(
     response: http::Response<Incoming>,
     most: usize,
     hearer: Option<&Hearer>,
+    memory: &MemoryHold,
 ) -> Result<Answer, ApiError> {
     let is_stream = crate::extract::media_type(response.headers()) == "text/event-stream";
     let mut answer = Answer {
         status: response.status(),
         message: None,
         size: 0,
-        place: None,
     };
     let told = hearer.map_or(0, |_| MAX_TOLD);
     let mut body = Limited::new(response.into_body(), most + told);
@@ -66,8 +59,10 @@ pub(super) async fn read(
         if events.text.len() > most {
             return Err(nonsense("its answer is too long"));
         }
-        if most > MAX_ANSWER && events.text.len() > LARGE && answer.place.is_none() {
-            answer.place = Some(take_place(&PLACES, PATIENCE).await?);
+        let needed = events.text.len() * EXPANSION;
+        if events.text.len() > UNCOUNTED && needed > memory.bytes() {
+            let more = (needed - memory.bytes()).max(STEP);
+            memory.grow(more, PATIENCE).await?;
         }
         // A stream may stay open after the answer.
         if is_stream {
@@ -85,20 +80,6 @@ pub(super) async fn read(
         answer.message = serde_json::from_slice(&events.text).ok();
     }
     Ok(answer)
-}
-
-async fn take_place(
-    places: &Semaphore,
-    patience: Duration,
-) -> Result<SemaphorePermit<'_>, ApiError> {
-    let taken = timeout(patience, places.acquire()).await;
-    taken.ok().and_then(Result::ok).ok_or_else(|| {
-        ApiError::new(
-            ErrorKind::Unavailable,
-            "too many large answers of sandboxes' tools are being read",
-        )
-        .hint("try again in a moment, or ask the tool for less")
-    })
 }
 
 /// A stream of events as it comes.
@@ -234,16 +215,6 @@ mod tests {
             assert!(events.take(|_| {}).is_none());
         }
         assert_eq!(events.text.len(), 1 << 20);
-    }
-
-    #[tokio::test]
-    async fn there_are_places_for_so_many_large_answers_and_no_more() {
-        let places = Semaphore::new(1);
-        let place = take_place(&places, Duration::ZERO).await.unwrap();
-        let refused = take_place(&places, Duration::ZERO).await.unwrap_err();
-        assert_eq!(refused.error.kind, ErrorKind::Unavailable);
-        drop(place);
-        assert!(take_place(&places, Duration::ZERO).await.is_ok());
     }
 
     #[test]

@@ -12,12 +12,12 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::ErrorKind;
-use sandyard_service::Live;
+use sandyard_service::{Live, MemoryHold};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::tool_answer::{Answer, MAX_ANSWER, MAX_RESULT, Place, read, result_of, tools_of};
+use super::tool_answer::{Answer, MAX_ANSWER, MAX_RESULT, read, result_of, tools_of};
 use super::tool_progress::Hearer;
 use crate::error::ApiError;
 
@@ -44,8 +44,8 @@ pub(crate) struct ToolServer<'a> {
     under_way: Option<u64>,
     /// Bytes that its lists may still have.
     budget: usize,
-    /// The place of a large answer.
-    place: Option<Place>,
+    /// Accounts for what it answers.
+    memory: MemoryHold,
 }
 
 /// The way to a tool server, and what it wants to see again in every request.
@@ -69,7 +69,7 @@ impl<'a> ToolServer<'a> {
             next_id: 1,
             under_way: None,
             budget: MAX_ANSWER,
-            place: None,
+            memory: live.hold_memory(),
         }
     }
 
@@ -178,11 +178,12 @@ impl<'a> ToolServer<'a> {
             "tools/list" => self.budget,
             _ => MAX_ANSWER,
         };
-        let answer = read(response, most, hearer).await?;
+        // The earlier answers are read and gone.
+        self.memory.shrink_to(0);
+        let answer = read(response, most, hearer, &self.memory).await?;
         if method == "tools/list" {
             self.budget = self.budget.saturating_sub(answer.size);
         }
-        self.place = answer.place;
         if !answer.status.is_success() {
             return Err(nonsense(&format!("it answered {}", answer.status)));
         }
@@ -196,7 +197,7 @@ impl<'a> ToolServer<'a> {
     async fn exchange(&self, path: &str, message: &Value) -> Result<Answer, ApiError> {
         let message = Some(message);
         let (response, _connection) = self.way.send(&self.live.agent, path, message).await?;
-        read(response, MAX_ANSWER, None).await
+        read(response, MAX_ANSWER, None, &self.live.hold_memory()).await
     }
 }
 

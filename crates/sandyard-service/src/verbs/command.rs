@@ -11,14 +11,18 @@ use sandyard_core::{Caller, ErrorKind, SandboxId};
 use serde_json::json;
 
 use super::create::check_map;
+use super::kept_output::Kept;
 use super::live::Live;
 use crate::claim::millis;
 use crate::error::{ServiceError, ServiceResult};
+use crate::memory::PATIENCE;
 use crate::request::{Command, CommandOutput, LogSource, RunRequest};
 use crate::service::Service;
 
 /// Time given to an agent beyond a command's own, for killing it and for saying so.
 const GRACE: Duration = Duration::from_secs(10);
+/// What the buffers between an answer and its client use, beside the output itself.
+const ANSWER_BUFFERS: usize = 64 << 10;
 /// Bytes of a command that go into the history.
 const MAX_SHOWN: usize = 500;
 
@@ -53,17 +57,21 @@ impl Service {
             timeout: Some(timeout),
             ..request
         };
+        let memory = self.memory().hold(&caller.name);
+        // Refused before it runs rather than after.
+        memory.grow(ANSWER_BUFFERS, PATIENCE).await?;
         let began = Instant::now();
         let mut stream = self.start(live, &request).await?;
         let pid = stream.pid();
         let mut killer = KillOnDrop::new(&live.agent, pid);
-        let mut kept = Kept::new(self.settings().max_output_bytes);
+        let max_output = request.max_output.unwrap_or(self.settings().output_bytes);
+        let mut kept = Kept::new(max_output, memory);
         let collect = async {
             while let Some(event) = stream.next().await {
                 match event? {
                     ProcessEvent::Data(data) => {
                         self.log(&live.sandbox.id, pid, &data);
-                        kept.keep(&data);
+                        kept.keep(&data).await;
                     }
                     ProcessEvent::End(end) => return Ok(end),
                     _ => {}
@@ -88,9 +96,10 @@ impl Service {
         let exit_code = end.shell_code();
         self.note_command(caller, live, &request, pid, Some(exit_code), began);
         Ok(CommandOutput {
-            stdout: String::from_utf8_lossy(&kept.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&kept.stderr).into_owned(),
+            stdout: kept.stdout.finish(),
+            stderr: kept.stderr.finish(),
             is_truncated: kept.is_truncated,
+            memory: kept.memory,
             exit_code,
             pid,
             duration: began.elapsed(),
@@ -264,36 +273,6 @@ fn check(request: &RunRequest) -> ServiceResult<()> {
         return Err(ServiceError::invalid("user", "`user` holds a NUL byte"));
     }
     Ok(())
-}
-
-/// Output kept up to a limit.
-struct Kept {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    most: usize,
-    is_truncated: bool,
-}
-
-impl Kept {
-    fn new(most: usize) -> Self {
-        Self {
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            most,
-            is_truncated: false,
-        }
-    }
-
-    fn keep(&mut self, data: &Output) {
-        let kept = match data {
-            Output::Stderr(_) => &mut self.stderr,
-            _ => &mut self.stdout,
-        };
-        let bytes = data.bytes();
-        let room = self.most.saturating_sub(kept.len()).min(bytes.len());
-        kept.extend_from_slice(&bytes[..room]);
-        self.is_truncated |= room < bytes.len();
-    }
 }
 
 /// Kills a command in the foreground whose caller has gone.

@@ -13,6 +13,7 @@ use sandyard_store::model::{Operation, Sandbox};
 
 use crate::activity::ActivityGuard;
 use crate::error::{ServiceError, ServiceResult};
+use crate::memory::{MemoryBudget, MemoryHold};
 use crate::service::Service;
 
 /// A row this near its end may be paused by another server at any moment, so the use is written down at once.
@@ -29,6 +30,14 @@ pub struct Live {
     /// Its agent.
     pub agent: AgentClient,
     _use: ActivityGuard,
+    memory: MemoryBudget,
+}
+
+impl Live {
+    /// Begins to count memory that is used for this sandbox, for its owner.
+    pub fn hold_memory(&self) -> MemoryHold {
+        self.memory.hold(&self.sandbox.owner)
+    }
 }
 
 impl Service {
@@ -81,6 +90,7 @@ impl Service {
             sandbox,
             agent,
             _use: guard,
+            memory: self.memory().clone(),
         })
     }
 

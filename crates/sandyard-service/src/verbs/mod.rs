@@ -9,6 +9,7 @@ mod events;
 mod flows;
 mod fork;
 mod inspect;
+mod kept_output;
 mod list;
 mod live;
 mod logs;

@@ -1,0 +1,61 @@
+//! Text files, read whole for answers in JSON.
+
+use sandyard_agent_client::{AgentClient, ClientError};
+use sandyard_core::Caller;
+use sandyard_service::{MemoryHold, PATIENCE, UNCOUNTED};
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// A whole file, and what accounts for its memory.
+pub(crate) struct WholeFile {
+    pub(crate) content: Vec<u8>,
+    pub(crate) memory: MemoryHold,
+}
+
+/// Reads a file of at most `max` bytes; none: it is longer.
+pub(crate) async fn read_whole(
+    app: &App,
+    caller: &Caller,
+    agent: &AgentClient,
+    path: &str,
+    max: usize,
+) -> Result<Option<WholeFile>, ApiError> {
+    let memory = app.service().memory().hold(&caller.name);
+    let mut file = agent.read_file(path).await?;
+    let announced = file.size().and_then(|size| usize::try_from(size).ok());
+    let announced = announced.unwrap_or(0);
+    if announced > max {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    // All at once: two that wait for each other's half would wait in vain.
+    reserve(&mut content, &memory, announced).await?;
+    while let Some(piece) = file.next().await {
+        let piece = piece.map_err(|error: ClientError| ApiError::from(error))?;
+        let length = content.len() + piece.len();
+        if length > max {
+            return Ok(None);
+        }
+        if length > content.capacity() {
+            let wanted = length.max(content.capacity() * 2).min(max);
+            reserve(&mut content, &memory, wanted).await?;
+        }
+        content.extend_from_slice(&piece);
+    }
+    Ok(Some(WholeFile { content, memory }))
+}
+
+/// Makes room for `length` bytes in all, once there is memory for them.
+pub(crate) async fn reserve(
+    content: &mut Vec<u8>,
+    memory: &MemoryHold,
+    length: usize,
+) -> Result<(), ApiError> {
+    if length > UNCOUNTED {
+        let more = length.saturating_sub(memory.bytes());
+        memory.grow(more, PATIENCE).await?;
+    }
+    content.reserve_exact(length.saturating_sub(content.len()));
+    Ok(())
+}
