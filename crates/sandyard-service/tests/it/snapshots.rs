@@ -232,7 +232,11 @@ async fn a_snapshot_that_is_known_here_alone_can_be_removed() {
 
 /// The provider's names of the templates that a caller sees under a label, with their owners.
 async fn labelled(yard: &Yard, caller: &Caller, label: &str) -> Vec<(String, String)> {
-    let list = yard.service.templates(caller).await.unwrap();
+    let list = yard
+        .service
+        .templates(caller)
+        .await
+        .expect("templates are listed");
     let of_label = |one: &sandyard_service::Template| one.label.as_deref() == Some(label);
     let mut found: Vec<_> = list
         .templates
