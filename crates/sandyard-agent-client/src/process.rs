@@ -152,13 +152,20 @@ impl AgentClient {
     }
 
     /// Continues for a client what another server began: output as with [`AgentClient::connect_from`], and nobody else's
-    /// input stream writes to the command from now on. A time-out is told as to who started it.
+    /// input stream writes to the command from now on. A time-out is told as to who started it. Fails with `not_found` when the
+    /// pid belongs to a process with another [`ProcessIdentity::unique_id`].
     pub async fn take_over(
         &self,
-        process: ProcessSelector,
+        pid: u32,
+        unique_id: &str,
         output_offset: u64,
     ) -> Result<ProcessStream, ClientError> {
+        let unique_id = HeaderValue::try_from(unique_id).map_err(|error| ClientError::Request {
+            detail: error.to_string(),
+        })?;
+        let process = ProcessSelector::Pid(pid);
         let mut headers = HeaderMap::new();
+        headers.insert(header::PROCESS, unique_id);
         headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
         headers.insert(header::TAKE_INPUT, HeaderValue::from_static("1"));
         self.follow(route::CONNECT, &ConnectRequest { process }, headers)

@@ -126,6 +126,19 @@ pub enum ClientError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The connection to a process was lost for good.
+    #[error("the connection to process {pid} of sandbox `{sandbox}` was lost: {problem}")]
+    Disconnected {
+        /// Which sandbox it is in.
+        sandbox: String,
+        /// Its process id inside.
+        pid: u32,
+        /// Why it was not restored.
+        problem: String,
+        /// How the last try failed.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
     /// The server said no.
     #[error("{}", .0.detail)]
     Api(Box<ApiError>),

@@ -124,7 +124,8 @@ pub mod header {
     pub const RELAYED: &str = "sandyard-relayed";
     /// On the answers of `Start` and `Connect`: an id of the process that no other process ever has.
     ///
-    /// Process ids are reused, above all by a sandbox that was restarted; this one tells whether it is still the same process.
+    /// Process ids are reused, above all by a sandbox that was restarted. On a `Connect` request it makes the call fail with
+    /// `not_found` when the pid belongs to another process by now.
     pub const PROCESS: &str = "sandyard-process";
     /// On the answers of `Start` and `Connect`: `1` when the process has a terminal, `0` when it has pipes.
     pub const TERMINAL: &str = "sandyard-terminal";

@@ -135,6 +135,12 @@ pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
     let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
     let process = call.agent.processes.find(&request.process)?;
+    let expected = call.headers().get(routes::header::PROCESS);
+    if expected.is_some_and(|expected| expected.as_bytes() != process.unique_id.as_bytes()) {
+        return Err(ConnectError::not_found(
+            "the pid belongs to another process by now",
+        ));
+    }
     let position = match call.number_header(routes::header::OUTPUT_OFFSET)? {
         Some(asked) => kept_position(&process, asked)?,
         None if process.readers.borrow().is_empty() => process.readers.borrow().delivered(),
