@@ -22,6 +22,8 @@ def own_server():
 
 @pytest.fixture
 def own_api(own_server):
+    if not own_server.is_running():
+        own_server.start()  # A test that failed may have left none.
     api = own_server.api()
     yield api
     api.close()

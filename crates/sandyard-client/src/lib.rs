@@ -39,7 +39,7 @@ mod verbs;
 
 pub use client::{Client, ClientConfig};
 pub use download::Download;
-pub use error::{ApiError, ClientError};
+pub use error::{ApiError, ClientError, PartialOutput};
 pub use exec::{
     AttachedProcess, Exec, ExecEvent, ExecInput, ExecOutput, ExecRequest, TerminalSize,
 };

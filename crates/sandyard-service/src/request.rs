@@ -241,6 +241,19 @@ pub struct CommandOutput {
     pub duration: Duration,
 }
 
+/// What a command wrote before it was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartialOutput {
+    /// From its standard output; bytes that are no text are replaced.
+    pub stdout: String,
+    /// From its standard error.
+    pub stderr: String,
+    /// Whether more was written than kept.
+    pub is_truncated: bool,
+    /// Its process id inside.
+    pub pid: u32,
+}
+
 /// Where a line of a sandbox's log comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -14,7 +14,7 @@ use super::create::check_map;
 use super::live::Live;
 use crate::claim::millis;
 use crate::error::{ServiceError, ServiceResult};
-use crate::request::{Command, CommandOutput, LogSource, RunRequest};
+use crate::request::{Command, CommandOutput, LogSource, PartialOutput, RunRequest};
 use crate::service::Service;
 
 /// Time given to an agent beyond a command's own, for killing it and for saying so.
@@ -82,7 +82,7 @@ impl Service {
             Ok(Err(error)) if error.kind != ErrorKind::TimedOut => return Err(error),
             _ => {
                 self.note_command(caller, live, &request, pid, None, began);
-                return Err(timed_out(timeout));
+                return Err(timed_out(timeout).partial_output(kept.into_partial(pid)));
             }
         };
         let exit_code = end.shell_code();
@@ -281,6 +281,15 @@ impl Kept {
             stderr: Vec::new(),
             most,
             is_truncated: false,
+        }
+    }
+
+    fn into_partial(self, pid: u32) -> PartialOutput {
+        PartialOutput {
+            stdout: String::from_utf8_lossy(&self.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&self.stderr).into_owned(),
+            is_truncated: self.is_truncated,
+            pid,
         }
     }
 

@@ -103,6 +103,16 @@ async fn collect(client: &Client, args: &ExecArgs) -> anyhow::Result<ExitCode> {
     let result = client.run(&args.id, &args.run_command()).await;
     let result = match result {
         Err(error) if error.code() == Some("timed_out") => {
+            if let Some(partial) = error.partial_output() {
+                output::json(&serde_json::json!({
+                    "stdout": partial.stdout,
+                    "stderr": partial.stderr,
+                    "truncated": partial.is_truncated,
+                    "process_id": partial.pid,
+                    "exit_code": null,
+                    "timed_out": true,
+                }))?;
+            }
             output::error(&error.into());
             return Ok(ExitCode::from(session::TIMED_OUT));
         }
