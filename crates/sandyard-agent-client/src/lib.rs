@@ -55,7 +55,7 @@ pub use error::ClientError;
 pub use files::FileStream;
 pub use input::InputStream;
 pub use limits::Limits;
-pub use process::{InputTo, ProcessStream, StartOptions};
+pub use process::{InputTo, ProcessIdentity, ProcessStream, StartOptions};
 pub use run::{Output, RunOptions};
 pub use watch::WatchStream;
 

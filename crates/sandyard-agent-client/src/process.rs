@@ -43,6 +43,20 @@ pub struct ProcessStream {
     messages: MessageStream<EventMessage>,
     pid: u32,
     output_offset: u64,
+    identity: ProcessIdentity,
+}
+
+/// What an agent of ours tells of a process besides its pid; agents of others tell nothing.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessIdentity {
+    /// An id that no other process ever has, unlike a pid.
+    pub unique_id: Option<String>,
+    /// Whether it has a terminal.
+    pub has_terminal: Option<bool>,
+    /// Whether the stream's output offset is the agent's, or only counted from where the stream began.
+    pub has_output_offset: bool,
+    /// How many bytes of input it had been given when the stream began.
+    pub input_offset: Option<u64>,
 }
 
 impl ProcessStream {
@@ -54,6 +68,11 @@ impl ProcessStream {
     /// Returns how many bytes the command had written up to the last event, for [`AgentClient::connect`] to go on from.
     pub fn output_offset(&self) -> u64 {
         self.output_offset
+    }
+
+    /// Returns what the agent told of the process when the stream began.
+    pub fn identity(&self) -> &ProcessIdentity {
+        &self.identity
     }
 
     /// Waits for output or the end, which is the last event. Loses nothing when cancelled.
@@ -132,6 +151,27 @@ impl AgentClient {
             .await
     }
 
+    /// Continues for a client what another server began: output as with [`AgentClient::connect_from`], and nobody else's
+    /// input stream writes to the command from now on. A time-out is told as to who started it. Fails with `not_found` when the
+    /// pid belongs to a process with another [`ProcessIdentity::unique_id`].
+    pub async fn take_over(
+        &self,
+        pid: u32,
+        unique_id: &str,
+        output_offset: u64,
+    ) -> Result<ProcessStream, ClientError> {
+        let unique_id = HeaderValue::try_from(unique_id).map_err(|error| ClientError::Request {
+            detail: error.to_string(),
+        })?;
+        let process = ProcessSelector::Pid(pid);
+        let mut headers = HeaderMap::new();
+        headers.insert(header::PROCESS, unique_id);
+        headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
+        headers.insert(header::TAKE_INPUT, HeaderValue::from_static("1"));
+        self.follow(route::CONNECT, &ConnectRequest { process }, headers)
+            .await
+    }
+
     /// Opens a stream of events and waits for the first.
     async fn follow<Q: Serialize>(
         &self,
@@ -145,7 +185,8 @@ impl AgentClient {
             Ok(ProcessStream {
                 messages,
                 pid,
-                output_offset: output_offset(&headers),
+                output_offset: number(&headers, header::OUTPUT_OFFSET).unwrap_or(0),
+                identity: identity(&headers),
             })
         })
         .await
@@ -223,10 +264,16 @@ async fn first_event(
     Err(ClientError::protocol(call, "stream ends before the start"))
 }
 
-/// Reads where the output begins. An agent that does not say counts from the beginning.
-fn output_offset(headers: &HeaderMap) -> u64 {
-    headers
-        .get(header::OUTPUT_OFFSET)
-        .and_then(|value| value.to_str().ok()?.parse().ok())
-        .unwrap_or(0)
+fn identity(headers: &HeaderMap) -> ProcessIdentity {
+    let unique_id = headers.get(header::PROCESS);
+    ProcessIdentity {
+        unique_id: unique_id.and_then(|id| id.to_str().ok().map(str::to_owned)),
+        has_terminal: number(headers, header::TERMINAL).map(|number| number != 0),
+        has_output_offset: headers.contains_key(header::OUTPUT_OFFSET),
+        input_offset: number(headers, header::INPUT_OFFSET),
+    }
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What the server answered instead of doing it. The body is kept as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,23 @@ pub struct ApiError {
     pub field: Option<String>,
     /// When to try again.
     pub retry_after: Option<Duration>,
+    /// What a command wrote before it was killed for its time-out.
+    pub partial_output: Option<PartialOutput>,
     /// The answer's body, whole.
     pub body: String,
+}
+
+/// What a command wrote before it was killed for its time-out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartialOutput {
+    /// From its standard output.
+    pub stdout: String,
+    /// From its standard error.
+    pub stderr: String,
+    /// Whether it wrote more than this.
+    pub is_truncated: bool,
+    /// Its process id inside.
+    pub pid: u32,
 }
 
 #[derive(Deserialize, Default)]
@@ -58,6 +73,7 @@ impl ApiError {
             hint: parsed.hint,
             field: parsed.field,
             retry_after,
+            partial_output: serde_json::from_slice(body).ok(),
             body: text,
         }
     }
@@ -126,6 +142,19 @@ pub enum ClientError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The connection to a process was lost for good.
+    #[error("the connection to process {pid} of sandbox `{sandbox}` was lost: {problem}")]
+    Disconnected {
+        /// Which sandbox it is in.
+        sandbox: String,
+        /// Its process id inside.
+        pid: u32,
+        /// Why it was not restored.
+        problem: String,
+        /// How the last try failed.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
     /// The server said no.
     #[error("{}", .0.detail)]
     Api(Box<ApiError>),
@@ -175,6 +204,11 @@ impl ClientError {
         self.api().map(|error| error.status)
     }
 
+    /// What a command wrote before it was killed for its time-out.
+    pub fn partial_output(&self) -> Option<&PartialOutput> {
+        self.api()?.partial_output.as_ref()
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         self.api()?.hint.as_deref()
@@ -208,6 +242,20 @@ mod tests {
         );
         assert_eq!(error.hint.as_deref(), Some("look again"));
         assert!(error.body.contains("\"more\":1"));
+    }
+
+    #[test]
+    fn a_command_that_timed_out_keeps_its_output() {
+        let body = br#"{"detail":"too slow","code":"timed_out","stdout":"a","stderr":"b","output":"ab","is_truncated":false,"pid":3}"#;
+        let error = ApiError::from_body(StatusCode::REQUEST_TIMEOUT, None, body);
+        let output = error.partial_output.unwrap();
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("a", "b"));
+        let other = ApiError::from_body(
+            StatusCode::REQUEST_TIMEOUT,
+            None,
+            br#"{"detail":"too slow"}"#,
+        );
+        assert_eq!(other.partial_output, None);
     }
 
     #[test]

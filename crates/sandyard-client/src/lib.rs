@@ -20,8 +20,8 @@
 //! - [`McpChannel`]: messages of the Model Context Protocol, carried as they are
 //! - [`Download`]: a file or folder on its way here
 //!
-//! Nothing is retried behind the caller's back, with one exception: [`Client::create`] always sends an `Idempotency-Key`,
-//! so it may try again when the connection failed. Redirects are not followed, since a key must not travel with them.
+//! Nothing is retried behind the caller's back, with two exceptions: [`Client::create`] always sends an `Idempotency-Key`,
+//! so it may try again when the connection failed; and [`Exec`] reconnects to its process, which is never started again. Redirects are not followed, since a key must not travel with them.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -39,8 +39,10 @@ mod verbs;
 
 pub use client::{Client, ClientConfig};
 pub use download::Download;
-pub use error::{ApiError, ClientError};
-pub use exec::{Exec, ExecEvent, ExecInput, ExecOutput, ExecRequest, TerminalSize};
+pub use error::{ApiError, ClientError, PartialOutput};
+pub use exec::{
+    AttachedProcess, Exec, ExecEvent, ExecInput, ExecOutput, ExecRequest, TerminalSize,
+};
 pub use follow::Follow;
 pub use mcp::McpChannel;
 pub use model::*;

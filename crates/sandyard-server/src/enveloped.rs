@@ -16,7 +16,7 @@ use http_body::Body as _;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::ErrorBody;
+use crate::error::{ErrorBody, PartialOutputFields};
 use crate::extract::media_type;
 use crate::middleware::request_id::RequestId;
 use crate::mounted::Mounted;
@@ -78,6 +78,8 @@ pub(crate) struct EnvelopedError {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     hint: Option<String>,
+    #[serde(flatten)]
+    partial_output: PartialOutputFields,
 }
 
 /// Puts the answers of this dialect into their envelopes.
@@ -106,6 +108,7 @@ fn wrap_error(response: Response, error: ErrorBody, id: Option<RequestId>) -> Re
         trace_id: id.map_or_else(String::new, |id| id.0),
         error: error.code,
         hint: error.hint,
+        partial_output: error.partial_output,
     };
     let (mut parts, _) = response.into_parts();
     let wrapped = Json(body).into_response();

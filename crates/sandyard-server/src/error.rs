@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use sandyard_auth::AuthError;
 use sandyard_core::ErrorKind;
-use sandyard_service::ServiceError;
+use sandyard_service::{PartialOutput, ServiceError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,6 +26,48 @@ pub(crate) struct ErrorBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub field: Option<String>,
+    #[serde(flatten)]
+    pub partial_output: PartialOutputFields,
+}
+
+/// What a command wrote before it exceeded its `timeout` and was killed. Present only in the 408 response to a command.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub(crate) struct PartialOutputFields {
+    /// Standard output of the command until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    stdout: Option<String>,
+    /// Standard error of the command until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    stderr: Option<String>,
+    /// Standard output, then standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    output: Option<String>,
+    /// Whether the command wrote more than this response holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    is_truncated: Option<bool>,
+    /// Process id of the command inside the sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pid: Option<u32>,
+}
+
+impl From<Option<Box<PartialOutput>>> for PartialOutputFields {
+    fn from(partial: Option<Box<PartialOutput>>) -> Self {
+        let Some(partial) = partial else {
+            return Self::default();
+        };
+        Self {
+            output: Some(format!("{}{}", partial.stdout, partial.stderr)),
+            stdout: Some(partial.stdout),
+            stderr: Some(partial.stderr),
+            is_truncated: Some(partial.is_truncated),
+            pid: Some(partial.pid),
+        }
+    }
 }
 
 /// A failed request.
@@ -127,6 +169,7 @@ impl IntoResponse for ApiError {
             code: error.kind.code().to_owned(),
             hint: error.hint,
             field: self.field.or(error.field.map(str::to_owned)),
+            partial_output: error.partial_output.into(),
         };
         let mut response = error_response(status, body);
         if let Some(seconds) = error.retry_after_s {

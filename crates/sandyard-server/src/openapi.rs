@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::e2b::{self, E2bError};
 use crate::enveloped::{self, EnvelopedError};
-use crate::error::ErrorBody;
+use crate::error::{ErrorBody, PartialOutputFields};
 use crate::native::ONE_OF;
 use crate::need::Need;
 use crate::router::{self, Mounted, mount, mount_plain};
@@ -44,7 +44,7 @@ const GUARDED: [(u16, &str); 7] = [
     (404, "No such thing, or not yours."),
     (
         408,
-        "It took longer than was allowed; whatever ran was killed.",
+        "The operation exceeded its time limit. A command was killed; the response holds what it wrote until then.",
     ),
     (409, "The state of things does not allow this."),
     (502, "Where the sandbox runs, something failed."),
@@ -85,6 +85,11 @@ fn build(routes: &[Mounted]) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     add_schema(&mut schemas, &ErrorBody::name(), ErrorBody::schema());
+    add_schema(
+        &mut schemas,
+        &PartialOutputFields::name(),
+        PartialOutputFields::schema(),
+    );
     add_schema(
         &mut schemas,
         &EnvelopedError::name(),

@@ -8,7 +8,7 @@ use axum::response::Response;
 use sandyard_core::ErrorKind;
 
 use crate::app::App;
-use crate::error::{ErrorBody, error_response};
+use crate::error::{ErrorBody, PartialOutputFields, error_response};
 use crate::middleware::gate::{self, Gate};
 use crate::middleware::{access_log, forwarded, panics, request_id};
 pub(crate) use crate::mounted::{Mounted, mount, mount_plain};
@@ -127,6 +127,7 @@ async fn not_found(request: Request) -> Response {
             code: ErrorKind::NotFound.code().to_owned(),
             hint: Some("GET /docs lists what there is".to_owned()),
             field: None,
+            partial_output: PartialOutputFields::default(),
         },
     )
 }
@@ -139,6 +140,7 @@ async fn not_allowed(request: Request) -> Response {
             code: "method_not_allowed".to_owned(),
             hint: Some("the `Allow` header lists what is".to_owned()),
             field: None,
+            partial_output: PartialOutputFields::default(),
         },
     )
 }

@@ -9,6 +9,8 @@ use sandyard_core::ErrorKind;
 use sandyard_provider::{ProviderError, ProviderErrorKind};
 use sandyard_store::StoreError;
 
+use crate::request::PartialOutput;
+
 /// Result of a verb.
 pub type ServiceResult<T> = Result<T, ServiceError>;
 
@@ -25,6 +27,8 @@ pub struct ServiceError {
     pub field: Option<&'static str>,
     /// When trying again makes sense.
     pub retry_after_s: Option<u64>,
+    /// What a command wrote before it was killed for its time-out.
+    pub partial_output: Option<Box<PartialOutput>>,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -42,6 +46,7 @@ impl ServiceError {
             hint: None,
             field: None,
             retry_after_s,
+            partial_output: None,
             source: None,
         }
     }
@@ -70,6 +75,13 @@ impl ServiceError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what the command wrote before it was killed.
+    #[must_use]
+    pub fn partial_output(mut self, output: PartialOutput) -> Self {
+        self.partial_output = Some(Box::new(output));
         self
     }
 

@@ -60,8 +60,8 @@ pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
-    LimitsRequest, LogEntry, LogSource, MountRequest, RunRequest, SecretInfo, SecretRequest,
-    Template, TemplateList, TimeoutRequest,
+    LimitsRequest, LogEntry, LogSource, MountRequest, PartialOutput, RunRequest, SecretInfo,
+    SecretRequest, Template, TemplateList, TimeoutRequest,
 };
 pub use sandyard_store::model::{
     Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, Snapshot, TimeoutAction, Volume,

@@ -248,6 +248,21 @@ pub struct CommandOutput {
     pub memory: MemoryHold,
 }
 
+/// What a command wrote before it was killed.
+#[derive(Debug)]
+pub struct PartialOutput {
+    /// From its standard output; bytes that are no text are replaced.
+    pub stdout: String,
+    /// From its standard error.
+    pub stderr: String,
+    /// Whether more was written than kept.
+    pub is_truncated: bool,
+    /// Its process id inside.
+    pub pid: u32,
+    /// Accounts for the memory of `stdout` and `stderr`: keep it as long as these.
+    pub memory: MemoryHold,
+}
+
 /// Where a line of a sandbox's log comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -122,6 +122,20 @@ pub mod header {
     /// It says at the end ([`LEFT`](super::LEFT)) that it got there. One that ends without a word may have died with output in its hands, and
     /// the next reader gets that again.
     pub const RELAYED: &str = "sandyard-relayed";
+    /// On the answers of `Start` and `Connect`: an id of the process that no other process ever has.
+    ///
+    /// Process ids are reused, above all by a sandbox that was restarted. On a `Connect` request it makes the call fail with
+    /// `not_found` when the pid belongs to another process by now.
+    pub const PROCESS: &str = "sandyard-process";
+    /// On the answers of `Start` and `Connect`: `1` when the process has a terminal, `0` when it has pipes.
+    pub const TERMINAL: &str = "sandyard-terminal";
+    /// On a `Connect` request: `1` makes the caller the only source of input. Input streams opened before end with `aborted`
+    /// and write nothing more.
+    pub const TAKE_INPUT: &str = "sandyard-take-input";
+    /// On the answers of `Start` and `Connect`: how many bytes of input the process has been given since its start.
+    ///
+    /// After [`TAKE_INPUT`] this is where the next byte of the caller's input goes.
+    pub const INPUT_OFFSET: &str = "sandyard-input-offset";
     /// On the answer to a relayed call: the reader's name.
     pub const READER: &str = "sandyard-reader";
 }

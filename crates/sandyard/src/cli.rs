@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::lifecycle::{ManyArgs, Verb};
 use crate::commands::{
-    completions, config, copies, cp, create, demo, doctor, e2b, exec, files, flows, info, key,
-    lifecycle, logs, ls, mcp, network, operations, ports, probe, provider, rm, run, secret,
+    attach, completions, config, copies, cp, create, demo, doctor, e2b, exec, files, flows, info,
+    key, lifecycle, logs, ls, mcp, network, operations, ports, probe, provider, rm, run, secret,
     selftest, serve, template, timeout, tools, user, volume,
 };
 use crate::global::Global;
@@ -26,7 +26,7 @@ const OUR_FAILURE: u8 = 125;
     after_help = "Commands talk to the server at SANDYARD_URL with the key in SANDYARD_API_KEY, but `run`, `tools`, `doctor`,
 `selftest` and `demo`, which need none. On the server's own host the key is found in the data directory.
 
-Exit code: 125 when Sandyard failed, 2 when the options are wrong; `exec` and `run` pass on the command's."
+Exit code: 125 when Sandyard failed, 2 when the options are wrong; `exec`, `attach` and `run` pass on the command's."
 )]
 struct Cli {
     #[command(flatten)]
@@ -47,6 +47,8 @@ enum Command {
     Info(info::OneArgs),
     /// Run a command in a sandbox
     Exec(exec::ExecArgs),
+    /// Attach to a running process of a sandbox
+    Attach(attach::AttachArgs),
     /// Copy files and folders in and out of a sandbox
     Cp(cp::CpArgs),
     /// Look at and change files of a sandbox
@@ -199,6 +201,7 @@ async fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode>
         Command::Ls(args) => ls::ls(global, &args).await,
         Command::Info(args) => info::info(global, &args).await,
         Command::Exec(args) => exec::exec(global, args).await,
+        Command::Attach(args) => attach::attach(global, args).await,
         Command::Cp(args) => cp::cp(global, args).await,
         Command::Files(args) => files::files(global, args).await,
         Command::Ports(command) => ports::ports(global, command).await,

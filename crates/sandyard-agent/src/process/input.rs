@@ -1,5 +1,6 @@
 //! Writing to a process.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -7,6 +8,7 @@ use sandyard_wire::process::ProcessInput;
 use sandyard_wire::{Code, ConnectError};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
 
 use super::running::Process;
 use crate::ready;
@@ -20,11 +22,15 @@ impl Input {
         Ok(Self(ready::register(fd, Interest::WRITABLE)?))
     }
 
-    async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+    /// Writes all of it, counting every byte as it goes: the caller may be cancelled in the middle.
+    async fn write_all(&self, mut bytes: &[u8], written: &Cell<u64>) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
             match ready.try_io(|fd| Ok(rustix::io::write(fd.get_ref(), bytes)?)) {
-                Ok(Ok(count)) => bytes = &bytes[count..],
+                Ok(Ok(count)) => {
+                    bytes = &bytes[count..];
+                    written.set(written.get() + count as u64);
+                }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(Err(error)) => return Err(error),
                 Err(_would_block) => {}
@@ -34,9 +40,55 @@ impl Input {
     }
 }
 
+/// How much input a process was given, and whose streams may give it more.
+#[derive(Debug, Default)]
+pub(super) struct InputState {
+    written: Cell<u64>,
+    generation: Cell<u64>,
+    taken_over: Notify,
+}
+
+/// The right of an input stream to write, until somebody takes the input over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InputLease(u64);
+
+impl InputState {
+    /// How many bytes the process was given since its start.
+    pub(super) fn written(&self) -> u64 {
+        self.written.get()
+    }
+
+    pub(super) fn lease(&self) -> InputLease {
+        InputLease(self.generation.get())
+    }
+
+    /// Ends every lease: a server that was killed may have left input on its way, which must not mix with its successor's.
+    pub(super) fn take_over(&self) {
+        self.generation.set(self.generation.get() + 1);
+        self.taken_over.notify_waiters();
+    }
+
+    /// Waits until the lease has ended.
+    async fn ended(&self, lease: Option<InputLease>) {
+        loop {
+            let taken_over = self.taken_over.notified();
+            if lease.is_some_and(|lease| lease.0 != self.generation.get()) {
+                return;
+            }
+            taken_over.await;
+        }
+    }
+}
+
 impl Process {
     /// Writes all of it, waiting for as long as the process does not read; one writer after another.
-    pub(super) async fn write_input(&self, input: &ProcessInput) -> Result<(), ConnectError> {
+    ///
+    /// With a lease it stops when that ends.
+    pub(super) async fn write_input(
+        &self,
+        input: &ProcessInput,
+        lease: Option<InputLease>,
+    ) -> Result<(), ConnectError> {
         let bytes = match (input, self.is_terminal) {
             (ProcessInput::Stdin(bytes), false) | (ProcessInput::Pty(bytes), true) => bytes,
             (ProcessInput::Stdin(_), true) => {
@@ -55,7 +107,11 @@ impl Process {
             ));
         };
         let written = tokio::select! {
-            written = writer.write_all(bytes) => written,
+            biased;
+            () = self.input_state.ended(lease) => {
+                return Err(ConnectError::new(Code::Aborted, "another client has taken the input over"));
+            }
+            written = writer.write_all(bytes, &self.input_state.written) => written,
             () = self.wait_over() => Err(io::ErrorKind::BrokenPipe.into()),
         };
         self.counters.add_bytes(bytes.len());

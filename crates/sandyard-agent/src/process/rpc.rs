@@ -11,6 +11,7 @@ use sandyard_wire::process::{
 use sandyard_wire::{Code, ConnectError, Decoder, Frame, json::Empty, routes};
 use tokio::time::Instant;
 
+use super::input::InputLease;
 use super::launch::{Unlisted, launch};
 use super::reader::Reader;
 use super::running::Process;
@@ -61,7 +62,7 @@ async fn update(call: &mut Call) -> Result<Response, ConnectError> {
 async fn send_input(call: &mut Call) -> Result<Response, ConnectError> {
     let request: SendInputRequest = call.message().await?;
     let process = call.agent.processes.find_running(&request.process)?;
-    process.write_input(&request.input).await?;
+    process.write_input(&request.input, None).await?;
     Ok(json_reply(&Empty {}))
 }
 
@@ -134,13 +135,27 @@ pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
     let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
     let process = call.agent.processes.find(&request.process)?;
+    let expected = call.headers().get(routes::header::PROCESS);
+    if expected.is_some_and(|expected| expected.as_bytes() != process.unique_id.as_bytes()) {
+        return Err(ConnectError::not_found(
+            "the pid belongs to another process by now",
+        ));
+    }
     let position = match call.number_header(routes::header::OUTPUT_OFFSET)? {
         Some(asked) => kept_position(&process, asked)?,
         None if process.readers.borrow().is_empty() => process.readers.borrow().delivered(),
         // Somebody else is getting the past; a second reader joins at the present.
         None => process.ring.borrow().end(),
     };
-    let deadline = deadline.map_or(Deadline::Never, Deadline::Stream);
+    let is_continued = call.headers().contains_key(routes::header::TAKE_INPUT);
+    if is_continued {
+        process.input_state.take_over();
+    }
+    let deadline = match deadline {
+        Some(at) => Deadline::Stream(at),
+        None if is_continued => Deadline::Continued,
+        None => Deadline::Never,
+    };
     Ok(events(call, process, position, deadline))
 }
 
@@ -162,6 +177,9 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
         call.door == Door::Host && call.headers().contains_key(routes::header::RELAYED);
     let reader = Reader::attach(&process, position, is_relayed);
     let name = is_relayed.then(|| reader.name());
+    let unique_id = HeaderValue::try_from(&process.unique_id).ok();
+    let has_terminal = u64::from(process.is_terminal);
+    let input_offset = process.input_state.written();
     let stream = EventStream::new(
         process,
         reader,
@@ -174,6 +192,17 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
     reply
         .headers_mut()
         .insert(routes::header::OUTPUT_OFFSET, begins.into());
+    reply
+        .headers_mut()
+        .insert(routes::header::INPUT_OFFSET, input_offset.into());
+    reply
+        .headers_mut()
+        .insert(routes::header::TERMINAL, has_terminal.into());
+    if let Some(unique_id) = unique_id {
+        reply
+            .headers_mut()
+            .insert(routes::header::PROCESS, unique_id);
+    }
     if let Some(name) = name.and_then(|name| HeaderValue::try_from(name).ok()) {
         reply.headers_mut().insert(routes::header::READER, name);
     }
@@ -198,7 +227,7 @@ pub(crate) fn left(call: &Call) -> Response {
 /// Writes a stream of messages to a process.
 pub(crate) async fn stream_input(call: &mut Call) -> Result<Response, ConnectError> {
     let mut decoder = Decoder::new(MAX_INPUT_FRAME);
-    let mut target: Option<Rc<Process>> = None;
+    let mut target: Option<(Rc<Process>, InputLease)> = None;
     let _open = call.agent.counters.open_stream();
     while let Some(piece) = call.body.next_piece().await? {
         decoder.push(&piece);
@@ -217,15 +246,19 @@ pub(crate) async fn stream_input(call: &mut Call) -> Result<Response, ConnectErr
 
 async fn take_input(
     call: &Call,
-    target: &mut Option<Rc<Process>>,
+    target: &mut Option<(Rc<Process>, InputLease)>,
     message: &[u8],
 ) -> Result<(), ConnectError> {
     match (crate::call::parse(message)?, &target) {
         (StreamInputRequest::Start { process }, None) => {
-            *target = Some(call.agent.processes.find_running(&process)?);
+            let process = call.agent.processes.find_running(&process)?;
+            let lease = process.input_state.lease();
+            *target = Some((process, lease));
             Ok(())
         }
-        (StreamInputRequest::Data { input }, Some(process)) => process.write_input(&input).await,
+        (StreamInputRequest::Data { input }, Some((process, lease))) => {
+            process.write_input(&input, Some(*lease)).await
+        }
         (StreamInputRequest::Keepalive {}, _) => Ok(()),
         (StreamInputRequest::Start { .. }, Some(_)) => Err(ConnectError::invalid_argument(
             "an input stream starts only once",

@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::Pid;
 use sandyard_wire::EndEvent;
@@ -11,7 +11,7 @@ use sandyard_wire::process::{ProcessConfig, ProcessInfo};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::input::Input;
+use super::input::{Input, InputState};
 use super::reader::Readers;
 use super::ring::{Channel, Ring};
 use crate::activity::Counters;
@@ -62,11 +62,14 @@ pub(super) struct Birth {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(super) pid: u32,
+    /// Never given to another process, unlike the pid.
+    pub(super) unique_id: String,
     pub(super) minder: Pid,
     pub(super) tag: Option<String>,
     pub(super) is_terminal: bool,
     config: RefCell<ProcessConfig>,
     pub(super) input: tokio::sync::Mutex<Option<Input>>,
+    pub(super) input_state: InputState,
     terminal: RefCell<Option<OwnedFd>>,
     pub(super) ring: RefCell<Ring>,
     pub(super) readers: RefCell<Readers>,
@@ -90,11 +93,13 @@ impl Process {
     pub(super) fn new(birth: Birth) -> Self {
         Self {
             pid: birth.pid,
+            unique_id: unique_id(birth.pid),
             minder: birth.minder,
             tag: birth.tag,
             is_terminal: birth.terminal.is_some(),
             config: RefCell::new(birth.config),
             input: tokio::sync::Mutex::new(birth.input),
+            input_state: InputState::default(),
             terminal: RefCell::new(birth.terminal),
             ring: RefCell::new(Ring::new(birth.ring_bytes.max(FLOOR_BYTES))),
             readers: RefCell::default(),
@@ -215,6 +220,14 @@ impl Process {
     pub(super) fn with_terminal<R>(&self, work: impl FnOnce(&OwnedFd) -> R) -> Option<R> {
         self.terminal.borrow().as_ref().map(work)
     }
+}
+
+/// Names a process by its pid and the time of its start: the kernel gives no pid twice within a microsecond.
+fn unique_id(pid: u32) -> String {
+    let since_epoch = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    format!("{pid}-{:x}", since_epoch.as_micros())
 }
 
 impl Drop for Process {

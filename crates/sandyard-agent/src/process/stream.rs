@@ -20,6 +20,8 @@ const KILL_GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Deadline {
     Never,
+    /// Never; but who continues the stream of a `Start` hears of the process's time-out as that one would.
+    Continued,
     /// The stream ends then; the process goes on.
     Stream(Instant),
     /// The process is killed then.
@@ -93,8 +95,9 @@ impl EventStream {
                 }
                 Next::End(end) => {
                     self.reader = None;
-                    if self.process.timed_out.get() && matches!(self.deadline, Deadline::Process(_))
-                    {
+                    let tells_timeout =
+                        matches!(self.deadline, Deadline::Process(_) | Deadline::Continued);
+                    if self.process.timed_out.get() && tells_timeout {
                         return Some(frame::encode_end(Some(self.close_now(timed_out()))));
                     }
                     self.stage = Stage::Close(None);
@@ -134,7 +137,7 @@ impl EventStream {
 
 async fn expiry(deadline: Deadline) {
     match deadline {
-        Deadline::Never => std::future::pending().await,
+        Deadline::Never | Deadline::Continued => std::future::pending().await,
         Deadline::Stream(at) => tokio::time::sleep_until(at).await,
         Deadline::Process(at) => tokio::time::sleep_until(at + KILL_GRACE).await,
     }

@@ -1,44 +1,52 @@
 //! What is sent to a running command.
 
-use bytes::Bytes;
-use futures_util::SinkExt;
-use serde::Serialize;
-use tokio_tungstenite::tungstenite::Message;
+use std::sync::Arc;
 
-use super::{Sink, TerminalSize, broken};
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::TerminalSize;
+use super::shared::Shared;
 use crate::Result;
 
 /// The server takes messages of a limited size.
 const MAX_PIECE: usize = 256 << 10;
 
-/// The way in to a running command.
+/// The way in to a running command. It survives a lost connection while [`ExecOutput::next`](super::ExecOutput::next) is called.
 #[derive(Debug)]
 pub struct ExecInput {
-    sink: Sink,
+    shared: Arc<Shared>,
 }
 
+/// A message beside the input.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Wish<'a> {
+pub(super) enum Control<'a> {
     Resize(TerminalSize),
     Signal { signal: &'a str },
     Eof,
 }
 
+impl Control<'_> {
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("words and numbers are always JSON")
+    }
+}
+
 impl ExecInput {
-    pub(super) fn new(sink: Sink) -> Self {
-        Self { sink }
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
-    /// Writes to the command's standard input or terminal.
+    /// Writes to the command's standard input or terminal. While the connection is lost this waits for the next one.
     ///
     /// # Errors
     ///
-    /// When the connection is gone.
+    /// When the connection is gone for good.
     pub async fn write(&mut self, mut bytes: Bytes) -> Result<()> {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(MAX_PIECE));
-            self.send(Message::Binary(piece)).await?;
+            self.shared.write(piece).await?;
         }
         Ok(())
     }
@@ -47,36 +55,27 @@ impl ExecInput {
     ///
     /// # Errors
     ///
-    /// When the connection is gone.
+    /// When the connection is gone for good.
     pub async fn end(&mut self) -> Result<()> {
-        self.wish(&Wish::Eof).await
+        self.shared.end().await
     }
 
     /// Says that the terminal has another size.
     ///
     /// # Errors
     ///
-    /// When the connection is gone.
+    /// When the connection is gone for good.
     pub async fn resize(&mut self, size: TerminalSize) -> Result<()> {
-        self.wish(&Wish::Resize(size)).await
+        self.shared.resize(size).await
     }
 
     /// Sends a signal, by a name like `SIGINT`.
     ///
     /// # Errors
     ///
-    /// When the connection is gone.
+    /// When the connection is gone for good.
     pub async fn signal(&mut self, signal: &str) -> Result<()> {
-        self.wish(&Wish::Signal { signal }).await
-    }
-
-    async fn wish(&mut self, wish: &Wish<'_>) -> Result<()> {
-        let text = serde_json::to_string(wish).expect("words and numbers are always JSON");
-        self.send(Message::text(text)).await
-    }
-
-    async fn send(&mut self, message: Message) -> Result<()> {
-        self.sink.send(message).await.map_err(broken)
+        self.shared.signal(signal).await
     }
 }
 
@@ -85,17 +84,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_what_the_server_reads() {
-        let text = |wish: &Wish<'_>| serde_json::to_string(wish).unwrap();
+    fn control_messages_are_what_the_server_reads() {
         let size = TerminalSize { cols: 80, rows: 24 };
         assert_eq!(
-            text(&Wish::Resize(size)),
+            Control::Resize(size).to_json(),
             r#"{"type":"resize","cols":80,"rows":24}"#
         );
         assert_eq!(
-            text(&Wish::Signal { signal: "SIGINT" }),
+            Control::Signal { signal: "SIGINT" }.to_json(),
             r#"{"type":"signal","signal":"SIGINT"}"#
         );
-        assert_eq!(text(&Wish::Eof), r#"{"type":"eof"}"#);
+        assert_eq!(Control::Eof.to_json(), r#"{"type":"eof"}"#);
     }
 }

@@ -101,7 +101,7 @@ pub(crate) struct RunCommand {
     command: CommandWords,
     /// Leaves it running and answers at once.
     background: Option<bool>,
-    /// Seconds it may take; then it is killed with all its children and 408 is answered.
+    /// Seconds it may take; then it is killed with all its children, and the 408 response holds what it wrote until then.
     #[schema(minimum = 0.001, maximum = 31536000)]
     timeout: Option<f64>,
     /// Where to run it; the user's home if it is left out.

@@ -7,6 +7,7 @@ use sandyard_service::{RunRequest, ServiceError};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::child::Child;
 use super::command::{check, seconds};
 use crate::native::run_command::CommandWords;
 
@@ -157,11 +158,20 @@ impl SignalName {
 
 /// What we say in text.
 pub(super) mod say {
-    use super::{ServiceError, json};
+    use super::{Child, ServiceError, json};
 
-    /// The command runs.
-    pub(in crate::stream) fn start(pid: u32) -> String {
-        json!({"type": "start", "pid": pid}).to_string()
+    /// The command runs; with what a client needs to continue by `attach` after its connection broke.
+    pub(in crate::stream) fn start(child: &Child) -> String {
+        let identity = child.identity();
+        json!({
+            "type": "start",
+            "pid": child.pid(),
+            "process": identity.unique_id,
+            "tty": identity.has_terminal,
+            "output_offset": child.output_offset(),
+            "input_offset": identity.input_offset,
+        })
+        .to_string()
     }
 
     /// The command has ended.

@@ -8,6 +8,7 @@
 //! | `child` | a command that belongs to a request and ends with it |
 //! | `command` | its output as server-sent events |
 //! | `utf8` | text from bytes that are cut anywhere |
+//! | `attach` | a WebSocket to a process that runs already |
 //! | `exec`, `pty` | commands and terminals over WebSocket |
 //! | `socket` | what both have in common |
 //! | `control` | their messages |
@@ -15,6 +16,7 @@
 //! | `processes` | what runs in a sandbox |
 //! | `sse` | events for clients that follow |
 
+mod attach;
 mod child;
 mod command;
 mod control;
@@ -50,5 +52,6 @@ pub(crate) fn routes() -> Vec<Mounted> {
         mount(read, routes!(logs::read_logs)),
         mount(used, routes!(processes::list_processes)),
         mount(used, routes!(processes::kill_process)),
+        mount(used, routes!(attach::attach_process)),
     ]
 }

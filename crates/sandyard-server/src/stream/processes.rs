@@ -61,6 +61,18 @@ pub(super) async fn list_processes(
     }))
 }
 
+/// The process that a path names.
+pub(super) fn pid_of(words: &RawPathParams) -> Result<u32, ServiceError> {
+    let pid = words.iter().find(|(name, _)| *name == "pid");
+    let pid = pid.and_then(|(_, pid)| pid.parse::<u32>().ok());
+    pid.ok_or_else(no_process)
+}
+
+pub(super) fn no_process() -> ServiceError {
+    ServiceError::new(ErrorKind::NotFound, "no such process")
+        .hint("GET /sandboxes/{id}/processes lists those that run")
+}
+
 /// With which signal.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -88,13 +100,7 @@ pub(super) async fn kill_process(
     words: RawPathParams,
     Query(query): Query<KillQuery>,
 ) -> Result<Json<Killed>, ApiError> {
-    let no_process = || {
-        ServiceError::new(ErrorKind::NotFound, "no such process")
-            .hint("GET /sandboxes/{id}/processes lists those that run")
-    };
-    let pid = words.iter().find(|(name, _)| *name == "pid");
-    let pid = pid.and_then(|(_, pid)| pid.parse::<u32>().ok());
-    let pid = pid.ok_or_else(no_process)?;
+    let pid = pid_of(&words)?;
     let signal = SignalName::Name(query.signal.unwrap_or_else(|| "KILL".to_owned())).to_wire()?;
     let live = app.service().live(&caller, &name.id).await?;
     match live.agent.signal(ProcessSelector::Pid(pid), signal).await {

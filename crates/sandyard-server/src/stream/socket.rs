@@ -1,5 +1,6 @@
 //! What commands and terminals over WebSocket have in common: a child, its bytes, and who goes first.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -10,7 +11,7 @@ use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::{AgentClient, ClientError, InputStream, InputTo, wire};
 use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::child::Child;
 use super::control::{Control, say};
@@ -60,14 +61,17 @@ pub(super) async fn attach(
         InputTo::Stdin
     };
     let (notices, mut noticed) = mpsc::channel(1);
+    let waker = child.input_waker();
+    let arrived = Arc::new(Notify::new());
     let input = Input {
+        arrived: Arc::clone(&arrived),
         agent,
         selector: child.selector(),
         to,
         stream: None,
         notices,
     };
-    if send(&mut sink, Message::from(say::start(child.pid())))
+    if send(&mut sink, Message::from(say::start(&child)))
         .await
         .is_err()
     {
@@ -76,6 +80,7 @@ pub(super) async fn attach(
     let last = tokio::select! {
         last = pass_output(&mut sink, &mut child, framing, &mut noticed) => last,
         () = input.pass(source) => None,
+        () = waker.wake_on(&arrived) => None,
         () = ending.wait() => {
             child.leave();
             let text = format!("the server ends; process {} runs on", child.pid());
@@ -173,6 +178,8 @@ fn frame(output: &Output, framing: Framing) -> Bytes {
 
 /// What a client sends to a command.
 struct Input {
+    /// Told of every message, before it is passed on.
+    arrived: Arc<Notify>,
     agent: AgentClient,
     selector: wire::process::ProcessSelector,
     to: InputTo,
@@ -185,6 +192,9 @@ impl Input {
     /// Passes input on until the client is gone. A mistake is told and changes nothing.
     async fn pass(mut self, mut source: SplitStream<WebSocket>) {
         while let Some(Ok(message)) = source.next().await {
+            if matches!(message, Message::Binary(_) | Message::Text(_)) {
+                self.arrived.notify_one();
+            }
             let done = match message {
                 Message::Binary(bytes) => self.write(bytes).await,
                 Message::Text(text) => self.control(&text).await,

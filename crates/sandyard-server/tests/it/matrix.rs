@@ -133,7 +133,7 @@ fn sample(operation: &str, id: &str) -> Option<Sample> {
         | "stop_container"
         | "delete_container" => about_sandbox(),
         // Nothing can be upgraded without a socket; `contract` tries these two on one.
-        "exec" | "open_pty" => plain(),
+        "exec" | "open_pty" | "attach_process" => plain(),
         "execute_in_container" => json_about_sandbox(json!({"command": ["true"]})),
         "create_container" => json_plain(json!({"project_name": "p"})),
         "login" => with_query(&format!("username=alice&password={PASSWORD}"), plain()),

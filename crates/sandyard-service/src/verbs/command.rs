@@ -90,7 +90,7 @@ impl Service {
             Ok(Err(error)) if error.kind != ErrorKind::TimedOut => return Err(error),
             _ => {
                 self.note_command(caller, live, &request, pid, None, began);
-                return Err(timed_out(timeout));
+                return Err(timed_out(timeout).partial_output(kept.into_partial(pid)));
             }
         };
         let exit_code = end.shell_code();

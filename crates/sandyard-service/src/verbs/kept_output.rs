@@ -3,6 +3,7 @@
 use sandyard_agent_client::wire::event::Output;
 
 use crate::memory::{MemoryHold, PATIENCE, UNCOUNTED};
+use crate::request::PartialOutput;
 
 /// What a command wrote, so far.
 pub(super) struct Kept {
@@ -23,6 +24,17 @@ impl Kept {
             is_truncated: false,
             memory,
             max,
+        }
+    }
+
+    /// What a command that was killed had written.
+    pub(super) fn into_partial(self, pid: u32) -> PartialOutput {
+        PartialOutput {
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            is_truncated: self.is_truncated,
+            pid,
+            memory: self.memory,
         }
     }
 

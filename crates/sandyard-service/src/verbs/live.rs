@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use sandyard_agent_client::{AgentClient, ClientError};
-use sandyard_core::{Caller, ErrorKind, SandboxStatus};
+use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
 use sandyard_provider::AgentAddress;
 use sandyard_store::model::{Operation, Sandbox};
 
@@ -50,6 +50,17 @@ impl Service {
     /// The same without an owner's check, for previews whose access was checked otherwise.
     pub async fn live_for_preview(&self, sandbox: &Sandbox) -> ServiceResult<Live> {
         self.make_live(&Caller::system(), sandbox.clone()).await
+    }
+
+    /// Wakes a paused sandbox for input on a stream that was open when it was paused. One that is only woken on request stays
+    /// paused.
+    pub async fn wake_for_input(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
+        let sandbox = self.store().sandbox(id).await?;
+        let sandbox = sandbox.ok_or_else(|| ServiceError::no_sandbox(id.as_str()))?;
+        if sandbox.status == SandboxStatus::Paused && sandbox.is_auto_resumed {
+            self.wake(caller, id).await?;
+        }
+        Ok(())
     }
 
     async fn make_live(&self, caller: &Caller, mut sandbox: Sandbox) -> ServiceResult<Live> {

@@ -1,7 +1,7 @@
 //! `sandyard exec`: a command in a sandbox, with its terminal or pipes as ours.
 
-mod attach;
-mod input;
+pub(super) mod input;
+pub(super) mod session;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -9,6 +9,8 @@ use std::process::ExitCode;
 use clap::Args;
 use sandyard_client::{Client, Command, ExecRequest, RunCommand, TerminalSize};
 
+use self::input::{Input, OnHangUp};
+use self::session::Session;
 use super::args::{pair, some_seconds};
 use super::terminal::terminal_size;
 use crate::global::Global;
@@ -20,6 +22,9 @@ use crate::output::{self, Format};
 out of time, 125 when Sandyard failed, 127 when it could not be started, 2 when the options are wrong.
 
 Ctrl-C goes to the command; the third one leaves it alone.
+
+When the connection is lost or the server restarts, the command runs on, and `exec` reconnects to it for up to 5 minutes.
+After that, `sandyard attach` shows it.
 
 Examples:
   sandyard exec ID -- python3 -c 'print(6*7)'
@@ -69,7 +74,19 @@ pub(crate) async fn exec(global: &Global, args: ExecArgs) -> anyhow::Result<Exit
     if args.json {
         return collect(&client, &args).await;
     }
-    attach::attach(&client, &args).await
+    let exec = client.exec(&args.id, &args.exec_request()).await?;
+    let input = match (args.tty, args.interactive) {
+        (true, _) => Input::Terminal,
+        (false, true) => Input::Pipe,
+        (false, false) => Input::Nothing,
+    };
+    let session = Session {
+        has_terminal: args.tty,
+        input,
+        on_hang_up: OnHangUp::Forward,
+        has_started: false,
+    };
+    session::run(exec, session).await
 }
 
 async fn detach(client: &Client, args: &ExecArgs) -> anyhow::Result<ExitCode> {
@@ -86,13 +103,23 @@ async fn collect(client: &Client, args: &ExecArgs) -> anyhow::Result<ExitCode> {
     let result = client.run(&args.id, &args.run_command()).await;
     let result = match result {
         Err(error) if error.code() == Some("timed_out") => {
+            if let Some(partial) = error.partial_output() {
+                output::json(&serde_json::json!({
+                    "stdout": partial.stdout,
+                    "stderr": partial.stderr,
+                    "truncated": partial.is_truncated,
+                    "process_id": partial.pid,
+                    "exit_code": null,
+                    "timed_out": true,
+                }))?;
+            }
             output::error(&error.into());
-            return Ok(ExitCode::from(attach::TIMED_OUT));
+            return Ok(ExitCode::from(session::TIMED_OUT));
         }
         other => other?,
     };
     output::json(&result)?;
-    Ok(attach::exit_code(result.exit_code))
+    Ok(session::exit_code(result.exit_code))
 }
 
 impl ExecArgs {
@@ -133,7 +160,7 @@ impl ExecArgs {
 }
 
 /// The size of the user's terminal.
-fn size() -> TerminalSize {
+pub(super) fn size() -> TerminalSize {
     let size = terminal_size();
     let side = |cells: u32| u16::try_from(cells.clamp(1, 4096)).unwrap_or(80);
     TerminalSize {

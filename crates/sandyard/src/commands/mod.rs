@@ -3,6 +3,7 @@
 mod archive;
 mod args;
 mod ask;
+pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod copies;

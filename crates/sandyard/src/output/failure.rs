@@ -33,6 +33,9 @@ pub(crate) fn client_hint(error: &ClientError) -> Option<String> {
             "start it with `./run` or `sandyard serve`, or name another with --url or SANDYARD_URL"
                 .to_owned(),
         ),
+        ClientError::Disconnected { sandbox, pid, .. } => Some(format!(
+            "`sandyard attach {sandbox} {pid}` continues it, or prints how it ended"
+        )),
         // The server speaks of requests; here there are commands for that.
         ClientError::Api(refusal) => match refusal.code.as_str() {
             "sandbox_not_found" => Some("`sandyard ls` lists yours".to_owned()),

@@ -1,5 +1,7 @@
 //! What goes to the command: our standard input, interrupts, and the terminal's new size.
 
+use std::io::IsTerminal;
+
 use bytes::Bytes;
 use sandyard_client::ExecInput;
 use tokio::io::AsyncReadExt;
@@ -7,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::session::Session;
 use super::size;
 
 /// The third Ctrl-C in a row: the user wants out.
@@ -14,13 +17,24 @@ const ENOUGH: u32 = 3;
 
 /// What the command gets to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Input {
+pub(in crate::commands) enum Input {
     /// The user's keys.
     Terminal,
     /// Our standard input.
     Pipe,
     /// Nothing: its input ends at once.
     Nothing,
+    /// Our standard input, without its end if it was empty: whoever attaches without input must not end the process's.
+    Attached,
+}
+
+/// What SIGHUP and SIGTERM to us mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum OnHangUp {
+    /// They go to the process.
+    Forward,
+    /// They end us, and the process runs on.
+    Leave,
 }
 
 /// Says that the user wants out whatever the command does.
@@ -48,7 +62,7 @@ impl Tasks {
 /// Carries everything to the command from now on.
 pub(super) fn forward(
     input: ExecInput,
-    wants: Input,
+    session: Session,
 ) -> anyhow::Result<(Tasks, oneshot::Receiver<GaveUp>)> {
     let (pieces, to_write) = mpsc::channel(4);
     // Few, since people make them; so none is ever dropped or waited for.
@@ -57,8 +71,8 @@ pub(super) fn forward(
     let signals = Signals::new()?;
     let tasks = vec![
         tokio::spawn(send(input, to_write, noticed)),
-        tokio::spawn(read(pieces, wants)),
-        tokio::spawn(signals.forward(notices, give_up)),
+        tokio::spawn(read(pieces, session.input)),
+        tokio::spawn(signals.forward(session.on_hang_up, notices, give_up)),
     ];
     Ok((Tasks(tasks), given_up))
 }
@@ -99,8 +113,13 @@ async fn read(pieces: mpsc::Sender<Bytes>, wants: Input) {
     }
     let mut stdin = tokio::io::stdin();
     let mut buffer = vec![0; 64 << 10];
+    let mut keeps_open = wants == Input::Attached && !std::io::stdin().is_terminal();
     loop {
         let read = stdin.read(&mut buffer).await.unwrap_or(0);
+        if read == 0 && keeps_open {
+            pieces.closed().await;
+        }
+        keeps_open = false;
         let piece = Bytes::copy_from_slice(&buffer[..read]);
         if read == 0 || pieces.send(piece).await.is_err() {
             return;
@@ -127,6 +146,7 @@ impl Signals {
 
     async fn forward(
         mut self,
+        on_hang_up: OnHangUp,
         notices: mpsc::UnboundedSender<Notice>,
         give_up: oneshot::Sender<GaveUp>,
     ) {
@@ -141,7 +161,9 @@ impl Signals {
                 _ = self.hang_up.recv() => Notice::Signal("SIGHUP"),
                 _ = self.resize.recv() => Notice::Resize,
             };
-            if interrupts == ENOUGH {
+            let is_hang_up = matches!(notice, Notice::Signal("SIGTERM" | "SIGHUP"));
+            let leaves = is_hang_up && on_hang_up == OnHangUp::Leave;
+            if interrupts == ENOUGH || leaves {
                 let _ = give_up.send(GaveUp);
                 return;
             }

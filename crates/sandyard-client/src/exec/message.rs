@@ -1,0 +1,110 @@
+//! What the server says in text.
+
+use serde::Deserialize;
+
+use super::OPERATION;
+use crate::Result;
+use crate::error::{ApiError, ClientError};
+
+/// A message of the server's.
+#[derive(Debug)]
+pub(super) enum ServerMessage {
+    Start(Start),
+    Exit {
+        exit_code: i32,
+    },
+    Error(ClientError),
+    /// One of a later version.
+    Other,
+}
+
+/// That the command runs, and how to come back to it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Start {
+    pub(super) pid: u32,
+    /// An id of the process that no other has; none: the server cannot continue it.
+    #[serde(default)]
+    pub(super) process: Option<String>,
+    /// Whether it has a terminal.
+    #[serde(default)]
+    pub(super) tty: Option<bool>,
+    /// Which byte of its output comes first.
+    #[serde(default)]
+    pub(super) output_offset: Option<u64>,
+    /// How many bytes of input it was given before this connection.
+    #[serde(default)]
+    pub(super) input_offset: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Word {
+    Start(Start),
+    Exit {
+        exit_code: i32,
+    },
+    Error {},
+    #[serde(other)]
+    Other,
+}
+
+impl ServerMessage {
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let word = serde_json::from_str(text).map_err(|error| ClientError::Protocol {
+            operation: OPERATION,
+            problem: error.to_string(),
+        })?;
+        Ok(match word {
+            Word::Start(start) => Self::Start(start),
+            Word::Exit { exit_code } => Self::Exit { exit_code },
+            Word::Error {} => {
+                let refusal = ApiError::in_stream(text.as_bytes());
+                Self::Error(ClientError::Api(Box::new(refusal)))
+            }
+            Word::Other => Self::Other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_older_and_newer_servers_are_read() {
+        let parse = |text| ServerMessage::parse(text).unwrap();
+        assert!(matches!(
+            parse(r#"{"type":"start","pid":7}"#),
+            ServerMessage::Start(Start {
+                pid: 7,
+                process: None,
+                ..
+            })
+        ));
+        assert!(matches!(
+            parse(
+                r#"{"type":"start","pid":7,"process":"7-a","tty":true,"output_offset":5,"input_offset":null}"#
+            ),
+            ServerMessage::Start(Start {
+                output_offset: Some(5),
+                tty: Some(true),
+                ..
+            })
+        ));
+        assert!(matches!(
+            parse(r#"{"type":"exit","exit_code":137,"more":1}"#),
+            ServerMessage::Exit { exit_code: 137 }
+        ));
+        assert!(matches!(parse(r#"{"type":"later"}"#), ServerMessage::Other));
+        let ServerMessage::Error(error) =
+            parse(r#"{"type":"error","code":"timed_out","detail":"too slow"}"#)
+        else {
+            panic!("it is an error");
+        };
+        assert_eq!(
+            (error.code(), error.to_string().as_str()),
+            (Some("timed_out"), "too slow")
+        );
+        assert!(ServerMessage::parse("[]").is_err());
+    }
+}

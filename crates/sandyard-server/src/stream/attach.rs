@@ -1,0 +1,97 @@
+//! A WebSocket to a process that runs already, or has lately ended.
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{RawPathParams, State};
+use axum::response::Response;
+use sandyard_agent_client::wire::Code;
+use sandyard_agent_client::wire::process::ProcessSelector;
+use sandyard_agent_client::{ClientError, ProcessStream};
+use sandyard_service::{Live, ServiceError, ServiceResult};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::child::Child;
+use super::exec::not_a_socket;
+use super::processes::{no_process, pid_of};
+use super::socket::{self, Framing, Terminal};
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Query, SandboxName};
+use crate::listen::Ending;
+use crate::need::Who;
+
+/// Longest id of a process that is looked for.
+const MAX_PROCESS_ID: usize = 64;
+
+/// From where to continue.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AttachQuery {
+    /// Byte of the output to continue from: `output_offset` of the `start` message plus the bytes of output received since. Default:
+    /// the oldest output that is still kept.
+    output_offset: Option<u64>,
+    /// `process` of an earlier `start` message. The request fails with 404 if the pid belongs to another process by now, and
+    /// input that an earlier connection left on its way is discarded. Send again what follows the new `input_offset`.
+    #[param(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
+    process: Option<String>,
+    /// Kill the process when this client disconnects (default false).
+    kill_on_disconnect: Option<bool>,
+}
+
+/// Attaches to a process over WebSocket.
+///
+/// Messages are those of `exec` after its first one; `start` tells with `tty` whether the process has a terminal, and in
+/// `output_offset` where its output begins: later than requested when the sandbox no longer keeps that much. A process that has
+/// ended within the last minutes answers with the output that is still kept and its exit code. A client that disconnects leaves the
+/// process running, unless it asked for `kill_on_disconnect`.
+#[utoipa::path(get, path = "/sandboxes/{id}/processes/{pid}/attach", operation_id = "attach_process", tag = "commands",
+    params(("pid" = u32, Path, description = "Process id inside the sandbox"), SandboxName, AttachQuery),
+    responses(
+        (status = 101, description = "WebSocket opened.")))]
+pub(super) async fn attach_process(
+    State(app): State<App>,
+    Who(caller): Who,
+    name: SandboxName,
+    words: RawPathParams,
+    Query(query): Query<AttachQuery>,
+    ending: Ending,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
+    let pid = pid_of(&words)?;
+    bounds::optional_text("process", query.process.as_deref(), 1, MAX_PROCESS_ID)?;
+    let live = app.service().live(&caller, &name.id).await?;
+    let process = connect(&live, pid, &query).await?;
+    let mut child = Child::attach(app.service(), &caller, live, process);
+    if !query.kill_on_disconnect.unwrap_or(false) {
+        child.leave();
+    }
+    let terminal = Terminal(child.identity().has_terminal.unwrap_or(false));
+    Ok(
+        socket::bounded(upgrade).on_upgrade(move |socket| async move {
+            let _hold = ending.hold();
+            socket::attach(socket, child, Framing::Numbered, terminal, ending.clone()).await;
+        }),
+    )
+}
+
+async fn connect(live: &Live, pid: u32, query: &AttachQuery) -> ServiceResult<ProcessStream> {
+    let offset = query.output_offset.unwrap_or(0);
+    let stream = match &query.process {
+        Some(unique_id) => live.agent.take_over(pid, unique_id, offset).await,
+        None => {
+            let selector = ProcessSelector::Pid(pid);
+            live.agent.connect_from(selector, offset).await
+        }
+    };
+    stream.map_err(unknown_process)
+}
+
+fn unknown_process(error: ClientError) -> ServiceError {
+    // An offset that the process never reached is another process's.
+    if error.is_not_found() || error.code() == Some(Code::OutOfRange) {
+        return no_process().source(error);
+    }
+    error.into()
+}
