@@ -4,9 +4,9 @@ use sandyard_core::network::pattern::canonical_name;
 use sandyard_core::network::{Denial, FlowVerdict, Protocol};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Opening, inside};
+use super::Opening;
 use crate::gateway::Inner;
-use crate::sandbox::{Sandbox, too_many};
+use crate::sandbox::{MAX_CLOSING, Sandbox, too_many};
 
 /// What a connection needs to be let in: a place among its sandbox's and among all.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ pub(crate) struct Slots {
 /// Finds room for one more connection. Before anything is done for it: what waits for its turn costs a descriptor already.
 pub(crate) fn admit(gateway: &Inner, sandbox: &Sandbox) -> Result<Slots, Denial> {
     sandbox.may_open()?;
+    if sandbox.closer.pending() > MAX_CLOSING {
+        let text = format!("{MAX_CLOSING} connections that take long to close");
+        return Err(too_many(text));
+    }
     let of_sandbox = sandbox.connections.clone().try_acquire_owned();
     let of_all = gateway.connections.clone().try_acquire_owned();
     Ok(Slots {
@@ -40,6 +44,6 @@ pub(crate) fn turn_away(gateway: &Inner, sandbox: &Sandbox, opening: Opening, de
     flow.port = Some(opening.port);
     flow.verdict = FlowVerdict::Denied;
     flow.denial = Some(denial);
-    inside::reset(opening.descriptor);
+    sandbox.closer.abort(opening.descriptor);
     gateway.recorder.record(sandbox, flow);
 }
