@@ -39,6 +39,8 @@ pub(crate) struct Sandbox {
     changes: watch::Sender<u64>,
     /// Slots for connections.
     pub(crate) connections: Arc<Semaphore>,
+    /// Slots for connections that it shares with its owner's other sandboxes.
+    pub(crate) owner_connections: Arc<Semaphore>,
     /// Slots for look-ups.
     pub(crate) queries: Arc<Semaphore>,
     pub(crate) limits: FlowLimits,
@@ -54,12 +56,17 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    pub(crate) fn new(grant: NetworkGrant, limits: FlowLimits) -> Self {
+    pub(crate) fn new(
+        grant: NetworkGrant,
+        limits: FlowLimits,
+        owner_connections: Arc<Semaphore>,
+    ) -> Self {
         let bucket = |rate: u32| Bucket::new(rate.into(), f64::from(rate) * BURST);
         Self {
             grant: RwLock::new(Arc::new(grant)),
             changes: watch::Sender::new(0),
             connections: Arc::new(Semaphore::new(limits.connections)),
+            owner_connections,
             queries: Arc::new(Semaphore::new(QUERIES)),
             opens: bucket(limits.connections_per_second),
             lookups: bucket(limits.queries_per_second),

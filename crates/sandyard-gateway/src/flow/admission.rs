@@ -8,10 +8,11 @@ use super::Opening;
 use crate::gateway::Inner;
 use crate::sandbox::{MAX_CLOSING, Sandbox, too_many};
 
-/// What a connection needs to be let in: a place among its sandbox's and among all.
+/// What a connection needs to be let in: a place among its sandbox's, among its owner's and among all.
 #[derive(Debug)]
 pub(crate) struct Slots {
     _of_sandbox: OwnedSemaphorePermit,
+    _of_owner: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
@@ -23,11 +24,18 @@ pub(crate) fn admit(gateway: &Inner, sandbox: &Sandbox) -> Result<Slots, Denial>
         return Err(too_many(text));
     }
     let of_sandbox = sandbox.connections.clone().try_acquire_owned();
+    let of_owner = sandbox.owner_connections.clone().try_acquire_owned();
     let of_all = gateway.connections.clone().try_acquire_owned();
     Ok(Slots {
         _of_sandbox: of_sandbox.map_err(|_| {
             let most = sandbox.limits.connections;
             too_many(format!("{most} connections at once"))
+        })?,
+        _of_owner: of_owner.map_err(|_| {
+            let most = gateway.max_owner_connections();
+            too_many(format!(
+                "{most} connections of one owner's sandboxes at once"
+            ))
         })?,
         _of_all: of_all.map_err(|_| {
             let most = gateway.max_connections;
