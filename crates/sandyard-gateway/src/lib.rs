@@ -37,4 +37,5 @@ mod settings;
 mod tests;
 
 pub use gateway::Gateway;
+pub use own::own_addresses;
 pub use settings::{FlowLimits, GatewayError, GatewaySettings};
