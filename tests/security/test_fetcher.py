@@ -15,4 +15,4 @@ def test_the_server_fetches_nothing_from_itself_whatever_a_name_resolves_to():
     assert became.pop("canary") == []
     fetched = {what for what, status in became.items() if status == 200}
     assert fetched == {"site", "site by name", "site, filled", "first turn"}, became
-    assert {status for what, status in became.items() if what not in fetched} == {400}, became
+    assert {status for what, status in became.items() if what not in fetched} == {422}, became
