@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 
 use super::container::{Container, Image, sh};
 
-async fn open_channel(container: &Container) -> AgentStream {
+async fn open_channel(container: &Container<'_>) -> AgentStream {
     let opened = container
         .endpoint()
         .open_egress(&Arc::new(Closer::new(1)))
