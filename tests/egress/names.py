@@ -14,12 +14,12 @@ _NO_ERROR, _NO_SUCH_NAME = 0, 3
 class Names:
     """Answers over UDP and TCP at one loopback address. What it has no entry for does not exist."""
 
-    def __init__(self, address="127.0.0.1"):
+    def __init__(self, address="127.0.0.1", port=None):
         self.asked = []
         self._entries = {}
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         # Not one that the kernel picks for datagrams: a connection of somebody else's may have the same one.
-        self._udp.bind((address, free_port()))
+        self._udp.bind((address, port or free_port()))
         self.address, self.port = self._udp.getsockname()
         self._tcp = socket.create_server((address, self.port))
         self.authority = f"{self.address}:{self.port}"

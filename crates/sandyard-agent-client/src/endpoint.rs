@@ -4,8 +4,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,12 +11,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::HeaderMap;
-use rustix::fs::{Mode, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Bytes of a Unix socket's address that can hold its path, less the final NUL (unix(7)).
-const MAX_SUN_PATH: usize = 107;
+use crate::closer::Closer;
+use crate::unix::{Accepts, AgentStream};
 
 /// A stream of bytes in both directions.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -199,7 +196,10 @@ impl Endpoint {
     /// Opens a connection; the caller bounds the time.
     pub(crate) async fn connect(&self) -> io::Result<Connected> {
         match self {
-            Self::Unix(path) => connect_unix(path).await.map(Connected::Unix),
+            Self::Unix(path) => {
+                let stream = AgentStream::connect(path, Accepts::Bytes, Closer::shared());
+                stream.await.map(Connected::Unix)
+            }
             Self::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;
                 stream.set_nodelay(true)?;
@@ -210,42 +210,9 @@ impl Endpoint {
     }
 }
 
-async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
-    if path.as_os_str().as_bytes().len() <= MAX_SUN_PATH {
-        return connect_patiently(path).await;
-    }
-    // A longer path does not fit an address, but a descriptor of its directory makes it short.
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    let name = path
-        .file_name()
-        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let directory = rustix::fs::open(
-        parent,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
-    let short = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name);
-    connect_patiently(&short).await
-}
-
-/// Connects, waiting while the listener's queue is full: a non-blocking connect to a Unix socket then fails at once with
-/// `EAGAIN` instead of waiting (connect(2)), and nothing can be polled for.
-async fn connect_patiently(path: &Path) -> io::Result<UnixStream> {
-    let mut pause = Duration::from_millis(1);
-    loop {
-        match UnixStream::connect(path).await {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_millis(50));
-            }
-            result => return result,
-        }
-    }
-}
-
 /// An open connection of any kind.
 pub(crate) enum Connected {
-    Unix(UnixStream),
+    Unix(AgentStream),
     Tcp(TcpStream),
     Custom(BoxedStream),
 }

@@ -4,6 +4,7 @@
 //!
 //! - headers, bodies, frames and lists have size limits ([`Limits`]); nothing is stored beyond them;
 //! - every call has a time limit, and so has every silence of a stream;
+//! - no descriptor that comes with a reply is closed on a thread of the runtime, which its sender could hold up;
 //! - no reply makes the caller panic: it becomes a [`ClientError`] of a kind that can be matched on;
 //! - text of the agent's that is shown to people holds no control characters.
 //!
@@ -13,6 +14,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `endpoint` | where an agent listens, and dialling that |
+//! | `unix`, `closer` | Unix sockets, on which descriptors may come; closing those |
 //! | `pool`, `connection` | HTTP/1.1 connections |
 //! | `call` | one request and its reply, within limits |
 //! | `stream` | Connect's streams of messages |
@@ -27,6 +29,7 @@
 mod body;
 mod call;
 mod client;
+mod closer;
 mod connection;
 mod dial;
 mod egress;
@@ -43,10 +46,12 @@ mod query;
 mod relay;
 mod run;
 mod stream;
+mod unix;
 mod upload;
 mod watch;
 
 pub use client::AgentClient;
+pub use closer::Closer;
 pub use dial::DialStream;
 pub use endpoint::{
     BoxedStream, Dial, Dialling, Duplex, EgressDialling, Endpoint, PortDialling, PortStream,
@@ -57,6 +62,7 @@ pub use input::InputStream;
 pub use limits::Limits;
 pub use process::{InputTo, ProcessIdentity, ProcessStream, StartOptions};
 pub use run::{Output, RunOptions};
+pub use unix::AgentStream;
 pub use watch::WatchStream;
 
 pub use sandyard_wire as wire;

@@ -1,21 +1,16 @@
 //! Frames and descriptors from one agent.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-use sandyard_agent_client::Endpoint;
+use sandyard_agent_client::{AgentStream, Closer, Endpoint};
 use sandyard_core::network::{Denial, FlowVerdict, Protocol};
 use sandyard_wire::egress::{self, FromAgent, ToAgent};
-use tokio::io::{AsyncWriteExt, Interest};
-use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Notify, mpsc};
 
 use crate::flow::{self, Opening};
@@ -54,7 +49,8 @@ pub(crate) async fn keep(
     let mut pause = FIRST_PAUSE;
     loop {
         let attempt = async {
-            let stream = endpoint.open_egress().await?;
+            sandbox.descriptors_closed().await;
+            let stream = endpoint.open_egress(&sandbox.closer).await?;
             pause = FIRST_PAUSE;
             serve(&gateway, &sandbox, stream, &calls.lead).await
         };
@@ -77,19 +73,18 @@ pub(crate) async fn keep(
 async fn serve(
     gateway: &Arc<Inner>,
     sandbox: &Arc<Sandbox>,
-    stream: UnixStream,
+    stream: AgentStream,
     lead: &Notify,
 ) -> io::Result<()> {
-    let (reader, writer) = stream.into_split();
     let (answers, waiting) = mpsc::channel(ANSWERS);
     if sandbox.grant().is_leading {
         // Room for it is all there is yet.
         let _ = answers.try_send(ToAgent::Lead);
     }
     let reading = async {
-        let mut received = Received::default();
+        let mut received = Received::new(sandbox.closer.clone());
         loop {
-            received.fill(reader.as_ref()).await?;
+            received.fill(&stream).await?;
             while let Some(frame) = received.next()? {
                 handle(gateway, sandbox, &answers, frame, &mut received)?;
                 // An agent that says too much is not listened to for a while.
@@ -109,15 +104,22 @@ async fn serve(
     };
     tokio::select! {
         ended = reading => ended,
-        ended = write(writer, waiting) => ended,
+        ended = write(&stream, waiting) => ended,
         ended = leading => ended,
     }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut waiting: mpsc::Receiver<ToAgent>) -> io::Result<()> {
+async fn write(stream: &AgentStream, mut waiting: mpsc::Receiver<ToAgent>) -> io::Result<()> {
     while let Some(message) = waiting.recv().await {
         let frame = egress::encode(&message).map_err(io::Error::other)?;
-        writer.write_all(&frame).await?;
+        let mut rest = frame.as_slice();
+        while !rest.is_empty() {
+            stream.writable().await?;
+            match stream.try_write(rest) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => rest = &rest[written?..],
+            }
+        }
     }
     Ok(())
 }
@@ -244,17 +246,26 @@ fn stray(
 }
 
 /// What came in and is not used yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Received {
     bytes: Vec<u8>,
     descriptors: VecDeque<OwnedFd>,
+    closer: Arc<Closer>,
 }
 
 impl Received {
-    async fn fill(&mut self, stream: &UnixStream) -> io::Result<()> {
+    fn new(closer: Arc<Closer>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            descriptors: VecDeque::new(),
+            closer,
+        }
+    }
+
+    async fn fill(&mut self, stream: &AgentStream) -> io::Result<()> {
         loop {
             stream.readable().await?;
-            match stream.try_io(Interest::READABLE, || self.receive(stream)) {
+            match self.receive(stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 received => {
@@ -270,9 +281,9 @@ impl Received {
     }
 
     /// Takes what is there. The buffer lives no longer than this: thousands of channels wait, and few are read from.
-    fn receive(&mut self, stream: &UnixStream) -> io::Result<usize> {
+    fn receive(&mut self, stream: &AgentStream) -> io::Result<usize> {
         let mut piece = [0; PIECE];
-        let (count, descriptors) = receive(stream, &mut piece)?;
+        let (count, descriptors) = stream.try_receive(&mut piece)?;
         self.bytes.extend_from_slice(&piece[..count]);
         self.descriptors.extend(descriptors);
         Ok(count)
@@ -284,18 +295,12 @@ impl Received {
     }
 }
 
-fn receive(stream: &UnixStream, piece: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let message = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(piece)], &mut control, flags)?;
-    let mut descriptors = Vec::new();
-    for part in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = part {
-            descriptors.extend(rights);
+impl Drop for Received {
+    fn drop(&mut self) {
+        for descriptor in self.descriptors.drain(..) {
+            self.closer.abort(descriptor);
         }
     }
-    Ok((message.bytes, descriptors))
 }
 
 fn nonsense() -> io::Error {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit};
@@ -55,6 +55,8 @@ pub(crate) struct Inner {
     pub(crate) flows: TaskTracker,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) max_connections: usize,
+    /// Slots for connections of one owner's sandboxes together, while there are any.
+    owner_connections: Mutex<HashMap<String, Weak<Semaphore>>>,
     ground: RwLock<Arc<Ground>>,
 }
 
@@ -83,6 +85,7 @@ impl Gateway {
             flows: TaskTracker::new(),
             connections: Arc::new(Semaphore::new(max_connections)),
             max_connections,
+            owner_connections: Mutex::default(),
             ground: RwLock::new(Arc::new(ground(&settings))),
             settings,
         });
@@ -123,7 +126,9 @@ impl Gateway {
             known.calls.wake.notify_one();
             return;
         }
-        let sandbox = Arc::new(Sandbox::new(grant, self.inner.settings.limits));
+        let owner_connections = self.inner.owner_connections(&grant.owner);
+        let limits = self.inner.settings.limits;
+        let sandbox = Arc::new(Sandbox::new(grant, limits, owner_connections));
         let calls = Arc::new(Calls::default());
         self.threads.spawn(channel::keep(
             self.inner.clone(),
@@ -221,6 +226,26 @@ impl Inner {
     pub(crate) fn ground(&self) -> Arc<Ground> {
         let ground = self.ground.read().unwrap_or_else(PoisonError::into_inner);
         ground.clone()
+    }
+
+    /// Connections of one owner's sandboxes together: half of all, so that nobody takes every one.
+    pub(crate) fn max_owner_connections(&self) -> usize {
+        self.max_connections.div_ceil(2)
+    }
+
+    /// The slots of an owner, who is nothing but a text here.
+    fn owner_connections(&self, owner: &str) -> Arc<Semaphore> {
+        let mut slots = self
+            .owner_connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = slots.get(owner).and_then(Weak::upgrade) {
+            return known;
+        }
+        slots.retain(|_, known| known.strong_count() > 0);
+        let new = Arc::new(Semaphore::new(self.max_owner_connections()));
+        slots.insert(owner.to_owned(), Arc::downgrade(&new));
+        new
     }
 
     /// What goes on in the background.

@@ -17,7 +17,8 @@
 //! | `recorder` | records of flows, alike ones counted together |
 //!
 //! Everything that comes from a sandbox is hostile: frames, descriptors and what is said on them. A descriptor may be shared with
-//! the sandbox, which can change its flags at any time, so nothing here relies on `O_NONBLOCK`.
+//! the sandbox, which can change its flags and options at any time, so nothing here relies on `O_NONBLOCK`, and every descriptor is
+//! closed by its sandbox's `Closer`: a close may wait for as long as the sandbox likes.
 #![forbid(unsafe_code)]
 
 mod channel;
@@ -36,4 +37,5 @@ mod settings;
 mod tests;
 
 pub use gateway::Gateway;
+pub use own::own_addresses;
 pub use settings::{FlowLimits, GatewayError, GatewaySettings};

@@ -6,7 +6,7 @@ mod listed;
 use std::net::IpAddr;
 
 /// The addresses of all interfaces, but for loopback ones, which are closed as a class. Cheap: one question to the kernel.
-pub(crate) fn own_addresses() -> Vec<IpAddr> {
+pub fn own_addresses() -> Vec<IpAddr> {
     let mut addresses = kernel::addresses().unwrap_or_else(|err| {
         // A sandbox must not reach this host just because somebody forbade us to ask.
         tracing::debug!(%err, "the kernel does not tell its addresses; they are read from /proc");

@@ -151,7 +151,10 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use sandyard_core::network::{NetworkGrant, NetworkPolicy};
+    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::settings::FlowLimits;
@@ -164,7 +167,7 @@ mod tests {
             secrets: Vec::new(),
             is_leading: true,
         };
-        Sandbox::new(grant, FlowLimits::default())
+        Sandbox::new(grant, FlowLimits::default(), Arc::new(Semaphore::new(1)))
     }
 
     fn refusal(name: &str) -> Flow {

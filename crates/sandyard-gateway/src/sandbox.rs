@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use sandyard_agent_client::Closer;
 use sandyard_core::Clock;
 use sandyard_core::network::{Denial, Flow, FlowVerdict, NetworkGrant, Protocol};
 use tokio::sync::{Semaphore, watch};
@@ -21,6 +22,12 @@ const RECORDS: (f64, f64) = (100.0, 1000.0);
 /// Frames a second, and how many may come at once: look-ups, connections and reports of strays together.
 const FRAMES: (f64, f64) = (5000.0, 10_000.0);
 
+/// Descriptors that wait to be closed; a sandbox that makes that take long is not served meanwhile.
+pub(crate) const MAX_CLOSING: usize = 2048;
+
+/// Pause between looks at descriptors that are being closed.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 /// Look-ups under way at once: as many as an agent has.
 const QUERIES: usize = 1024;
 
@@ -32,6 +39,8 @@ pub(crate) struct Sandbox {
     changes: watch::Sender<u64>,
     /// Slots for connections.
     pub(crate) connections: Arc<Semaphore>,
+    /// Slots for connections that it shares with its owner's other sandboxes.
+    pub(crate) owner_connections: Arc<Semaphore>,
     /// Slots for look-ups.
     pub(crate) queries: Arc<Semaphore>,
     pub(crate) limits: FlowLimits,
@@ -40,17 +49,24 @@ pub(crate) struct Sandbox {
     records: Bucket,
     frames: Bucket,
     bandwidth: Option<Bucket>,
+    /// Closes its descriptors. One thread for each sandbox, so that none takes them all.
+    pub(crate) closer: Arc<Closer>,
     /// Its end, and that of all its flows.
     pub(crate) end: CancellationToken,
 }
 
 impl Sandbox {
-    pub(crate) fn new(grant: NetworkGrant, limits: FlowLimits) -> Self {
+    pub(crate) fn new(
+        grant: NetworkGrant,
+        limits: FlowLimits,
+        owner_connections: Arc<Semaphore>,
+    ) -> Self {
         let bucket = |rate: u32| Bucket::new(rate.into(), f64::from(rate) * BURST);
         Self {
             grant: RwLock::new(Arc::new(grant)),
             changes: watch::Sender::new(0),
             connections: Arc::new(Semaphore::new(limits.connections)),
+            owner_connections,
             queries: Arc::new(Semaphore::new(QUERIES)),
             opens: bucket(limits.connections_per_second),
             lookups: bucket(limits.queries_per_second),
@@ -60,6 +76,7 @@ impl Sandbox {
                 .bytes_per_second
                 .map(|rate| Bucket::new(rate as f64, rate as f64)),
             limits,
+            closer: Arc::new(Closer::new(1)),
             end: CancellationToken::new(),
         }
     }
@@ -87,6 +104,13 @@ impl Sandbox {
             let rate = self.limits.connections_per_second;
             too_many(format!("{rate} new connections a second"))
         })
+    }
+
+    /// Waits until the descriptors it sent for nothing are closed, so that it cannot pile them up.
+    pub(crate) async fn descriptors_closed(&self) {
+        while self.closer.pending() > MAX_CLOSING {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// Counts a look-up against the rate.

@@ -52,6 +52,8 @@ pub struct ServerSettings {
     pub upload_limit_bytes: Option<u64>,
     /// Hosts (`host` or `host:port`) that callers may name in URLs although their addresses are not public.
     pub url_hosts: Vec<String>,
+    /// What no sandbox may reach; nor may the server for its callers.
+    pub denied: Vec<sandyard_core::network::Target>,
     /// Proxies whose word on who is asking is believed.
     pub trusted_proxies: Vec<Network>,
     /// Whether a sandbox may reach what no entry of its policy names, when the policy does not say.
@@ -82,6 +84,7 @@ impl Default for ServerSettings {
             max_requests: 8192,
             upload_limit_bytes: None,
             url_hosts: Vec::new(),
+            denied: Vec::new(),
             trusted_proxies: Vec::new(),
             allow_internet_access: true,
             e2b_domain: "localhost".to_owned(),
@@ -230,7 +233,8 @@ impl App {
         if let Some(outside) = self.0.outside.get() {
             return Ok(outside);
         }
-        let made = Outside::new(&self.0.settings.url_hosts)?;
+        let settings = &self.0.settings;
+        let made = Outside::new(&settings.url_hosts, &settings.denied)?;
         Ok(self.0.outside.get_or_init(|| made))
     }
 

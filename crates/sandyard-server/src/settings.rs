@@ -37,6 +37,7 @@ pub(crate) fn server(settings: &Settings, sockets: &[Bound]) -> ServerSettings {
         max_requests: settings.server.max_requests,
         upload_limit_bytes: settings.server.upload_limit_bytes,
         url_hosts: settings.server.url_hosts.clone(),
+        denied: settings.gateway.denied.clone(),
         allow_internet_access: settings.gateway.default_policy.allow_internet_access,
         is_e2b_domain_enough: e2b::is_domain_enough(settings, sockets, &e2b_domain),
         // Where a proxy is in front, only the operator knows how clients reach the listener, and tells so by a domain.

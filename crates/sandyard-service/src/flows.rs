@@ -1,7 +1,6 @@
 //! What sandboxes tried to reach, on its way into their history.
 //!
-//! A sandbox that tries very often must not fill the history: each has so many records at once and so many a second. What is
-//! over that is counted, and the count is recorded every second.
+//! A sandbox that tries very often must not fill the history: see [`crate::flow_rows`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::flow_rows::{Allowance, OWNER_ROWS, SANDBOX_ROWS, Summaries};
 use crate::request::LogSource;
 use crate::service::Service;
 
@@ -23,13 +23,9 @@ pub(crate) const FLOW: &str = "flow";
 /// The kind of an event that tells of something that was denied.
 pub(crate) const FLOW_DENIED: &str = "flow_denied";
 
-/// Records of one sandbox in a moment.
-const BURST: i64 = 200;
-/// Records of one sandbox a second, in the long run.
-const A_SECOND: i64 = 50;
 /// Records taken at once.
 const BATCH: usize = 256;
-/// How often what was only counted is recorded.
+/// How often somebody looks whether to record what was only counted.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// How often whoever follows is told: each of them asks the store then.
 const RING_EVERY: Duration = Duration::from_millis(50);
@@ -43,17 +39,18 @@ const MAX_WORDS: usize = 300;
 pub(crate) struct FlowTaker {
     service: Service,
     flows: mpsc::Receiver<Flow>,
-    allowances: HashMap<SandboxId, Allowance>,
+    sandboxes: HashMap<SandboxId, Rows>,
+    owners: HashMap<String, Allowance>,
 }
 
 /// What one sandbox may still have recorded, and what it had too much.
 #[derive(Debug)]
-struct Allowance {
+struct Rows {
     owner: String,
-    left: i64,
-    since_ms: i64,
+    allowance: Allowance,
     /// Not denied, and denied.
     surplus: [Surplus; 2],
+    summaries: Summaries,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +66,8 @@ impl Service {
         provider.take_flows().map(|flows| FlowTaker {
             service: self.clone(),
             flows,
-            allowances: HashMap::new(),
+            sandboxes: HashMap::new(),
+            owners: HashMap::new(),
         })
     }
 
@@ -116,10 +114,10 @@ impl FlowTaker {
                     is_unrung = false;
                     next_ring = Instant::now() + RING_EVERY;
                 }
-                _ = ticks.tick(), if !self.allowances.is_empty() => self.record_surplus(),
+                _ = ticks.tick(), if !self.sandboxes.is_empty() => self.record_surplus(false),
             }
         }
-        self.record_surplus();
+        self.record_surplus(true);
     }
 
     /// Records what has come by now, and what was only counted.
@@ -127,7 +125,7 @@ impl FlowTaker {
         while let Ok(flow) = self.flows.try_recv() {
             self.record(flow);
         }
-        self.record_surplus();
+        self.record_surplus(true);
     }
 
     fn record(&mut self, flow: Flow) {
@@ -138,14 +136,20 @@ impl FlowTaker {
         };
         metrics::counter!("sandyard_flows_total", "verdict" => verdict).increment(flow.count);
         let now_ms = self.service.clock().now_ms();
-        let allowance = self
-            .allowances
+        let rows = self
+            .sandboxes
             .entry(flow.sandbox_id.clone())
-            .or_insert_with(|| Allowance::new(flow.owner.clone(), now_ms));
-        if !allowance.take(now_ms) {
-            allowance.surplus[usize::from(flow.verdict == FlowVerdict::Denied)].add(&flow);
+            .or_insert_with(|| Rows::new(flow.owner.clone(), now_ms));
+        let owner = self
+            .owners
+            .entry(flow.owner.clone())
+            .or_insert_with(|| Allowance::new(OWNER_ROWS, now_ms));
+        if !(rows.allowance.has_one(now_ms) && owner.has_one(now_ms)) {
+            rows.surplus[usize::from(flow.verdict == FlowVerdict::Denied)].add(&flow);
             return;
         }
+        rows.allowance.take_one();
+        owner.take_one();
         if let Some(denial) = &flow.denial {
             let line = log_line(&flow.sandbox_id, denial);
             let books = self.service.log_books();
@@ -160,12 +164,16 @@ impl FlowTaker {
         self.service.history().add_minor(event_of(flow));
     }
 
-    /// Records what was only counted, and forgets sandboxes that have been quiet.
-    fn record_surplus(&mut self) {
+    /// Records what was only counted, where that is due or nothing more comes, and forgets sandboxes that have been quiet.
+    fn record_surplus(&mut self, is_last: bool) {
         let now_ms = self.service.clock().now_ms();
         let mut is_news = false;
-        for (id, allowance) in &mut self.allowances {
-            for (is_denied, surplus) in [false, true].into_iter().zip(&mut allowance.surplus) {
+        for (id, rows) in &mut self.sandboxes {
+            let is_any = rows.has_surplus();
+            if !(rows.summaries.is_due(now_ms, is_any) || is_last) {
+                continue;
+            }
+            for (is_denied, surplus) in [false, true].into_iter().zip(&mut rows.surplus) {
                 let surplus = std::mem::take(surplus);
                 if surplus.count == 0 {
                     continue;
@@ -176,46 +184,32 @@ impl FlowTaker {
                     let books = self.service.log_books();
                     books.add(id, now_ms, LogSource::Gateway, None, &line);
                 }
-                let event = surplus.event(id, &allowance.owner, is_denied, now_ms);
+                let event = surplus.event(id, &rows.owner, is_denied, now_ms);
                 self.service.history().add_minor(event);
             }
         }
-        self.allowances.retain(|_, allowance| {
-            allowance.refill(now_ms);
-            allowance.left < BURST
-        });
+        self.sandboxes
+            .retain(|_, rows| rows.has_surplus() || !rows.allowance.is_full(now_ms));
+        self.owners
+            .retain(|_, allowance| !allowance.is_full(now_ms));
         if is_news {
             self.service.news().notify_waiters();
         }
     }
 }
 
-impl Allowance {
+impl Rows {
     fn new(owner: String, now_ms: i64) -> Self {
         Self {
             owner,
-            left: BURST,
-            since_ms: now_ms,
+            allowance: Allowance::new(SANDBOX_ROWS, now_ms),
             surplus: Default::default(),
+            summaries: Summaries::new(),
         }
     }
 
-    fn refill(&mut self, now_ms: i64) {
-        let more = (now_ms - self.since_ms).saturating_mul(A_SECOND) / 1000;
-        if more > 0 {
-            self.left = self.left.saturating_add(more).min(BURST);
-            self.since_ms = now_ms;
-        } else if now_ms < self.since_ms {
-            // The clock was set back.
-            self.since_ms = now_ms;
-        }
-    }
-
-    fn take(&mut self, now_ms: i64) -> bool {
-        self.refill(now_ms);
-        let is_allowed = self.left > 0;
-        self.left -= i64::from(is_allowed);
-        is_allowed
+    fn has_surplus(&self) -> bool {
+        self.surplus.iter().any(|surplus| surplus.count > 0)
     }
 }
 
@@ -239,7 +233,7 @@ impl Surplus {
                 "count": self.count,
                 "sent_bytes": self.sent_bytes,
                 "received_bytes": self.received_bytes,
-                "reason": "too many at once to tell each of them",
+                "reason": "more flows than are recorded one by one",
                 "is_summary": true,
             }),
         }

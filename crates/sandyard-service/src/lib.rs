@@ -30,6 +30,7 @@ mod activity;
 mod claim;
 mod error;
 mod expiry;
+mod flow_rows;
 mod flows;
 mod grants;
 mod health;

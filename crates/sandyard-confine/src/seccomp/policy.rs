@@ -9,7 +9,7 @@ use super::syscalls;
 pub enum Action {
     /// The kernel carries it out.
     Allow,
-    /// The caller sees this error.
+    /// The caller sees this error; with 0, success. The call is not carried out.
     Errno(u16),
 }
 
@@ -129,6 +129,8 @@ fn parse_line(line: &str) -> Result<(Vec<String>, Rule), String> {
 fn parse_action(word: &str) -> Result<Action, String> {
     let errno = match word {
         "allow" => return Ok(Action::Allow),
+        // An error of 0 makes the kernel skip the call and return 0.
+        "ignore" => 0,
         "EPERM" => libc::EPERM,
         "ENOSYS" => libc::ENOSYS,
         "EAFNOSUPPORT" => libc::EAFNOSUPPORT,

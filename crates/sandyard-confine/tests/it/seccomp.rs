@@ -169,6 +169,24 @@ fn refused_calls_give_the_error_that_the_policy_states() {
 }
 
 #[test]
+fn a_socket_cannot_be_made_to_linger() {
+    let filter = Filter::compile();
+    child::run(|| {
+        filter.install().map_err(told)?;
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(told)?;
+        let long = Some(std::time::Duration::from_secs(600));
+        rustix::net::sockopt::set_socket_linger(&socket, long).map_err(told)?;
+        rustix::net::sockopt::set_socket_broadcast(&socket, true).map_err(told)?;
+        let lingers = rustix::net::sockopt::socket_linger(&socket).map_err(told)?;
+        let broadcasts = rustix::net::sockopt::socket_broadcast(&socket).map_err(told)?;
+        match (lingers, broadcasts) {
+            (None, true) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+}
+
+#[test]
 fn allowed_calls_reach_the_kernel() {
     let filter = Filter::compile();
     let allowed: &[(&str, i64, [u64; 3])] = &[

@@ -31,6 +31,7 @@ pub(super) async fn both_ways(
                 match done {
                     Ok(()) => {}
                     Err(Broken::Inside(error)) => return Err(error.into()),
+                    Err(Broken::Stopped(stop)) => return Err(stop),
                     Err(Broken::Outside(error)) => broken = Some(error),
                 }
             }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, sockopt};
@@ -21,9 +21,12 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// The sandbox may hold the same socket and make it blocking at any time, so every call says itself that it must not wait.
 #[derive(Debug)]
 pub(crate) struct Inside {
-    socket: TcpStream,
+    /// None only while it is dropped.
+    socket: Option<TcpStream>,
     sandbox: Arc<Sandbox>,
     counted: Arc<Counted>,
+    /// Whether it ends without a reset.
+    is_orderly: AtomicBool,
 }
 
 impl Inside {
@@ -33,7 +36,10 @@ impl Inside {
         sandbox: Arc<Sandbox>,
         counted: Arc<Counted>,
     ) -> io::Result<Self> {
-        check(&descriptor)?;
+        if let Err(error) = check(&descriptor) {
+            sandbox.closer.close(descriptor);
+            return Err(error);
+        }
         // Best effort: both only spare a little.
         let _ = sockopt::set_tcp_nodelay(&descriptor, true);
         let _ = sockopt::set_socket_keepalive(&descriptor, true);
@@ -43,15 +49,22 @@ impl Inside {
         // Asked for on registering; the sandbox can undo it.
         socket.set_nonblocking(true)?;
         Ok(Self {
-            socket: TcpStream::from_std(socket)?,
+            socket: Some(TcpStream::from_std(socket)?),
             sandbox,
             counted,
+            is_orderly: AtomicBool::new(false),
         })
+    }
+
+    fn socket(&self) -> &TcpStream {
+        self.socket
+            .as_ref()
+            .expect("it is taken out when dropped, not before")
     }
 
     /// Waits until there is something to read.
     pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+        self.socket().readable().await
     }
 
     /// Reads what is there, waiting for the first byte, into a buffer that is only taken then. None at the end.
@@ -62,11 +75,11 @@ impl Inside {
         take: impl Fn() -> B,
     ) -> io::Result<(B, usize)> {
         loop {
-            self.socket.readable().await?;
+            self.socket().readable().await?;
             self.wait_for_turn().await;
             let mut buffer = take();
-            let receive = || receive_now(&self.socket, buffer.as_mut());
-            match self.socket.try_io(Interest::READABLE, receive) {
+            let receive = || receive_now(self.socket(), buffer.as_mut());
+            match self.socket().try_io(Interest::READABLE, receive) {
                 Err(error) if is_not_yet(&error) => {}
                 received => {
                     let count = received?;
@@ -81,15 +94,15 @@ impl Inside {
     /// Writes as much as there is room for, waiting for the first byte's.
     pub(crate) async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         self.wait_for_turn().await;
-        let send = || send_now(&self.socket, bytes);
-        let count = self.socket.async_io(Interest::WRITABLE, send).await?;
+        let send = || send_now(self.socket(), bytes);
+        let count = self.socket().async_io(Interest::WRITABLE, send).await?;
         self.count_received(count);
         Ok(count)
     }
 
     /// Writes as much as there is room for now.
     pub(crate) fn send_some(&self, bytes: &[u8]) -> io::Result<usize> {
-        match send_now(&self.socket, bytes) {
+        match send_now(self.socket(), bytes) {
             Ok(count) => {
                 self.count_received(count);
                 Ok(count)
@@ -101,7 +114,7 @@ impl Inside {
 
     /// Writes a few last words, if there is room for all of them.
     pub(crate) fn send_now(&self, bytes: &[u8]) -> bool {
-        let sent = send_now(&self.socket, bytes);
+        let sent = send_now(self.socket(), bytes);
         let count = sent.unwrap_or_default();
         self.count_received(count);
         count == bytes.len()
@@ -120,22 +133,22 @@ impl Inside {
 
     /// Tells the program that nothing more comes.
     pub(crate) fn finish(&self) {
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+        let _ = rustix::net::shutdown(self.socket(), rustix::net::Shutdown::Write);
     }
 
-    /// Lets the close be an orderly one. Until this is called it is a reset, also when this process is killed: a program must not
-    /// take a part for the whole.
+    /// Lets the close be an orderly one. Until this is called it is a reset, also when this process is killed (it lingers for no time):
+    /// a program must not take a part for the whole.
     pub(crate) fn close_in_order(&self) {
-        let _ = sockopt::set_socket_linger(&self.socket, None);
+        self.is_orderly.store(true, Ordering::Relaxed);
     }
 
     /// Resolves when the connection has broken, though nothing is read or written.
     pub(crate) async fn broken(&self) -> io::Error {
         loop {
-            if let Err(error) = self.socket.ready(Interest::ERROR).await {
+            if let Err(error) = self.socket().ready(Interest::ERROR).await {
                 return error;
             }
-            if let Ok(Some(error)) = self.socket.take_error() {
+            if let Ok(Some(error)) = self.socket().take_error() {
                 return error;
             }
             // Readiness of this kind is not cleared by reading; look again in a while.
@@ -162,6 +175,19 @@ impl Inside {
     }
 }
 
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let Some(Ok(socket)) = self.socket.take().map(TcpStream::into_std) else {
+            return;
+        };
+        if self.is_orderly.load(Ordering::Relaxed) {
+            self.sandbox.closer.close(socket.into());
+        } else {
+            self.sandbox.closer.abort(socket.into());
+        }
+    }
+}
+
 fn is_not_yet(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -177,11 +203,6 @@ fn receive_now(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
 fn send_now(socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     Ok(rustix::net::send(socket, bytes, flags)?)
-}
-
-/// Ends a connection with a reset that nothing was done for yet.
-pub(crate) fn reset(descriptor: OwnedFd) {
-    let _ = sockopt::set_socket_linger(&descriptor, Some(Duration::ZERO));
 }
 
 /// Only a connected TCP socket will do: reading from anything else might wait, or be somebody's trick.

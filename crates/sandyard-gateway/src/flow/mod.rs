@@ -2,6 +2,7 @@
 
 mod admission;
 mod both_ways;
+mod hello_retry;
 mod inside;
 mod judged;
 mod reply;
@@ -25,10 +26,13 @@ use tokio::time::Instant;
 
 use crate::dial::{Destination, Dialled};
 use crate::gateway::Inner;
-use crate::http::{self, Host, HttpFailure};
+use crate::http::{self, Host, HttpFailure, NameJudge};
 use crate::sandbox::{Counted, Sandbox};
 pub(crate) use admission::{Slots, admit, turn_away};
 use both_ways::both_ways;
+#[cfg(test)]
+pub(crate) use hello_retry::RETRY_RANDOM;
+use hello_retry::ServerHello;
 use inside::Inside;
 use judged::denied_later;
 use sniff::Said;
@@ -229,7 +233,8 @@ impl Walk<'_> {
         let first = {
             let (from, mut to) = dialled.stream.split();
             // A server may speak first: what it says is carried while we wait for the program's words.
-            let mut down = pin!(splice::down(self.inside, &from));
+            let server_hello = ServerHello::new();
+            let mut down = pin!(splice::down(self.inside, &from, &server_hello));
             let mut sniffing = pin!(sniff::sniff(self.inside, early, self.is_open()));
             let mut is_down_done = false;
             let received = self.counted.read().1;
@@ -256,8 +261,30 @@ impl Walk<'_> {
                 }
                 Some((said, first))
             } else {
-                let up = pin!(splice::up(self.inside, &first, &mut to));
-                let broken = both_ways(self.inside, self.counted, up, down, is_down_done).await?;
+                if is_down_done {
+                    server_hello.end();
+                }
+                let has_names = matches!(said, Said::Tls(_)) && !self.is_open();
+                let broken = {
+                    let up = pin!(async {
+                        let check = |said: &Said| self.check(said);
+                        let first = match has_names {
+                            true => {
+                                hello_retry::carry(
+                                    self.inside,
+                                    first,
+                                    &mut to,
+                                    &server_hello,
+                                    check,
+                                )
+                                .await?
+                            }
+                            false => first,
+                        };
+                        splice::up(self.inside, &first, &mut to).await
+                    });
+                    both_ways(self.inside, self.counted, up, down, is_down_done).await?
+                };
                 self.flow.failure = broken.map(|error| error.to_string());
                 None
             }
@@ -277,7 +304,6 @@ impl Walk<'_> {
 
     /// Holds what was said against the name that was looked up.
     fn check(&self, said: &Said) -> Result<(), Stop> {
-        let grant = self.sandbox.grant();
         let said = match said {
             Said::Tls(said) | Said::Http(said) => said,
             Said::Unreadable if !self.is_open() => {
@@ -297,18 +323,20 @@ impl Walk<'_> {
                 name: name.clone(),
                 said: said.clone(),
             })),
-            // By address, which was judged. A name that is denied stays denied; one that is merely not named is no worse than
-            // the address.
-            None => match grant
-                .policy
-                .judge_name(&self.gateway.ground(), said, Some(self.port))
-            {
-                Err(denial @ (Denial::DeniedByPolicy { .. } | Denial::DeniedByOperator { .. })) => {
-                    Err(Stop::Denied(denial))
-                }
-                _ => Ok(()),
-            },
+            // By address, which was judged.
+            None => Ok(judge_other_name(
+                self.gateway,
+                self.sandbox,
+                said,
+                self.port,
+            )?),
         }
+    }
+
+    /// Judges the hosts of requests on a connection that was made by address.
+    fn name_judge(&self) -> NameJudge {
+        let (gateway, sandbox, port) = (self.gateway.clone(), self.sandbox.clone(), self.port);
+        Arc::new(move |name| judge_other_name(&gateway, &sandbox, name, port))
     }
 
     /// Says whether each request has to be looked at, rather than the first alone.
@@ -316,12 +344,8 @@ impl Walk<'_> {
         let grant = self.sandbox.grant();
         match said {
             Said::Tls(_) => http::changes(&grant, host, true),
-            // Under a closed policy the second request must not be for another host than the first.
-            Said::Http(_) => {
-                whole_urls
-                    || http::changes(&grant, host, false)
-                    || (!self.is_open() && self.flow.name.is_some())
-            }
+            // Where names matter the second request must not be for another host than the first, nor for one that is denied.
+            Said::Http(_) => whole_urls || http::changes(&grant, host, false) || !self.is_open(),
             _ => false,
         }
     }
@@ -336,16 +360,37 @@ impl Walk<'_> {
         let stream = InsideStream::new(self.inside.clone(), first);
         let sandbox = self.sandbox.clone();
         let grant = Arc::new(move || sandbox.grant());
+        let other_names = self.flow.name.is_none().then(|| self.name_judge());
         self.answered = Answered::Requests;
         let carried = match said {
             Said::Tls(_) => http::carry_tls(&self.gateway.tls, stream, dialled, host, grant).await,
-            _ => http::carry_plain(stream, dialled, host, grant).await,
+            _ => http::carry_plain(stream, dialled, host, grant, other_names).await,
         };
         carried.map_err(|failure| match failure {
             HttpFailure::Denied(denial) => Stop::Denied(denial),
             HttpFailure::Unmet(reason) => Stop::Unmet(reason),
             HttpFailure::Failed(reason) => Stop::Failed(reason),
         })
+    }
+}
+
+/// Judges a name that is asked for on a connection by address. One that is denied stays denied; one that is merely not named is no
+/// worse than the address.
+fn judge_other_name(
+    gateway: &Inner,
+    sandbox: &Sandbox,
+    name: &str,
+    port: u16,
+) -> Result<(), Denial> {
+    let judged = sandbox
+        .grant()
+        .policy
+        .judge_name(&gateway.ground(), name, Some(port));
+    match judged {
+        Err(denial @ (Denial::DeniedByPolicy { .. } | Denial::DeniedByOperator { .. })) => {
+            Err(denial)
+        }
+        _ => Ok(()),
     }
 }
 

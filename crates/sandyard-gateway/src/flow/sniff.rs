@@ -155,7 +155,8 @@ fn is_half_a_line(seen: &[u8]) -> bool {
     seen.first().is_some_and(|first| is_token(*first)) && !seen.contains(&b'\n')
 }
 
-fn tls(seen: &[u8]) -> Option<Said> {
+/// Reads a hello; none when more has to be read.
+pub(super) fn tls(seen: &[u8]) -> Option<Said> {
     if seen.len() > 1 && seen[1] != 3 {
         return Some(Said::Other);
     }

@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
+use super::Stop;
+use super::hello_retry::ServerHello;
 use super::inside::Inside;
 
 /// Bytes moved in one go, at most.
@@ -28,6 +30,8 @@ pub(crate) enum Broken {
     Inside(io::Error),
     /// The other one.
     Outside(io::Error),
+    /// Neither: it must not go on.
+    Stopped(Stop),
 }
 
 /// From the program out, beginning with what was read already.
@@ -54,7 +58,11 @@ pub(crate) async fn up(
 }
 
 /// From outside to the program; also what a server says before the program has said anything.
-pub(crate) async fn down(inside: &Inside, outside: &ReadHalf<'_>) -> io::Result<()> {
+pub(super) async fn down(
+    inside: &Inside,
+    outside: &ReadHalf<'_>,
+    hello: &ServerHello,
+) -> io::Result<()> {
     loop {
         outside.readable().await?;
         inside.wait_for_turn().await;
@@ -62,11 +70,13 @@ pub(crate) async fn down(inside: &Inside, outside: &ReadHalf<'_>) -> io::Result<
         let count = match outside.try_read(piece.as_mut()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Ok(0) => {
+                hello.end();
                 inside.finish();
                 return Ok(());
             }
             other => other?,
         };
+        hello.see(piece.filled(count));
         let sent = inside.send_some(piece.filled(count))?;
         if let Some(rest) = piece.rest(sent, count) {
             inside.send_all(&rest.bytes).await?;

@@ -5,6 +5,7 @@ use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode, Version};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use sandyard_core::network::Denial;
 
 /// A body on its way to the program.
 pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
@@ -14,6 +15,8 @@ pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 pub(super) enum Refusal {
     /// It is for another host, which it names so.
     OtherHost(String),
+    /// It is for a host that is denied.
+    Denied(Denial),
     /// Something else, which the program is told.
     Answer(StatusCode, String),
 }

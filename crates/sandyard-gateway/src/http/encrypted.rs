@@ -75,6 +75,7 @@ where
         is_tls: true,
         grant,
         whole_urls: None,
+        other_names: None,
     };
     connection::carry(inside, outside, protocol, terms).await
 }

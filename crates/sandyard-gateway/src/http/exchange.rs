@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use sandyard_core::network::{Denial, NetworkGrant};
 
@@ -24,6 +24,9 @@ use crate::dial::WholeUrls;
 /// Gives the grant as it is at that moment.
 pub(super) type GrantSource = Arc<dyn Fn() -> Arc<NetworkGrant> + Send + Sync>;
 
+/// Says whether a request may be for a name.
+pub(crate) type NameJudge = Arc<dyn Fn(&str) -> Result<(), Denial> + Send + Sync>;
+
 /// What holds for all requests of a connection.
 pub(super) struct Terms {
     /// Whom they are for.
@@ -34,6 +37,8 @@ pub(super) struct Terms {
     pub(super) grant: GrantSource,
     /// Whether a proxy wants whole URLs.
     pub(super) whole_urls: Option<WholeUrls>,
+    /// Where the connection was made by address: which other names requests may be for. None: only for the host itself.
+    pub(super) other_names: Option<NameJudge>,
 }
 
 /// Carries the requests of one connection.
@@ -75,16 +80,17 @@ impl Exchange {
             }
             Err(Stop::Refused(Refusal::OtherHost(said))) => {
                 let name = self.terms.host.name.clone();
-                let denial = Denial::NameMismatch { name, said };
-                let response = answer::line(
-                    version,
-                    StatusCode::MISDIRECTED_REQUEST,
-                    &denial.to_string(),
-                );
-                self.state.deny(denial);
-                Ok(response)
+                Ok(self.deny(version, Denial::NameMismatch { name, said }))
             }
+            Err(Stop::Refused(Refusal::Denied(denial))) => Ok(self.deny(version, denial)),
         }
+    }
+
+    fn deny(&self, version: Version, denial: Denial) -> Response<Body> {
+        let status = StatusCode::MISDIRECTED_REQUEST;
+        let response = answer::line(version, status, &denial.to_string());
+        self.state.deny(denial);
+        response
     }
 
     async fn carry(&self, request: Request<Incoming>) -> Result<Response<Body>, Stop> {
@@ -137,7 +143,7 @@ impl Exchange {
             let text = "this connection is over, a request on it was for another host".to_owned();
             return Err(Refusal::answer(StatusCode::MISDIRECTED_REQUEST, text));
         }
-        self.terms.host.check(head)
+        self.terms.host.check(head, self.terms.other_names.as_ref())
     }
 
     fn changes(&self) -> Result<Arc<Changes>, Refusal> {

@@ -5,8 +5,10 @@ use std::net::IpAddr;
 use http::header::HOST;
 use http::request::Parts;
 use http::{StatusCode, Version};
+use sandyard_core::network::pattern::canonical_name;
 
 use super::answer::Refusal;
+use super::exchange::NameJudge;
 
 /// Longest part of a wrong name that is written down.
 const MAX_SAID_BYTES: usize = 300;
@@ -48,8 +50,12 @@ impl Host {
         is_port && is_same(name, &self.name)
     }
 
-    /// Holds a request against the host.
-    pub(super) fn check(&self, request: &Parts) -> Result<(), Refusal> {
+    /// Holds a request against the host, and other names that it has against `other_names`.
+    pub(super) fn check(
+        &self,
+        request: &Parts,
+        other_names: Option<&NameJudge>,
+    ) -> Result<(), Refusal> {
         let mut named = request.headers.get_all(HOST).iter();
         let (header, more) = (named.next(), named.next());
         if more.is_some() {
@@ -64,8 +70,15 @@ impl Host {
         }
         let authority = authority.map(|authority| authority.as_str());
         for said in [header.as_deref(), authority].into_iter().flatten() {
-            if !self.is_named(said) {
-                return Err(Refusal::OtherHost(shown(said)));
+            if self.is_named(said) {
+                continue;
+            }
+            let other_host = || Refusal::OtherHost(shown(said));
+            let judge = other_names.ok_or_else(other_host)?;
+            let (name, _) = split(said).ok_or_else(other_host)?;
+            if name.parse::<IpAddr>().is_err() {
+                let name = canonical_name(name).ok_or_else(other_host)?;
+                judge(&name).map_err(Refusal::Denied)?;
             }
         }
         Ok(())

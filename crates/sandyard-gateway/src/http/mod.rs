@@ -44,6 +44,7 @@ use sandyard_core::network::Denial;
 
 pub(crate) use change::changes;
 pub(crate) use encrypted::carry_tls;
+pub(crate) use exchange::NameJudge;
 pub(crate) use host::Host;
 pub(crate) use plain::carry_plain;
 pub(crate) use tls::Tls;
@@ -51,7 +52,7 @@ pub(crate) use tls::Tls;
 /// What became of a connection whose requests were looked at.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpFailure {
-    /// A request was for another host.
+    /// A request was for another host, or for one that is denied.
     #[error("{0}")]
     Denied(Denial),
     /// TLS could not be agreed on with one of the sides, so that nothing was asked.

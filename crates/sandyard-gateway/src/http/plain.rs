@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::HttpFailure;
 use super::connection;
-use super::exchange::{GrantSource, Terms};
+use super::exchange::{GrantSource, NameJudge, Terms};
 use super::host::Host;
 use super::versions::Protocol;
 use crate::dial::Dialled;
@@ -17,12 +17,14 @@ use crate::dial::Dialled;
 /// What a program says first that speaks HTTP/2 at once: RFC 9113, 3.4.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Carries requests without TLS, each one checked to be for this host, and changed as the grant says at that moment.
+/// Carries requests without TLS, each one checked to be for this host, or for a name that `other_names` allows, and changed as the
+/// grant says at that moment.
 pub(crate) async fn carry_plain<S>(
     inside: S,
     outside: Dialled,
     host: Host,
     grant: GrantSource,
+    other_names: Option<NameJudge>,
 ) -> Result<(), HttpFailure>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -44,6 +46,7 @@ where
         is_tls: false,
         grant,
         whole_urls: outside.whole_urls,
+        other_names,
     };
     connection::carry(inside, outside.stream, protocol, terms).await
 }

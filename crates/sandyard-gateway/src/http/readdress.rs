@@ -18,6 +18,10 @@ pub(super) fn is_absolute(head: &Parts) -> bool {
 pub(super) fn readdress(terms: &Terms, head: &mut Parts) -> Result<(), Refusal> {
     let Terms { host, is_tls, .. } = terms;
     let is_two = head.version == Version::HTTP_2;
+    // An address may be that of a proxy, which is asked for other hosts; each was judged.
+    if terms.other_names.is_some() && is_absolute(head) {
+        return Ok(());
+    }
     let unfit = || {
         Refusal::answer(
             StatusCode::BAD_REQUEST,

@@ -3,12 +3,13 @@
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 
-use sandyard_core::network::{FlowVerdict, NetworkPolicy, Protocol};
+use sandyard_core::network::{FlowVerdict, NetworkGrant, NetworkPolicy, Protocol};
 use sandyard_wire::egress::{ToAgent, Via};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::{World, only};
+use super::agent::Door;
+use super::{World, grant, only};
 use crate::settings::FlowLimits;
 
 /// A server that gives back what it gets.
@@ -192,6 +193,42 @@ async fn connections_are_limited_one_by_one_and_by_rate() {
     let mut program = world.agent.connect("127.0.0.1", port).await;
     program.write_all(b"\x03").await.unwrap();
     assert_eq!(program.read_u8().await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn one_owners_sandboxes_take_half_of_all_connections_at_most() {
+    let port = echo().await;
+    let mut world = World::with(NetworkPolicy::default(), |settings| {
+        settings.reachable = super::targets(&["127.0.0.1"]);
+        settings.max_connections = 4;
+    })
+    .await;
+    let attach = async |key: &str, owner: &str| {
+        let door = Door::open();
+        let grant = NetworkGrant {
+            owner: owner.to_owned(),
+            ..grant(NetworkPolicy::default())
+        };
+        world.gateway.attach(key, door.endpoint(), grant);
+        let agent = door.accept().await;
+        (door, agent)
+    };
+    let (_door, second) = attach("two", "me").await;
+    let (_door, others) = attach("three", "you").await;
+    let mut open = Vec::new();
+    for agent in [&world.agent, &second, &others, &others] {
+        let mut program = agent.connect("127.0.0.1", port).await;
+        program.write_all(b"\x01").await.unwrap();
+        program.read_u8().await.unwrap();
+        open.push(program);
+    }
+    for agent in [&world.agent, &second] {
+        let mut program = agent.connect("127.0.0.1", port).await;
+        let error = program.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    }
+    let denial = world.flow().await.denial.unwrap().to_string();
+    assert!(denial.contains("2 connections of one owner"), "{denial}");
 }
 
 #[tokio::test]

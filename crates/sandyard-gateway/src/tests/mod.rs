@@ -4,6 +4,7 @@ mod agent;
 mod endings;
 mod flows;
 mod hostile;
+mod lingering;
 mod said;
 
 use sandyard_core::network::{Flow, NetworkGrant, NetworkPolicy, Target};

@@ -4,13 +4,18 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use sandyard_core::network::{Flow, FlowVerdict, NetworkPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{World, only, targets};
+use crate::flow::RETRY_RANDOM;
 use crate::names::testing::{NameServer, address_record, from_records};
+
+/// How long a test waits for an end that must come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that remembers what it was sent, and answers each request with `ok`.
 async fn site() -> (u16, Arc<std::sync::Mutex<Vec<u8>>>) {
@@ -158,4 +163,156 @@ async fn a_name_that_turns_to_a_closed_address_is_caught_when_it_is_dialled() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     assert_eq!(denied(world.flow().await), "closed_address");
     assert!(heard.lock().unwrap().is_empty());
+}
+
+/// A TLS server that answers each first hello with a request for another one, and keeps what it is sent.
+async fn retrying_site() -> (u16, Arc<std::sync::Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ears = heard.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let ears = ears.clone();
+            tokio::spawn(async move {
+                let mut piece = [0; 4096];
+                let mut is_first = true;
+                while let Ok(count @ 1..) = stream.read(&mut piece).await {
+                    ears.lock().unwrap().extend_from_slice(&piece[..count]);
+                    if std::mem::take(&mut is_first) {
+                        stream.write_all(&retry()).await.unwrap();
+                    }
+                }
+            });
+        }
+    });
+    (port, heard)
+}
+
+/// A HelloRetryRequest in two records, as far as anybody here reads it, and what servers send after it to please middleboxes.
+fn retry() -> Vec<u8> {
+    let message = [&[2, 0, 0, 34, 3, 3], &RETRY_RANDOM[..]].concat();
+    let (one, two) = message.split_at(20);
+    let head = |len: usize| [22, 3, 3, 0, len as u8];
+    let records = [&head(one.len())[..], one, &head(two.len()), two];
+    [&records.concat()[..], CHANGE_CIPHER_SPEC].concat()
+}
+
+const CHANGE_CIPHER_SPEC: &[u8] = &[20, 3, 3, 0, 1, 1];
+
+fn has(heard: &Arc<std::sync::Mutex<Vec<u8>>>, name: &str) -> bool {
+    let heard = heard.lock().unwrap();
+    heard
+        .windows(name.len())
+        .any(|window| window == name.as_bytes())
+}
+
+#[tokio::test]
+async fn a_second_hello_for_another_name_goes_nowhere() {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
+    let (port, heard) = retrying_site().await;
+    let mut world = world(only(&["good.test"]), &names, &["good.test"]).await;
+    let second = [CHANGE_CIPHER_SPEC, &hello("evil.test")].concat();
+    for is_sent_at_once in [false, true] {
+        let mut program = world.agent.connect("good.test", port).await;
+        let first = hello("good.test");
+        if is_sent_at_once {
+            program
+                .write_all(&[&first[..], &second].concat())
+                .await
+                .unwrap();
+        } else {
+            program.write_all(&first).await.unwrap();
+            program
+                .read_exact(&mut vec![0; retry().len()])
+                .await
+                .unwrap();
+            program.write_all(&second).await.unwrap();
+        }
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE, program.read_to_end(&mut rest));
+        let error = ended.await.expect("the connection ends").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert_eq!(denied(world.flow().await), "name_mismatch");
+    }
+    assert!(has(&heard, "good.test") && !has(&heard, "evil.test"));
+}
+
+#[tokio::test]
+async fn a_second_hello_for_the_same_name_and_what_follows_goes_through() {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
+    let (port, heard) = retrying_site().await;
+    let mut world = world(only(&["good.test"]), &names, &["good.test"]).await;
+    let mut program = world.agent.connect("good.test", port).await;
+    let first = hello("good.test");
+    let early = [&[23, 3, 3, 0, 5][..], b"early"].concat();
+    let second = [
+        CHANGE_CIPHER_SPEC,
+        &hello("good.test"),
+        b"\x17\x03\x03\x00\x05after",
+    ]
+    .concat();
+    program
+        .write_all(&[&first[..], &early].concat())
+        .await
+        .unwrap();
+    program
+        .read_exact(&mut vec![0; retry().len()])
+        .await
+        .unwrap();
+    program.write_all(&second).await.unwrap();
+    program.shutdown().await.unwrap();
+    assert_eq!(world.flow().await.denial, None);
+    assert_eq!(*heard.lock().unwrap(), [first, early, second].concat());
+}
+
+#[tokio::test]
+async fn a_server_that_wants_no_second_hello_gets_everything() {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let names = NameServer::with_records(vec![address_record("good.test.", loopback)]).await;
+    let (port, heard) = site().await;
+    let mut world = world(only(&["good.test"]), &names, &["good.test"]).await;
+    let mut program = world.agent.connect("good.test", port).await;
+    let words = [&hello("good.test")[..], b"\x17\x03\x03\x00\x05early"].concat();
+    program.write_all(&words).await.unwrap();
+    program.shutdown().await.unwrap();
+    assert_eq!(world.flow().await.denial, None);
+    assert_eq!(*heard.lock().unwrap(), words);
+}
+
+#[tokio::test]
+async fn every_request_on_a_connection_by_address_is_judged_by_its_host() {
+    let names = NameServer::with_records(Vec::new()).await;
+    let (port, heard) = site().await;
+    let policy = NetworkPolicy {
+        deny_out: targets(&["evil.test"]),
+        ..NetworkPolicy::default()
+    };
+    let by_operator = |settings: &mut crate::GatewaySettings| {
+        settings.reachable = targets(&["127.0.0.1"]);
+        settings.denied = targets(&["evil.test"]);
+    };
+    for mut world in [
+        world(policy, &names, &["127.0.0.1"]).await,
+        World::with(NetworkPolicy::default(), by_operator).await,
+    ] {
+        let mut program = world.agent.connect("127.0.0.1", port).await;
+        for host in [format!("127.0.0.1:{port}"), "other.test".to_owned()] {
+            request(&mut program, &host).await;
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"ok") {
+                answer.push(program.read_u8().await.unwrap());
+            }
+        }
+        request(&mut program, "evil.test").await;
+        let mut answer = String::new();
+        let ended = tokio::time::timeout(PATIENCE, program.read_to_string(&mut answer));
+        let _ = ended.await.expect("the connection ends");
+        assert!(answer.starts_with("HTTP/1.1 421 "), "{answer}");
+        let code = denied(world.flow().await);
+        assert!(code.starts_with("denied_by_"), "{code}");
+    }
+    assert!(has(&heard, "other.test") && !has(&heard, "evil.test"));
 }

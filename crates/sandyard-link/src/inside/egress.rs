@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-use sandyard_agent_client::Endpoint;
+use sandyard_agent_client::{Closer, Endpoint};
 use sandyard_wire::egress::{self, FromAgent};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{TcpStream, UnixStream};
@@ -20,11 +21,12 @@ const PIECE: usize = 16 * 1024;
 /// Serves one channel to its end.
 pub(super) async fn serve(mux: &Mux, agent: Endpoint, mut carried: Carried) -> io::Result<()> {
     let number = carried.read_u32().await?;
-    let channel = agent.open_egress().await?;
+    // This process is the sandbox's own: nobody else waits when it does.
+    let mut channel = agent.open_egress(&Arc::new(Closer::new(1))).await?;
     carried.write_u8(EGRESS_READY).await?;
     carried.flush().await?;
     let (mut from_gateway, to_gateway) = tokio::io::split(carried);
-    let (reader, mut writer) = channel.into_split();
+    let (reader, mut writer) = channel.split();
     tokio::select! {
         ended = tokio::io::copy(&mut from_gateway, &mut writer) => ended.map(drop),
         ended = outwards(mux, number, reader.as_ref(), to_gateway) => ended,

@@ -55,12 +55,20 @@ impl Background {
 }
 
 async fn listed(yard: &Yard, id: &SandboxId, verdict: Option<FlowVerdict>) -> Vec<Event> {
-    let filter = FlowFilter {
-        verdict,
-        ..FlowFilter::default()
-    };
-    let flows = yard.service.flows(&alice(), id.as_str(), filter).await;
-    flows.expect("the service answers")
+    let mut found: Vec<Event> = Vec::new();
+    loop {
+        let filter = FlowFilter {
+            verdict,
+            after_seq: Some(found.iter().map(|event| event.seq).max().unwrap_or(0)),
+            ..FlowFilter::default()
+        };
+        let page = yard.service.flows(&alice(), id.as_str(), filter).await;
+        let page = page.expect("the service answers");
+        if page.is_empty() {
+            return found;
+        }
+        found.extend(page);
+    }
 }
 
 #[tokio::test]
@@ -174,7 +182,7 @@ async fn whoever_follows_events_is_told_at_once() {
 async fn a_flood_is_counted_and_does_not_drown_the_others() {
     let yard = Yard::new().await;
     let (loud, quiet) = (yard.create().await, yard.create().await);
-    for number in 0..2000 {
+    for number in 0..4000 {
         let verdict = match number % 2 {
             0 => FlowVerdict::Denied,
             _ => FlowVerdict::Allowed,
@@ -187,17 +195,17 @@ async fn a_flood_is_counted_and_does_not_drown_the_others() {
     Background::of(&yard).end().await;
     assert_eq!(listed(&yard, &quiet.id, None).await.len(), 1);
     let flows = listed(&yard, &loud.id, None).await;
-    assert!((200..=204).contains(&flows.len()), "{}", flows.len());
+    assert!((2000..=2004).contains(&flows.len()), "{}", flows.len());
     let count = |event: &Event| event.data["count"].as_u64().unwrap();
     assert_eq!(
         flows.iter().map(count).sum::<u64>(),
-        2000,
+        4000,
         "none is forgotten"
     );
     let sent = |event: &Event| event.data["sent_bytes"].as_u64().unwrap();
-    assert_eq!(flows.iter().map(sent).sum::<u64>(), 20_000);
+    assert_eq!(flows.iter().map(sent).sum::<u64>(), 40_000);
     let denied = listed(&yard, &loud.id, Some(FlowVerdict::Denied)).await;
-    assert_eq!(denied.iter().map(count).sum::<u64>(), 1000);
+    assert_eq!(denied.iter().map(count).sum::<u64>(), 2000);
     let lines = yard
         .service
         .logs(&alice(), loud.id.as_str(), 1000)
@@ -205,7 +213,7 @@ async fn a_flood_is_counted_and_does_not_drown_the_others() {
         .unwrap();
     let is_gateway = |line: &&sandyard_service::LogEntry| line.source == LogSource::Gateway;
     let gateway = lines.iter().filter(is_gateway).count();
-    assert!((100..=102).contains(&gateway), "{gateway}");
+    assert!((100..=1002).contains(&gateway), "{gateway}");
     assert!(
         lines
             .iter()

@@ -1,10 +1,21 @@
 //! What leaves a container comes to the gateway.
 
+use std::sync::Arc;
+
+use sandyard_agent_client::{AgentStream, Closer};
 use sandyard_wire::egress::{FromAgent, ToAgent, Via, decode, encode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::container::{Image, sh};
+use super::container::{Container, Image, sh};
+
+async fn open_channel(container: &Container<'_>) -> AgentStream {
+    let opened = container
+        .endpoint()
+        .open_egress(&Arc::new(Closer::new(1)))
+        .await;
+    opened.expect("a channel")
+}
 
 /// Hears of the next connection.
 async fn next_open(gateway: &mut UnixStream) -> (String, u16, Via) {
@@ -32,7 +43,7 @@ async fn everything_that_is_sent_elsewhere_comes_to_the_agent() {
         image.read("etc/resolv.conf"),
         "nameserver 198.18.0.1\noptions edns0 timeout:10 attempts:3\n"
     );
-    let mut gateway = container.endpoint().open_egress().await.expect("a channel");
+    let mut gateway = open_channel(&container).await;
     gateway
         .write_all(&encode(&ToAgent::Lead).expect("a frame"))
         .await
@@ -61,7 +72,7 @@ async fn without_the_right_to_redirect_there_is_a_proxy() {
         "{}",
         image.read("log")
     );
-    let mut gateway = container.endpoint().open_egress().await.expect("a channel");
+    let mut gateway = open_channel(&container).await;
     gateway
         .write_all(&encode(&ToAgent::Lead).expect("a frame"))
         .await

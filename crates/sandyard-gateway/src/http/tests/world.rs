@@ -131,7 +131,7 @@ impl World {
         tokio::spawn(async move {
             match is_tls {
                 true => carry_tls(&tls, inside, outside, host, grant).await,
-                false => carry_plain(inside, outside, host, grant).await,
+                false => carry_plain(inside, outside, host, grant, None).await,
             }
         })
     }

@@ -1,16 +1,19 @@
 //! One request with its redirects, within limits.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use reqwest::redirect::Policy;
-use reqwest::{Body, Client, Response, StatusCode, Url};
+use reqwest::{Body, Client, RequestBuilder, Response, StatusCode, Url};
 use sandyard_core::ErrorKind;
+use sandyard_core::network::Target;
 use sandyard_service::{ServiceError, ServiceResult};
 
-use super::resolver::{CheckedResolver, ClosedName};
-use super::target::{self, AllowList};
+use super::reach::Reach;
+use super::resolver::{self, CheckedResolver, ClosedName, LookUp, PORT};
+use super::target;
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -25,7 +28,7 @@ const WHOLE_TIME: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(crate) struct Outside {
     client: Client,
-    allowed: AllowList,
+    reach: Arc<Reach>,
 }
 
 /// What a URL gave.
@@ -38,15 +41,17 @@ pub(crate) struct Fetched {
 }
 
 impl Outside {
-    /// Makes a client; `hosts` are those the operator vouches for.
-    pub(crate) fn new(hosts: &[String]) -> ServiceResult<Self> {
-        let allowed = AllowList::new(hosts);
-        let failed = |source: Box<dyn Error + Send + Sync>| {
-            ServiceError::new(ErrorKind::Internal, "no URL can be fetched here").source(source)
-        };
+    /// Makes a client; `hosts` are those the operator vouches for, `denied` those that nobody may reach.
+    pub(crate) fn new(hosts: &[String], denied: &[Target]) -> ServiceResult<Self> {
+        let reach = Reach::new(hosts, denied, sandyard_gateway::own_addresses);
+        Self::with(reach, resolver::system().map_err(failed)?)
+    }
+
+    fn with(reach: Reach, look_up: LookUp) -> ServiceResult<Self> {
+        let reach = Arc::new(reach);
         // Another part of the program may have chosen one before; any does.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let resolver = CheckedResolver::new(allowed.clone()).map_err(failed)?;
+        let resolver = CheckedResolver::new(look_up, reach.clone());
         let client = Client::builder()
             .dns_resolver(resolver)
             // A proxy would resolve names itself and reach what we may not.
@@ -61,7 +66,7 @@ impl Outside {
             .user_agent(concat!("sandyard/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| failed(error.into()))?;
-        Ok(Self { client, allowed })
+        Ok(Self { client, reach })
     }
 
     /// Fetches what a URL leads to.
@@ -70,10 +75,9 @@ impl Outside {
     ///
     /// `invalid` for a URL that no caller may name, `bad_request` when its host does not give the file.
     pub(crate) async fn get(&self, field: &'static str, url: &str) -> ServiceResult<Fetched> {
-        let mut url = target::read(field, url, &self.allowed)?;
+        let mut url = target::read(field, url, &self.reach)?;
         for _ in 0..=MAX_REDIRECTS {
-            let sent = self.client.get(url.clone()).send().await;
-            let response = sent.map_err(|error| refused(field, &url, error))?;
+            let response = send(field, &url, self.client.get(url.clone())).await?;
             let status = response.status();
             if status.is_success() {
                 let size = response.content_length();
@@ -83,7 +87,7 @@ impl Outside {
                 Some(next) => next,
                 None => return Err(unwilling(field, &url, status)),
             };
-            target::check(field, &url, &self.allowed)?;
+            target::check(field, &url, &self.reach)?;
         }
         Err(ServiceError::invalid(
             field,
@@ -103,7 +107,7 @@ impl Outside {
         size: u64,
         content: Body,
     ) -> ServiceResult<StatusCode> {
-        let url = target::read(field, url, &self.allowed)?;
+        let url = target::read(field, url, &self.reach)?;
         let request = self
             .client
             .put(url.clone())
@@ -111,15 +115,23 @@ impl Outside {
             .header(CONTENT_LENGTH, size)
             .header(CONTENT_TYPE, "application/octet-stream")
             .body(content);
-        let response = request
-            .send()
-            .await
-            .map_err(|error| refused(field, &url, error))?;
+        let response = send(field, &url, request).await?;
         match response.status() {
             status if status.is_success() => Ok(status),
             status => Err(unwilling(field, &url, status)),
         }
     }
+}
+
+/// Sends a request. The resolver learns the port by the way.
+async fn send(field: &'static str, url: &Url, request: RequestBuilder) -> ServiceResult<Response> {
+    let port = url.port_or_known_default().unwrap_or_default();
+    let sent = PORT.scope(port, request.send()).await;
+    sent.map_err(|error| refused(field, url, error))
+}
+
+fn failed(source: Box<dyn Error + Send + Sync>) -> ServiceError {
+    ServiceError::new(ErrorKind::Internal, "no URL can be fetched here").source(source)
 }
 
 /// Where a redirect leads.
@@ -163,4 +175,116 @@ fn refused(field: &'static str, url: &Url, error: reqwest::Error) -> ServiceErro
 /// A URL without what may be secret in it.
 fn shown(url: &Url) -> String {
     format!("`{}`", url.host_str().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A site on loopback that redirects everybody, and counts its connections.
+    async fn site(location: impl Fn(u16) -> String) -> (u16, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::new(AtomicUsize::new(0));
+        let (count, location) = (seen.clone(), location(port));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.read(&mut [0; 4096]).await;
+                let head = format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\n");
+                let rest = "Content-Length: 0\r\nConnection: close\r\n\r\n";
+                let _ = stream.write_all((head + rest).as_bytes()).await;
+            }
+        });
+        (port, seen)
+    }
+
+    /// A resolver that gives one answer after the other, and the last one again and again.
+    fn answers(turns: &[&str]) -> LookUp {
+        let mut turns: Vec<IpAddr> = turns
+            .iter()
+            .rev()
+            .map(|text| text.parse().unwrap())
+            .collect();
+        let next = move || match turns.len() {
+            1 => turns[0],
+            _ => turns.pop().unwrap(),
+        };
+        let next = Mutex::new(next);
+        Arc::new(move |_| {
+            let address = (next.lock().unwrap())();
+            Box::pin(async move { Ok(vec![address]) })
+        })
+    }
+
+    const OWN: &str = "45.66.77.1";
+
+    fn own() -> Vec<IpAddr> {
+        vec![OWN.parse().unwrap()]
+    }
+
+    fn outside(hosts: &[String], denied: &[&str], look_up: LookUp) -> Outside {
+        let denied: Vec<_> = denied.iter().map(|text| text.parse().unwrap()).collect();
+        Outside::with(Reach::new(hosts, &denied, own), look_up).unwrap()
+    }
+
+    async fn refusal(outside: &Outside, url: &str) -> String {
+        let error = outside.get("url", url).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid, "{url}: {error}");
+        error.to_string()
+    }
+
+    #[tokio::test]
+    async fn this_host_is_not_asked_by_whatever_address_or_name() {
+        let outside = outside(&[], &[], answers(&[OWN]));
+        for url in [
+            "http://45.66.77.1:8599/",
+            "http://[2002:2d42:4d01::]:8599/",
+            "http://somewhere.test:8599/",
+        ] {
+            let told = refusal(&outside, url).await;
+            assert!(told.contains("is not a public address"), "{told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_operator_denies_is_not_asked() {
+        let denied = ["evil.test", "45.66.77.0/24:8080"];
+        let outside = outside(&[], &denied, answers(&["45.66.77.2"]));
+        for url in [
+            "http://evil.test/",
+            "http://45.66.77.2:8080/",
+            "http://other.test:8080/",
+        ] {
+            refusal(&outside, url).await;
+        }
+        // Another port is another matter.
+        let reach = &outside.reach;
+        assert!(reach.has_addresses(None, ["45.66.77.2".parse().unwrap()], 8081));
+    }
+
+    #[tokio::test]
+    async fn a_name_is_judged_each_time_it_is_used() {
+        let (port, seen) = site(|port| format!("http://turns.test:{port}/")).await;
+        let hosts = [format!("127.0.0.1:{port}")];
+        let reach = Arc::new(Reach::new(&hosts, &[], own));
+        for turn in ["127.0.0.1", OWN] {
+            let resolver = CheckedResolver::new(answers(&["45.66.77.2", turn]), reach.clone());
+            let look_up = || PORT.scope(port, resolver.look_up("turns.test"));
+            assert_eq!(look_up().await.unwrap().len(), 1);
+            assert!(look_up().await.unwrap_err().is::<ClosedName>());
+        }
+        // The redirect leads by name to where the first request was allowed to go by address.
+        let before = seen.load(Ordering::SeqCst);
+        let outside = outside(&hosts, &[], answers(&["127.0.0.1"]));
+        refusal(&outside, &format!("http://127.0.0.1:{port}/")).await;
+        assert_eq!(seen.load(Ordering::SeqCst), before + 1);
+    }
 }

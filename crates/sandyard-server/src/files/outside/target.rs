@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use reqwest::Url;
 use sandyard_service::ServiceError;
 
-use super::address::is_open;
+use super::reach::Reach;
 
 /// Longest URL that is taken; presigned ones have some 2,000 characters.
 const MAX_LEN: usize = 16 << 10;
@@ -45,11 +45,7 @@ impl AllowList {
 }
 
 /// Reads a URL and refuses what no caller may name. Names are checked again when they are resolved.
-pub(super) fn read(
-    field: &'static str,
-    text: &str,
-    allowed: &AllowList,
-) -> Result<Url, ServiceError> {
+pub(super) fn read(field: &'static str, text: &str, reach: &Reach) -> Result<Url, ServiceError> {
     if text.len() > MAX_LEN {
         return Err(ServiceError::invalid(
             field,
@@ -59,16 +55,12 @@ pub(super) fn read(
     // The parser turns every way to write an IPv4 address (octal, hexadecimal, one number) into the usual one.
     let url = Url::parse(text)
         .map_err(|error| ServiceError::invalid(field, format!("not a URL: {error}")))?;
-    check(field, &url, allowed)?;
+    check(field, &url, reach)?;
     Ok(url)
 }
 
 /// Refuses what no caller, and no redirect, may name.
-pub(super) fn check(
-    field: &'static str,
-    url: &Url,
-    allowed: &AllowList,
-) -> Result<(), ServiceError> {
+pub(super) fn check(field: &'static str, url: &Url, reach: &Reach) -> Result<(), ServiceError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(ServiceError::invalid(
             field,
@@ -78,6 +70,7 @@ pub(super) fn check(
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
         return Err(ServiceError::invalid(field, "the URL names no host"));
     };
+    let allowed = &reach.allowed;
     if allowed.has(host, port) {
         return Ok(());
     }
@@ -88,7 +81,8 @@ pub(super) fn check(
         ));
     }
     match literal(host) {
-        Some(address) if !is_open(address) => Err(closed(field, host)),
+        Some(address) if !reach.has_addresses(None, [address], port) => Err(closed(field, host)),
+        None if !reach.has_name(host, port) => Err(closed(field, host)),
         // Addresses of a name on the list are not checked, so its other ports must not get that far.
         None if allowed.has_host(host) => Err(ServiceError::invalid(
             field,
@@ -108,7 +102,7 @@ fn is_usual(port: u16) -> bool {
 pub(super) fn closed(field: &'static str, host: &str) -> ServiceError {
     ServiceError::invalid(
         field,
-        format!("`{host}` is not a public address, and this server asks no other"),
+        format!("`{host}` is not a public address of another host, or is denied by the operator"),
     )
     .hint("the operator can allow a host with the setting `server.url_hosts`")
 }
@@ -132,8 +126,13 @@ fn literal(host: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
+    fn reach(hosts: &[&str]) -> Reach {
+        let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        Reach::new(&hosts, &[], Vec::new)
+    }
+
     fn is_taken(url: &str) -> bool {
-        read("url", url, &AllowList::default()).is_ok()
+        read("url", url, &reach(&[])).is_ok()
     }
 
     #[test]
@@ -188,17 +187,16 @@ mod tests {
 
     #[test]
     fn the_operators_list_opens_a_host_or_one_port_of_it() {
-        let allowed = AllowList::new(
-            &["127.0.0.1:81", "Store.internal", "db.internal:8123"].map(str::to_owned),
-        );
-        assert!(read("url", "http://127.0.0.1:81/x", &allowed).is_ok());
-        assert!(read("url", "http://127.0.0.1:8081/x", &allowed).is_err());
-        assert!(read("url", "http://store.INTERNAL:9000/x", &allowed).is_ok());
-        assert!(read("url", "http://store.INTERNAL:22/x", &allowed).is_err());
-        assert!(read("url", "http://db.internal:8123/x", &allowed).is_ok());
+        let reach = reach(&["127.0.0.1:81", "Store.internal", "db.internal:8123"]);
+        assert!(read("url", "http://127.0.0.1:81/x", &reach).is_ok());
+        assert!(read("url", "http://127.0.0.1:8081/x", &reach).is_err());
+        assert!(read("url", "http://store.INTERNAL:9000/x", &reach).is_ok());
+        assert!(read("url", "http://store.INTERNAL:22/x", &reach).is_err());
+        assert!(read("url", "http://db.internal:8123/x", &reach).is_ok());
         for other in ["http://db.internal/x", "https://DB.internal:5432/x"] {
-            assert!(read("url", other, &allowed).is_err(), "{other}");
+            assert!(read("url", other, &reach).is_err(), "{other}");
         }
+        let allowed = &reach.allowed;
         assert!(allowed.has_host("store.internal") && !allowed.has_host("internal"));
     }
 }

@@ -1,0 +1,107 @@
+//! Closing what came from a sandbox, on threads that may wait.
+//!
+//! `close` of the last reference waits when the sandbox wants it to: a socket lingers, a large file without a name has to be freed. A
+//! sandbox that shares a socket can change it until the very moment of the close, so no check beforehand helps.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use rustix::net::sockopt;
+use tokio::runtime::Handle;
+
+/// Threads that may be stuck at once for connections that belong to nobody in particular.
+const SHARED_THREADS: usize = 16;
+
+static SHARED: LazyLock<Arc<Closer>> = LazyLock::new(|| Arc::new(Closer::new(SHARED_THREADS)));
+
+/// A queue of descriptors to close, with a bound on the threads that work on it.
+#[derive(Debug)]
+pub struct Closer {
+    max_threads: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<(OwnedFd, Ending)>,
+    /// Threads at work; each has one descriptor in hand.
+    threads: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    /// A socket's peer gets a reset.
+    Abort,
+    /// The kernel delivers what was written, in the background.
+    Orderly,
+}
+
+impl Closer {
+    /// A closer that blocks `max_threads` threads at most.
+    pub fn new(max_threads: usize) -> Self {
+        Self {
+            max_threads,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The one for connections to agents.
+    pub(crate) fn shared() -> Arc<Self> {
+        SHARED.clone()
+    }
+
+    /// Closes a descriptor of any kind. A connection of TCP is reset at once, whoever else holds it.
+    pub fn abort(self: &Arc<Self>, descriptor: OwnedFd) {
+        self.push(descriptor, Ending::Abort);
+    }
+
+    /// Closes a socket without cutting off what was written to it.
+    pub fn close(self: &Arc<Self>, socket: OwnedFd) {
+        self.push(socket, Ending::Orderly);
+    }
+
+    /// How many descriptors are not closed yet.
+    pub fn pending(&self) -> usize {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.queue.len() + state.threads
+    }
+
+    fn push(self: &Arc<Self>, descriptor: OwnedFd, ending: Ending) {
+        {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.queue.push_back((descriptor, ending));
+            if state.threads == self.max_threads {
+                return;
+            }
+            state.threads += 1;
+        }
+        let closer = self.clone();
+        match Handle::try_current() {
+            // Its threads are used again, so that a close in the ordinary way costs none.
+            Ok(runtime) => drop(runtime.spawn_blocking(move || closer.work())),
+            Err(_) => drop(std::thread::spawn(move || closer.work())),
+        }
+    }
+
+    fn work(&self) {
+        loop {
+            let (descriptor, ending) = {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                match state.queue.pop_front() {
+                    Some(next) => next,
+                    None => {
+                        state.threads -= 1;
+                        return;
+                    }
+                }
+            };
+            // Both spare the wait, unless the sandbox changes the socket in between. Other kinds of descriptors refuse them.
+            let _ = match ending {
+                Ending::Abort => rustix::net::connect_unspec(&descriptor),
+                Ending::Orderly => sockopt::set_socket_linger(&descriptor, None),
+            };
+            drop(descriptor);
+        }
+    }
+}
