@@ -25,6 +25,7 @@ use crate::disk::{self, stock};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::installation;
 use crate::layout::DataDir;
+use crate::oom;
 use crate::runtime_dir;
 use crate::sys::clone::{Forked, fork};
 use crate::sys::lock::Lock;
@@ -63,6 +64,7 @@ pub struct LauncherConfig {
 /// # Errors
 /// `Conflict` when another launcher has this data directory.
 pub fn run(config: &LauncherConfig) -> Result<()> {
+    oom::protect_process();
     let mode = subordinate::enter_if_possible();
     let mut ctx = Context::new(DataDir::new(&config.data_dir), mode, config)?;
     let Some(lock) = take_lock(&ctx.data)? else {

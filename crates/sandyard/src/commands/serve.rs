@@ -33,6 +33,7 @@ pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<E
     for warning in &loaded.warnings {
         output::note(format!("warning: {warning}"));
     }
+    sandyard_engine::protect_process();
     let format = args.format;
     run_server(loaded.settings, |started| announce(started, format))
         .await
