@@ -4,11 +4,13 @@
 //! - [`seccomp`]: which system calls they may make
 //! - [`caps`]: what root inside may do
 //! - [`rlimits`]: what one process may use
+//! - [`host`]: what there is to share out
 //!
 //! Everything is synchronous and starts no thread: the launcher forks without exec. This crate decides no policy about
 //! namespaces, mounts or networks; it holds whatever runs inside of them.
 
 pub mod caps;
 pub mod cgroup;
+pub mod host;
 pub mod rlimits;
 pub mod seccomp;

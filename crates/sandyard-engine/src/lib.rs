@@ -32,6 +32,7 @@ mod init;
 mod installation;
 pub mod launcher;
 mod layout;
+mod memory_reserve;
 mod mode;
 mod oom;
 mod protocol;

@@ -57,6 +57,8 @@ pub struct LauncherConfig {
     pub program: PathBuf,
     /// The tool server of every sandbox; none: there is none.
     pub tools: Option<Tools>,
+    /// Memory to keep free for the host, in bytes; none: a share of the host's memory.
+    pub memory_reserve: Option<u64>,
 }
 
 /// Runs the launcher until it is idle long enough, or for ever.
