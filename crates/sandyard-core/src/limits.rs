@@ -90,10 +90,7 @@ impl Limits {
             Err(LimitsError {
                 field,
                 asked: text(asked),
-                allowed: match most {
-                    u64::MAX => format!("at least {}", text(least)),
-                    most => format!("between {} and {}", text(least), text(most)),
-                },
+                allowed: format!("between {} and {}", text(least), text(most)),
             })
         };
         let least = Self::LEAST;

@@ -27,12 +27,12 @@ pub(crate) struct Settings {
     pub(crate) hard_limits: Limits,
 }
 
-/// No bound at all.
+/// Beyond what any machine has: a number above is a mistake, and the kernel would take some of them for no limit.
 const UNBOUNDED: Limits = Limits {
-    memory_bytes: u64::MAX,
-    cpu_millis: u32::MAX,
-    pids: u32::MAX,
-    disk_bytes: u64::MAX,
+    memory_bytes: 1 << 50,
+    cpu_millis: 4_000_000,
+    pids: 4_194_304,
+    disk_bytes: 1 << 50,
 };
 
 #[derive(Debug, Default, Deserialize)]

@@ -196,7 +196,7 @@ async fn what_makes_no_sense_is_refused_with_the_reason() {
         (kind, message.as_str()),
         (
             ErrorKind::Invalid,
-            "`memory_limit` must be at least 16 MiB (got 1 byte)"
+            "`memory_limit` must be between 16 MiB and 1024 TiB (got 1 byte)"
         )
     );
     assert_eq!(
