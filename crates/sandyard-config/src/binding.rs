@@ -9,7 +9,7 @@
 //! - `open` is refused there. There is no flag to insist.
 //! - `auto` and `required` are not refused there, on `0.0.0.0` either, although no credential is *configured*: there is no
 //!   state without one. Before a listener opens, the server makes an admin key if the store has no credential at all,
-//!   prints it once, and keeps it with mode 0600 in the data directory. So at least one credential exists and the operator
+//!   keeps it with mode 0600 in the data directory, and shows it once if it is started on a terminal. So at least one credential exists and the operator
 //!   knows it. Asking people to write a key into a file first would make the safe way the harder one.
 
 use std::net::IpAddr;

@@ -119,11 +119,20 @@ impl Values {
         }
     }
 
-    /// A number or a time span, for comparing two of a kind.
-    pub(crate) fn amount(&self, key: &str) -> u64 {
+    /// A number that somebody said.
+    pub(crate) fn given_number(&self, key: &str) -> Option<u64> {
         match self.value(key) {
-            Value::Number(number) => *number,
-            Value::Duration(duration) => duration.as_secs(),
+            Value::Number(number) if self.is_given(key) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A number or a time span, for comparing two of a kind; `None` where nothing is said and nothing holds by default.
+    pub(crate) fn amount(&self, key: &str) -> Option<u64> {
+        match self.value(key) {
+            Value::Number(number) => Some(*number),
+            Value::Duration(duration) => Some(duration.as_secs()),
+            Value::Nothing => None,
             _ => unreachable!("`{key}` is no amount in the table"),
         }
     }

@@ -5,6 +5,7 @@
 //! - [`caps`]: what root inside may do
 //! - [`rlimits`]: what one process may use
 //! - [`descriptors`]: refusing descriptors that processes inside pass to the host
+//! - [`host`]: what there is to share out
 //!
 //! Everything is synchronous and starts no thread: the launcher forks without exec. This crate decides no policy about
 //! namespaces, mounts or networks; it holds whatever runs inside of them.
@@ -12,5 +13,6 @@
 pub mod caps;
 pub mod cgroup;
 pub mod descriptors;
+pub mod host;
 pub mod rlimits;
 pub mod seccomp;

@@ -13,22 +13,47 @@ struct Ceiling {
 
 /// The ceilings. What is not here (processes, memory, file size) is held by the group and the disk limit.
 const CEILINGS: &[Ceiling] = &[
-    // Databases, node and browsers want many; the kernel's own cap on most hosts.
-    ceiling(Resource::Nofile, 1 << 20, true),
     // A dump would be written where the host's core_pattern says, maybe by a host program. The kernel starts no such program
     // for a limit of exactly 1, and does for 0 (core(5)).
     ceiling(Resource::Core, 1, false),
     // Enough for gpg, browsers and the like; locked memory cannot be taken back by the kernel.
     ceiling(Resource::Memlock, 8 << 20, false),
-    // POSIX queues live in kernel memory: the kernel's usual default.
-    ceiling(Resource::Msgqueue, 819_200, false),
     // No priority above the host's own programs.
     ceiling(Resource::Nice, 0, false),
     // No real-time scheduling: it would starve the host.
     ceiling(Resource::Rtprio, 0, false),
-    // Queued signals and timers live in kernel memory, and count against the user who started it all.
-    ceiling(Resource::Sigpending, 2048, false),
 ];
+
+/// Open files of one process: what node, databases and browsers ask for. The host has one number (`fs.file-max`) for all of its
+/// programs, so a single process gets at most a sixteenth of that.
+const MAX_OPEN_FILES: u64 = 65_536;
+const FEW_OPEN_FILES: u64 = 1024;
+const OPEN_FILES_SHARE: u64 = 16;
+
+/// For whom the kernel counts what a sandbox uses, besides for the user inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// For an id that only this sandbox has.
+    Alone,
+    /// For the user who started it all, together with that user's other sandboxes and programs.
+    Together,
+}
+
+impl Counted {
+    /// POSIX queues, and queued signals with timers: both live in kernel memory.
+    fn ceilings(self) -> [Ceiling; 2] {
+        let (queue_bytes, signals) = match self {
+            // The kernel's usual default.
+            Self::Alone => (819_200, 2048),
+            // One queue of the usual size, so that eight sandboxes have one each.
+            Self::Together => (102_400, 256),
+        };
+        [
+            ceiling(Resource::Msgqueue, queue_bytes, false),
+            ceiling(Resource::Sigpending, signals, false),
+        ]
+    }
+}
 
 const fn ceiling(resource: Resource, most: u64, raise: bool) -> Ceiling {
     Ceiling {
@@ -49,14 +74,24 @@ pub struct RlimitError {
 }
 
 /// Sets the limits of this process and all it starts. Where the host forbids raising one, it stays as high as it is.
-pub fn apply() -> Result<(), RlimitError> {
-    CEILINGS.iter().try_for_each(|ceiling| {
+pub fn apply(counted: Counted) -> Result<(), RlimitError> {
+    let open_files = ceiling(Resource::Nofile, max_open_files(), true);
+    let rest = counted.ceilings();
+    let all = CEILINGS.iter().chain(&rest).chain([&open_files]);
+    all.into_iter().try_for_each(|ceiling| {
         set(ceiling).map_err(|errno| RlimitError {
             resource: ceiling.resource,
             most: ceiling.most,
             source: errno.into(),
         })
     })
+}
+
+fn max_open_files() -> u64 {
+    let host = std::fs::read_to_string("/proc/sys/fs/file-max");
+    let host: Option<u64> = host.ok().and_then(|text| text.trim().parse().ok());
+    let share = host.map_or(MAX_OPEN_FILES, |most| most / OPEN_FILES_SHARE);
+    share.clamp(FEW_OPEN_FILES, MAX_OPEN_FILES)
 }
 
 fn set(ceiling: &Ceiling) -> Result<(), Errno> {

@@ -28,7 +28,7 @@ pub use caller::{Caller, Role, Scope};
 pub use clock::Clock;
 pub use error_kind::ErrorKind;
 pub use id::{SandboxId, SandboxIdError};
-pub use limits::{Limits, LimitsError};
+pub use limits::{LimitPolicy, Limits, LimitsError, PartialLimits};
 pub use network::NetworkPolicy;
 pub use state::SandboxState;
 pub use status::SandboxStatus;

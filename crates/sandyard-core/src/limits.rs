@@ -31,16 +31,14 @@ impl Default for Limits {
 
 /// Says which limit is out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} of {asked} is out of range: allowed is {least} to {most}")]
+#[error("`{field}_limit` must be {allowed} (got {asked})")]
 pub struct LimitsError {
     /// The limit in question.
     pub field: &'static str,
     /// What was asked for.
     pub asked: String,
-    /// The least that makes sense.
-    pub least: String,
-    /// The most the settings allow.
-    pub most: String,
+    /// What may be asked for.
+    pub allowed: String,
 }
 
 impl Limits {
@@ -52,7 +50,7 @@ impl Limits {
         disk_bytes: 16 << 20,
     };
 
-    /// The most a caller may ask for when the settings say nothing.
+    /// The most a caller may ask for where the settings say nothing and the host's size is not known, as at a cloud.
     pub const MOST: Self = Self {
         memory_bytes: 64 << 30,
         cpu_millis: 64_000,
@@ -71,9 +69,20 @@ impl Limits {
         }
     }
 
+    /// The larger of each of two limits.
+    #[must_use]
+    pub fn most_of(&self, other: &Self) -> Self {
+        Self {
+            memory_bytes: self.memory_bytes.max(other.memory_bytes),
+            cpu_millis: self.cpu_millis.max(other.cpu_millis),
+            pids: self.pids.max(other.pids),
+            disk_bytes: self.disk_bytes.max(other.disk_bytes),
+        }
+    }
+
     /// Checks each limit against the least that works and `most`.
     pub fn check(&self, most: &Self) -> Result<(), LimitsError> {
-        let sized = |bytes: u64| Size(bytes).to_string();
+        let sized = |bytes: u64| Size(bytes).readable();
         let range = |field, asked: u64, least: u64, most: u64, text: &dyn Fn(u64) -> String| {
             if (least..=most).contains(&asked) {
                 return Ok(());
@@ -81,8 +90,7 @@ impl Limits {
             Err(LimitsError {
                 field,
                 asked: text(asked),
-                least: text(least),
-                most: text(most),
+                allowed: format!("between {} and {}", text(least), text(most)),
             })
         };
         let least = Self::LEAST;
@@ -100,7 +108,7 @@ impl Limits {
             most.disk_bytes,
             &sized,
         )?;
-        let cores = |millis: u64| format!("{}.{:03}", millis / 1000, millis % 1000);
+        let cores = |millis: u64| format!("{} cores", millis as f64 / 1000.0);
         range(
             "cpu",
             self.cpu_millis.into(),
@@ -113,14 +121,93 @@ impl Limits {
             self.pids.into(),
             least.pids.into(),
             most.pids.into(),
-            &|count| count.to_string(),
+            &|count| format!("{count} processes"),
         )
+    }
+}
+
+/// Limits of which some are left open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartialLimits {
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Processor time in thousandths of one core.
+    pub cpu_millis: Option<u32>,
+    /// Processes and threads at once.
+    pub pids: Option<u32>,
+    /// Bytes the sandbox may write on top of its template.
+    pub disk_bytes: Option<u64>,
+}
+
+impl PartialLimits {
+    /// Fills in what is left open.
+    #[must_use]
+    pub fn or(&self, rest: &Limits) -> Limits {
+        Limits {
+            memory_bytes: self.memory_bytes.unwrap_or(rest.memory_bytes),
+            cpu_millis: self.cpu_millis.unwrap_or(rest.cpu_millis),
+            pids: self.pids.unwrap_or(rest.pids),
+            disk_bytes: self.disk_bytes.unwrap_or(rest.disk_bytes),
+        }
+    }
+}
+
+/// What an operator has decided about limits; all of it may be left open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitPolicy {
+    /// What a sandbox gets when nothing is asked for.
+    pub default: PartialLimits,
+    /// The most that may be asked for.
+    pub most: PartialLimits,
+}
+
+impl LimitPolicy {
+    /// The default and maximum limits in force, where `most` holds for maxima that are left open.
+    ///
+    /// A default that somebody decided raises such a maximum. One that nobody decided is brought down to the maximum.
+    #[must_use]
+    pub fn resolve(&self, most: &Limits) -> (Limits, Limits) {
+        let decided = self.default.or(&Limits::LEAST);
+        let most = self.most.or(&most.most_of(&decided));
+        let default = self.default.or(&Limits::default()).least_of(&most);
+        (default, most)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_operator_decided_goes_above_what_follows_from_the_host() {
+        let host = Limits {
+            memory_bytes: 1 << 30,
+            cpu_millis: 1000,
+            ..Limits::MOST
+        };
+        let (default, most) = LimitPolicy::default().resolve(&host);
+        assert_eq!(
+            (default.memory_bytes, most.memory_bytes),
+            (1 << 30, 1 << 30)
+        );
+        assert_eq!((default.cpu_millis, most.cpu_millis), (1000, 1000));
+        let policy = LimitPolicy {
+            default: PartialLimits {
+                cpu_millis: Some(4000),
+                ..PartialLimits::default()
+            },
+            most: PartialLimits {
+                memory_bytes: Some(8 << 30),
+                ..PartialLimits::default()
+            },
+        };
+        let (default, most) = policy.resolve(&host);
+        assert_eq!(
+            (default.memory_bytes, most.memory_bytes),
+            (2 << 30, 8 << 30)
+        );
+        assert_eq!((default.cpu_millis, most.cpu_millis), (4000, 4000));
+    }
 
     #[test]
     fn defaults_are_in_range() {
@@ -136,7 +223,7 @@ mod tests {
         let error = limits.check(&Limits::MOST).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "memory of 1m is out of range: allowed is 16m to 64g"
+            "`memory_limit` must be between 16 MiB and 64 GiB (got 1 MiB)"
         );
     }
 }

@@ -40,6 +40,29 @@ impl FromStr for Size {
     }
 }
 
+impl Size {
+    /// The size for a message: `16 MiB`, `11.7 GiB`; rounded down to a tenth.
+    #[must_use]
+    pub fn readable(self) -> String {
+        const UNITS: [(&str, u64); 4] = [
+            ("TiB", 1 << 40),
+            ("GiB", 1 << 30),
+            ("MiB", 1 << 20),
+            ("KiB", 1 << 10),
+        ];
+        let Some((name, unit)) = UNITS.into_iter().find(|(_, unit)| self.0 >= *unit) else {
+            return match self.0 {
+                1 => "1 byte".to_owned(),
+                bytes => format!("{bytes} bytes"),
+            };
+        };
+        match (self.0 / unit, self.0 % unit * 10 / unit) {
+            (whole, 0) => format!("{whole} {name}"),
+            (whole, tenths) => format!("{whole}.{tenths} {name}"),
+        }
+    }
+}
+
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, bytes) in [
@@ -70,6 +93,19 @@ mod tests {
             ("77", 77),
         ] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_a_unit_and_no_long_tail() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (16 << 20, "16 MiB"),
+            ((12 << 30) - 1, "11.9 GiB"),
+            (64 << 30, "64 GiB"),
+            (3 << 39, "1.5 TiB"),
+        ] {
+            assert_eq!(Size(bytes).readable(), text);
         }
     }
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sandyard_agent::{AgentConfig, StartFiles};
+use sandyard_confine::rlimits::Counted;
 use sandyard_core::SandboxState;
 use sandyard_template::Template;
 
-use crate::boot_id;
 use crate::clock;
 use crate::context::Context;
 use crate::disk::{self, DiskRecord, OpenDisk};
@@ -17,11 +17,12 @@ use crate::id_range;
 use crate::init::{self, GO, InitPlan, InitReport};
 use crate::layout::SandboxDir;
 use crate::mode::Mode;
+use crate::oom;
 use crate::record::Record;
 use crate::steps::{Fault, Steps};
-use crate::sys::clone::{Cloned, clone_into_namespaces};
+use crate::sys::clone::{Cloned, clone_into_namespaces, clone_with_owner};
 use crate::sys::process::{ProcessKey, kill_and_wait};
-use crate::sys::{Doing, idmap, socket};
+use crate::sys::{Doing, effective_user, idmap, socket};
 use crate::trust::Trust;
 use crate::volume::{self, NO_LIMIT};
 
@@ -89,6 +90,7 @@ pub(crate) fn boot<'a>(
         spawn(
             plan(ctx, dir, record, &shown, trusting, fault),
             birthplace,
+            namespace_owner(record),
             theirs,
             listener.into(),
         )
@@ -98,6 +100,7 @@ pub(crate) fn boot<'a>(
         .try_clone()
         .doing("duplicate", "a process handle")?;
     steps.undo("end first process", move || end(&pidfd));
+    oom::prefer(child.pid);
     steps.step("map user ids", || {
         map_ids(ctx.mode, child.pid, record.first_uid)
     })?;
@@ -110,7 +113,6 @@ pub(crate) fn boot<'a>(
     let disk = steps.step("open the disk", || {
         let disk = disk::open(dir, &mut record.disk)?;
         disk::prepare(&disk, &record.template)?;
-        boot_id::write(dir)?;
         Ok::<_, EngineError>(disk)
     })?;
     let volumes = match record.spec.mounts.is_empty() {
@@ -120,15 +122,7 @@ pub(crate) fn boot<'a>(
         })?,
     };
     steps.step("hand over mounts", || {
-        hand_over(
-            ctx.mode,
-            dir,
-            &shown,
-            disk,
-            volumes,
-            child.pid,
-            ours.as_fd(),
-        )
+        hand_over(ctx.mode, &shown, disk, volumes, child.pid, ours.as_fd())
     })?;
     let unbounded = ctx.mode != Mode::Root && !record.spec.mounts.is_empty();
     let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
@@ -172,15 +166,24 @@ fn claim_ids<'a>(ctx: &'a Context, record: &mut Record, steps: &mut Steps<'a>) -
     Ok(())
 }
 
+/// The sandbox's own root, so that the kernel counts what it uses for the sandbox alone, and not for host root together with all
+/// others. Nothing on the host runs as that user.
+fn namespace_owner(record: &Record) -> Option<u32> {
+    record.first_uid.filter(|_| effective_user::is_available())
+}
+
 fn spawn(
     plan: InitPlan<'_>,
     cgroup: Option<BorrowedFd<'_>>,
+    owner: Option<u32>,
     theirs: OwnedFd,
     listener: OwnedFd,
 ) -> Result<Cloned> {
-    if let Some(child) =
-        clone_into_namespaces(NAMESPACES, cgroup).doing("clone", "the first process")?
-    {
+    let cloned = match owner {
+        Some(owner) => clone_with_owner(NAMESPACES, cgroup, owner),
+        None => clone_into_namespaces(NAMESPACES, cgroup),
+    };
+    if let Some(child) = cloned.doing("clone", "the first process")? {
         return Ok(child);
     }
     // SAFETY: this is the fresh child; nothing of the worker's is used from here on.
@@ -201,8 +204,8 @@ fn plan<'a>(
         template: shown,
         trusting,
         stage: stage(ctx.mode, dir),
-        paths: match record.disk {
-            DiskRecord::Folder => Some((dir.disk(), dir.boot_id())),
+        disk: match record.disk {
+            DiskRecord::Folder => Some(dir.disk()),
             DiskRecord::Image { .. } => None,
         },
         volumes: volume::plans(ctx, &record.spec.mounts),
@@ -210,6 +213,10 @@ fn plan<'a>(
         shm_bytes: record.spec.limits.memory_bytes / 2,
         filter: &ctx.filter,
         most_processes: (!ctx.cgroups.support().pids).then_some(record.spec.limits.pids),
+        counted: match namespace_owner(record) {
+            Some(_) => Counted::Alone,
+            None => Counted::Together,
+        },
         agent: AgentConfig {
             tcp: Some(([127, 0, 0, 1], sandyard_agent::DEFAULT_PORT).into()),
             env: record.environment(),
@@ -256,10 +263,9 @@ fn map_ids(mode: Mode, pid: i32, first_uid: Option<u32>) -> Result<()> {
     }
 }
 
-/// Sends the disk, the boot id, every layer and every volume as mounts whose owners are shifted into the child's ids.
+/// Sends the disk, every layer and every volume as mounts whose owners are shifted into the child's ids.
 fn hand_over(
     mode: Mode,
-    dir: &SandboxDir,
     shown: &Template,
     disk: OpenDisk,
     volumes: Vec<OwnedFd>,
@@ -271,7 +277,6 @@ fn hand_over(
         let user_namespace = idmap::user_namespace(pid)?;
         idmap::shift(&tree, &user_namespace)?;
         trees.push(tree);
-        trees.push(idmap::read_only(&dir.boot_id())?);
         for layer in shown.layers() {
             trees.push(idmap::shifted_read_only(layer, &user_namespace)?);
         }

@@ -1,14 +1,10 @@
 //! The id of a boot, as programs inside see it: new with every start, the same across a pause.
 
-use std::fs;
-
 use crate::error::Result;
-use crate::layout::SandboxDir;
 use crate::random;
-use crate::sys::Doing;
 
-/// Writes a new one, to be shown inside as `/proc/sys/kernel/random/boot_id`.
-pub(crate) fn write(dir: &SandboxDir) -> Result<()> {
+/// Makes a new one: the text of `/proc/sys/kernel/random/boot_id`.
+pub(crate) fn generate() -> Result<String> {
     let mut bytes = random::bytes::<16>()?;
     // Version 4, variant 1 of RFC 9562: random.
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -21,6 +17,5 @@ pub(crate) fn write(dir: &SandboxDir) -> Result<()> {
         &hex[16..20],
         &hex[20..],
     );
-    let path = dir.boot_id();
-    Ok(fs::write(&path, format!("{a}-{b}-{c}-{d}-{e}\n")).doing("write", path.display())?)
+    Ok(format!("{a}-{b}-{c}-{d}-{e}\n"))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sandyard_agent::Tools;
 use sandyard_confine::cgroup::{self, Hierarchy};
+use sandyard_confine::host::HostResources;
 use sandyard_confine::seccomp::Filter;
 use sandyard_core::SandboxId;
 use sandyard_template::{Owners, Store};
@@ -13,6 +14,7 @@ use crate::error::{EngineError, ErrorKind, Result};
 use crate::identity;
 use crate::launcher::LauncherConfig;
 use crate::layout::{DataDir, SandboxDir};
+use crate::memory_reserve::MemoryReserve;
 use crate::mode::Mode;
 use crate::record::Record;
 use crate::settings::Settings;
@@ -32,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) filter: Filter,
     pub(crate) templates: Store,
     pub(crate) settings: Settings,
+    /// Tells whether the host has memory for one more sandbox.
+    pub(crate) memory: MemoryReserve,
     /// The name of the data directory; empty before the launcher has it, and where it cannot be written.
     pub(crate) installation_id: String,
     /// Whether requests may ask for failures.
@@ -51,13 +55,15 @@ impl Context {
             .doing("make data directory", data.root().display())?;
         let templates = Store::open(data.root())
             .map_err(|error| EngineError::template("opening the templates", &error))?;
+        let host = HostResources::read(data.root());
         Ok(Self {
             mode,
             title: Title::find()?,
             cgroups: cgroups(&data),
             filter: Filter::compile(),
             templates,
-            settings: Settings::read(&data.settings())?,
+            settings: Settings::read(&data.settings(), &host.max_limits())?,
+            memory: MemoryReserve::new(&host, config.memory_reserve),
             installation_id: String::new(),
             allow_faults: config.allow_faults,
             program: config.program.clone(),

@@ -218,11 +218,6 @@ impl SandboxDir {
         self.run.join("birth.json")
     }
 
-    /// Shown inside as `/proc/sys/kernel/random/boot_id`.
-    pub(crate) fn boot_id(&self) -> PathBuf {
-        self.run.join("boot_id")
-    }
-
     /// What the engine knows of it. Written whole, replaced by rename.
     pub(crate) fn record(&self) -> PathBuf {
         self.root.join("state.json")

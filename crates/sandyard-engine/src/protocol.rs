@@ -140,8 +140,14 @@ pub struct Hello {
     pub lacks: Vec<String>,
     /// What a sandbox should get when its maker asks for nothing.
     pub default_limits: Limits,
-    /// The most a caller may ask for.
+    /// The most that users should be allowed to ask for: what the operator of the engine decided, else what follows from the host.
     pub max_limits: Limits,
+    /// What is refused to everybody.
+    #[serde(default)]
+    pub hard_limits: Option<Limits>,
+    /// Memory to keep free for the host, in bytes, as the launcher was told; none: a share of the host's memory.
+    #[serde(default)]
+    pub memory_reserve: Option<u64>,
 }
 
 /// An answer or why there is none.

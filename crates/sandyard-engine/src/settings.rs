@@ -4,13 +4,14 @@
 //! { "default_limits": { "memory": "1g", "cpu": 1 }, "max_limits": { "memory": "8g", "cpu": 4, "pids": 4096, "disk": "20g" } }
 //! ```
 //!
-//! What is not said stays as it is built in.
+//! Maxima that it leaves open follow from the host. Nobody may exceed those in the file; the others are what callers are told,
+//! and a server whose operator wants more may ask for more.
 
 use std::io;
 use std::path::Path;
 
-use sandyard_core::Limits;
 use sandyard_core::size::Size;
+use sandyard_core::{LimitPolicy, Limits, PartialLimits};
 use serde::Deserialize;
 
 use crate::error::{EngineError, ErrorKind, Result};
@@ -20,9 +21,19 @@ use crate::error::{EngineError, ErrorKind, Result};
 pub(crate) struct Settings {
     /// What a sandbox gets when nothing is asked for.
     pub(crate) default_limits: Limits,
-    /// The most a caller may ask for.
+    /// The most that should be asked for.
     pub(crate) max_limits: Limits,
+    /// What nobody gets more of.
+    pub(crate) hard_limits: Limits,
 }
+
+/// Beyond what any machine has: a number above is a mistake, and the kernel would take some of them for no limit.
+const UNBOUNDED: Limits = Limits {
+    memory_bytes: 1 << 50,
+    cpu_millis: 4_000_000,
+    pids: 4_194_304,
+    disk_bytes: 1 << 50,
+};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -41,15 +52,15 @@ struct LimitsFile {
 }
 
 impl Settings {
-    /// Reads the file; none is fine, a wrong one is not: nobody wants limits other than those written down.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
+    /// Reads the file; `host` has the maxima that follow from the host. No file is fine, a wrong one is not: nobody wants limits other than those written down.
+    pub(crate) fn read(path: &Path, host: &Limits) -> Result<Self> {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => "{}".to_owned(),
             other => other.map_err(|error| {
                 EngineError::failed(format!("reading `{}`", path.display()), &error)
             })?,
         };
-        Self::parse(&text).map_err(|problem| {
+        Self::parse(&text, host).map_err(|problem| {
             EngineError::new(
                 ErrorKind::Invalid,
                 format!("`{}`: {problem}", path.display()),
@@ -57,54 +68,45 @@ impl Settings {
         })
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str, host: &Limits) -> Result<Self, String> {
         let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let max_limits = file.max_limits.over(Limits::MOST)?;
-        // A default beyond the maximum is brought down, so that lowering the maximum alone is enough.
-        let built_in = Limits::default();
-        let base = Limits {
-            memory_bytes: built_in.memory_bytes.min(max_limits.memory_bytes),
-            cpu_millis: built_in.cpu_millis.min(max_limits.cpu_millis),
-            pids: built_in.pids.min(max_limits.pids),
-            disk_bytes: built_in.disk_bytes.min(max_limits.disk_bytes),
+        let policy = LimitPolicy {
+            default: file.default_limits.read()?,
+            most: file.max_limits.read()?,
         };
-        let default_limits = file.default_limits.over(base)?;
+        let hard_limits = policy.most.or(&UNBOUNDED);
+        let (default_limits, max_limits) = policy.resolve(host);
         max_limits
-            .check(&Limits {
-                memory_bytes: u64::MAX,
-                cpu_millis: u32::MAX,
-                pids: u32::MAX,
-                disk_bytes: u64::MAX,
-            })
+            .check(&UNBOUNDED)
             .map_err(|error| format!("max_limits: {error}"))?;
-        default_limits
+        // As it was written down, and not as it was brought down.
+        policy
+            .default
+            .or(&default_limits)
             .check(&max_limits)
             .map_err(|error| format!("default_limits: {error}"))?;
         Ok(Self {
             default_limits,
             max_limits,
+            hard_limits,
         })
     }
 }
 
 impl LimitsFile {
-    fn over(&self, mut limits: Limits) -> Result<Limits, String> {
-        let bytes = |text: &str| {
-            text.parse::<Size>()
-                .map(|size| size.0)
+    fn read(&self) -> Result<PartialLimits, String> {
+        let bytes = |text: &Option<String>| {
+            text.as_ref()
+                .map(|text| text.parse::<Size>().map(|size| size.0))
+                .transpose()
                 .map_err(|error| error.to_string())
         };
-        if let Some(text) = &self.memory {
-            limits.memory_bytes = bytes(text)?;
-        }
-        if let Some(text) = &self.disk {
-            limits.disk_bytes = bytes(text)?;
-        }
-        if let Some(cores) = self.cpu {
-            limits.cpu_millis = (cores * 1000.0) as u32;
-        }
-        limits.pids = self.pids.unwrap_or(limits.pids);
-        Ok(limits)
+        Ok(PartialLimits {
+            memory_bytes: bytes(&self.memory)?,
+            cpu_millis: self.cpu.map(|cores| (cores * 1000.0) as u32),
+            pids: self.pids,
+            disk_bytes: bytes(&self.disk)?,
+        })
     }
 }
 
@@ -113,19 +115,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_said_is_what_is_built_in() {
-        let settings = Settings::parse("{}").expect("parse");
+    fn nothing_said_follows_from_the_host() {
+        let settings = Settings::parse("{}", &Limits::MOST).expect("parse");
         assert_eq!(
             (settings.default_limits, settings.max_limits),
             (Limits::default(), Limits::MOST)
         );
+        assert_eq!(settings.hard_limits, UNBOUNDED);
+        let small = Limits {
+            memory_bytes: 1 << 30,
+            ..Limits::MOST
+        };
+        let settings = Settings::parse("{}", &small).expect("parse");
+        assert_eq!(settings.default_limits.memory_bytes, 1 << 30);
     }
 
     #[test]
     fn what_is_said_counts_and_the_rest_stays() {
         let text =
             r#"{"default_limits": {"memory": "1g", "cpu": 0.5}, "max_limits": {"disk": "1g"}}"#;
-        let settings = Settings::parse(text).expect("parse");
+        let settings = Settings::parse(text, &Limits::MOST).expect("parse");
         assert_eq!(settings.default_limits.memory_bytes, 1 << 30);
         assert_eq!(settings.default_limits.cpu_millis, 500);
         assert_eq!(
@@ -141,13 +150,16 @@ mod tests {
         for (text, problem) in [
             (r#"{"max_limit": {}}"#, "unknown field"),
             (r#"{"max_limits": {"memory": "lots"}}"#, "not a size"),
-            (r#"{"max_limits": {"memory": "1k"}}"#, "max_limits: memory"),
+            (
+                r#"{"max_limits": {"memory": "1k"}}"#,
+                "max_limits: `memory_limit`",
+            ),
             (
                 r#"{"default_limits": {"memory": "9g"}, "max_limits": {"memory": "8g"}}"#,
-                "default_limits: memory",
+                "default_limits: `memory_limit`",
             ),
         ] {
-            let said = Settings::parse(text).expect_err(text);
+            let said = Settings::parse(text, &Limits::MOST).expect_err(text);
             assert!(said.contains(problem), "{said}");
         }
     }

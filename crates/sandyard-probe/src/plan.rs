@@ -39,6 +39,8 @@ pub struct Plan {
     pub hostname: Option<String>,
     /// The host's boot id.
     pub boot_id: Option<String>,
+    /// Folders of the host that hold sandboxes' data: their names must not be told inside.
+    pub host_folders: Vec<PathBuf>,
     /// A file name nobody has: the probe makes it in system directories, and the host looks whether it arrived there.
     pub footprint: Option<String>,
     /// Capabilities that may be in the bounding set, one bit each; none: only the dangerous ones are refused.

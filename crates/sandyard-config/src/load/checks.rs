@@ -82,7 +82,9 @@ const PAIRS: [(&str, &str); 8] = [
 fn order(values: &Values, small: &str, large: &str) -> Option<Problem> {
     let is_wrong = values.is_given(small)
         && !values.is_faulty(large)
-        && values.amount(small) > values.amount(large);
+        && values
+            .amount(large)
+            .is_some_and(|most| values.amount(small) > Some(most));
     is_wrong.then(|| {
         let (text, most) = (values.shown(small), values.shown(large));
         Problem::new(format!(

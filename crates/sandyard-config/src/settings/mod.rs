@@ -14,7 +14,7 @@ mod stores;
 
 use std::path::{Path, PathBuf};
 
-use sandyard_core::Limits;
+use sandyard_core::{LimitPolicy, Limits, PartialLimits};
 
 pub use auth::{AuthMode, AuthSettings};
 pub use e2b::{E2bPort, E2bSettings};
@@ -72,10 +72,10 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitSettings {
-    /// What a sandbox gets when nothing is asked for.
-    pub default: Limits,
-    /// The most that may be asked for.
-    pub most: Limits,
+    /// What was decided about one sandbox; the rest follows from where it runs.
+    pub policy: LimitPolicy,
+    /// Memory to keep free for this host, in bytes; `None` for a share of its memory.
+    pub memory_reserve: Option<u64>,
     /// Sandboxes one user may have; `None` for no bound.
     pub sandboxes_per_user: Option<u64>,
     /// Sandboxes in all; `None` for no bound.
@@ -124,23 +124,34 @@ impl Settings {
 
 impl LimitSettings {
     fn build(values: &Values) -> Self {
-        let most = Limits {
-            memory_bytes: values.number("limits.max_memory"),
-            cpu_millis: values.small("limits.max_cpu"),
-            pids: values.small("limits.max_pids"),
-            disk_bytes: values.number("limits.max_disk"),
-        };
-        let default = Limits {
-            memory_bytes: values.number("limits.memory").min(most.memory_bytes),
-            cpu_millis: values.small::<u32>("limits.cpu").min(most.cpu_millis),
-            pids: values.small::<u32>("limits.pids").min(most.pids),
-            disk_bytes: values.number("limits.disk").min(most.disk_bytes),
+        let small = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+        let read = |names: [&str; 4]| {
+            let [memory, cpu, pids, disk] = names.map(|name| values.given_number(name));
+            PartialLimits {
+                memory_bytes: memory,
+                cpu_millis: small(cpu),
+                pids: small(pids),
+                disk_bytes: disk,
+            }
         };
         Self {
-            default,
-            most,
+            policy: LimitPolicy {
+                default: read(["limits.memory", "limits.cpu", "limits.pids", "limits.disk"]),
+                most: read([
+                    "limits.max_memory",
+                    "limits.max_cpu",
+                    "limits.max_pids",
+                    "limits.max_disk",
+                ]),
+            },
+            memory_reserve: values.given_number("limits.memory_reserve"),
             sandboxes_per_user: values.count("limits.sandboxes_per_user"),
             sandboxes: values.count("limits.sandboxes"),
         }
+    }
+
+    /// The default and maximum limits at a provider that is elsewhere, whose size is not known.
+    pub fn elsewhere(&self) -> (Limits, Limits) {
+        self.policy.resolve(&Limits::MOST)
     }
 }

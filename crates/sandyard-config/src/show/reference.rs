@@ -34,7 +34,7 @@ const TAIL: &str = "
 ## Who may reach the server
 
 Listening on anything but loopback is all it takes to serve others: credentials are then required on every listener. The
-first start makes an admin key, prints it once and keeps it in the data directory with mode 0600, so there is always one.
+first start makes an admin key and keeps it in the data directory (`admin.key`, mode 0600), so there is always one.
 
 The server counts as reachable by others if it listens on an address other than loopback, if `server.public_url` names
 another host, or if `server.trusted_proxies` names a proxy. Then:

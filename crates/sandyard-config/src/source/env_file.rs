@@ -1,10 +1,13 @@
 //! `.env` in the working directory: `KEY=VALUE` lines.
 //!
 //! Quotes, `export` and comments are understood. `$` stands for itself and a value ends with its line. The file may belong
-//! to another program as well, so what cannot be read is a warning, never an error.
+//! to another program as well, so what cannot be read is a warning, never an error. A file that another user could have
+//! written is ignored: whoever starts the server in a folder of theirs would run it with settings of theirs.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::read::small_text;
@@ -26,17 +29,36 @@ pub(crate) fn read(path: &Path) -> EnvFile {
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory
         )
     };
-    match small_text(path) {
-        Ok((text, _)) => parse(&text, path),
-        Err(error) if is_absent(&error) => EnvFile::default(),
-        Err(error) => EnvFile {
-            variables: BTreeMap::new(),
-            warnings: vec![Problem::new(format!(
-                "`{}` is ignored: {error}",
-                path.display()
-            ))],
+    let ignored = |why: String| EnvFile {
+        variables: BTreeMap::new(),
+        warnings: vec![Problem::new(format!(
+            "`{}` is ignored: {why}",
+            path.display()
+        ))],
+    };
+    let euid = rustix::process::geteuid().as_raw();
+    // Of the link too, if it is one: its owner chooses the file.
+    let link = fs::symlink_metadata(path).map(|link| foreign(link.uid(), 0, euid));
+    match (small_text(path), link) {
+        (Ok(_), Ok(Some(why))) => ignored(why),
+        (Ok((text, metadata)), _) => match foreign(metadata.uid(), metadata.mode(), euid) {
+            Some(why) => ignored(why),
+            None => parse(&text, path),
         },
+        (Err(error), _) if is_absent(&error) => EnvFile::default(),
+        (Err(error), _) => ignored(error.to_string()),
     }
+}
+
+/// Says why a file with that owner and mode may be another user's work; `None` if it is not.
+fn foreign(owner: u32, mode: u32, euid: u32) -> Option<String> {
+    const WRITABLE_BY_ALL: u32 = 0o002;
+    if owner != euid && owner != 0 {
+        return Some(format!(
+            "it belongs to user {owner}, and the server runs as user {euid}"
+        ));
+    }
+    (mode & WRITABLE_BY_ALL != 0).then(|| "every user can write it".to_owned())
 }
 
 fn parse(text: &str, path: &Path) -> EnvFile {
@@ -160,6 +182,20 @@ mod tests {
             let expected = expected.map(|(name, value)| (name, value.to_owned()));
             assert_eq!(assignment(line), Ok(expected), "{line}");
         }
+    }
+
+    #[test]
+    fn only_a_file_of_ours_or_of_root_counts() {
+        assert_eq!(foreign(1000, 0o100_664, 1000), None);
+        assert_eq!(foreign(0, 0o100_644, 1000), None);
+        assert_eq!(
+            foreign(1001, 0o100_600, 0).as_deref(),
+            Some("it belongs to user 1001, and the server runs as user 0")
+        );
+        assert_eq!(
+            foreign(0, 0o100_666, 0).as_deref(),
+            Some("every user can write it")
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "auth",
-    doc: "Who may come in. The first start makes an admin key, prints it once and keeps it in the data directory.",
+    doc: "Who may come in. The first start makes an admin key and keeps it in the data directory (`admin.key`); on a terminal it is shown once.",
     settings: &[
         Setting::new(
             "auth.mode",

@@ -13,22 +13,27 @@ const PIDS: Kind = Kind::Whole(Limits::LEAST.pids as u64, 4_194_304);
 pub(super) const SECTION: Section = Section {
     name: "limits",
     doc: "How much of the host one sandbox may use (what it gets when nothing is asked for, and the most that may be asked \
-          for), and how many sandboxes there may be.",
+          for), and how many sandboxes there may be. A default that nobody wrote down is brought down to its maximum, so on a \
+          small host a sandbox gets less.",
     settings: &[
         Setting::new("limits.memory", MEMORY, "2g", "Memory of a sandbox."),
         Setting::new(
             "limits.max_memory",
             MEMORY,
-            "64g",
+            "",
             "The most memory that may be asked for.",
-        ),
+        )
+        .otherwise("half of the host's memory; `64g` at providers that are elsewhere")
+        .example("16g"),
         Setting::new("limits.cpu", CPU, "2", "Processor cores of a sandbox."),
         Setting::new(
             "limits.max_cpu",
             CPU,
-            "64",
+            "",
             "The most cores that may be asked for.",
-        ),
+        )
+        .otherwise("all of the host's; `64` at providers that are elsewhere")
+        .example("8"),
         Setting::new(
             "limits.pids",
             PIDS,
@@ -38,9 +43,11 @@ pub(super) const SECTION: Section = Section {
         Setting::new(
             "limits.max_pids",
             PIDS,
-            "65536",
-            "The most processes that may be asked for.",
-        ),
+            "",
+            "The most processes and threads that may be asked for.",
+        )
+        .otherwise("a quarter of the host's `kernel.pid_max` and `kernel.threads-max`; `65536` at providers that are elsewhere")
+        .example("4096"),
         Setting::new(
             "limits.disk",
             DISK,
@@ -50,9 +57,19 @@ pub(super) const SECTION: Section = Section {
         Setting::new(
             "limits.max_disk",
             DISK,
-            "256g",
+            "",
             "The most disk that may be asked for.",
-        ),
+        )
+        .otherwise("half of the file system with `data_dir`; `256g` at providers that are elsewhere")
+        .example("64g"),
+        Setting::new(
+            "limits.memory_reserve",
+            Kind::Size(0, 1 << 50),
+            "",
+            "Memory to keep free for this host: while less is available, no sandbox is made or started.",
+        )
+        .otherwise("3 % of the host's memory, at least `256m`")
+        .example("1g"),
         Setting::new(
             "limits.sandboxes_per_user",
             Kind::Whole(0, 1_000_000),

@@ -126,3 +126,18 @@ fn sources_of_this_process_have_its_environment_and_directory() {
         Some("/etc/sandyard/sandyard.toml")
     );
 }
+
+#[test]
+fn an_env_file_that_everybody_can_write_is_ignored_with_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let host = Host::new().file("work/.env", "GATEWAY_REACHABLE=127.0.0.1\nPORT=8123\n");
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(host.path("work/.env"), open).expect("mode");
+    let loaded = host.loaded();
+    assert_eq!(loaded.settings.server.ports, [8100]);
+    assert_eq!(
+        host.warnings(),
+        ["`work/.env` is ignored: every user can write it"]
+    );
+}

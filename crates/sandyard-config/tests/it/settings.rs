@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sandyard_config::settings::{AuthMode, Provider, Tls};
-use sandyard_core::Limits;
+use sandyard_core::{LimitPolicy, Limits};
 
 use crate::Host;
 
@@ -43,8 +43,12 @@ fn nothing_configured_gives_the_documented_defaults() {
         settings.lifecycle.retention,
         Some(Duration::from_secs(7 * 86_400))
     );
-    assert_eq!(settings.limits.default, Limits::default());
-    assert_eq!(settings.limits.most, Limits::MOST);
+    assert_eq!(settings.limits.policy, LimitPolicy::default());
+    assert_eq!(
+        settings.limits.elsewhere(),
+        (Limits::default(), Limits::MOST)
+    );
+    assert_eq!(settings.limits.memory_reserve, None);
     assert_eq!(settings.limits.sandboxes_per_user, Some(100));
     assert_eq!(settings.limits.sandboxes, None);
     assert_eq!(
@@ -84,8 +88,9 @@ fn plain_toml_values_are_taken_as_they_are_meant() {
     let settings = host.loaded().settings;
     assert_eq!(settings.server.ports, [8080]);
     assert_eq!(settings.server.tls, Tls::SelfSigned);
-    assert_eq!(settings.limits.default.cpu_millis, 500);
-    assert_eq!(settings.limits.default.memory_bytes, 1 << 30);
+    let default = settings.limits.policy.default;
+    assert_eq!(default.cpu_millis, Some(500));
+    assert_eq!(default.memory_bytes, Some(1 << 30));
     assert_eq!(settings.lifecycle.retention, None);
 }
 
@@ -96,7 +101,11 @@ fn lowering_a_maximum_brings_its_default_down() {
         .var("MAX_TIMEOUT", "60")
         .var("SANDYARD_AUTH_REFRESH_TTL", "1h");
     let settings = host.loaded().settings;
-    assert_eq!(settings.limits.default.memory_bytes, 1 << 30);
+    let (default, most) = settings.limits.elsewhere();
+    assert_eq!(
+        (default.memory_bytes, most.memory_bytes),
+        (1 << 30, 1 << 30)
+    );
     assert_eq!(settings.lifecycle.default_timeout, Duration::from_secs(60));
     assert_eq!(settings.auth.token_ttl, Duration::from_secs(3600));
 }

@@ -9,6 +9,10 @@ use super::tree::Tree;
 const PERIOD_US: u64 = 100_000;
 /// The kernel refuses quotas below this.
 const LEAST_QUOTA_US: u64 = 1_000;
+/// Share of the memory limit that may wait in TCP sockets, where it is counted apart. The host has one bound (`tcp_mem`, about
+/// a tenth of its memory) for all sandboxes together.
+const SOCKET_SHARE: u64 = 16;
+const MAX_SOCKET_BYTES: u64 = 256 << 20;
 
 /// Applies what this tree is responsible for.
 pub(super) fn apply(tree: &Tree, group: &str, limits: &Limits) -> Result<(), CgroupError> {
@@ -31,7 +35,7 @@ pub(super) fn apply(tree: &Tree, group: &str, limits: &Limits) -> Result<(), Cgr
 /// Limits memory and forbids swap, so that the limit is what it says and a hog cannot wear out the host's disk.
 fn memory(tree: &Tree, group: &str, bytes: u64) -> Result<(), CgroupError> {
     let file = |name: &str| format!("{group}/{name}");
-    let sockets = (bytes / 4).to_string();
+    let sockets = (bytes / SOCKET_SHARE).min(MAX_SOCKET_BYTES).to_string();
     let bytes = bytes.to_string();
     if tree.is_v2 {
         tree.write(&file("memory.max"), &bytes)?;

@@ -67,7 +67,20 @@ fn enable_controllers(tree: &Tree) -> Result<(), CgroupError> {
             name,
         )?;
     }
+    share_disk(tree);
     Ok(())
+}
+
+/// Has the kernel share out disk I/O between sandboxes, each with the same weight, where it can: a scheduler or cost model with
+/// weights must be in use. No sandbox depends on it, so a refusal is not told.
+fn share_disk(tree: &Tree) {
+    const CONTROLLER: &str = "io";
+    let available = tree.read_at("cgroup.controllers").unwrap_or_default();
+    if contains_word(&available, CONTROLLER) {
+        let parent = format!("{}/cgroup.subtree_control", tree.prefix());
+        let _ = enable(tree, "cgroup.subtree_control", CONTROLLER)
+            .and_then(|()| enable(tree, &parent, CONTROLLER));
+    }
 }
 
 fn enable(tree: &Tree, file: &str, controller: &str) -> Result<(), CgroupError> {
@@ -108,4 +121,39 @@ fn evacuate(tree: &Tree) -> Result<(), CgroupError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mounts::Mount;
+    use super::*;
+
+    /// A tree of plain files that looks like one of the kernel's.
+    fn prepared(controllers: &str) -> String {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(base.path().join("yard")).unwrap();
+        for (name, text) in [
+            ("cgroup.procs", ""),
+            ("cgroup.controllers", controllers),
+            ("cgroup.subtree_control", "io "),
+            ("yard/cgroup.subtree_control", ""),
+        ] {
+            std::fs::write(base.path().join(name), text).unwrap();
+        }
+        let mount = Mount {
+            point: base.path().to_owned(),
+            v1: None,
+            own: "".into(),
+        };
+        let mut tree = Tree::open(&mount, base.path(), "yard").unwrap();
+        tree.jobs = Default::default();
+        prepare(&tree).expect("prepare");
+        std::fs::read_to_string(base.path().join("yard/cgroup.subtree_control")).unwrap()
+    }
+
+    #[test]
+    fn disk_is_shared_out_where_there_is_a_controller_for_it() {
+        assert_eq!(prepared("cpu io memory"), "+io");
+        assert_eq!(prepared("cpu memory"), "");
+    }
 }

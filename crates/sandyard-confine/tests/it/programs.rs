@@ -15,7 +15,7 @@ fn confined(program: &str, arguments: &[&str]) -> Output {
     // SAFETY: the closure makes system calls and, unless one fails, allocates nothing.
     unsafe {
         command.pre_exec(move || {
-            rlimits::apply().map_err(std::io::Error::other)?;
+            rlimits::apply(rlimits::Counted::Alone).map_err(std::io::Error::other)?;
             filter.install().map_err(std::io::Error::other)?;
             caps::confine().map_err(std::io::Error::other)
         })

@@ -1,7 +1,7 @@
 //! Limits of one process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sandyard_confine::rlimits;
+use sandyard_confine::rlimits::{self, Counted};
 
 use crate::child::{self, told};
 
@@ -9,14 +9,16 @@ use crate::child::{self, told};
 fn limits_hold_and_apply_never_fails_twice() {
     child::run(|| {
         for _ in 0..2 {
-            rlimits::apply().map_err(told)?;
+            rlimits::apply(Counted::Alone).map_err(told)?;
         }
         for (resource, most) in [
             (Resource::Core, 1),
             (Resource::Nice, 0),
             (Resource::Rtprio, 0),
             (Resource::Memlock, 8 << 20),
-            (Resource::Nofile, 1 << 20),
+            (Resource::Nofile, 65_536),
+            (Resource::Msgqueue, 819_200),
+            (Resource::Sigpending, 2048),
         ] {
             let now = getrlimit(resource);
             if now.maximum.is_none_or(|maximum| maximum > most) || now.current != now.maximum {
@@ -39,10 +41,24 @@ fn host_that_forbids_raising_keeps_its_limit() {
         if unsafe { libc::setuid(65534) } != 0 {
             return Err(told(std::io::Error::last_os_error()));
         }
-        rlimits::apply().map_err(told)?;
+        rlimits::apply(Counted::Alone).map_err(told)?;
         match getrlimit(Resource::Nofile).current {
             Some(256) => Ok(()),
             other => Err(told(other)),
         }
+    });
+}
+
+#[test]
+fn sandboxes_that_are_counted_together_get_a_smaller_share_each() {
+    child::run(|| {
+        rlimits::apply(Counted::Together).map_err(told)?;
+        for (resource, most) in [(Resource::Msgqueue, 102_400), (Resource::Sigpending, 256)] {
+            let now = getrlimit(resource);
+            if now.maximum.is_none_or(|maximum| maximum > most) {
+                return Err(format!("{resource:?}: {now:?}"));
+            }
+        }
+        Ok(())
     });
 }

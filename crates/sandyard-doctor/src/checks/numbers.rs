@@ -1,84 +1,166 @@
-//! Numbers that bound how many sandboxes fit.
+//! Numbers that bound how many sandboxes fit, held against what sandboxes may use together.
 
 use rustix::process::{Resource, getrlimit};
+use sandyard_confine::caps;
+use sandyard_confine::host::HostResources;
+use sandyard_core::Limits;
+use sandyard_core::size::Size;
 
 use crate::host::Host;
 use crate::report::{Check, Need};
 
-/// A kernel setting, what it bounds and what is enough for a thousand sandboxes.
+/// Memory that the kernel needs for an open file, at the least.
+const BYTES_PER_FILE: u64 = 400;
+/// What every sandbox may use: see `init` of the engine.
+const TERMINALS: u64 = 32;
+const INOTIFY_ALONE: u64 = 128;
+const INOTIFY_TOGETHER: u64 = 32;
+const INOTIFY_WATCHES: u64 = 65_536;
+/// Number of `CAP_SYS_RESOURCE`.
+const SYS_RESOURCE: u32 = 24;
+
+/// How many sandboxes this host can fill with what they get by default.
+struct Scale {
+    sandboxes: u64,
+    host: HostResources,
+    limits: Limits,
+    /// Root gives every sandbox an id of its own, for which the kernel counts; others' are counted together.
+    is_root: bool,
+}
+
+impl Scale {
+    fn of(host: &Host) -> Self {
+        let resources = HostResources::read(&host.data_dir);
+        let limits = Limits::default().least_of(&resources.max_limits());
+        Self {
+            sandboxes: (resources.memory_bytes / limits.memory_bytes).max(1),
+            host: resources,
+            limits,
+            is_root: host.is_root(),
+        }
+    }
+
+    /// What all sandboxes use where the kernel counts them together, and one where it counts it for itself.
+    fn counted(&self, alone: u64, together: u64) -> u64 {
+        match self.is_root {
+            true => alone,
+            false => self.sandboxes * together,
+        }
+    }
+}
+
+/// A kernel setting, what it bounds and what is enough.
 struct Setting {
     name: &'static str,
     gives: &'static str,
     key: &'static str,
-    enough: u64,
+    enough: fn(&Scale) -> u64,
 }
 
-const SETTINGS: [Setting; 8] = [
+const SETTINGS: [Setting; 9] = [
     Setting {
         name: "inotify-instances",
-        gives: "file watchers inside: editors, dev servers; all sandboxes share the number",
+        gives: "file watchers inside: editors, dev servers",
         key: "fs.inotify.max_user_instances",
-        enough: 1024,
+        enough: |scale| scale.counted(INOTIFY_ALONE, INOTIFY_TOGETHER),
     },
     Setting {
         name: "inotify-watches",
-        gives: "watched files and directories of all sandboxes together",
+        gives: "watched files and directories inside",
         key: "fs.inotify.max_user_watches",
-        enough: 65_536,
+        enough: |scale| scale.counted(INOTIFY_WATCHES, INOTIFY_WATCHES),
     },
     Setting {
         name: "process-ids",
         gives: "processes and threads on the whole host",
         key: "kernel.pid_max",
-        enough: 131_072,
+        enough: |scale| scale.sandboxes * u64::from(scale.limits.pids),
     },
     Setting {
         name: "threads",
         gives: "threads on the whole host",
         key: "kernel.threads-max",
-        enough: 65_536,
+        enough: |scale| scale.sandboxes * u64::from(scale.limits.pids),
     },
     Setting {
         name: "keys",
         gives: "key rings, one for each session of one user",
         key: "kernel.keys.maxkeys",
-        enough: 200,
+        enough: |_| 200,
     },
     Setting {
         name: "user-namespace-count",
         gives: "sandboxes at once: each has one",
         key: "user.max_user_namespaces",
-        enough: 1024,
+        enough: |scale| scale.counted(1, 1),
     },
     Setting {
         name: "network-namespace-count",
         gives: "sandboxes at once: each has one",
         key: "user.max_net_namespaces",
-        enough: 1024,
+        enough: |scale| scale.counted(1, 1),
     },
     Setting {
         name: "open-files-host",
-        gives: "open files on the whole host",
+        gives: "open files on the whole host; enough when sandboxes' memory limits bound them before",
         key: "fs.file-max",
-        enough: 200_000,
+        enough: |scale| scale.host.memory_bytes / BYTES_PER_FILE,
+    },
+    Setting {
+        name: "terminals",
+        gives: "terminals on the whole host",
+        key: "kernel.pty.max",
+        enough: |scale| scale.sandboxes * TERMINALS,
     },
 ];
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
-    let mut checks: Vec<Check> = SETTINGS.iter().map(|setting| one(host, setting)).collect();
+    let scale = Scale::of(host);
+    let mut checks = vec![limits(&scale)];
+    checks.extend(SETTINGS.iter().map(|setting| one(host, setting, &scale)));
     checks.push(open_files());
+    checks.push(out_of_memory());
     checks
 }
 
-fn one(host: &Host, setting: &Setting) -> Check {
+/// Says how default and maximum limits compare with the host.
+fn limits(scale: &Scale) -> Check {
+    let most = scale.host.max_limits();
+    let size = |bytes| Size(bytes).readable();
+    let detail = format!(
+        "{} of {} memory each fill this host; one may ask for {}, {} cores, {} processes and {} of disk",
+        scale.sandboxes,
+        size(scale.limits.memory_bytes),
+        size(most.memory_bytes),
+        f64::from(most.cpu_millis) / 1000.0,
+        most.pids,
+        size(most.disk_bytes),
+    );
+    let check = Check::ok(
+        "limits",
+        "sandboxes at their default limits, unless `limits.*` says otherwise",
+        Need::Optional,
+        detail.clone(),
+    );
+    match scale.limits == Limits::default() {
+        true => check,
+        false => check.partial(
+            format!("{detail}; by default they get less than usual"),
+            "sandyard config show # then set limits.max_memory and the like, if you mean it",
+        ),
+    }
+}
+
+fn one(host: &Host, setting: &Setting, scale: &Scale) -> Check {
     let check = Check::ok(setting.name, setting.gives, Need::Optional, "");
-    let (key, enough) = (setting.key, setting.enough);
+    let (key, enough) = (setting.key, (setting.enough)(scale));
+    let sandboxes = scale.sandboxes;
     match host.sysctl(key) {
         Some(now) if now < enough => check.partial(
-            format!("{key} is {now}; {enough} is enough for 1000 sandboxes"),
+            format!("{key} is {now}; {enough} is enough for {sandboxes} sandboxes, which fill this host's memory"),
             format!("echo '{key}={enough}' | sudo tee /etc/sysctl.d/61-sandyard-{}.conf && sudo sysctl --system", setting.name),
         ),
-        Some(now) => Check { detail: format!("{key} is {now}"), ..check },
+        Some(now) => Check { detail: format!("{key} is {now}; {enough} is enough"), ..check },
         // An older kernel, or one built without it: then nothing bounds it.
         None => Check { detail: format!("{key} does not exist here"), ..check },
     }
@@ -99,5 +181,22 @@ fn open_files() -> Check {
         ),
         Some(most) => Check { detail: format!("the hard limit is {most}"), ..check },
         None => Check { detail: "no hard limit".to_owned(), ..check },
+    }
+}
+
+/// Says whether the server and the launcher can be made the last to be ended.
+fn out_of_memory() -> Check {
+    let check = Check::ok(
+        "out-of-memory",
+        "the kernel ends sandboxes before the server and the launcher",
+        Need::Optional,
+        "their scores can be set, and not be lowered from inside",
+    );
+    match caps::current() {
+        Ok(sets) if sets.effective & (1 << SYS_RESOURCE) != 0 => check,
+        _ => check.partial(
+            "CAP_SYS_RESOURCE is missing here: sandboxes get a higher score, and can lower it again to that of the launcher",
+            "systemctl edit sandyard # run it as root with that capability, as deploy/sandyard.service does",
+        ),
     }
 }

@@ -41,7 +41,10 @@ pub struct EngineConfig {
     pub allow_faults: bool,
     /// Where sandboxes' tool server is found, if not where it usually is.
     pub tools_port: Option<u16>,
-    /// End a running launcher that is of another build, or has another port for tools, and start one of ours.
+    /// Memory that a started launcher keeps free for the host, in bytes; none: a share of the host's memory.
+    pub memory_reserve: Option<u64>,
+    /// End a running launcher that is of another build, or was told another port for tools or amount of memory to keep free, and
+    /// start one of ours.
     pub replaces_other: bool,
 }
 
@@ -58,6 +61,7 @@ impl EngineConfig {
             idle_exit: Duration::from_secs(60),
             allow_faults: false,
             tools_port: None,
+            memory_reserve: None,
             replaces_other: false,
         }
     }

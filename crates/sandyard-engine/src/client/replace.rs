@@ -22,6 +22,9 @@ pub(super) fn difference(config: &EngineConfig, hello: &Hello) -> Option<String>
     if config.tools_port.is_some() && hello.tools_port != config.tools_port {
         return Some("its sandboxes have their tool server elsewhere".to_owned());
     }
+    if hello.memory_reserve != config.memory_reserve {
+        return Some("it keeps another amount of memory free".to_owned());
+    }
     let program = config.launcher.as_ref()?.first()?;
     let wanted = identity::of_program(Path::new(program));
     let is_other = !wanted.is_empty() && !hello.program.is_empty() && wanted != hello.program;

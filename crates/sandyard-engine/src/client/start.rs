@@ -45,6 +45,9 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
     if let Some(port) = config.tools_port {
         command.arg("--tools-port").arg(port.to_string());
     }
+    if let Some(bytes) = config.memory_reserve {
+        command.arg("--memory-reserve").arg(bytes.to_string());
+    }
     if config.allow_faults {
         command.arg("--allow-faults");
     }

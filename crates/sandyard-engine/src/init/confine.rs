@@ -2,6 +2,7 @@
 
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::UnshareFlags;
+use sandyard_confine::rlimits::Counted;
 use sandyard_confine::seccomp::Filter;
 use sandyard_confine::{caps, rlimits};
 
@@ -9,13 +10,18 @@ use crate::error::{EngineError, Result};
 use crate::sys::{Doing, fds};
 
 /// Gives up, in this order: the host's cgroup view, limits, system calls, capabilities.
-pub(super) fn confine(filter: &Filter, most_processes: Option<u32>) -> Result<()> {
+pub(super) fn confine(
+    filter: &Filter,
+    counted: Counted,
+    most_processes: Option<u32>,
+) -> Result<()> {
     // Only now, being in the sandbox's own cgroup: the namespace shows what is below the place it was made in.
     // SAFETY: a cgroup namespace changes how paths are shown; no descriptor or memory is affected.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }
         .doing("leave", "the host's cgroup namespace")?;
     fds::silence_standard_streams().doing("silence", "standard streams")?;
-    rlimits::apply().map_err(|error| EngineError::failed("setting resource limits", &error))?;
+    rlimits::apply(counted)
+        .map_err(|error| EngineError::failed("setting resource limits", &error))?;
     if let Some(count) = most_processes {
         let limit = Rlimit {
             current: Some(count.into()),

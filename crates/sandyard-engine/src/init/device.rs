@@ -13,6 +13,9 @@ use crate::sys::{Doing, mount};
 /// Shown from the host: device nodes cannot be made in a user namespace.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
+/// Terminals of one sandbox. The kernel has 3,072 (`kernel.pty.max` less `kernel.pty.reserve`) for all sandboxes together.
+const MAX_TERMINALS: u32 = 32;
+
 const LINKS: [(&str, &str); 6] = [
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -37,13 +40,13 @@ pub(super) fn populate(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
     for folder in ["pts", "shm", "mqueue"] {
         fs::create_dir(dev.join(folder)).doing("make", folder)?;
     }
-    // At most 256: the host has a few thousand for everybody. Group 5 is `tty` wherever there is a second id to give.
+    // Group 5 is `tty` wherever there is a second id to give.
     let group = if plan.mode.has_many_ids() {
         ",gid=5"
     } else {
         ""
     };
-    let terminals = format!("newinstance,ptmxmode=0666,mode=0620,max=256{group}");
+    let terminals = format!("newinstance,ptmxmode=0666,mode=0620,max={MAX_TERMINALS}{group}");
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount::file_system("devpts", &dev.join("pts"), quiet, &terminals)?;
     let shared = format!("mode=1777,size={}", plan.shm_bytes);

@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 
 use rustix::mount::MountFlags;
+use sandyard_confine::rlimits::Counted;
 
 use super::InitPlan;
-use super::root::folder;
+use super::root::{BOOT_ID, folder};
 use crate::error::Result;
 use crate::sys::{Doing, SysError, mount};
 
@@ -28,9 +29,11 @@ const HIDDEN_FILES: [&str; 12] = [
 ];
 
 /// Folders shown empty.
-const HIDDEN_FOLDERS: [&str; 14] = [
+const HIDDEN_FOLDERS: [&str; 15] = [
     "proc/acpi",
     "proc/fs",
+    // The host's load; and everybody may ask the kernel there to watch it, in memory and time charged to nobody.
+    "proc/pressure",
     "sys/block",
     "sys/class/block",
     "sys/devices/virtual/block",
@@ -56,7 +59,7 @@ const FLAGS: MountFlags = MountFlags::NOSUID
 const EMPTY: &str = "empty";
 
 /// Kernel settings of the sandbox's own namespaces, set before they become read-only.
-const SETTINGS: [(&str, &str); 10] = [
+const SETTINGS: [(&str, &str); 9] = [
     // A program of an ordinary user inside may listen on port 80: there is no other user to protect from it.
     ("proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
     ("proc/sys/net/ipv4/ping_group_range", "0 65535"),
@@ -73,12 +76,13 @@ const SETTINGS: [(&str, &str); 10] = [
         "10",
     ),
     ("proc/sys/net/netfilter/nf_conntrack_udp_timeout", "10"),
-    // The host counts these for whoever started the launcher: one sandbox must not take them all.
-    ("proc/sys/user/max_inotify_instances", "32"),
     ("proc/sys/user/max_inotify_watches", "65536"),
     // No user namespaces within: they are the usual way to the kernel's rarely walked paths.
     ("proc/sys/user/max_user_namespaces", "0"),
 ];
+
+/// Instances of inotify. The kernel's default for one user is 128.
+const INOTIFY_INSTANCES: &str = "proc/sys/user/max_inotify_instances";
 
 /// Mounts `/proc` and closes what should be closed.
 pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
@@ -93,13 +97,18 @@ pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
         // Absent where the kernel was built without the feature it bounds.
         let _ = fs::write(root.join(file), value);
     }
+    let instances = match plan.counted {
+        Counted::Alone => "128",
+        Counted::Together => "32",
+    };
+    let _ = fs::write(root.join(INOTIFY_INSTANCES), instances);
     if !plan.mode.has_many_ids() {
         // There is one group, and the range above names others.
         let _ = fs::write(root.join("proc/sys/net/ipv4/ping_group_range"), "0 0");
     }
     close(root, &plan.stage, "proc/")?;
     mount::bind_read_only(
-        &plan.stage.join("boot_id"),
+        &plan.stage.join(BOOT_ID),
         &root.join("proc/sys/kernel/random/boot_id"),
     )?;
     Ok(())

@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use sandyard_agent::{AgentConfig, EgressDoors};
+use sandyard_confine::rlimits::Counted;
 use sandyard_confine::seccomp::Filter;
 use sandyard_template::Template;
 use serde::{Deserialize, Serialize};
@@ -40,8 +41,8 @@ pub(crate) struct InitPlan<'a> {
     pub(crate) trusting: Option<&'a str>,
     /// A directory that this process can reach and mount on, to put the new root together.
     pub(crate) stage: PathBuf,
-    /// Disk and boot id where this process can use paths of the host; else they come as mounts, as the layers do.
-    pub(crate) paths: Option<(PathBuf, PathBuf)>,
+    /// The disk, where this process can use paths of the host; else it comes as a mount, as the layers do.
+    pub(crate) disk: Option<PathBuf>,
     pub(crate) volumes: Vec<VolumePlan>,
     pub(crate) hostname: String,
     /// Half of the memory limit: what `/dev/shm` may hold.
@@ -49,6 +50,8 @@ pub(crate) struct InitPlan<'a> {
     pub(crate) filter: &'a Filter,
     /// Given where no cgroup counts processes: then the user namespace's own count of its users' must do.
     pub(crate) most_processes: Option<u32>,
+    /// For whom the kernel counts queues, timers and watchers of this sandbox.
+    pub(crate) counted: Counted,
     pub(crate) agent: AgentConfig,
     pub(crate) fault: Option<Fault>,
 }
@@ -147,7 +150,7 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, Egress
         steps.step("mount volumes", || volumes::attach(plan, volumes))?;
     }
     steps.step("give up privileges", || {
-        confine::confine(plan.filter, plan.most_processes)
+        confine::confine(plan.filter, plan.counted, plan.most_processes)
     })?;
     Ok((lacks, way_out.doors))
 }

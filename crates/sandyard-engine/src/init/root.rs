@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -9,16 +10,23 @@ use rustix::mount::MountFlags;
 use sandyard_template::Part;
 
 use super::InitPlan;
+use crate::boot_id;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::sys::{Doing, mount};
 
 /// One page is what mount(2) takes, with a zero at its end.
 const MOST_OPTION_BYTES: usize = 4094;
 
+/// Where on the stage the boot id is, for `/proc` to show.
+pub(super) const BOOT_ID: &str = "boot_id";
+
 /// Builds the root under the stage; returns where it is, and the trees that are not part of it.
 ///
-/// `trees` are the disk, the boot id and then every layer of every part, in order, before others; none of those when this
-/// process can use the paths itself.
+/// `trees` are the disk and then every layer of every part, in order, before others; none of those when this process can use
+/// the paths itself.
+///
+/// The kernel shows the options of a mount inside, so overlays are given names relative to the stage, which tell nothing of
+/// where the host keeps its data.
 pub(super) fn assemble(
     plan: &InitPlan<'_>,
     trees: Vec<OwnedFd>,
@@ -31,33 +39,28 @@ pub(super) fn assemble(
         MountFlags::NOSUID | MountFlags::NODEV,
         "mode=755,size=1m",
     )?;
+    rustix::process::chdir(&plan.stage).doing("enter", plan.stage.display())?;
     let root = plan.stage.join("root");
     make_dir(&root)?;
-    let mut trees = Trees {
-        stage: &plan.stage,
+    let mut sources = Sources {
         trees: trees.into_iter(),
         count: 0,
     };
-    let disk = match &plan.paths {
-        Some((disk, _)) => disk.clone(),
-        None => trees.attach_next()?,
+    let disk = match &plan.disk {
+        Some(disk) => sources.link(disk)?,
+        None => sources.attach_next()?,
     };
-    // Where /proc will want it; by then the host's paths are out of reach.
-    let boot_id = plan.stage.join("boot_id");
-    fs::write(&boot_id, []).doing("make", boot_id.display())?;
-    match &plan.paths {
-        Some((_, host_boot_id)) => mount::bind(host_boot_id, &boot_id)?,
-        None => mount::attach(trees.next()?, &boot_id)?,
-    }
+    // In a file system of the sandbox's own: a bind mount shows the path of its source inside.
+    fs::write(BOOT_ID, boot_id::generate()?).doing("write", BOOT_ID)?;
     for part in &plan.template.parts {
-        let layers = match plan.paths {
-            Some(_) => part.layers.clone(),
-            None => part
-                .layers
-                .iter()
-                .map(|_| trees.attach_next())
-                .collect::<Result<_>>()?,
-        };
+        let layers = part
+            .layers
+            .iter()
+            .map(|layer| match plan.disk {
+                Some(_) => sources.link(layer),
+                None => sources.attach_next(),
+            })
+            .collect::<Result<Vec<_>>>()?;
         let is_trusting = plan.trusting == Some(part.key.as_str());
         let mut options = options(part, &layers, &disk);
         if options.len() > MOST_OPTION_BYTES && is_trusting {
@@ -79,7 +82,7 @@ pub(super) fn assemble(
             "mode=755,size=64m",
         )?;
     }
-    Ok((root, trees.trees.collect()))
+    Ok((root, sources.trees.collect()))
 }
 
 /// A folder inside, to mount on. What the sandbox did to its root while it ran may have put a link there, which before the root
@@ -157,27 +160,35 @@ fn escape(path: &Path) -> String {
     text
 }
 
-struct Trees<'a> {
-    stage: &'a Path,
+/// Disk and layers, each at a numbered place on the stage, which is the working directory.
+struct Sources {
     trees: std::vec::IntoIter<OwnedFd>,
     count: usize,
 }
 
-impl Trees<'_> {
-    fn next(&mut self) -> Result<OwnedFd> {
-        self.trees
+impl Sources {
+    /// Attaches the next tree: a detached mount cannot be a layer on every kernel.
+    fn attach_next(&mut self) -> Result<PathBuf> {
+        let tree = self
+            .trees
             .next()
-            .ok_or_else(|| EngineError::new(ErrorKind::Failed, "the worker sent too few mounts"))
+            .ok_or_else(|| EngineError::new(ErrorKind::Failed, "the worker sent too few mounts"))?;
+        let place = self.next_place();
+        make_dir(&place)?;
+        mount::attach(tree, &place)?;
+        Ok(place)
     }
 
-    /// Attaches the next tree under the stage: a detached mount cannot be a layer on every kernel.
-    fn attach_next(&mut self) -> Result<PathBuf> {
-        let tree = self.next()?;
-        let path = self.stage.join(self.count.to_string());
+    /// Gives a folder of the host a name on the stage.
+    fn link(&mut self, folder: &Path) -> Result<PathBuf> {
+        let place = self.next_place();
+        symlink(folder, &place).doing("link to", folder.display())?;
+        Ok(place)
+    }
+
+    fn next_place(&mut self) -> PathBuf {
         self.count += 1;
-        make_dir(&path)?;
-        mount::attach(tree, &path)?;
-        Ok(path)
+        PathBuf::from((self.count - 1).to_string())
     }
 }
 

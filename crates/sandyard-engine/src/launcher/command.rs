@@ -10,7 +10,7 @@ use sandyard_agent::Tools;
 use super::{LauncherConfig, is_taken, run, sealed};
 use crate::sys::clone::{Forked, fork};
 
-const USAGE: &str = "usage: launcher --data-dir DIR [--idle-exit SECONDS] [--tools-port PORT] [--detach] [--allow-faults]";
+const USAGE: &str = "usage: launcher --data-dir DIR [--idle-exit SECONDS] [--tools-port PORT] [--memory-reserve BYTES] [--detach] [--allow-faults]";
 
 /// Reads the arguments after the program's (and subcommand's) name and runs the launcher. Returns the exit code.
 ///
@@ -66,6 +66,7 @@ fn parse(
     let mut idle_exit = None;
     let mut program = None;
     let mut tools = tools;
+    let mut memory_reserve = None;
     let (mut detach, mut allow_faults) = (false, false);
     while let Some(argument) = arguments.next() {
         let mut value = || {
@@ -90,6 +91,11 @@ fn parse(
                 let port = port.ok_or("--tools-port takes a port number")?;
                 tools = tools.map(|tools| Tools { port, ..tools });
             }
+            Some("--memory-reserve") => {
+                let text = value()?;
+                let bytes = text.to_str().and_then(|text| text.parse().ok());
+                memory_reserve = Some(bytes.ok_or("--memory-reserve takes a number of bytes")?);
+            }
             Some("--detach") => detach = true,
             Some("--allow-faults") => allow_faults = true,
             _ => return Err(format!("unknown argument `{}`", argument.display())),
@@ -108,6 +114,7 @@ fn parse(
             allow_faults,
             program,
             tools,
+            memory_reserve,
         },
         detach,
     ))

@@ -25,6 +25,7 @@ use crate::disk::{self, stock};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::installation;
 use crate::layout::DataDir;
+use crate::oom;
 use crate::runtime_dir;
 use crate::sys::clone::{Forked, fork};
 use crate::sys::lock::Lock;
@@ -56,6 +57,8 @@ pub struct LauncherConfig {
     pub program: PathBuf,
     /// The tool server of every sandbox; none: there is none.
     pub tools: Option<Tools>,
+    /// Memory to keep free for the host, in bytes; none: a share of the host's memory.
+    pub memory_reserve: Option<u64>,
 }
 
 /// Runs the launcher until it is idle long enough, or for ever.
@@ -63,6 +66,7 @@ pub struct LauncherConfig {
 /// # Errors
 /// `Conflict` when another launcher has this data directory.
 pub fn run(config: &LauncherConfig) -> Result<()> {
+    oom::protect_process();
     let mode = subordinate::enter_if_possible();
     let mut ctx = Context::new(DataDir::new(&config.data_dir), mode, config)?;
     let Some(lock) = take_lock(&ctx.data)? else {

@@ -209,5 +209,7 @@ fn hello(ctx: &Context) -> Hello {
         lacks: ctx.lacks(),
         default_limits: ctx.settings.default_limits.clone(),
         max_limits: ctx.settings.max_limits.clone(),
+        hard_limits: Some(ctx.settings.hard_limits.clone()),
+        memory_reserve: ctx.memory.setting,
     }
 }

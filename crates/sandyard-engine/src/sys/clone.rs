@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::check;
+use super::{check, effective_user};
 
 /// From `linux/sched.h`; the one of `libc` does not fit its type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
@@ -81,6 +81,23 @@ pub(crate) fn clone_into_namespaces(
         pid: pid as i32,
         pidfd,
     }))
+}
+
+/// The same, with a new user namespace that belongs to the user `owner` instead of to our own.
+///
+/// The kernel counts what is used inside (POSIX queues, timers, inotify instances, …) for the namespace's owner as well.
+pub(crate) fn clone_with_owner(
+    flags: i32,
+    cgroup: Option<BorrowedFd<'_>>,
+    owner: u32,
+) -> io::Result<Option<Cloned>> {
+    effective_user::become_user(owner)?;
+    let cloned = clone_into_namespaces(flags, cgroup);
+    // The child cannot return to host root: that user does not exist in its namespace.
+    if !matches!(cloned, Ok(None)) {
+        effective_user::restore()?;
+    }
+    cloned
 }
 
 fn is_single_threaded() -> bool {

@@ -127,8 +127,9 @@ pub(crate) fn make_named(
 /// Refuses what could not work before anything is touched.
 pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
     spec.limits
-        .check(&ctx.settings.max_limits)
+        .check(&ctx.settings.hard_limits)
         .map_err(|error| EngineError::new(ErrorKind::Invalid, error.to_string()))?;
+    ctx.memory.check()?;
     let odd = |name: &str| name.is_empty() || name.contains(['=', '\0']);
     if let Some(name) = spec.env.keys().find(|name| odd(name)) {
         return Err(EngineError::new(

@@ -17,6 +17,7 @@ pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Resu
         SandboxState::Stopped => {}
         state => return Err(conflict(id, state, SandboxState::Running)),
     }
+    ctx.memory.check()?;
     // What a first process that died by itself has left.
     shut_down(ctx, &open.dir, &mut open.record)?;
     open.record.state = SandboxState::Stopped;

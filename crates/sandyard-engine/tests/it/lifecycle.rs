@@ -196,7 +196,7 @@ async fn what_makes_no_sense_is_refused_with_the_reason() {
         (kind, message.as_str()),
         (
             ErrorKind::Invalid,
-            "memory of 1 is out of range: allowed is 16m to 64g"
+            "`memory_limit` must be between 16 MiB and 1024 TiB (got 1 byte)"
         )
     );
     assert_eq!(

@@ -263,13 +263,12 @@ async fn what_the_host_counts_for_everybody_cannot_be_used_up_by_one() {
         .await
         .parse()
         .expect("a count");
-    assert!(inotify <= 32, "{inotify} inotify instances");
-    let terminals: u32 = yard
-        .out(&id, &count("os.open('/dev/ptmx', 2) if n < 256 else -1"))
-        .await
-        .parse()
-        .unwrap_or(0);
-    assert!(terminals <= 256, "{terminals} terminals");
+    assert!(inotify <= 128, "{inotify} inotify instances");
+    assert_eq!(
+        yard.out(&id, &count("libc.open(b'/dev/ptmx', 2)")).await,
+        "32",
+        "terminals"
+    );
     assert_eq!(
         yard.out(
             &id,

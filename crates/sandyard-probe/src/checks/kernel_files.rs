@@ -25,6 +25,13 @@ pub(super) const CHECKS: &[Check] = &[
             "empty, masked or refused",
         )
         .on_host(OnHost::Breaches),
+    Check::new(Knobs, Low, "knobs.pressure", "The host's load can be neither read nor watched", pressure)
+        .doing("read /proc/pressure/*, and ask the kernel to watch it", "nothing there, or refused")
+        // Kernels can be built or started without it.
+        .on_host(OnHost::Depends),
+    Check::new(Knobs, Low, "knobs.mount-table", "Mounts do not tell where the host keeps its data", mount_table)
+        .doing("look for the host's folders in /proc/self/mountinfo", "none is named")
+        .on_host(OnHost::Depends),
     Check::new(Knobs, Low, "knobs.hostname", "The host's name is not told", hostname)
         .doing("compare our host name with the host's", "another name")
         .on_host(OnHost::Breaches),
@@ -123,6 +130,43 @@ fn host_tables(_: &Context) -> Outcome {
         })
         .collect();
     Outcome::breached_by(&read, "none with anything in it")
+}
+
+fn pressure(_: &Context) -> Outcome {
+    const TRIGGER: &[u8] = b"some 1000000 2000000";
+    let mut found = Vec::new();
+    for name in ["cpu", "memory", "io"] {
+        let path = format!("/proc/pressure/{name}");
+        if read_start(&path).is_ok_and(|bytes| !bytes.is_empty()) {
+            found.push(format!("`{path}` was read"));
+        }
+        let file = std::fs::File::options().read(true).write(true).open(&path);
+        if file.is_ok_and(|mut file| std::io::Write::write_all(&mut file, TRIGGER).is_ok()) {
+            found.push(format!("`{path}` took a trigger"));
+        }
+    }
+    Outcome::breached_by(&found, "nothing there")
+}
+
+fn mount_table(context: &Context) -> Outcome {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let folders = &context.plan.host_folders;
+    if folders.is_empty() || table.is_empty() {
+        return Outcome::inconclusive("the plan names no folder, or there is no mount table");
+    }
+    let named: Vec<String> = folders
+        .iter()
+        .filter_map(|folder| {
+            let (path, name) = (folder.to_str()?, folder.file_name()?.to_str()?);
+            // What a mount shows begins at the root of its file system, so a name that is not an everyday word counts alone.
+            let is_named = |line: &&str| {
+                line.contains(path) || name.len() >= 8 && line.contains(&format!("/{name}/"))
+            };
+            let line = table.lines().find(is_named)?;
+            Some(format!("`{}` in: {line}", folder.display()))
+        })
+        .collect();
+    Outcome::breached_by(&named, "no folder of the host is named")
 }
 
 fn hostname(context: &Context) -> Outcome {

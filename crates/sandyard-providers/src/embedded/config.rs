@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sandyard_core::Limits;
+use sandyard_core::LimitPolicy;
 use sandyard_engine::EngineConfig;
 
 use crate::Times;
@@ -15,9 +15,9 @@ pub struct EmbeddedConfig {
     /// The installation that makes sandboxes here: those of others on the same data directory are not listed. None: that
     /// of the data directory itself.
     pub installation: Option<String>,
-    /// What a sandbox gets when nothing is asked for, and the most that may be asked for; never beyond the engine's own.
-    /// None: the engine's.
-    pub limits: Option<(Limits, Limits)>,
+    /// What the operator decided about limits. Maxima that it leaves open are the engine's, which follow from the host; none goes
+    /// beyond what the engine refuses to everybody.
+    pub limits: LimitPolicy,
     /// How long things may take.
     pub times: Times,
 }
@@ -28,7 +28,7 @@ impl EmbeddedConfig {
         Self {
             engine: EngineConfig::new(data_dir),
             installation: None,
-            limits: None,
+            limits: LimitPolicy::default(),
             times: Times::default(),
         }
     }

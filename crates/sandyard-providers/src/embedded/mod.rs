@@ -14,8 +14,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sandyard_core::Clock;
 use sandyard_core::network::Flow;
+use sandyard_core::{Clock, Limits};
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, Hello, SandboxInfo};
 use sandyard_gateway::Gateway;
 use sandyard_provider::{
@@ -76,11 +76,11 @@ impl Embedded {
         let installation = config
             .installation
             .unwrap_or_else(|| hello.installation_id.clone());
+        let (default, most) = config.limits.resolve(&hello.max_limits);
+        let hard = hello.hard_limits.clone().unwrap_or(Limits::MOST);
         let mut info = info(hello);
-        if let Some((default, most)) = config.limits {
-            info.max_limits = most.least_of(&info.max_limits);
-            info.default_limits = default.least_of(&info.max_limits);
-        }
+        info.max_limits = most.least_of(&hard);
+        info.default_limits = default.least_of(&info.max_limits);
         Ok(Self {
             keepers: Keepers::new(
                 EngineHouse::new(&engine, &info.default_limits),

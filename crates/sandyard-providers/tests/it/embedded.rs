@@ -112,7 +112,7 @@ async fn a_call_that_takes_too_long_is_said_to() {
             ..Times::default()
         },
         installation: None,
-        limits: None,
+        limits: sandyard_core::LimitPolicy::default(),
     };
     let provider = Embedded::connect(config).await.expect("connect");
     let (_never_written, archive) = tokio::io::duplex(1);

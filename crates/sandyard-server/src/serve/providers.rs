@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use sandyard_config::Settings;
 use sandyard_config::settings::{Provider as Name, PullWhen};
-use sandyard_core::Clock;
+use sandyard_core::size::Size;
+use sandyard_core::{Clock, Limits};
 use sandyard_gateway::Gateway;
 use sandyard_provider::fake::{FakeConfig, FakeProvider};
 use sandyard_provider::layers::{LayerSettings, stack};
@@ -52,16 +53,15 @@ async fn embedded(
     let (gateway, flows) = Gateway::start(convert::gateway(settings))?;
     let mut config = EmbeddedConfig {
         installation: Some(installation.to_owned()),
-        limits: Some((
-            settings.limits.default.clone(),
-            settings.limits.most.clone(),
-        )),
+        limits: settings.limits.policy.clone(),
         ..EmbeddedConfig::new(&settings.data_dir)
     };
     config.engine.tools_port = Some(settings.sandbox.mcp_port);
+    config.engine.memory_reserve = settings.limits.memory_reserve;
     config.engine.replaces_other = true;
     let provider = Embedded::connect(config).await;
     let provider = provider.map_err(ServeError::Provider)?;
+    note_small_defaults(settings, provider.info());
     // It bounds its own calls, and no network lies between: what is left is to tell of calls, and of an engine that is gone.
     let layers = LayerSettings {
         breaker: LayerSettings::default().breaker,
@@ -69,6 +69,21 @@ async fn embedded(
     };
     let provider = Arc::new(provider.with_gateway(gateway, flows));
     Ok(stack(provider, layers, Clock::System))
+}
+
+/// Says so when a sandbox gets less by default than the documentation says.
+fn note_small_defaults(settings: &Settings, info: &ProviderInfo) {
+    let documented = settings.limits.policy.default.or(&Limits::default());
+    let limits = &info.default_limits;
+    if *limits != documented {
+        tracing::info!(
+            memory = Size(limits.memory_bytes).readable(),
+            cpu_millis = limits.cpu_millis,
+            pids = limits.pids,
+            disk = Size(limits.disk_bytes).readable(),
+            "Default limits of a sandbox are lowered to the maxima of this host; `limits.max_*` raises those"
+        );
+    }
 }
 
 async fn docker(settings: &Settings, installation: &str) -> Result<Arc<dyn Provider>, ServeError> {
@@ -101,10 +116,7 @@ async fn docker(settings: &Settings, installation: &str) -> Result<Arc<dyn Provi
             false => Workspace::Layer,
         },
         projects: docker.projects.clone(),
-        limits: (
-            settings.limits.default.clone(),
-            settings.limits.most.clone(),
-        ),
+        limits: settings.limits.elsewhere(),
         times: Times::default(),
     };
     let unknown = unknown(settings, Name::Docker, &docker.image);
@@ -137,10 +149,7 @@ async fn e2b(settings: &Settings, installation: &str) -> Result<Arc<dyn Provider
         installation: installation.to_owned(),
         timeout: e2b.timeout,
         resolve_to: None,
-        limits: (
-            settings.limits.default.clone(),
-            settings.limits.most.clone(),
-        ),
+        limits: settings.limits.elsewhere(),
         times: Times::default(),
     };
     let unknown = unknown(settings, Name::E2b, &e2b.template);
@@ -164,10 +173,7 @@ async fn daytona(settings: &Settings, installation: &str) -> Result<Arc<dyn Prov
         tools_port: settings.sandbox.mcp_port,
         auto_stop: daytona.auto_stop,
         auto_archive: daytona.auto_archive,
-        limits: (
-            settings.limits.default.clone(),
-            settings.limits.most.clone(),
-        ),
+        limits: settings.limits.elsewhere(),
         times: Times::default(),
     };
     let unknown = unknown(
@@ -225,13 +231,14 @@ fn layered(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
 
 /// What is said of a provider that was never reached.
 fn unknown(settings: &Settings, name: Name, template: &str) -> ProviderInfo {
+    let (default_limits, max_limits) = settings.limits.elsewhere();
     ProviderInfo {
         name: name.as_str().to_owned(),
         // Not known before it has answered.
         location: String::new(),
         capabilities: Default::default(),
-        default_limits: settings.limits.default.clone(),
-        max_limits: settings.limits.most.clone(),
+        default_limits,
+        max_limits,
         default_template: template.to_owned(),
         lacks: Vec::new(),
     }

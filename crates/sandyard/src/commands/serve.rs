@@ -1,5 +1,6 @@
 //! `sandyard serve`: the server.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -33,6 +34,7 @@ pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<E
     for warning in &loaded.warnings {
         output::note(format!("warning: {warning}"));
     }
+    sandyard_engine::protect_process();
     let format = args.format;
     run_server(loaded.settings, |started| announce(started, format))
         .await
@@ -41,7 +43,13 @@ pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<E
 }
 
 /// Tells people where the server is, and programs too: the first line on standard output is its address.
+///
+/// The admin key is shown on a terminal only. Elsewhere standard output ends in a log, which more people read than may have it.
 fn announce(started: &Started, format: Format) {
+    let key = started
+        .admin_key
+        .as_deref()
+        .filter(|_| std::io::stdout().is_terminal());
     if format.json {
         let urls: Vec<String> = started.addresses.iter().map(Address::url).collect();
         let about = json!({
@@ -49,19 +57,19 @@ fn announce(started: &Started, format: Format) {
             "urls": urls,
             "e2b_url": started.e2b_url,
             "certificate": started.certificate,
-            "admin_key": started.admin_key,
+            "admin_key": key,
             "admin_key_file": started.admin_key_file,
             "data_dir": started.data_dir,
         });
         output::line(about.to_string());
         return;
     }
-    for line in block(started) {
+    for line in block(started, key) {
         output::line(line);
     }
 }
 
-fn block(started: &Started) -> Vec<String> {
+fn block(started: &Started, key: Option<&str>) -> Vec<String> {
     let urls: Vec<String> = started.addresses.iter().map(Address::url).collect();
     let url = urls.first().map_or("-", String::as_str);
     let mut lines = vec![format!("sandyard {} at {url}", env!("CARGO_PKG_VERSION"))];
@@ -77,7 +85,7 @@ fn block(started: &Started) -> Vec<String> {
     lines.push(format!("  data       {}", started.data_dir.display()));
     lines.push(format!("  store      {}", started.store));
     lines.push(format!("  sandboxes  {}", started.provider));
-    match &started.admin_key {
+    match key {
         Some(key) => {
             lines.push(format!("  admin key  {key}"));
             lines.push(format!(

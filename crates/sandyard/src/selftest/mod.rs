@@ -28,7 +28,7 @@ pub(crate) async fn run(engine: &Engine, data_dir: &Path) -> anyhow::Result<Suit
         .await?
         .context("planting secrets")?;
     output::note("Making three sandboxes");
-    let yard = Yard::make(engine, &planted.plan()).await?;
+    let yard = Yard::make(engine, data_dir, &planted.plan()).await?;
     let mut reports = escape::run(&yard).await?;
     reports.push(exhaust::run(&yard).await?);
     output::note("Removing the sandboxes");

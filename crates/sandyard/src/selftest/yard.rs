@@ -1,5 +1,6 @@
 //! Three sandboxes: one to break out of, a neighbour that must be out of reach, one to be used up.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -45,7 +46,11 @@ pub(super) struct Yard {
 
 impl Yard {
     /// Makes the sandboxes and carries the probe into each.
-    pub(super) async fn make(engine: &Engine, plan: &Plan) -> anyhow::Result<Self> {
+    pub(super) async fn make(
+        engine: &Engine,
+        data_dir: &Path,
+        plan: &Plan,
+    ) -> anyhow::Result<Self> {
         let program = std::fs::read("/proc/self/exe").context("reading this program")?;
         let size = program.len() as u64;
         let program = bytes::Bytes::from(program);
@@ -64,6 +69,7 @@ impl Yard {
             allowed_caps: Some(sandyard_confine::caps::kept_mask()),
             single_uid: !engine.hello().await?.mode.has_many_ids(),
             root_on_host: root_on_host(&target.info),
+            host_folders: host_folders(data_dir),
             ..plan.clone()
         };
         Ok(Self {
@@ -75,6 +81,15 @@ impl Yard {
             _beacon: beacon,
         })
     }
+}
+
+/// Where the data of sandboxes is, on disk and in memory.
+fn host_folders(data_dir: &Path) -> Vec<PathBuf> {
+    let in_memory = std::fs::canonicalize(data_dir.join("run")).ok();
+    [Some(data_dir.to_owned()), in_memory]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Who root inside is, seen from here: the owner of the sandbox's first process.

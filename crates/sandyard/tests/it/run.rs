@@ -161,7 +161,7 @@ fn limits_come_from_the_settings_and_cannot_pass_their_maxima() {
     let refused = yard.sandyard(&["run", "--memory", "2g", "--", "true"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        said.contains("memory of 2g is out of range: allowed is 16m to 1g"),
+        said.contains("`memory_limit` must be between 16 MiB and 1 GiB (got 2 GiB)"),
         "{said}"
     );
     let shown = yard

@@ -1,6 +1,7 @@
 //! `sandyard serve`: how it starts, ends, and starts again.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
@@ -26,21 +27,28 @@ fn block(yard: &Yard, flags: &[&str], last: &str) -> Vec<String> {
             break;
         }
     }
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signal");
-    assert!(child.wait().expect("wait").success());
+    end(&mut child);
     block
 }
 
+fn end(child: &mut std::process::Child) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("signal");
+    assert!(child.wait().expect("wait").success());
+}
+
 #[test]
-fn the_first_start_shows_the_key_once_and_says_that_it_is_open() {
+fn a_log_is_told_where_the_key_is_and_that_the_server_is_open() {
     let yard = Yard::new();
     let first = block(&yard, &[], "OPEN").join("\n");
     let key = std::fs::read_to_string(yard.data().join("admin.key")).expect("a key");
     assert!(
-        first.contains(key.trim()) && first.contains("/docs"),
+        first.contains("admin.key") && first.contains("/docs"),
         "{first}"
     );
+    assert!(!first.contains(key.trim()), "{first}");
+    let line = block(&yard, &["--json"], "url").remove(0);
+    assert!(!line.contains(key.trim()), "{line}");
     let mode = std::fs::metadata(yard.data().join("admin.key"))
         .expect("a key")
         .permissions();
@@ -55,6 +63,41 @@ fn the_first_start_shows_the_key_once_and_says_that_it_is_open() {
         !third.contains("admin.key") && third.contains("`sandyard key add` there"),
         "{third}"
     );
+}
+
+#[test]
+fn a_terminal_is_shown_the_key_once() {
+    let yard = Yard::new();
+    let (mut terminal, other_side) = terminal();
+    let mut child = clean(&yard)
+        .args(["serve", "--port", "0", "--data-dir"])
+        .arg(yard.data())
+        .stdout(other_side)
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("start");
+    let mut shown = Vec::new();
+    let mut piece = [0; 4096];
+    while !String::from_utf8_lossy(&shown).contains("OPEN") {
+        let count = terminal.read(&mut piece).expect("read");
+        shown.extend_from_slice(&piece[..count]);
+    }
+    end(&mut child);
+    let key = std::fs::read_to_string(yard.data().join("admin.key")).expect("a key");
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(shown.contains(key.trim()), "{shown}");
+}
+
+/// A pseudo-terminal: what a person looks at, and what a program writes to.
+fn terminal() -> (File, File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&person).expect("grant");
+    unlockpt(&person).expect("unlock");
+    let name = ptsname(&person, Vec::new()).expect("its name");
+    let path = name.to_str().expect("a path");
+    let program = File::options().read(true).write(true).open(path);
+    (person.into(), program.expect("its other side"))
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! The groups this process is in itself, for what they leave of the host.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::mounts::{self, Mount};
+use super::stats::{field, number};
+
+/// This process's own group in every tree, with those above it.
+#[derive(Clone, Debug)]
+pub struct OwnGroups {
+    groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    path: PathBuf,
+    /// Controllers of a v1 tree; `None` for v2.
+    v1: Option<Vec<String>>,
+}
+
+impl Group {
+    fn has(&self, controller: &str) -> bool {
+        let is_it = |name: &String| name == controller;
+        self.v1.as_ref().is_none_or(|names| names.iter().any(is_it))
+    }
+
+    /// Reads a number; words like `max` are none.
+    fn read(&self, v1: &str, v2: &str) -> Option<u64> {
+        let file = if self.v1.is_some() { v1 } else { v2 };
+        number(&fs::read_to_string(self.path.join(file)).ok()?)
+    }
+
+    fn memory_limit(&self) -> Option<u64> {
+        let limit = self.read("memory.limit_in_bytes", "memory.max")?;
+        // Version 1 writes no limit as the largest number of whole pages.
+        (self.has("memory") && limit < 1 << 60).then_some(limit)
+    }
+
+    fn available_memory(&self) -> Option<u64> {
+        let used = self.read("memory.usage_in_bytes", "memory.current")?;
+        let stat = fs::read_to_string(self.path.join("memory.stat")).unwrap_or_default();
+        let cache = if self.v1.is_some() {
+            "total_cache"
+        } else {
+            "file"
+        };
+        let free = self.memory_limit()?.saturating_sub(used);
+        Some(free.saturating_add(field(&stat, cache).unwrap_or(0)))
+    }
+}
+
+impl OwnGroups {
+    /// Finds them.
+    pub fn find() -> Self {
+        let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let own_groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let above = |mount: &Mount| {
+            let paths: Vec<PathBuf> = mount
+                .own
+                .ancestors()
+                .map(|part| mount.point.join(part))
+                .collect();
+            let v1 = mount.v1.clone();
+            paths.into_iter().map(move |path| Group {
+                path,
+                v1: v1.clone(),
+            })
+        };
+        let groups = mounts::parse(&mountinfo, &own_groups)
+            .iter()
+            .flat_map(above)
+            .collect();
+        Self { groups }
+    }
+
+    /// Leaves only those with a memory limit.
+    pub(crate) fn keep_limited(&mut self) {
+        self.groups.retain(|group| group.memory_limit().is_some());
+    }
+
+    /// The smallest number in a file of that name.
+    pub(crate) fn least(&self, controller: &str, v1: &str, v2: &str) -> Option<u64> {
+        let with = self.groups.iter().filter(|group| group.has(controller));
+        with.filter_map(|group| group.read(v1, v2)).min()
+    }
+
+    /// The smallest memory limit.
+    pub(crate) fn memory_limit(&self) -> Option<u64> {
+        self.groups.iter().filter_map(Group::memory_limit).min()
+    }
+
+    /// What is left of the tightest memory limit, with caches that would give way.
+    pub(crate) fn available_memory(&self) -> Option<u64> {
+        self.groups.iter().filter_map(Group::available_memory).min()
+    }
+}
