@@ -105,7 +105,7 @@ async fn writes_go_on_when_a_full_disk_has_room_again() {
     let (error, rounds) = write_until_full(&store).await;
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     // Once more, so that the failure is seen on a connection that has failed before.
-    let again = try_insert(&store, "two").await.unwrap_err();
+    let again = store.add_events(&events(rounds)).await.unwrap_err();
     assert!(matches!(again, StoreError::Full { .. }), "{again:?}");
     assert!(store.sandbox(&id("one")).await.unwrap().is_some());
 
