@@ -6,6 +6,7 @@
 //! | a transaction | `BEGIN IMMEDIATE`: writers queue, none is refused | read committed, with locks where it matters |
 //! | a broken connection | is replaced by a new one; what failed on it is not repeated | reads and repeatable writes are sent on another one; other writes fail as `Unavailable` |
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,14 @@ impl Db {
         match self {
             Self::Sqlite { .. } => Engine::Sqlite,
             Self::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// The file of a SQLite database; none in memory.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite { writer, .. } => writer.database(),
+            Self::Postgres(_) => None,
         }
     }
 

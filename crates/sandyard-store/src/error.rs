@@ -102,6 +102,14 @@ impl StoreError {
         }
     }
 
+    /// Says whether the same request may succeed later: the store cannot be reached, or its disk is full or fails.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Full { .. } | Self::DiskFailed { .. }
+        )
+    }
+
     /// A failure of a SQLite file.
     pub(crate) fn of_file(
         doing: &'static str,

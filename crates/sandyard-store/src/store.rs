@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::connect::connect;
 use crate::db::{Db, Engine};
+use crate::disk;
 use crate::error::StoreResult;
 use crate::migrate::migrate;
 use crate::sql::sql;
@@ -53,6 +54,25 @@ impl Store {
             .read("asking whether it answers", sql("SELECT 1"))
             .await?;
         Ok(())
+    }
+
+    /// Commits a small transaction, to find out whether the database takes writes.
+    pub async fn check_write(&self) -> StoreResult<()> {
+        let mut writer = self.db.writer("testing a write").await?;
+        let mut tx = writer.begin().await?;
+        let upsert = sql(
+            "INSERT INTO meta (name, value) VALUES ('write_check', '1') \
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        );
+        tx.execute(upsert).await?;
+        tx.commit().await
+    }
+
+    /// Reserves blocks for the log of a SQLite file again, after the disk was full.
+    pub fn restore_reserve(&self) {
+        if let Some(database) = self.db.file() {
+            disk::reserve_log(database);
+        }
     }
 
     /// Closes its connections.
