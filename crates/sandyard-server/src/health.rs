@@ -19,8 +19,9 @@ use crate::router::{Mounted, mount};
 /// How long the store may take. Whoever asks has a time of his own; this is for a store that is stuck, not for one that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Less free space on the data disk counts as full.
+/// Less free space on the data disk counts as full; on a small disk, less than a part of it.
 const FULL_BELOW_BYTES: u64 = 64 << 20;
+const FULL_BELOW_PART: u64 = 16;
 
 /// How the server is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -110,7 +111,8 @@ fn disk_problem(data_dir: Option<&Path>, shows_path: bool) -> Option<String> {
     let data_dir = data_dir?;
     let space = rustix::fs::statvfs(data_dir).ok()?;
     let free = space.f_bavail * space.f_frsize;
-    if free >= FULL_BELOW_BYTES {
+    let size = space.f_blocks * space.f_frsize;
+    if free >= FULL_BELOW_BYTES.min(size / FULL_BELOW_PART) {
         return None;
     }
     let place = match shows_path {
