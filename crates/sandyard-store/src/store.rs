@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::connect::connect;
 use crate::db::{Db, Engine};
@@ -60,10 +61,13 @@ impl Store {
     pub async fn check_write(&self) -> StoreResult<()> {
         let mut writer = self.db.writer("testing a write").await?;
         let mut tx = writer.begin().await?;
-        let upsert = sql(
-            "INSERT INTO meta (name, value) VALUES ('write_check', '1') \
-             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        );
+        // Each time another value: SQLite writes nothing for a row that stays the same.
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos());
+        let upsert = sql("INSERT INTO meta (name, value) VALUES ('write_check', $1) \
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+        .text(&now.to_string());
         tx.execute(upsert).await?;
         tx.commit().await
     }
