@@ -19,6 +19,8 @@ def disk(request):
     # The engine makes nothing with less than 1 GiB free.
     with SmallDisk(2560, request.param) as disk:
         yield disk
+        disk.free()
+        disk.data.remove()
 
 
 @pytest.fixture(params=["ext4", "tmpfs"])
