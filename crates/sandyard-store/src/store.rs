@@ -11,6 +11,9 @@ use crate::error::StoreResult;
 use crate::migrate::migrate;
 use crate::sql::sql;
 
+/// How often the time is in the value of a test write: about 40 kB together.
+const WRITE_CHECK_REPEATS: usize = 2_000;
+
 /// What is remembered. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
@@ -61,13 +64,14 @@ impl Store {
     pub async fn check_write(&self) -> StoreResult<()> {
         let mut writer = self.db.writer("testing a write").await?;
         let mut tx = writer.begin().await?;
-        // Each time another value: SQLite writes nothing for a row that stays the same.
+        // As many pages as a create changes, or it would go through where a create does not. Each time another value: SQLite
+        // writes nothing for a page that stays the same.
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos());
         let upsert = sql("INSERT INTO meta (name, value) VALUES ('write_check', $1) \
              ON CONFLICT (name) DO UPDATE SET value = excluded.value")
-        .text(&now.to_string());
+        .text(&now.to_string().repeat(WRITE_CHECK_REPEATS));
         tx.execute(upsert).await?;
         tx.commit().await
     }
