@@ -150,7 +150,10 @@ impl AuthError {
                 ErrorKind::Conflict
             }
             Self::Busy => ErrorKind::Busy,
-            Self::Store(StoreError::Unavailable { .. }) => ErrorKind::Unavailable,
+            Self::Store(StoreError::Unavailable { .. } | StoreError::DiskFailed { .. }) => {
+                ErrorKind::Unavailable
+            }
+            Self::Store(StoreError::Full { .. }) => ErrorKind::NoSpace,
             Self::BadSecret { .. } | Self::Store(_) | Self::Internal { .. } => ErrorKind::Internal,
         }
     }

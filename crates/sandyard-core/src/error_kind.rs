@@ -36,7 +36,7 @@ pub enum ErrorKind {
     QuotaExceeded,
     /// Too many requests.
     RateLimited,
-    /// The sandbox's disk is full.
+    /// The disk of the sandbox, or of the server's data, is full.
     NoSpace,
     /// Our fault.
     Internal,

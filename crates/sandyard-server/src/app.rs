@@ -1,6 +1,7 @@
 //! What every handler can reach.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +17,7 @@ use crate::files::Outside;
 use crate::mcp::Running;
 use crate::middleware::audit::Audit;
 use crate::middleware::rate_limit::RateLimit;
+use crate::write_check::WriteCheck;
 
 /// Whether credentials are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ const USUAL_MCP_PORT: u16 = 6060;
 /// Settings of the HTTP side.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
+    /// The data directory, whose free space `/health` watches.
+    pub data_dir: Option<PathBuf>,
     /// Where clients reach this server, if that is not what their `Host` says.
     pub public_url: Option<String>,
     /// Previews are at `{port}-{id}.{domain}`.
@@ -73,6 +77,7 @@ pub struct ServerSettings {
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
+            data_dir: None,
             public_url: None,
             domain: "localhost".to_owned(),
             mcp_port: USUAL_MCP_PORT,
@@ -128,6 +133,7 @@ struct Inner {
     timers: Timers,
     settings: ServerSettings,
     audit: Audit,
+    write_check: WriteCheck,
     rate_limit: RateLimit,
     places: Arc<Semaphore>,
     is_ready: AtomicBool,
@@ -150,6 +156,7 @@ impl App {
         crate::metrics::recorder();
         Self(Arc::new(Inner {
             audit: Audit::new(store.clone()),
+            write_check: WriteCheck::new(store.clone()),
             rate_limit: RateLimit::new(settings.rate_limit),
             places: Arc::new(Semaphore::new(
                 settings.max_requests.min(Semaphore::MAX_PERMITS),
@@ -215,13 +222,18 @@ impl App {
         self.0.is_ready.load(Ordering::SeqCst)
     }
 
-    /// Waits until the audit is written; the last thing before the store is closed.
+    /// Waits until the audit is written, or a store that takes no writes has had its time; the last thing before the store is
+    /// closed.
     pub async fn flush_audit(&self) {
-        self.0.audit.flush().await;
+        self.0.audit.flush_before_exit().await;
     }
 
     pub(crate) fn audit(&self) -> &Audit {
         &self.0.audit
+    }
+
+    pub(crate) fn write_check(&self) -> &WriteCheck {
+        &self.0.write_check
     }
 
     pub(crate) fn rate_limit(&self) -> &RateLimit {

@@ -117,6 +117,11 @@ impl<E: Into<ServiceError>> From<E> for ApiError {
 
 /// Says a failure of the authentication in the service's words.
 pub(crate) fn from_auth(error: AuthError) -> ApiError {
+    let error = match error {
+        // The service's message for a failure of the store names the cause.
+        AuthError::Store(error) => return error.into(),
+        error => error,
+    };
     let mut service_error = ServiceError::new(error.kind(), error.to_string());
     service_error.hint = error.hint().map(str::to_owned);
     if let AuthError::Invalid { field, .. } = &error {

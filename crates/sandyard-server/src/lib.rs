@@ -48,6 +48,7 @@ pub mod serve;
 mod settings;
 mod stream;
 mod time;
+mod write_check;
 
 pub use app::{App, AuthMode, Listener, ServerSettings};
 pub use error::ApiError;

@@ -21,6 +21,7 @@ pub(crate) fn server(settings: &Settings, sockets: &[Bound]) -> ServerSettings {
     let listeners = settings.server.listeners();
     let is_any_open = listeners.iter().any(|at| is_open(settings, at.ip()));
     ServerSettings {
+        data_dir: Some(settings.data_dir.clone()),
         public_url: settings.server.public_url.clone(),
         domain: settings.server.domain.clone(),
         mcp_port: settings.sandbox.mcp_port,

@@ -21,6 +21,8 @@ pub(crate) const CLAIM_FOR: Duration = Duration::from_secs(30);
 /// How often the end is moved on, and how long the store has for it: several tries before the end comes.
 const EXTEND_EVERY: Duration = Duration::from_secs(5);
 const EXTEND_WITHIN: Duration = Duration::from_secs(3);
+/// Pause between attempts to release a claim.
+const RELEASE_EVERY: Duration = Duration::from_millis(500);
 /// How long a caller waits for another's claim to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
 /// Topic of a sandbox's timer.
@@ -243,12 +245,21 @@ impl Drop for Claim {
         );
         // Also on a panic or a failed commit: the next one should not have to wait for the end of the claim.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = service.store().release_claim(&id, &holder).await {
-                    tracing::warn!(sandbox.id = %id, %error, "Claim ends only by itself");
-                }
-            });
+            runtime.spawn(async move { release_until_taken(&service, &id, &holder).await });
         }
+    }
+}
+
+/// Ends a claim that nobody holds any more. Where the store cannot be written just now, repeats that until the claim has
+/// expired, so that nobody has to wait for its end when the store works again.
+async fn release_until_taken(service: &Service, id: &SandboxId, holder: &str) {
+    let expires = Instant::now() + CLAIM_FOR;
+    while let Err(error) = service.store().release_claim(id, holder).await {
+        if !error.is_passing() || Instant::now() >= expires {
+            tracing::warn!(sandbox.id = %id, %error, "Claim is not released; it expires");
+            return;
+        }
+        tokio::time::sleep(RELEASE_EVERY).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::path::PathBuf;
 
 use sandyard_agent_client::ClientError;
 use sandyard_agent_client::wire::Code;
@@ -10,6 +11,9 @@ use sandyard_provider::{ProviderError, ProviderErrorKind};
 use sandyard_store::StoreError;
 
 use crate::request::PartialOutput;
+
+/// When a client may repeat a request that found the data disk full.
+const FULL_DISK_RETRY_S: u64 = 5;
 
 /// Result of a verb.
 pub type ServiceResult<T> = Result<T, ServiceError>;
@@ -106,19 +110,42 @@ impl Error for ServiceError {
 }
 
 impl From<StoreError> for ServiceError {
+    /// The message says why. Host paths stay in the log.
     fn from(error: StoreError) -> Self {
-        let kind = match error {
-            StoreError::Unavailable { .. } => ErrorKind::Unavailable,
+        let described = match &error {
+            StoreError::Unavailable { .. } => {
+                Self::new(ErrorKind::Unavailable, "the database cannot be reached")
+            }
+            StoreError::Full { disk, .. } => {
+                let mut full = Self::new(ErrorKind::NoSpace, full_disk_message(disk))
+                    .hint("free space on the server's data disk, then try again");
+                full.retry_after_s = Some(FULL_DISK_RETRY_S);
+                full
+            }
+            StoreError::DiskFailed { reason, .. } => Self::new(
+                ErrorKind::Unavailable,
+                format!("the disk of the database fails: {reason}"),
+            )
+            .hint("check the server's data disk"),
             StoreError::BadCursor { .. } => {
                 return Self::invalid("cursor", "this is no cursor of an earlier page");
             }
-            _ => ErrorKind::Internal,
+            StoreError::Refused { doing, .. } => Self::new(
+                ErrorKind::Internal,
+                format!("the database refused: {doing}"),
+            )
+            .hint("the server's log has the cause"),
+            _ => Self::new(ErrorKind::Internal, "the database refused")
+                .hint("the server's log has the cause"),
         };
-        let message = match kind {
-            ErrorKind::Unavailable => "the database cannot be reached",
-            _ => "the database refused",
-        };
-        Self::new(kind, message).source(error)
+        described.source(error)
+    }
+}
+
+fn full_disk_message(disk: &Option<(PathBuf, u64)>) -> String {
+    match disk {
+        Some((_, free)) => format!("the data disk is full: {} MB free", free / 1_000_000),
+        None => "the disk of the database is full".to_owned(),
     }
 }
 

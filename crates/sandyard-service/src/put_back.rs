@@ -21,8 +21,14 @@ impl Service {
     /// Puts a timer back for another try, or among the dead.
     pub(crate) async fn put_back(&self, timer: &Timer, error: &ServiceError) -> StoreResult<()> {
         let text = error.to_string();
-        if matches!(error.kind, ErrorKind::Unavailable | ErrorKind::TimedOut) {
-            // Nobody was there to do it, however often it was tried: an outage must not use up its tries.
+        if matches!(
+            error.kind,
+            ErrorKind::Unavailable
+                | ErrorKind::TimedOut
+                | ErrorKind::NoSpace
+                | ErrorKind::NoCapacity
+        ) {
+            // An outage or a full disk must not use up the tries.
             let asked_ms = error
                 .retry_after_s
                 .map_or(0, |wait_s| millis(Duration::from_secs(wait_s)));

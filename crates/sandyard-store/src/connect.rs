@@ -4,6 +4,7 @@ use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
@@ -11,6 +12,7 @@ use sqlx::{AnyConnection, ConnectOptions, Connection};
 
 use crate::address::{Address, without_secrets};
 use crate::db::Db;
+use crate::disk;
 use crate::error::{StoreError, StoreResult, is_busy};
 use crate::lane::Lane;
 
@@ -28,9 +30,11 @@ const OPEN_ATTEMPTS: usize = 100;
 
 /// WAL with `synchronous = NORMAL`: a commit survives a kill of the process at any moment, as the kernel has it. A power
 /// failure may lose the last commits, but never leaves half of one: the file is in order up to some commit.
+///
+/// The last statement makes SQLite create the log, so that blocks can be reserved for it.
 const WRITER_SETTINGS: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; \
      PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY; \
-     PRAGMA cache_size = -16384;";
+     PRAGMA cache_size = -16384; SELECT count(*) FROM sqlite_schema;";
 const READER_SETTINGS: &str =
     "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -8192;";
 /// A server that died without a word must not keep its locks: its transactions end by themselves.
@@ -47,7 +51,10 @@ pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
     match Address::parse(url)? {
         Address::Memory => {
             let options = options("sqlite::memory:").map_err(|error| bad(error.to_string()))?;
-            let lane = Lane::new(vec![open_file(&options, WRITER_SETTINGS).await?]);
+            let connection = open_file(&options, WRITER_SETTINGS)
+                .await
+                .map_err(|error| StoreError::of(OPENING, &error))?;
+            let lane = Lane::new(vec![connection], None);
             Ok(Db::Sqlite {
                 writer: lane.clone(),
                 readers: lane,
@@ -61,14 +68,14 @@ pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
                 .and_then(|path| {
                     options(&file_url(path)).map_err(|error| bad(error.to_string()))
                 })?;
-            let writer = open_file(&options, WRITER_SETTINGS).await?;
-            let mut readers = Vec::with_capacity(READERS);
-            for _ in 0..READERS {
-                readers.push(open_file(&options, READER_SETTINGS).await?);
-            }
+            let opener = |settings| Opener {
+                options: options.clone(),
+                settings,
+                path: Arc::from(path.as_path()),
+            };
             Ok(Db::Sqlite {
-                writer: Lane::new(vec![writer]),
-                readers: Lane::new(readers),
+                writer: open_lane(opener(WRITER_SETTINGS), 1).await?,
+                readers: open_lane(opener(READER_SETTINGS), READERS).await?,
             })
         }
         Address::Postgres(address) => {
@@ -107,7 +114,37 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }
+    disk::reserve_database(&file, path);
     Ok(())
+}
+
+/// Opens connections to a SQLite file, the first ones and replacements.
+pub(crate) struct Opener {
+    options: AnyConnectOptions,
+    settings: &'static str,
+    /// The database file.
+    pub(crate) path: Arc<Path>,
+}
+
+impl Opener {
+    pub(crate) async fn open(&self) -> sqlx::Result<AnyConnection> {
+        let connection = open_file(&self.options, self.settings).await?;
+        if self.settings == WRITER_SETTINGS {
+            disk::reserve_log(&self.path);
+        }
+        Ok(connection)
+    }
+}
+
+async fn open_lane(opener: Opener, count: usize) -> StoreResult<Arc<Lane>> {
+    let mut connections = Vec::with_capacity(count);
+    for _ in 0..count {
+        let connection = opener.open().await;
+        connections.push(
+            connection.map_err(|error| StoreError::of_file(OPENING, &error, Some(&opener.path)))?,
+        );
+    }
+    Ok(Lane::new(connections, Some(opener)))
 }
 
 /// Opens a SQLite file. Turning it to WAL needs it alone for a moment and does not wait for it, so that is tried anew
@@ -115,7 +152,7 @@ fn make_private(path: &Path) -> std::io::Result<()> {
 async fn open_file(
     options: &AnyConnectOptions,
     settings: &'static str,
-) -> StoreResult<AnyConnection> {
+) -> sqlx::Result<AnyConnection> {
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -123,7 +160,7 @@ async fn open_file(
             Err(error) if is_busy(&error) && attempts < OPEN_ATTEMPTS => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            opened => return opened.map_err(|error| StoreError::of(OPENING, &error)),
+            opened => return opened,
         }
     }
 }

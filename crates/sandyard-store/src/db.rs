@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | connections | one writer, a few readers | a pool |
 //! | a transaction | `BEGIN IMMEDIATE`: writers queue, none is refused | read committed, with locks where it matters |
-//! | a broken connection | cannot be | reads and repeatable writes are sent on another one; other writes fail as `Unavailable` |
+//! | a broken connection | is replaced by a new one; what failed on it is not repeated | reads and repeatable writes are sent on another one; other writes fail as `Unavailable` |
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use sqlx::{AnyConnection, AnyPool, Connection, Transaction};
 use tokio::time::timeout;
 
 use crate::error::{StoreError, StoreResult, is_collision, is_transient};
-use crate::lane::{Borrowed, Lane};
+use crate::lane::{Borrowed, Faults, Lane};
 use crate::sql::Sql;
 
 /// Longest time for one statement. A database that is silent for so long is as good as gone.
@@ -51,6 +52,14 @@ impl Db {
         match self {
             Self::Sqlite { .. } => Engine::Sqlite,
             Self::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// The file of a SQLite database; none in memory.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite { writer, .. } => writer.database(),
+            Self::Postgres(_) => None,
         }
     }
 
@@ -140,8 +149,12 @@ impl Db {
                 } else {
                     writer
                 };
-                let mut connection = borrow(doing, lane).await?;
-                Ok(run(&mut connection, sql).await)
+                let mut borrowed = borrow(doing, lane).await?;
+                let (connection, faults) = borrowed.split();
+                run(connection, sql)
+                    .await
+                    .map(Ok)
+                    .map_err(|error| faults.report(doing, &error))
             }
             Self::Postgres(pool) => {
                 let mut connection = match pool.acquire().await {
@@ -162,7 +175,7 @@ impl Db {
 async fn borrow(doing: &'static str, lane: &Arc<Lane>) -> StoreResult<Borrowed> {
     lane.borrow()
         .await
-        .ok_or_else(|| StoreError::of(doing, &sqlx::Error::PoolClosed))
+        .map_err(|error| StoreError::of_file(doing, &error, lane.database()))
 }
 
 async fn fetch(connection: &mut AnyConnection, sql: &Sql) -> sqlx::Result<Vec<AnyRow>> {
@@ -192,17 +205,41 @@ impl Writer {
     /// Begins a transaction. Dropped before its commit it leaves nothing.
     pub(crate) async fn begin(&mut self) -> StoreResult<Tx<'_>> {
         let doing = self.doing;
-        let begun = match &mut self.seat {
-            Seat::Lane(connection) => connection.begin_with("BEGIN IMMEDIATE").await,
+        let (begun, faults) = match &mut self.seat {
+            Seat::Lane(borrowed) => {
+                let (connection, faults) = borrowed.split();
+                let begun = connection.begin_with("BEGIN IMMEDIATE").await;
+                (begun, Some(faults))
+            }
             // A connection whose other end fell silent does not answer to BEGIN either.
             Seat::Pool(pool) => match timeout(PATIENCE, begin_on(pool)).await {
-                Ok(begun) => begun,
-                Err(_) => Err(sqlx::Error::PoolTimedOut),
+                Ok(begun) => (begun, None),
+                Err(_) => (Err(sqlx::Error::PoolTimedOut), None),
             },
         };
-        let transaction = begun.map_err(|error| StoreError::of(doing, &error))?;
-        Ok(Tx { transaction, doing })
+        let transaction = begun.map_err(|error| failure(doing, faults, &error))?;
+        Ok(Tx {
+            transaction,
+            doing,
+            faults,
+        })
     }
+}
+
+/// Describes a failure, and reports it where a connection of a lane is borrowed.
+fn failure(doing: &'static str, faults: Option<&Faults>, error: &sqlx::Error) -> StoreError {
+    match faults {
+        Some(faults) => faults.report(doing, error),
+        None => StoreError::of(doing, error),
+    }
+}
+
+/// The same for an answer that did not come in time.
+fn too_slow(doing: &'static str, faults: Option<&Faults>) -> StoreError {
+    if let Some(faults) = faults {
+        faults.set_in_doubt();
+    }
+    StoreError::too_slow(doing)
 }
 
 /// Says whether another connection may do better. After a restart of the database each one of the pool is broken.
@@ -226,6 +263,8 @@ async fn begin_on(pool: &AnyPool) -> sqlx::Result<Transaction<'static, sqlx::Any
 pub(crate) struct Tx<'c> {
     transaction: Transaction<'c, sqlx::Any>,
     doing: &'static str,
+    /// Where failures of a lane's connection are reported.
+    faults: Option<&'c Faults>,
 }
 
 impl Tx<'_> {
@@ -243,14 +282,14 @@ impl Tx<'_> {
     pub(crate) async fn script(&mut self, script: &'static str) -> StoreResult<()> {
         let done = sqlx::raw_sql(script).execute(&mut *self.transaction).await;
         done.map(drop)
-            .map_err(|error| StoreError::of(self.doing, &error))
+            .map_err(|error| failure(self.doing, self.faults, &error))
     }
 
     pub(crate) async fn commit(self) -> StoreResult<()> {
-        let doing = self.doing;
+        let (doing, faults) = (self.doing, self.faults);
         match timeout(PATIENCE, self.transaction.commit()).await {
-            Ok(done) => done.map_err(|error| StoreError::of(doing, &error)),
-            Err(_) => Err(StoreError::too_slow(doing)),
+            Ok(done) => done.map_err(|error| failure(doing, faults, &error)),
+            Err(_) => Err(too_slow(doing, faults)),
         }
     }
 
@@ -259,8 +298,8 @@ impl Tx<'_> {
         result: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
     ) -> StoreResult<T> {
         match result {
-            Ok(done) => done.map_err(|error| StoreError::of(self.doing, &error)),
-            Err(_) => Err(StoreError::too_slow(self.doing)),
+            Ok(done) => done.map_err(|error| failure(self.doing, self.faults, &error)),
+            Err(_) => Err(too_slow(self.doing, self.faults)),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Failures of the store.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::disk;
 
 /// Result of a store's work.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -17,6 +20,25 @@ pub enum StoreError {
         /// Why not.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The disk of the database is full. The database works again as soon as there is room.
+    #[error("the disk of the database is full: {doing}")]
+    Full {
+        /// What was being done.
+        doing: String,
+        /// Where the database file is and how many bytes are free there; none for PostgreSQL.
+        disk: Option<(PathBuf, u64)>,
+        /// What the database said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The disk of the database fails or is read-only. The database works again as soon as the disk does.
+    #[error("the disk of the database fails: {reason}: {doing}")]
+    DiskFailed {
+        /// What was being done.
+        doing: String,
+        /// SQLite's description: `disk I/O error`, `attempt to write a readonly database`, ….
+        reason: String,
     },
     /// The database refused.
     #[error("the database refused: {doing}")]
@@ -68,8 +90,52 @@ impl StoreError {
         let doing = doing.to_owned();
         if is_transient(error) {
             Self::Unavailable { doing, source }
+        } else if is_disk_full(error) {
+            let disk = None;
+            Self::Full {
+                doing,
+                disk,
+                source,
+            }
         } else {
             Self::Refused { doing, source }
+        }
+    }
+
+    /// Says whether the same request may succeed later: the store cannot be reached, or its disk is full or fails.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Full { .. } | Self::DiskFailed { .. }
+        )
+    }
+
+    /// A failure of a SQLite file.
+    pub(crate) fn of_file(
+        doing: &'static str,
+        error: &sqlx::Error,
+        database: Option<&Path>,
+    ) -> Self {
+        let (Some(database), Some(code)) = (database, sqlite_code(error)) else {
+            return Self::of(doing, error);
+        };
+        let is_disk_error = matches!(code, READONLY | IOERR | CANTOPEN);
+        let directory = database.parent().unwrap_or(database);
+        // SQLite calls a full disk an I/O error where it maps the file, and a file it cannot open where it makes one.
+        if code == FULL || (is_disk_error && disk::is_full(directory)) {
+            let free = disk::free_bytes(directory).unwrap_or(0);
+            return Self::Full {
+                doing: doing.to_owned(),
+                disk: Some((directory.to_owned(), free)),
+                source: Box::new(Cause(error.to_string())),
+            };
+        }
+        match error {
+            sqlx::Error::Database(refusal) if is_disk_error => Self::DiskFailed {
+                doing: doing.to_owned(),
+                reason: refusal.message().to_owned(),
+            },
+            _ => Self::of(doing, error),
         }
     }
 
@@ -137,10 +203,42 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     refusal.code().is_some_and(|code| is_busy_code(&code))
 }
 
-/// `SQLITE_BUSY`, `SQLITE_LOCKED` and their extended codes; PostgreSQL's codes have five characters.
+/// Says whether a failed statement leaves a SQLite connection in a state that nobody knows. A constraint or a lock does not.
+pub(crate) fn leaves_connection_in_doubt(error: &sqlx::Error) -> bool {
+    !matches!(sqlite_code(error), Some(BUSY | LOCKED | CONSTRAINT))
+}
+
+/// Says whether PostgreSQL's disk is full.
+fn is_disk_full(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(refusal) = error else {
+        return false;
+    };
+    refusal.code().is_some_and(|code| code == "53100")
+}
+
 fn is_busy_code(code: &str) -> bool {
-    code.len() < 5
-        && code
-            .parse::<u32>()
-            .is_ok_and(|code| matches!(code & 0xff, 5 | 6))
+    matches!(primary_code(code), Some(BUSY | LOCKED))
+}
+
+// Result codes of SQLite.
+const BUSY: u32 = 5;
+const LOCKED: u32 = 6;
+const READONLY: u32 = 8;
+const IOERR: u32 = 10;
+const FULL: u32 = 13;
+const CANTOPEN: u32 = 14;
+const CONSTRAINT: u32 = 19;
+
+fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
+    let sqlx::Error::Database(refusal) = error else {
+        return None;
+    };
+    primary_code(&refusal.code()?)
+}
+
+/// SQLite's code without its extension; PostgreSQL's codes have five characters.
+fn primary_code(code: &str) -> Option<u32> {
+    let is_sqlite = code.len() < 5;
+    let code = code.parse::<u32>().ok().filter(|_| is_sqlite)?;
+    Some(code & 0xff)
 }

@@ -9,6 +9,7 @@
 //! - `place`: what is remembered under the name of a place that has another one now
 //! - `timers/`: [`Timers`], the queue over `timer_rows`, with or without Redis
 //! - `connect`, `db`, `lane`, `sql`, `migrate`: the two engines behind one face
+//! - `disk`: free space, and the reserve that keeps a SQLite file writable on a full disk
 //!
 //! The store decides nothing: what a status may become is the service's business. It promises atomicity: whatever one
 //! method writes is there together or not at all, also after a kill at any moment.
@@ -18,6 +19,7 @@ mod address;
 mod audit;
 mod connect;
 mod db;
+mod disk;
 mod error;
 mod events;
 mod keys;

@@ -2,12 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::connect::connect;
 use crate::db::{Db, Engine};
+use crate::disk;
 use crate::error::StoreResult;
 use crate::migrate::migrate;
 use crate::sql::sql;
+
+/// How often the time is in the value of a test write: about 40 kB together.
+const WRITE_CHECK_REPEATS: usize = 2_000;
 
 /// What is remembered. Cheap to clone.
 #[derive(Clone)]
@@ -53,6 +58,29 @@ impl Store {
             .read("asking whether it answers", sql("SELECT 1"))
             .await?;
         Ok(())
+    }
+
+    /// Commits a small transaction, to find out whether the database takes writes.
+    pub async fn check_write(&self) -> StoreResult<()> {
+        let mut writer = self.db.writer("testing a write").await?;
+        let mut tx = writer.begin().await?;
+        // As many pages as a create changes, or it would go through where a create does not. Each time another value: SQLite
+        // writes nothing for a page that stays the same.
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos());
+        let upsert = sql("INSERT INTO meta (name, value) VALUES ('write_check', $1) \
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+        .text(&now.to_string().repeat(WRITE_CHECK_REPEATS));
+        tx.execute(upsert).await?;
+        tx.commit().await
+    }
+
+    /// Reserves blocks for the log of a SQLite file again, after the disk was full.
+    pub fn restore_reserve(&self) {
+        if let Some(database) = self.db.file() {
+            disk::reserve_log(database);
+        }
     }
 
     /// Closes its connections.

@@ -17,7 +17,11 @@ pub(super) fn provider_error(verb: Verb, error: EngineError) -> ProviderError {
         ErrorKind::Busy => (ProviderErrorKind::TimedOut, error.message.clone()),
         ErrorKind::NoCapacity => (
             ProviderErrorKind::NoCapacity,
-            format!("the host has no room to {}", words(verb)),
+            format!(
+                "the host has no room to {}: {}",
+                words(verb),
+                without_paths(&error.message)
+            ),
         ),
         ErrorKind::Unavailable => (
             ProviderErrorKind::Unavailable,
@@ -28,7 +32,28 @@ pub(super) fn provider_error(verb: Verb, error: EngineError) -> ProviderError {
             format!("the engine failed to {}", words(verb)),
         ),
     };
-    ProviderError::new(kind, message).source(error)
+    let hint = error.hint.clone();
+    let mut failure = ProviderError::new(kind, message).source(error);
+    failure.hint = failure
+        .hint
+        .or(hint.filter(|_| kind == ProviderErrorKind::NoCapacity));
+    failure
+}
+
+/// A message with «the data directory» for each path of the host in it: that is where the engine runs out of room.
+fn without_paths(message: &str) -> String {
+    let words = message.split(' ').map(|word| {
+        let bare = word.trim_start_matches('`');
+        let end = bare.trim_end_matches('`').trim_end_matches([':', ';', ',']);
+        match bare.starts_with('/') {
+            true => {
+                let punctuation = bare.trim_start_matches(end).trim_start_matches('`');
+                format!("the data directory{punctuation}")
+            }
+            false => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn timed_out(verb: Verb, after: Duration) -> ProviderError {
@@ -46,4 +71,29 @@ pub(super) fn no_instance(id: &str) -> ProviderError {
 
 fn words(verb: Verb) -> String {
     verb.as_str().replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_learn_why_there_is_no_room_but_no_path_of_the_host() {
+        for (message, shown) in [
+            (
+                "less than 1 GiB is free in `/var/lib/sandyard`",
+                "less than 1 GiB is free in the data directory",
+            ),
+            (
+                "write /var/lib/sandyard/x: No space left on device",
+                "write the data directory: No space left on device",
+            ),
+            (
+                "open `/srv/x`: No space left on device",
+                "open the data directory: No space left on device",
+            ),
+        ] {
+            assert_eq!(without_paths(message), shown);
+        }
+    }
 }

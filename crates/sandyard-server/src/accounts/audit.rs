@@ -62,6 +62,9 @@ impl From<AuditEntry> for AuditView {
     }
 }
 
+/// How long the list waits for entries that are not written yet.
+const FLUSH_WITHIN: std::time::Duration = std::time::Duration::from_secs(3);
+
 /// Part of the audit.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AuditList {
@@ -80,8 +83,8 @@ pub(crate) async fn list_audit(
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<AuditList>, ApiError> {
     bounds::optional_text("actor", query.actor.as_deref(), 1, 255)?;
-    // Whoever looks sees what was done a moment before too.
-    app.flush_audit().await;
+    // The list includes requests that ended a moment before, unless the store does not take their entries.
+    let _ = tokio::time::timeout(FLUSH_WITHIN, app.audit().flush()).await;
     let limit = query.limit.map_or(100, |limit| limit.0 as usize);
     let entries = app
         .store()

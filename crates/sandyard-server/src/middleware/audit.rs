@@ -1,5 +1,6 @@
 //! Who did what: one entry for every request that may change something, written in batches beside the requests.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,12 +9,18 @@ use sandyard_store::Store;
 use sandyard_store::model::NewAuditEntry;
 use tokio::sync::Notify;
 
-/// Entries waiting to be written; beyond that, entries are lost and counted.
+/// Entries waiting to be written; beyond that, the oldest are lost and counted.
 const MAX_WAITING: usize = 20_000;
+/// Entries in one transaction: a small one may fit where a large one does not.
+const MAX_BATCH: usize = 1_000;
 /// How long entries are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(100);
-/// Tries for one batch.
+/// Tries for a batch that the store refuses. A store that cannot be reached or has no room is tried for ever.
 const TRIES: u32 = 5;
+/// First and longest pause between tries.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// How long the end of the server waits for a store that takes no writes.
+const FLUSH_WITHIN: Duration = Duration::from_secs(10);
 
 tokio::task_local! {
     static TARGET: Mutex<Option<String>>;
@@ -87,8 +94,43 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Vec<NewAuditEntry>,
+    waiting: VecDeque<NewAuditEntry>,
+    /// How many entries have left the queue, written or lost: the number of the first one that waits.
+    first: u64,
+    /// How many entries were lost since this was last logged.
+    lost: u64,
     has_writer: bool,
+}
+
+impl Queue {
+    fn add(&mut self, entry: NewAuditEntry) {
+        if self.waiting.len() >= MAX_WAITING {
+            self.lose(self.first + 1);
+        }
+        self.waiting.push_back(entry);
+    }
+
+    /// The oldest entries and the number behind the last of them. They wait on until they are written.
+    fn batch(&self) -> (Vec<NewAuditEntry>, u64) {
+        let batch: Vec<_> = self.waiting.iter().take(MAX_BATCH).cloned().collect();
+        let end = self.first + batch.len() as u64;
+        (batch, end)
+    }
+
+    /// Takes out all entries before a number; returns how many there were.
+    fn remove_until(&mut self, end: u64) -> u64 {
+        let count = end.saturating_sub(self.first);
+        self.waiting.drain(..count as usize);
+        self.first += count;
+        count
+    }
+
+    /// Gives up all entries before a number.
+    fn lose(&mut self, end: u64) {
+        let count = self.remove_until(end);
+        self.lost += count;
+        metrics::counter!("audit_entries_lost_total").increment(count);
+    }
 }
 
 impl Audit {
@@ -103,18 +145,14 @@ impl Audit {
     /// Hands over an entry; returns at once.
     pub(crate) fn add(&self, entry: NewAuditEntry) {
         let mut queue = self.queue();
-        if queue.waiting.len() >= MAX_WAITING {
-            metrics::counter!("audit_entries_lost_total").increment(1);
-            return;
-        }
-        queue.waiting.push(entry);
+        queue.add(entry);
         if !mem::replace(&mut queue.has_writer, true) {
             let audit = self.clone();
             tokio::spawn(async move { audit.write().await });
         }
     }
 
-    /// Waits until all that was handed over is written or given up.
+    /// Waits until all that was handed over is written or lost.
     pub(crate) async fn flush(&self) {
         loop {
             let written = self.0.written.notified();
@@ -127,42 +165,103 @@ impl Audit {
         }
     }
 
+    /// The same, with a limit: what a store that takes no writes has not taken by then is lost.
+    pub(crate) async fn flush_before_exit(&self) {
+        if tokio::time::timeout(FLUSH_WITHIN, self.flush())
+            .await
+            .is_err()
+        {
+            let entries = self.queue().waiting.len();
+            tracing::error!(
+                entries,
+                "Audit entries are lost: the server ends before the store takes them"
+            );
+        }
+    }
+
     /// Writes until nothing waits: what comes during a write is the next batch.
     async fn write(&self) {
         loop {
             // Others' requests are on their way; one transaction serves them all, and none waits behind it.
             tokio::time::sleep(GATHER).await;
-            let batch = {
+            let (batch, end) = {
                 let mut queue = self.queue();
                 if queue.waiting.is_empty() {
                     queue.has_writer = false;
                     break;
                 }
-                mem::take(&mut queue.waiting)
+                queue.batch()
             };
-            self.write_batch(&batch).await;
+            self.write_batch(&batch, end).await;
         }
         self.0.written.notify_waiters();
     }
 
-    async fn write_batch(&self, batch: &[NewAuditEntry]) {
-        let mut pause = Duration::from_millis(50);
-        for attempt in 1..=TRIES {
-            match self.0.store.add_audit(batch).await {
-                Ok(()) => return,
-                Err(error) if attempt == TRIES => {
-                    tracing::error!(entries = batch.len(), error = %error, "Audit entries are lost");
-                    metrics::counter!("audit_entries_lost_total").increment(batch.len() as u64);
-                }
-                Err(_) => {
-                    tokio::time::sleep(pause).await;
-                    pause *= 4;
-                }
+    /// Writes a batch, as soon as the store takes it.
+    async fn write_batch(&self, batch: &[NewAuditEntry], end: u64) {
+        let mut pause = PAUSES.0;
+        let mut refusals = 0;
+        while let Err(error) = self.0.store.add_audit(batch).await {
+            if pause == PAUSES.0 {
+                tracing::warn!(entries = batch.len(), %error, "Audit entries wait: the store does not take them");
             }
+            refusals += u32::from(!error.is_passing());
+            if refusals >= TRIES {
+                tracing::error!(entries = batch.len(), %error, "Audit entries are lost: the store refuses them");
+                self.queue().lose(end);
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
+        }
+        let lost = {
+            let mut queue = self.queue();
+            queue.remove_until(end);
+            mem::take(&mut queue.lost)
+        };
+        if lost > 0 {
+            tracing::error!(
+                entries = lost,
+                "Audit entries were lost: more came than can wait for the store"
+            );
         }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(at_ms: i64) -> NewAuditEntry {
+        NewAuditEntry {
+            at_ms,
+            actor: "alice".to_owned(),
+            via: "key".to_owned(),
+            action: "create".to_owned(),
+            target: None,
+            status: 200,
+            request_id: String::new(),
+            address: None,
+        }
+    }
+
+    #[test]
+    fn the_oldest_entries_are_lost_first_and_counted() {
+        let mut queue = Queue::default();
+        for at_ms in 0..MAX_WAITING as i64 {
+            queue.add(entry(at_ms));
+        }
+        let (batch, end) = queue.batch();
+        assert_eq!(batch[0].at_ms, 0);
+        queue.add(entry(-1));
+        assert_eq!((queue.waiting.len(), queue.lost), (MAX_WAITING, 1));
+        // The batch was written meanwhile, with the entry that counts as lost.
+        queue.remove_until(end);
+        assert_eq!(queue.waiting[0].at_ms, MAX_BATCH as i64);
+        assert_eq!(queue.waiting.back().map(|entry| entry.at_ms), Some(-1));
     }
 }

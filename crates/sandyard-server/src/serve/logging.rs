@@ -17,6 +17,8 @@ pub fn init_logging(settings: &LogSettings) -> Result<(), LogError> {
     let filter = EnvFilter::builder().parse(&settings.level)?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // A line that cannot be written, to a file on a full disk, would be reported with `eprintln!`, which panics there.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     // Fails only when there is one already, as in tests.
     let _ = if settings.is_json {

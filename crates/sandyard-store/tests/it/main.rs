@@ -12,6 +12,7 @@
 mod access;
 mod cluster;
 mod engines;
+mod full_disk;
 mod history;
 mod interrupted;
 mod opening;
