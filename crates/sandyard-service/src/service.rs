@@ -29,6 +29,17 @@ use crate::seal::Sealer;
 use crate::settings::ServiceSettings;
 use crate::strangers::Strangers;
 
+/// A client of an agent that is kept.
+#[derive(Debug)]
+pub(crate) struct KnownAgent {
+    /// The instance it leads to.
+    pub(crate) instance: String,
+    /// The client.
+    pub(crate) client: AgentClient,
+    /// When the agent last answered whether it is there; none: it was not asked yet.
+    pub(crate) answered: Option<Instant>,
+}
+
 /// The lifecycle of all sandboxes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Service(Arc<Inner>);
@@ -48,8 +59,8 @@ struct Inner {
     history: History,
     grants: Grants,
     sealer: Sealer,
-    /// Clients of agents, kept for their idle connections; beside each the instance it leads to.
-    agents: Mutex<HashMap<SandboxId, (String, AgentClient)>>,
+    /// Clients of agents, kept for their idle connections.
+    agents: Mutex<HashMap<SandboxId, KnownAgent>>,
     /// Instances no row of their place knows.
     strangers: Mutex<Strangers>,
     /// Whether each provider of this server answers.
@@ -266,9 +277,7 @@ impl Service {
         self.0.counter.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn agents(
-        &self,
-    ) -> std::sync::MutexGuard<'_, HashMap<SandboxId, (String, AgentClient)>> {
+    pub(crate) fn agents(&self) -> std::sync::MutexGuard<'_, HashMap<SandboxId, KnownAgent>> {
         self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
