@@ -27,8 +27,8 @@ PATIENCE = 120.0
 class Cell:
     """`is_settled` and the helpers insist: after the fault everything must work again without anybody's help."""
 
-    def __init__(self, server, provider=None):
-        self.server, self.provider = server, provider
+    def __init__(self, server):
+        self.server = server
         self.api = server.api()
         self.made = []
 
@@ -37,9 +37,9 @@ class Cell:
             self.api.remove(sandbox)
         self.api.close()
 
-    def body(self, **more):
-        body = {"memory_limit": "256m", **more}
-        return {**body, "provider": self.provider} if self.provider else body
+    @staticmethod
+    def body(**more):
+        return {"memory_limit": "256m", **more}
 
     def make(self, **more):
         made = self.until_ok(lambda: self.api.post("/sandboxes/create", self.body(**more)))["sandbox_id"]

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import httpx
@@ -18,7 +19,6 @@ class Fault:
     """
 
     cause = None
-    provider = None
 
     def __init__(self):
         self._stack = ExitStack()
@@ -40,7 +40,7 @@ class Fault:
         return Server("--ready", "1", **settings)
 
     def cell(self):
-        return Cell(self.server, self.provider)
+        return Cell(self.server)
 
     def inject(self, verb):
         raise NotImplementedError
@@ -52,10 +52,12 @@ class Fault:
         """Does the verb under the fault; returns the answer, or none where the connection was lost."""
         self.inject(verb)
         try:
-            reply = ask(verb, self.server)
-            if self.cause:
-                self.check_health(verb)
-            return reply
+            # At the same time: each may wait for what is broken as long as it is patient.
+            with ThreadPoolExecutor(1) as pool:
+                reply = pool.submit(ask, verb, self.server)
+                if self.cause:
+                    self.check_health(verb)
+                return reply.result()
         finally:
             self.heal(verb)
 

@@ -25,7 +25,6 @@ class DatabaseServerGone(Fault):
 class ProviderCutOff(Fault):
     """A second server plays E2B's cloud; the network to it is cut, with what was connected, and comes back."""
 
-    provider = "e2b"
 
     def set_up(self, stack):
         cloud = stack.enter_context(Server("--ready", "0"))
@@ -34,7 +33,7 @@ class ProviderCutOff(Fault):
             "E2B_API_KEY": cloud.admin_key,
             "E2B_API_URL": self.relay.url,
             "E2B_SANDBOX_URL": self.relay.url,
-            "SANDYARD_PROVIDERS": "e2b",
+            "SANDBOX_PROVIDER": "e2b",
         }
         return stack.enter_context(self.make_server(variables=variables, is_degraded=True))
 

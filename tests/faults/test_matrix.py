@@ -24,10 +24,16 @@ def test_verb_under_fault(fault, verb):
                 assert_typed(reply)
             cell.check_nothing_is_stuck()
             action.check_sandbox()
-            action.check(reply is not None and reply.status_code == 200)
+            if not is_unsupported(reply):
+                action.check(reply is not None and reply.status_code == 200)
     finally:
         cell.close()
     matrix.note(fault.name, verb, replies)
+
+
+def is_unsupported(reply):
+    """What a provider never offers is refused the same way, broken or not."""
+    return reply is not None and reply.status_code != 200 and reply.json()["code"] == "unsupported"
 
 
 def test_the_document_has_every_row_and_column():
