@@ -27,6 +27,7 @@
 
 mod activity;
 mod claim;
+mod clock_watch;
 mod error;
 mod expiry;
 mod flows;

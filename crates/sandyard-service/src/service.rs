@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::activity::Activity;
 use crate::claim::{TOPIC, millis};
+use crate::clock_watch::ClockWatch;
 use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
 use crate::grants::Grants;
@@ -52,6 +53,7 @@ struct Inner {
     clock: Clock,
     node: NodeSetup,
     started_ms: i64,
+    clock_watch: ClockWatch,
     places: Places,
     activity: Activity,
     locks: Locks,
@@ -106,6 +108,7 @@ impl Service {
         let places = Places::new(store.clone(), clock.clone(), providers, node.reach.clone());
         let service = Self(Arc::new(Inner {
             started_ms: clock.now_ms(),
+            clock_watch: ClockWatch::new(&clock),
             activity: Activity::new(clock.clone()),
             history: History::new(store.clone()),
             grants: Grants::default(),
@@ -211,6 +214,10 @@ impl Service {
 
     pub(crate) fn node(&self) -> &NodeSetup {
         &self.0.node
+    }
+
+    pub(crate) fn clock_watch(&self) -> &ClockWatch {
+        &self.0.clock_watch
     }
 
     pub(crate) fn started_ms(&self) -> i64 {
