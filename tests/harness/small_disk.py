@@ -48,6 +48,11 @@ class SmallDisk:
     def _unmount(self):
         return not os.path.ismount(self.path) or subprocess.run(["umount", self.path], capture_output=True).returncode == 0
 
+    def reattach(self):
+        """Takes the file system away under its users and mounts it anew, as after a device that failed came back."""
+        _run("umount", "--lazy", self.path)
+        _run("mount", "-o", "loop", self._image, self.path)
+
     @property
     def free_bytes(self):
         stat = os.statvfs(self.path)

@@ -25,7 +25,7 @@ pub mod state;
 pub mod status;
 
 pub use caller::{Caller, Role, Scope};
-pub use clock::Clock;
+pub use clock::{Clock, ManualTime};
 pub use error_kind::ErrorKind;
 pub use id::{SandboxId, SandboxIdError};
 pub use limits::{LimitPolicy, Limits, LimitsError, PartialLimits};

@@ -61,6 +61,14 @@ impl Activity {
         })
     }
 
+    /// Brings uses that lie in the future, since the clock was set back, to now.
+    pub(crate) fn rewind(&self, now_ms: i64) {
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        for entry in uses.values_mut() {
+            entry.last_ms = entry.last_ms.min(now_ms);
+        }
+    }
+
     /// What is to be written down: every sandbox used since the last time, and those in use.
     pub(crate) fn take_news(&self) -> Vec<(SandboxId, i64)> {
         let now_ms = self.clock.now_ms();

@@ -28,6 +28,7 @@
 
 mod activity;
 mod claim;
+mod clock_watch;
 mod error;
 mod expiry;
 mod flow_rows;

@@ -105,11 +105,12 @@ impl Service {
             return Ok(());
         };
         let nodes = self.store().nodes(0).await?;
-        let dead: Vec<String> = nodes
-            .into_iter()
-            .map(|node| node.id)
-            .filter(|id| id.starts_with(prefix) && id != self.node_id())
-            .collect();
+        let others = nodes.into_iter().map(|node| node.id);
+        let (dead, peers): (Vec<String>, Vec<String>) = others
+            .filter(|id| id != self.node_id())
+            .partition(|id| id.starts_with(prefix));
+        // Until they are known to be dead: what a peer has begun is not left behind.
+        self.set_has_peers(!peers.is_empty());
         self.bury(&dead).await
     }
 

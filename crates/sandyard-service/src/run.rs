@@ -47,6 +47,7 @@ impl Service {
                 () = every(FLUSH_EVERY, || self.flush()) => {}
                 () = every(BEAT_EVERY, || self.say_there()) => {}
                 () = every(BEAT_EVERY, || self.look_around()) => {}
+                () = every(BEAT_EVERY, || self.watch_clock()) => {}
                 () = every(PURGE_EVERY, || self.purge()) => {}
             }
         }
@@ -149,6 +150,7 @@ impl Service {
     /// One round of all that goes on in the background, now: what was used, dead nodes, rows against reality, due timers.
     pub async fn sweep(&self) -> ServiceResult<()> {
         self.flush().await;
+        self.watch_clock().await;
         self.bury_dead_nodes().await?;
         let local = self.places().local().iter();
         let swept = join_all(local.map(|provider| async {

@@ -163,6 +163,9 @@ impl Service {
         if let Some(outcome) = self.kept_for(&row) {
             return Ok(outcome);
         }
+        if !self.may_delete_by_time() {
+            return Ok(self.held());
+        }
         let Some(claim) = self.claim_soon(&row.id, Operation::Delete).await? else {
             return Ok(self.busy());
         };
@@ -199,6 +202,11 @@ impl Service {
         }
     }
 
+    /// The clock jumped: looked at again in a minute.
+    fn held(&self) -> Outcome {
+        Outcome::Later(self.clock().now_ms() + 60_000)
+    }
+
     fn busy(&self) -> Outcome {
         Outcome::Later(self.clock().now_ms() + 1000)
     }
@@ -212,6 +220,9 @@ impl Service {
         };
         if let Some(end_ms) = self.time_left(&row) {
             return Ok(Outcome::Later(end_ms));
+        }
+        if operation == Operation::Delete && !self.may_delete_by_time() {
+            return Ok(self.held());
         }
         let Some(claim) = self.claim_soon(&row.id, operation).await? else {
             return Ok(self.busy());

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::activity::Activity;
 use crate::claim::{TOPIC, millis};
+use crate::clock_watch::ClockWatch;
 use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
 use crate::grants::Grants;
@@ -30,6 +31,17 @@ use crate::seal::Sealer;
 use crate::settings::ServiceSettings;
 use crate::strangers::Strangers;
 
+/// A client of an agent that is kept.
+#[derive(Debug)]
+pub(crate) struct KnownAgent {
+    /// The instance it leads to.
+    pub(crate) instance: String,
+    /// The client.
+    pub(crate) client: AgentClient,
+    /// When the agent last answered whether it is there; none: it was not asked yet.
+    pub(crate) answered: Option<Instant>,
+}
+
 /// The lifecycle of all sandboxes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Service(Arc<Inner>);
@@ -42,6 +54,7 @@ struct Inner {
     clock: Clock,
     node: NodeSetup,
     started_ms: i64,
+    clock_watch: ClockWatch,
     places: Places,
     activity: Activity,
     locks: Locks,
@@ -50,8 +63,8 @@ struct Inner {
     history: History,
     grants: Grants,
     sealer: Sealer,
-    /// Clients of agents, kept for their idle connections; beside each the instance it leads to.
-    agents: Mutex<HashMap<SandboxId, (String, AgentClient)>>,
+    /// Clients of agents, kept for their idle connections.
+    agents: Mutex<HashMap<SandboxId, KnownAgent>>,
     /// Instances no row of their place knows.
     strangers: Mutex<Strangers>,
     /// Whether each provider of this server answers.
@@ -97,6 +110,7 @@ impl Service {
         let places = Places::new(store.clone(), clock.clone(), providers, node.reach.clone());
         let service = Self(Arc::new(Inner {
             started_ms: clock.now_ms(),
+            clock_watch: ClockWatch::new(&clock),
             activity: Activity::new(clock.clone()),
             history: History::new(store.clone()),
             grants: Grants::default(),
@@ -210,6 +224,10 @@ impl Service {
         &self.0.node
     }
 
+    pub(crate) fn clock_watch(&self) -> &ClockWatch {
+        &self.0.clock_watch
+    }
+
     pub(crate) fn started_ms(&self) -> i64 {
         self.0.started_ms
     }
@@ -274,9 +292,7 @@ impl Service {
         self.0.counter.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn agents(
-        &self,
-    ) -> std::sync::MutexGuard<'_, HashMap<SandboxId, (String, AgentClient)>> {
+    pub(crate) fn agents(&self) -> std::sync::MutexGuard<'_, HashMap<SandboxId, KnownAgent>> {
         self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,7 +4,7 @@
 //! use. The mark is set before the row is believed, and a pause for idleness looks at the marks after it has claimed the row:
 //! so either the pause sees the mark and leaves, or the call sees the claim and waits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sandyard_agent_client::{AgentClient, ClientError};
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
@@ -14,13 +14,13 @@ use sandyard_store::model::{Operation, Sandbox};
 use crate::activity::ActivityGuard;
 use crate::error::{ServiceError, ServiceResult};
 use crate::memory::{MemoryBudget, MemoryHold};
-use crate::service::Service;
+use crate::service::{KnownAgent, Service};
 
 /// A row this near its end may be paused by another server at any moment, so the use is written down at once.
 const NEAR_END_MS: i64 = 5_000;
 
-/// A sandbox used this lately is not asked whether it is there.
-const FRESH_MS: i64 = 2_000;
+/// An agent that answered this lately is not asked again whether it is there.
+const FRESH: Duration = Duration::from_secs(2);
 
 /// A sandbox that runs, its agent, and the mark that it is in use: while this lives, the sandbox is not idle.
 #[derive(Debug)]
@@ -65,7 +65,6 @@ impl Service {
 
     async fn make_live(&self, caller: &Caller, mut sandbox: Sandbox) -> ServiceResult<Live> {
         let expires_ms = self.expires_ms(&sandbox);
-        let used_ms = self.activity().last_ms(&sandbox.id);
         let guard = self.activity().begin(&sandbox.id);
         let now_ms = self.clock().now_ms();
         if expires_ms.is_some_and(|end_ms| end_ms < now_ms + NEAR_END_MS) {
@@ -89,8 +88,7 @@ impl Service {
             sandbox = self.wake(caller, &sandbox.id).await?;
         }
         let mut agent = self.agent(&sandbox).await?;
-        let is_fresh = used_ms.is_some_and(|used_ms| used_ms + FRESH_MS > now_ms);
-        if !is_fresh && !answers(&agent).await {
+        if !self.has_answered_lately(&sandbox.id) && !self.answers(&sandbox.id, &agent).await {
             // Its processes ended and nobody has noticed yet: this request does, and starts it again.
             self.agents().remove(&sandbox.id);
             self.mend(&Caller::system(), &sandbox.id).await?;
@@ -113,10 +111,10 @@ impl Service {
                 format!("sandbox `{}` is not made yet", sandbox.id),
             )
         })?;
-        if let Some((known, agent)) = self.agents().get(&sandbox.id)
-            && *known == id
+        if let Some(known) = self.agents().get(&sandbox.id)
+            && known.instance == id
         {
-            return Ok(agent.clone());
+            return Ok(known.client.clone());
         }
         let provider = self.places().provider_of(sandbox).await?;
         let agent = provider
@@ -127,17 +125,35 @@ impl Service {
             .await?;
         // An agent on another node may move with its sandbox's node; only what is here is kept.
         if self.places().local_for(&sandbox.location).is_some() {
-            self.agents()
-                .insert(sandbox.id.clone(), (id, agent.clone()));
+            let known = KnownAgent {
+                instance: id,
+                client: agent.clone(),
+                answered: None,
+            };
+            self.agents().insert(sandbox.id.clone(), known);
         }
         Ok(agent)
     }
-}
 
-/// Says whether there is somebody at the agent's door. Slow is an answer too.
-async fn answers(agent: &AgentClient) -> bool {
-    let health = tokio::time::timeout(Duration::from_secs(1), agent.health()).await;
-    !matches!(health, Ok(Err(ClientError::Connect { .. })))
+    /// Says whether an agent is there. A slow one counts as there.
+    async fn answers(&self, id: &SandboxId, agent: &AgentClient) -> bool {
+        let health = tokio::time::timeout(Duration::from_secs(1), agent.health()).await;
+        let answers = !matches!(health, Ok(Err(ClientError::Connect { .. })));
+        if let Some(known) = self.agents().get_mut(id)
+            && answers
+        {
+            known.answered = Some(Instant::now());
+        }
+        answers
+    }
+
+    /// By the agent's answers and not by the requests for it: a client that tries again and again must not keep a dead one
+    /// from being noticed.
+    fn has_answered_lately(&self, id: &SandboxId) -> bool {
+        let agents = self.agents();
+        let answered = agents.get(id).and_then(|known| known.answered);
+        answered.is_some_and(|answered| answered.elapsed() < FRESH)
+    }
 }
 
 /// Says whether a row can be believed to run for the next moments.

@@ -143,13 +143,7 @@ impl Service {
         check_can_mount(&provider)?;
         match self.store().insert_volume(&volume, quota).await? {
             VolumeInsert::Inserted => {}
-            VolumeInsert::NameTaken => {
-                return Err(ServiceError::new(
-                    ErrorKind::Conflict,
-                    format!("there is a volume `{}` already", volume.name),
-                )
-                .field("name"));
-            }
+            VolumeInsert::NameTaken => return Err(self.name_taken(&volume).await?),
             VolumeInsert::OverQuota { count } => {
                 return Err(ServiceError::new(
                     ErrorKind::QuotaExceeded,
@@ -169,6 +163,21 @@ impl Service {
             tracing::warn!(%error, volume.id, "A volume that failed is left to the reconciler");
         }
         Err(error)
+    }
+
+    /// Tells a volume that exists from one that a failed request or a dead server left half made: its name is free again soon.
+    async fn name_taken(&self, volume: &Volume) -> ServiceResult<ServiceError> {
+        let name = &volume.name;
+        let other = self.store().volume_named(&volume.owner, name).await?;
+        let is_ready = other.is_none_or(|other| other.status == VolumeStatus::Ready);
+        let error = if is_ready {
+            let message = format!("a volume `{name}` exists already");
+            ServiceError::new(ErrorKind::Conflict, message)
+        } else {
+            let message = format!("a volume `{name}` is being created or deleted");
+            ServiceError::new(ErrorKind::Busy, message).hint("try again in a minute")
+        };
+        Ok(error.field("name"))
     }
 
     async fn make_volume(
@@ -205,7 +214,11 @@ impl Service {
 
     /// Finishes what was begun with volumes of a place and left behind.
     pub(crate) async fn settle_volumes(&self, location: &str) -> ServiceResult<()> {
-        let before_ms = self.clock().now_ms() - millis(LEFT_BEHIND);
+        let mut before_ms = self.clock().now_ms() - millis(LEFT_BEHIND);
+        if !self.has_peers() {
+            // Whoever began what is older than this server is dead.
+            before_ms = before_ms.max(self.started_ms());
+        }
         let unfinished = self.store().unfinished_volumes(location, before_ms).await?;
         for volume in unfinished {
             match self.remove_volume(&volume).await {

@@ -1,5 +1,6 @@
 //! The life of sandboxes over a real store and a provider in memory.
 
+mod clock;
 mod crash;
 mod create;
 mod fall_back;

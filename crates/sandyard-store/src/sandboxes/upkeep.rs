@@ -13,6 +13,15 @@ use crate::store::Store;
 const MOST: usize = 1000;
 
 impl Store {
+    /// Brings uses that lie in the future to now: the clock was set back.
+    pub async fn rewind_activity(&self, now_ms: i64) -> StoreResult<()> {
+        let rewind = sql("UPDATE sandboxes SET last_activity_ms = $1 WHERE last_activity_ms > $1")
+            .int(now_ms)
+            .repeatable();
+        self.db.execute("bringing uses back to now", rewind).await?;
+        Ok(())
+    }
+
     /// Notes when sandboxes were last used. Never moves a time back; one statement for all.
     pub async fn touch_sandboxes(&self, used: &[(SandboxId, i64)]) -> StoreResult<()> {
         let mut latest = BTreeMap::new();
