@@ -3,6 +3,7 @@
 //! All `unsafe` of this crate lives here, but for the two forks (`launcher`, `init`).
 
 pub(crate) mod clone;
+pub(crate) mod ext4;
 pub(crate) mod fds;
 pub(crate) mod idmap;
 pub(crate) mod lock;

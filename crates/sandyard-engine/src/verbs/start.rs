@@ -4,6 +4,7 @@ use sandyard_core::{SandboxId, SandboxState};
 
 use crate::boot::{boot, shut_down};
 use crate::context::Context;
+use crate::disk;
 use crate::error::Result;
 use crate::record::conflict;
 use crate::spec::SandboxInfo;
@@ -17,6 +18,7 @@ pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Resu
         SandboxState::Stopped => {}
         state => return Err(conflict(id, state, SandboxState::Running)),
     }
+    disk::check_space_to_start(&ctx.data)?;
     // What a first process that died by itself has left.
     shut_down(ctx, &open.dir, &mut open.record)?;
     open.record.state = SandboxState::Stopped;
