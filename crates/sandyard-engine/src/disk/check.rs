@@ -4,7 +4,7 @@
 //! spreads, and the sandbox finds out one file at a time.
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -86,7 +86,9 @@ fn run(device: &LoopDevice) -> Result<String> {
     // Whatever can be repaired without losing anything; then whatever can be repaired.
     for mode in ["-p", "-y"] {
         let (code, output) = e2fsck(mode, &device.path, began + CHECK_TIMEOUT)?;
-        eprintln!(
+        // To the launcher's log; it may be gone.
+        let _ = writeln!(
+            io::stderr(),
             "e2fsck {mode} {} ended with {code}: {}",
             device.path.display(),
             output.trim()

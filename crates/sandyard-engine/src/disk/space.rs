@@ -61,14 +61,14 @@ impl Space {
         if self.free >= needed {
             return Ok(());
         }
-        let message = format!(
-            "{} MiB are free in `{}`, and {} MiB are needed",
+        // The hint is for everybody, the message for the operator alone: it names a path of the host.
+        let numbers = format!(
+            "{} MiB of the host's disk are free, and {} MiB are needed",
             self.free / MIB,
-            data.root().display(),
             needed.div_ceil(MIB)
         );
-        Err(EngineError::new(ErrorKind::NoCapacity, message)
-            .hint("delete sandboxes or templates, or free disk space"))
+        let message = format!("{numbers} in `{}`", data.root().display());
+        Err(EngineError::new(ErrorKind::NoCapacity, message).hint(numbers))
     }
 }
 
@@ -135,9 +135,8 @@ mod tests {
             .check(&data, 288 * MIB)
             .expect_err("too little");
         assert_eq!(error.kind, ErrorKind::NoCapacity);
-        assert_eq!(
-            error.message,
-            "287 MiB are free in `/data`, and 288 MiB are needed"
-        );
+        let numbers = "287 MiB of the host's disk are free, and 288 MiB are needed";
+        assert_eq!(error.message, format!("{numbers} in `/data`"));
+        assert_eq!(error.hint.as_deref(), Some(numbers));
     }
 }

@@ -17,7 +17,11 @@ pub(super) fn provider_error(verb: Verb, error: EngineError) -> ProviderError {
         ErrorKind::Busy => (ProviderErrorKind::TimedOut, error.message.clone()),
         ErrorKind::NoCapacity => (
             ProviderErrorKind::NoCapacity,
-            format!("the host has no room to {}", words(verb)),
+            match &error.hint {
+                // A hint of this kind says how much is missing, and no path.
+                Some(hint) => format!("the host has no room to {}: {hint}", words(verb)),
+                None => format!("the host has no room to {}", words(verb)),
+            },
         ),
         ErrorKind::Unavailable => (
             ProviderErrorKind::Unavailable,
