@@ -110,15 +110,19 @@ pub(crate) fn boot<'a>(
             .map_err(|error| EngineError::failed("joining the cgroup", &error))
     })?;
     // After the clone: the child makes its network meanwhile, which takes about as long.
-    let disk = steps.step("open the disk", || {
-        let disk = disk::open(dir, &mut record.disk)?;
+    let (disk, repair) = steps.step("open the disk", || {
+        let (disk, repair) = disk::open(dir, &mut record.disk)?;
         disk::prepare(&disk, &record.template)?;
-        Ok::<_, EngineError>(disk)
+        Ok::<_, EngineError>((disk, repair))
     })?;
+    let mut repairs: Vec<String> = repair
+        .map(|what| format!("disk: {what}"))
+        .into_iter()
+        .collect();
     let volumes = match record.spec.mounts.is_empty() {
         true => Vec::new(),
         false => steps.step("open its volumes", || {
-            volume::open(ctx, &record.spec.mounts)
+            volume::open(ctx, &record.spec.mounts, &mut repairs)
         })?,
     };
     steps.step("hand over mounts", || {
@@ -128,7 +132,7 @@ pub(crate) fn boot<'a>(
     let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
     record.init = ProcessKey::of(child.pid);
     record.started_ms = Some(clock::now_ms());
-    record.reason = None;
+    record.reason = (!repairs.is_empty()).then(|| repairs.join("; "));
     record.lacks = ctx
         .lacks()
         .into_iter()

@@ -71,7 +71,11 @@ impl EngineError {
 
     /// Wraps a failure with what was being done.
     pub(crate) fn failed(doing: impl fmt::Display, source: &(dyn Error + 'static)) -> Self {
-        Self::new(ErrorKind::Failed, format!("{doing}: {}", chain(source)))
+        let kind = match is_disk_full(source) {
+            true => ErrorKind::NoCapacity,
+            false => ErrorKind::Failed,
+        };
+        Self::new(kind, format!("{doing}: {}", chain(source)))
     }
 
     /// Wraps a failure of the template store.
@@ -83,6 +87,7 @@ impl EngineError {
             | TemplateError::LimitExceeded { .. }
             | TemplateError::BadArchive { .. } => ErrorKind::Invalid,
             TemplateError::Exists { .. } => ErrorKind::Conflict,
+            _ if is_disk_full(source) => ErrorKind::NoCapacity,
             _ => ErrorKind::Failed,
         };
         let hint = match source {
@@ -134,6 +139,22 @@ impl From<SysError> for EngineError {
     }
 }
 
+/// Says whether an error comes from a disk without room.
+fn is_disk_full(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let io = error.downcast_ref::<io::Error>();
+        let errno = error.downcast_ref::<rustix::io::Errno>();
+        let code = io.and_then(io::Error::raw_os_error);
+        let code = code.or_else(|| errno.map(|errno| errno.raw_os_error()));
+        if matches!(code, Some(libc::ENOSPC | libc::EDQUOT)) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
 /// Renders an error with its causes.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -144,4 +165,28 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_a_lack_of_capacity_however_deep_it_is_found() {
+        let full = || io::Error::from_raw_os_error(libc::ENOSPC);
+        let wrapped = SysError {
+            doing: "write",
+            target: "file".to_owned(),
+            source: full(),
+        };
+        for source in [&full() as &(dyn Error + 'static), &wrapped] {
+            let error = EngineError::failed("writing", source);
+            assert_eq!(error.kind, ErrorKind::NoCapacity);
+        }
+        let other = io::Error::from_raw_os_error(libc::EIO);
+        assert_eq!(
+            EngineError::failed("writing", &other).kind,
+            ErrorKind::Failed
+        );
+    }
 }

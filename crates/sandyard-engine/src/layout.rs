@@ -124,6 +124,11 @@ impl DataDir {
         self.root.join("spares")
     }
 
+    /// A file that takes room in order to give it back when other programs fill the disk.
+    pub(crate) fn reserve_file(&self) -> PathBuf {
+        self.root.join("reserve")
+    }
+
     /// Folders that outlive sandboxes, one folder each.
     pub(crate) fn volumes(&self) -> PathBuf {
         self.root.join("volumes")

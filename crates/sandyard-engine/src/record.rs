@@ -44,7 +44,7 @@ pub(crate) struct Record {
     pub(crate) created_ms: u64,
     /// When its first process last started.
     pub(crate) started_ms: Option<u64>,
-    /// Why it stopped, when nobody asked it to.
+    /// Why it stopped or was paused, when nobody asked for that; while it runs, what was repaired when it started.
     pub(crate) reason: Option<String>,
     /// What this host could not give it.
     pub(crate) lacks: Vec<String>,

@@ -123,7 +123,7 @@ pub struct SandboxInfo {
     pub created_ms: u64,
     /// When its first process last started.
     pub started_ms: Option<u64>,
-    /// Why it stopped, when nobody asked it to.
+    /// Why it stopped or was paused, when nobody asked for that; while it runs, what was repaired when it started.
     pub reason: Option<String>,
     /// What this host could not give it, in words. Empty: everything holds.
     pub lacks: Vec<String>,

@@ -110,7 +110,7 @@ pub struct Instance {
     pub created_ms: i64,
     /// When its first process last started.
     pub started_ms: Option<i64>,
-    /// Why it is not running, when nobody asked it not to.
+    /// Why it is not running, when nobody asked it not to; while it runs, what was repaired when it started.
     pub reason: Option<String>,
     /// What this place could not give it, in words.
     pub lacks: Vec<String>,

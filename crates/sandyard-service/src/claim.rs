@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
 use sandyard_store::model::{ClaimOutcome, NewEvent, Operation, Sandbox, SandboxPatch, TimerPlan};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 
@@ -205,6 +205,11 @@ impl Claim {
     /// An event of this sandbox.
     pub(crate) fn event(&self, kind: &str, caller: &Caller, data: Value) -> NewEvent {
         self.service.event(&self.row, kind, caller, data)
+    }
+
+    /// The event that tells of file systems that were repaired when the sandbox started.
+    pub(crate) fn repair_event(&self, caller: &Caller, repair: Option<String>) -> Option<NewEvent> {
+        repair.map(|detail| self.event("disk_repaired", caller, json!({"detail": detail})))
     }
 
     /// The timer this sandbox needs once `change` is applied.

@@ -42,7 +42,7 @@ fn directory(host: &Host) -> Check {
 fn image(host: &Host) -> Check {
     let check = Check::ok(
         "disk-image",
-        "the disk limit of a sandbox is hard: it cannot fill the host's disk",
+        "the disk limit of a sandbox is hard, and sandboxes together cannot fill the host's disk",
         Need::Recommended,
         "mkfs.ext4, a loop device and a detached mount work",
     );

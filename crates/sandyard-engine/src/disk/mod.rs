@@ -2,15 +2,27 @@
 //!
 //! Root: a sparse ext4 image of the limit's size, mounted through a loop device that nothing but the sandbox holds. The
 //! limit is hard, deleting is one `unlink` however many files there are, and the kernel detaches everything when the
-//! sandbox's processes end. Others: a plain folder; the launcher then guards the host's free space (see `guard`).
+//! sandbox's processes end. Others: a plain folder, which the launcher measures (see `guard`).
+//!
+//! Images promise more than the host has. While free space is plentiful that does not matter; when it becomes scarce the launcher
+//! bounds how much each image may still grow (see `growth` and the launcher's `disk_watch`).
 //!
 //! Inside either: `<part>/upper` and `<part>/work` for every part of the template.
 
+mod check;
+pub(crate) mod growth;
 mod image;
+pub(crate) mod reserve_file;
+mod space;
 pub(crate) mod stock;
 mod usage;
 
+pub(crate) use check::Mounted;
+pub(crate) use check::mount as mount_checked;
 pub(crate) use image::format;
+pub(crate) use space::{
+    Space, check_free_space, check_free_space_for, check_space_to_start, is_nearly_full,
+};
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,16 +32,12 @@ use rustix::mount::MountAttrFlags;
 use sandyard_template::Template;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{EngineError, ErrorKind, Result};
+use crate::error::Result;
 use crate::layout::{DataDir, SandboxDir};
 use crate::mode::Mode;
+use crate::sys::Doing;
 use crate::sys::loopdev::LoopDevice;
-use crate::sys::{Doing, mount};
-
-/// Free space on the host below which the largest writer is stopped: an image that cannot grow breaks its file system.
-const CRITICAL_FREE_BYTES: u64 = 512 << 20;
-/// Free space on the host below which no sandbox is made.
-const LEAST_FREE_BYTES: u64 = 1 << 30;
+use crate::sys::mount;
 
 /// How an image is called in its folder.
 pub(crate) const IMAGE: &str = "disk.img";
@@ -88,27 +96,30 @@ pub(crate) fn make(
     }
 }
 
-/// Opens the disk of a sandbox, attaching its image if it is not attached yet.
-pub(crate) fn open(dir: &SandboxDir, record: &mut DiskRecord) -> Result<OpenDisk> {
+/// Opens the disk of a sandbox, attaching its image if it is not attached yet. With it comes what had to be repaired.
+pub(crate) fn open(
+    dir: &SandboxDir,
+    record: &mut DiskRecord,
+) -> Result<(OpenDisk, Option<String>)> {
     let DiskRecord::Image { loop_number } = record else {
-        return Ok(OpenDisk::Folder(dir.disk()));
+        return Ok((OpenDisk::Folder(dir.disk()), None));
     };
-    let attached = match *loop_number {
-        Some(number) => {
-            LoopDevice::reopen(number, &dir.image()).doing("look at loop device", number)?
-        }
-        None => None,
+    let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
+    let Some(number) = *loop_number else {
+        // Never mounted before, so there is nothing to check, and whoever waits for a new sandbox does not wait for that.
+        let device = LoopDevice::attach(&dir.image())?;
+        *loop_number = Some(device.number);
+        let tree = mount::detached_ext4(&device.path, attributes)?;
+        return Ok((OpenDisk::Mount(tree), None));
     };
+    let attached = LoopDevice::reopen(number, &dir.image()).doing("look at loop device", number)?;
     let device = match attached {
         Some(device) => device,
         None => LoopDevice::attach(&dir.image())?,
     };
     *loop_number = Some(device.number);
-    let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
-    Ok(OpenDisk::Mount(mount::detached_ext4(
-        &device.path,
-        attributes,
-    )?))
+    let Mounted { tree, repair } = check::mount(&device, attributes)?;
+    Ok((OpenDisk::Mount(tree), repair))
 }
 
 /// Makes the folders the overlays of `template` need, where an image does not have them from the start.
@@ -141,31 +152,4 @@ pub(crate) fn used_bytes(dir: &SandboxDir, record: &DiskRecord) -> u64 {
         }
         DiskRecord::Folder => usage::folder_bytes(&dir.disk()),
     }
-}
-
-/// Bytes free for us on the file system of the data directory.
-pub(crate) fn free_bytes(data: &DataDir) -> Result<u64> {
-    let stat =
-        rustix::fs::statvfs(data.root()).doing("ask for free space of", data.root().display())?;
-    Ok(stat.f_bavail * stat.f_frsize)
-}
-
-/// Says whether the host's disk is so full that running sandboxes would break it, or it them.
-pub(crate) fn is_critically_full(data: &DataDir) -> bool {
-    matches!(free_bytes(data), Ok(free) if free < CRITICAL_FREE_BYTES)
-}
-
-/// Says whether the host's disk is about to be full.
-pub(crate) fn is_nearly_full(data: &DataDir) -> Result<bool> {
-    Ok(free_bytes(data)? < LEAST_FREE_BYTES)
-}
-
-/// Refuses to make anything while the host's disk is about to be full.
-pub(crate) fn check_free_space(data: &DataDir) -> Result<()> {
-    if !is_nearly_full(data)? {
-        return Ok(());
-    }
-    let message = format!("less than 1 GiB is free in `{}`", data.root().display());
-    Err(EngineError::new(ErrorKind::NoCapacity, message)
-        .hint("delete sandboxes or templates, or free disk space"))
 }

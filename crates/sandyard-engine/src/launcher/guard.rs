@@ -1,7 +1,7 @@
-//! Keeps sandboxes from filling the host's disk: those without a hard limit, and all of them together.
+//! Disk limits of sandboxes whose disk is a folder.
 //!
-//! A folder has no size of its own, so the launcher measures, and stops a sandbox that wrote more than it may, or the one that
-//! wrote the most when the host's free space runs out. Its files stay, and it can be started again once there is room.
+//! A folder has no size of its own, so the launcher measures, and stops a sandbox that wrote more than it may. Its files stay, and
+//! it can be started again. What all sandboxes take together is for `disk_watch`.
 
 use sandyard_core::SandboxState;
 
@@ -12,14 +12,6 @@ use crate::mode::Mode;
 use crate::record::Record;
 use crate::verbs::{list, stop};
 
-/// Stops the largest writer. For a fork: see [`is_needed`].
-pub(super) fn make_room(ctx: &Context) {
-    let largest = running(ctx).max_by_key(|(dir, record)| disk::used_bytes(dir, &record.disk));
-    if let Some((_, record)) = largest {
-        let _ = stop::stop_because(ctx, &record.id, "the host's disk was nearly full");
-    }
-}
-
 /// Stops every sandbox that wrote more than its limit. For a fork: see [`is_needed`]. Takes as long as it takes to look at all their files.
 pub(super) fn check_limits(ctx: &Context) {
     for (dir, record) in watched(ctx) {
@@ -29,7 +21,7 @@ pub(super) fn check_limits(ctx: &Context) {
     }
 }
 
-/// Says whether there may be sandboxes to watch.
+/// Says whether there may be sandboxes to measure.
 ///
 /// For the launcher itself, which must not read records: they hold secrets, and its memory is inherited by every sandbox's first
 /// process.

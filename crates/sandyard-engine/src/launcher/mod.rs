@@ -4,6 +4,7 @@
 //! moment. It must stay single-threaded because its forks go on without an `exec`.
 
 pub mod command;
+mod disk_watch;
 mod guard;
 mod sealed;
 mod subordinate;
@@ -30,7 +31,7 @@ use crate::runtime_dir;
 use crate::sys::clone::{Forked, fork};
 use crate::sys::lock::Lock;
 use crate::sys::{Doing, socket, terminate};
-use crate::verbs::{pool, sweep};
+use crate::verbs::{list, pool, sweep};
 
 /// How long those forks of a launcher may take that it made in the moment of its death: they give its lock up at once, but on
 /// a busy host that is not so soon.
@@ -102,6 +103,7 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
         workers: Vec::new(),
         sweeper: None,
         guard: None,
+        disk_watch: None,
         stocker: None,
     }
     .serve();
@@ -159,6 +161,8 @@ struct Launcher<'a> {
     sweeper: Option<i32>,
     /// The process that measures disks, if one is at it.
     guard: Option<i32>,
+    /// The process that watches the host's free space.
+    disk_watch: Option<i32>,
     /// The process that fills up the stock of empty disks, if one is at it.
     stocker: Option<i32>,
 }
@@ -185,6 +189,10 @@ impl Launcher<'_> {
             }
             if self.guard.is_none() {
                 self.start_guard(&mut guarded);
+            }
+            if self.disk_watch.is_none() {
+                let launcher = rustix::process::getpid();
+                self.disk_watch = start_fork(self, |own| disk_watch::watch(&own.ctx, launcher));
             }
             // Logging out can take the user's folder in memory away.
             if !self.ctx.data.id_ranges().is_dir() {
@@ -235,6 +243,7 @@ impl Launcher<'_> {
             self.workers.retain(|worker| *worker != pid);
             self.sweeper = self.sweeper.filter(|sweeper| *sweeper != pid);
             self.guard = self.guard.filter(|guard| *guard != pid);
+            self.disk_watch = self.disk_watch.filter(|watch| *watch != pid);
             self.stocker = self.stocker.filter(|stocker| *stocker != pid);
         }
     }
@@ -247,9 +256,7 @@ impl Launcher<'_> {
     }
 
     fn start_guard(&mut self, guarded: &mut Instant) {
-        if disk::is_critically_full(&self.ctx.data) {
-            self.guard = start_fork(self, |launcher| guard::make_room(&launcher.ctx));
-        } else if guarded.elapsed() >= GUARD_EVERY && guard::is_needed(&self.ctx) {
+        if guarded.elapsed() >= GUARD_EVERY && guard::is_needed(&self.ctx) {
             *guarded = Instant::now();
             self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
         }
@@ -272,9 +279,16 @@ impl Launcher<'_> {
         close_in_fork(self._lock.as_raw_fd());
     }
 
+    /// Running sandboxes could fill the host's disk without us.
+    fn must_bound_disks(&self) -> bool {
+        matches!(disk::is_nearly_full(&self.ctx.data), Ok(true))
+            && list::ids(&self.ctx).is_ok_and(|ids| !ids.is_empty())
+    }
+
     /// Something would go unwatched without us.
     fn is_needed(&self) -> bool {
         guard::is_needed(&self.ctx)
+            || self.must_bound_disks()
             || !pool::settings(&self.ctx).is_empty()
             || pool::is_off(&self.ctx)
     }

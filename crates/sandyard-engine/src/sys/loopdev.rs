@@ -44,7 +44,7 @@ struct LoopConfig {
 /// An attached loop device; keep it open until the file system on it is mounted.
 #[derive(Debug)]
 pub(crate) struct LoopDevice {
-    _device: File,
+    device: File,
     /// `/dev/loopN`.
     pub(crate) path: PathBuf,
     /// N.
@@ -52,6 +52,11 @@ pub(crate) struct LoopDevice {
 }
 
 impl LoopDevice {
+    /// The open device.
+    pub(crate) fn file(&self) -> &File {
+        &self.device
+    }
+
     /// Attaches `image` to a free device.
     pub(crate) fn attach(image: &Path) -> SysResult<Self> {
         let backing = File::options()
@@ -79,7 +84,7 @@ impl LoopDevice {
             match configure(&device, &backing) {
                 Ok(()) => {
                     return Ok(Self {
-                        _device: device,
+                        device,
                         path,
                         number,
                     });
@@ -141,7 +146,7 @@ impl LoopDevice {
             return Ok(None);
         }
         Ok(Some(Self {
-            _device: device,
+            device,
             path,
             number,
         }))

@@ -4,6 +4,7 @@
 
 pub(crate) mod clone;
 pub(crate) mod effective_user;
+pub(crate) mod ext4;
 pub(crate) mod fds;
 pub(crate) mod idmap;
 pub(crate) mod lock;

@@ -19,6 +19,8 @@ pub(crate) fn detached_ext4(device: &Path, attributes: MountAttrFlags) -> SysRes
         rustix::mount::fsconfig_set_string(&context, "source", device)?;
         // Deleted files give their blocks back to the host's disk.
         rustix::mount::fsconfig_set_flag(&context, "discard")?;
+        // A damaged file system takes no more writes: the launcher then stops the sandbox, and its next start repairs the disk.
+        rustix::mount::fsconfig_set_string(&context, "errors", "remount-ro")?;
         rustix::mount::fsconfig_create(&context)?;
         rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
     };

@@ -37,6 +37,7 @@ pub(crate) fn create(
     fault: Option<Fault>,
 ) -> Result<SandboxInfo> {
     check(ctx, &spec)?;
+    disk::check_free_space(&ctx.data)?;
     // A ready one has no volumes, and cannot be given any.
     if fault.is_none()
         && spec.mounts.is_empty()

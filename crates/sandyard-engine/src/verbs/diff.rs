@@ -15,7 +15,7 @@ use crate::init;
 /// Reads the changes straight from the overlay's upper folders. What the engine itself put there does not count.
 pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Diff> {
     let mut open = ctx.open(id)?;
-    let disk = disk::open(&open.dir, &mut open.record.disk)?;
+    let (disk, _) = disk::open(&open.dir, &mut open.record.disk)?;
     let uppers = disk::uppers(&disk, &open.record.template);
     let mut diff = sandyard_template::diff(&open.record.template, &uppers).map_err(|error| {
         EngineError::template(

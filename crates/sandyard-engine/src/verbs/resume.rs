@@ -2,7 +2,9 @@
 
 use sandyard_core::{SandboxId, SandboxState};
 
+use super::pause::DISK_FULL;
 use crate::context::Context;
+use crate::disk;
 use crate::error::Result;
 use crate::freeze;
 use crate::record::conflict;
@@ -14,6 +16,11 @@ pub(crate) fn resume(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
     match open.record.observed_state() {
         SandboxState::Running => {}
         SandboxState::Paused => {
+            if open.record.reason.as_deref() == Some(DISK_FULL) {
+                // It would go on where it was stopped.
+                disk::check_free_space(&ctx.data)?;
+                open.record.reason = None;
+            }
             freeze::thaw(ctx, &open.record)?;
             open.record.become_state(SandboxState::Running, &open.dir)?;
         }

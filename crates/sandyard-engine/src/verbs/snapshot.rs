@@ -16,6 +16,9 @@ pub(crate) fn snapshot(ctx: &Context, id: &SandboxId, name: &str) -> Result<Temp
 
 /// As [`snapshot`], for a sandbox that is open already.
 pub(crate) fn keep(ctx: &Context, open: &mut OpenSandbox, name: &str) -> Result<Template> {
+    // Before it stands still: a copy that does not fit would only fill the disk on its way to failing.
+    let bytes = disk::used_bytes(&open.dir, &open.record.disk);
+    disk::check_free_space_for(&ctx.data, bytes)?;
     let runs = open.record.observed_state() == SandboxState::Running;
     if runs {
         freeze::freeze(ctx, &open.record)?;
@@ -29,7 +32,7 @@ pub(crate) fn keep(ctx: &Context, open: &mut OpenSandbox, name: &str) -> Result<
 }
 
 fn copy(ctx: &Context, open: &mut OpenSandbox, name: &str) -> Result<Template> {
-    let disk = disk::open(&open.dir, &mut open.record.disk)?;
+    let (disk, _) = disk::open(&open.dir, &mut open.record.disk)?;
     let uppers = disk::uppers(&disk, &open.record.template);
     let kept = ctx
         .templates

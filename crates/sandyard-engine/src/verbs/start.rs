@@ -4,6 +4,7 @@ use sandyard_core::{SandboxId, SandboxState};
 
 use crate::boot::{boot, shut_down};
 use crate::context::Context;
+use crate::disk;
 use crate::error::Result;
 use crate::record::conflict;
 use crate::spec::SandboxInfo;
@@ -18,6 +19,7 @@ pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Resu
         state => return Err(conflict(id, state, SandboxState::Running)),
     }
     ctx.memory.check()?;
+    disk::check_space_to_start(&ctx.data)?;
     // What a first process that died by itself has left.
     shut_down(ctx, &open.dir, &mut open.record)?;
     open.record.state = SandboxState::Stopped;

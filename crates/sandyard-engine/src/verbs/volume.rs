@@ -63,7 +63,7 @@ fn make(ctx: &Context, dir: &VolumeDir, fresh: &Path, size_bytes: u64) -> Result
 fn make_image(dir: &VolumeDir, image: &Path, size_bytes: u64) -> Result<()> {
     let size_bytes = size_bytes.max(LEAST_BYTES).next_multiple_of(1 << 20);
     disk::format(image, size_bytes, &[])?;
-    let mounted = disk::OpenDisk::Mount(volume::attach(dir, image)?);
+    let mounted = disk::OpenDisk::Mount(volume::attach(dir, image)?.tree);
     // For repairs only, and nothing a user would expect in an empty folder.
     let repairs = mounted.path().join("lost+found");
     fs::remove_dir(&repairs).doing("remove", repairs.display())?;

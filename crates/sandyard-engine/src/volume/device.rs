@@ -2,20 +2,20 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::mount::MountAttrFlags;
 
 use super::{PATIENCE, VolumeDir};
+use crate::disk::{self, Mounted};
 use crate::error::Result;
+use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::loopdev::LoopDevice;
-use crate::sys::{Doing, mount};
 
 /// Mounts the image of a volume without attaching it anywhere, through the device that it has already if there is one. The
 /// device goes with the last mount.
-pub(crate) fn attach(dir: &VolumeDir, image: &Path) -> Result<OwnedFd> {
+pub(crate) fn attach(dir: &VolumeDir, image: &Path) -> Result<Mounted> {
     let path = dir.device_lock();
     let lock = Lock::take(&path, PATIENCE).doing("lock", path.display())?;
     let _lock = lock.ok_or_else(|| dir.busy())?;
@@ -29,7 +29,7 @@ pub(crate) fn attach(dir: &VolumeDir, image: &Path) -> Result<OwnedFd> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NOATIME;
-    Ok(mount::detached_ext4(&device.path, attributes)?)
+    disk::mount_checked(&device, attributes)
 }
 
 /// The device that stands on `image`, if there is one: the one that is noted, or, when none is, one that the kernel knows of.

@@ -197,14 +197,25 @@ pub(crate) fn hold(ctx: &Context, mounts: &[MountSpec]) -> Result<Held> {
     Ok(Held { _locks })
 }
 
-/// Opens the volumes of a sandbox as detached mounts, where they are images; else none.
-pub(crate) fn open(ctx: &Context, mounts: &[MountSpec]) -> Result<Vec<OwnedFd>> {
+/// Opens the volumes of a sandbox as detached mounts, where they are images; else none. Adds to `repairs` what had to be
+/// repaired.
+pub(crate) fn open(
+    ctx: &Context,
+    mounts: &[MountSpec],
+    repairs: &mut Vec<String>,
+) -> Result<Vec<OwnedFd>> {
     if ctx.mode != Mode::Root {
         return Ok(Vec::new());
     }
     let open = |mount: &MountSpec| {
         let dir = VolumeDir::new(&ctx.data, &mount.volume)?;
-        attach(&dir, &image_in(&dir.root()))
+        let mounted = attach(&dir, &image_in(&dir.root()))?;
+        repairs.extend(
+            mounted
+                .repair
+                .map(|what| format!("volume at `{}`: {what}", mount.path)),
+        );
+        Ok(mounted.tree)
     };
     mounts.iter().map(open).collect()
 }

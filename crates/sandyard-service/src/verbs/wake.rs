@@ -119,12 +119,15 @@ impl Service {
             caller,
             json!({"was": was, "memory_kept": !is_restart}),
         );
+        // One that kept its memory tells of a repair at an earlier start.
+        let repair = claim.repair_event(caller, instance.reason.filter(|_| is_restart));
+        let events = std::iter::once(event).chain(repair).collect();
         let timer = claim.timer_after(&patch);
         if is_restart {
             // Its connections led to processes that are gone.
             self.agents().remove(&claim.row.id);
         }
-        let sandbox = claim.commit(patch, vec![event], timer).await?;
+        let sandbox = claim.commit(patch, events, timer).await?;
         if is_restart || was != SandboxStatus::Paused {
             self.push_grant_soon(&sandbox.id);
         }
@@ -150,7 +153,7 @@ impl Service {
             ),
             Some(instance) => match instance.state {
                 SandboxState::Running => (SandboxStatus::Running, None),
-                SandboxState::Paused => (SandboxStatus::Paused, None),
+                SandboxState::Paused => (SandboxStatus::Paused, instance.reason.clone()),
                 SandboxState::Stopped => (SandboxStatus::Stopped, instance.reason.clone()),
                 SandboxState::Creating | SandboxState::Deleting => {
                     return Err(error.map_or_else(

@@ -45,8 +45,10 @@ impl Service {
         };
         let timer = claim.timer_after(&patch);
         let event = claim.event("running", caller, json!({"provider_id": id}));
+        let repair = claim.repair_event(caller, instance.reason);
+        let events = std::iter::once(event).chain(repair).collect();
         let sandbox_id = claim.row.id.clone();
-        let error = match claim.commit(patch, vec![event], timer).await {
+        let error = match claim.commit(patch, events, timer).await {
             Ok(sandbox) => {
                 self.push_grant_soon(&sandbox.id);
                 return Ok(sandbox);

@@ -1,0 +1,156 @@
+//! Mounting an ext4 that may be damaged: it is checked and repaired first.
+//!
+//! The kernel notes errors in the superblock and then mounts the file system all the same. Without a check the damage stays and
+//! spreads, and the sandbox finds out one file at a time.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::mount::MountAttrFlags;
+
+use crate::error::{EngineError, ErrorKind, Result};
+use crate::sys::ext4::LoopExt4;
+use crate::sys::loopdev::LoopDevice;
+use crate::sys::{Doing, SysError, mount};
+
+/// Where the superblock is, and in it the 16 bits of the state.
+const STATE_OFFSET: u64 = 1024 + 0x3A;
+/// The kernel found errors.
+const STATE_ERRORS: u16 = 2;
+/// The longest a check may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(120);
+/// How much of what e2fsck prints is kept for the log.
+const LOG_BYTES: u64 = 4096;
+
+/// A mounted file system.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    /// The mount, attached nowhere.
+    pub(crate) tree: OwnedFd,
+    /// What was repaired, for the owner of the files.
+    pub(crate) repair: Option<String>,
+}
+
+/// Mounts the ext4 on `device`, repairing it first if it has errors.
+///
+/// # Errors
+/// `Failed` when it cannot be repaired, or not in time.
+pub(crate) fn mount(device: &LoopDevice, attributes: MountAttrFlags) -> Result<Mounted> {
+    let attach = || mount::detached_ext4(&device.path, attributes);
+    if LoopExt4::on(device).is_mounted() {
+        // A file system in use must not be checked, and whoever mounted it first did so.
+        let tree = attach()?;
+        return Ok(Mounted { tree, repair: None });
+    }
+    let mut repair = has_errors(device)?.then(|| run(device)).transpose()?;
+    let mut tree = match attach() {
+        Err(error) if repair.is_none() && is_damage(&error) => {
+            repair = Some(run(device)?);
+            attach()?
+        }
+        attached => attached?,
+    };
+    // An error that only the journal knew of, as when it was aborted: the mount has copied it into the superblock.
+    if repair.is_none() && has_errors(device)? {
+        drop(tree);
+        repair = Some(run(device)?);
+        tree = attach()?;
+    }
+    Ok(Mounted { tree, repair })
+}
+
+fn has_errors(device: &LoopDevice) -> Result<bool> {
+    let mut state = [0; 2];
+    let read = device.file().read_exact_at(&mut state, STATE_OFFSET);
+    read.doing("read the superblock of", device.path.display())?;
+    Ok(u16::from_le_bytes(state) & STATE_ERRORS != 0)
+}
+
+/// The kernel's answers to a file system that it does not understand.
+fn is_damage(error: &SysError) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EUCLEAN | libc::EIO | libc::EINVAL | libc::EBADMSG)
+    )
+}
+
+/// Repairs the file system on `device`, which nobody has mounted; returns what to tell the owner of the files.
+fn run(device: &LoopDevice) -> Result<String> {
+    let began = Instant::now();
+    // Whatever can be repaired without losing anything; then whatever can be repaired.
+    for mode in ["-p", "-y"] {
+        let (code, output) = e2fsck(mode, &device.path, began + CHECK_TIMEOUT)?;
+        // To the launcher's log; it may be gone.
+        let _ = writeln!(
+            io::stderr(),
+            "e2fsck {mode} {} ended with {code}: {}",
+            device.path.display(),
+            output.trim()
+        );
+        // 1: errors corrected; 2: restart, which an unmounted file system does not need. Above: something is left.
+        if code & !3 == 0 {
+            return Ok(
+                "file system errors were repaired with e2fsck: files written just before the errors may be incomplete or missing"
+                    .to_owned(),
+            );
+        }
+    }
+    Err(EngineError::new(
+        ErrorKind::Failed,
+        "the disk has file system errors that e2fsck cannot repair",
+    )
+    .hint("delete the sandbox, or restore the disk image from a backup"))
+}
+
+/// Runs e2fsck, which refuses a device that is mounted. Returns its exit code and the beginning of what it printed.
+fn e2fsck(mode: &str, device: &Path, deadline: Instant) -> Result<(i32, String)> {
+    let output = memfd_create("e2fsck", MemfdFlags::CLOEXEC).doing("make", "a memory file")?;
+    let mut output = File::from(output);
+    let copy = || output.try_clone().doing("duplicate", "a memory file");
+    let child = Command::new("e2fsck")
+        .env_clear()
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        .args(["-f", mode])
+        .arg(device)
+        .stdin(Stdio::null())
+        .stdout(copy()?)
+        .stderr(copy()?)
+        .spawn();
+    let mut child = match child {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(EngineError::new(
+                ErrorKind::Unsupported,
+                "the disk has file system errors, and e2fsck is not installed",
+            )
+            .hint("install the package e2fsprogs"));
+        }
+        other => other.doing("run", "e2fsck")?,
+    };
+    let status = loop {
+        if let Some(status) = child.try_wait().doing("wait for", "e2fsck")? {
+            break status;
+        }
+        if Instant::now() >= deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            let seconds = CHECK_TIMEOUT.as_secs();
+            let message = format!("checking the disk took longer than {seconds} s");
+            return Err(EngineError::new(ErrorKind::Failed, message).hint("try again"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut text = Vec::new();
+    let read = output
+        .rewind()
+        .and_then(|()| output.take(LOG_BYTES).read_to_end(&mut text));
+    read.doing("read", "what e2fsck printed")?;
+    // Ended by a signal: as good as nothing done.
+    let code = status.code().unwrap_or(8);
+    Ok((code, String::from_utf8_lossy(&text).into_owned()))
+}
