@@ -339,7 +339,10 @@ newcomer() {
     hard_links "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/newcomer"
     export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/newcomer
 
-    step "root: 42" prints_42 ./run
+    # ./run and what it builds see only what they may ask for.
+    mkdir $place/programs && link_programs $place/programs run || return
+
+    step "root: 42" prints_42 env PATH=$place/programs ./run
     step "root clones" git clone --quiet "$PWD" $place/checkout
     step "the clone has all that was built" has_sources $place/checkout "$CARGO_TARGET_DIR"/*/debug/sandyard.d
 
@@ -347,7 +350,7 @@ newcomer() {
     local program
     program=$(cd "$CARGO_TARGET_DIR" && ls ./*/debug/sandyard)
     (cd "$CARGO_TARGET_DIR" && mkdir $place/target && cp --parents "$program" sandyard-run.dev.stamp $place/target)
-    step "guest clones" as_guest $guest git clone --quiet $place/checkout $place/home/sandyard
+    step "guest clones" as_guest $guest /usr/bin/git clone --quiet $place/checkout $place/home/sandyard
     step "guest, own clone: 42" prints_42 as_guest $guest $place/home/sandyard/run
     step "guest, root's clone: 42" prints_42 as_guest $guest $place/checkout/run
 }
@@ -383,7 +386,7 @@ prints_42() {
 as_guest() {
     local guest=$1 place=/var/tmp/sandyard-newcomer
     shift
-    (cd $place/home && exec runuser -u "$guest" -- env -i HOME=$place/home USER="$guest" PATH=/usr/local/bin:/usr/bin:/bin \
+    (cd $place/home && exec runuser -u "$guest" -- env -i HOME=$place/home USER="$guest" PATH=$place/programs \
         CARGO_TARGET_DIR=$place/target SANDYARD_PROFILE=dev GIT_CONFIG_GLOBAL="$GIT_CONFIG_GLOBAL" "$@")
 }
 
