@@ -151,8 +151,8 @@ rerun() {
         echo "$((all_good + good - was_good)) $((all_bad - was_bad)) $all_seconds $code" >"$results/$name.result"
         printf '   %s: passed (%d s)\n' "$label" "$seconds"
     else
-        keep_logs failed-again
         tail -n 60 "$log" | sed 's/^/   | /'
+        keep_logs failed-again
         printf '   %s: failed again (%d s)\n' "$label" "$seconds"
     fi
 }
