@@ -181,6 +181,7 @@ summary() {
         passed=$((passed + good)) failed=$((failed + bad)) times+="$seconds $name"$'\n'
         [ "$bad" -eq 0 ] || printf 'failed: %s (%d)\n' "$name" "$bad" >>"$results/failures"
     done
+    [ -n "$times" ] || { echo 'failed: no section has such a name' >"$results/failures"; failed=1; }
     printf '\nwhere the time went:\n'
     sort -rn <<<"$times" | head -n 10 | awk 'NF { printf "%6d s  %s\n", $1, $2 }'
     printf '\n'
