@@ -342,6 +342,7 @@ newcomer() {
     # ./run and what it builds see only what they may ask for.
     mkdir $place/programs && link_programs $place/programs run || return
 
+    step "what is missing is said" says_what_is_missing $place
     step "root: 42" prints_42 env PATH=$place/programs ./run
     step "root clones" git clone --quiet "$PWD" $place/checkout
     step "the clone has all that was built" has_sources $place/checkout "$CARGO_TARGET_DIR"/*/debug/sandyard.d
@@ -353,6 +354,15 @@ newcomer() {
     step "guest clones" as_guest $guest /usr/bin/git clone --quiet $place/checkout $place/home/sandyard
     step "guest, own clone: 42" prints_42 as_guest $guest $place/home/sandyard/run
     step "guest, root's clone: 42" prints_42 as_guest $guest $place/checkout/run
+}
+
+# Whether ./run names the package to install where there is no C compiler: says_what_is_missing PLACE.
+says_what_is_missing() {
+    local said
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    said=$(among_own_mounts sh -c 'mount --bind /dev/null "$(readlink -f /usr/bin/cc)" &&
+        ! PATH=$1/programs CARGO_TARGET_DIR=$1/none XDG_CACHE_HOME=$1/none ./run run -- true' sh "$1" 2>&1) &&
+        [[ $said == *"apt-get install --no-install-recommends gcc"* ]] || { printf '%s\n' "it said: $said"; return 1; }
 }
 
 # Makes a folder with the compilers' results of another: hard_links FROM TO. What Cargo then builds there changes nothing here.
