@@ -119,7 +119,7 @@ install_node() {
 }
 
 # Runs a command in the new root, with the devices and processes that programs expect. The mounts are seen by nobody else and
-# end with it.
+# end with it. The first program is named by its path, since folders of this host's PATH may not be there.
 inside() {
   local root=$1
   shift
@@ -127,7 +127,7 @@ inside() {
   # shellcheck disable=SC2016 # expanded by the inner shell
   unshare --mount --propagation private sh -c \
     'mount --rbind /dev "$1/dev" && mount --rbind /proc "$1/proc" && exec chroot "$@"' \
-    sh "$root" env -i LANG=C.UTF-8 PATH=$path "$@"
+    sh "$root" /usr/bin/env -i LANG=C.UTF-8 PATH=$path "$@"
 }
 
 # The same as the account that sandboxes use.

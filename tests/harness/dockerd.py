@@ -189,7 +189,7 @@ def import_unless_given(api, tar):
 
 
 def _find(program):
-    found = shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin")
+    found = shutil.which(program)
     assert found, f"there is no {program}: install the package docker.io"
     return found
 

