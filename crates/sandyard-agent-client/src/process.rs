@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use sandyard_wire::event::{EndEvent, ProcessEvent};
+use sandyard_wire::host::{KeptCommand, KeptCommands, ReleaseRequest};
 use sandyard_wire::json::Empty;
 use sandyard_wire::process::{
     CloseStdinRequest, ConnectRequest, EventMessage, ListResponse, ProcessInfo, ProcessInput,
     ProcessSelector, Pty, PtySize, SendInputRequest, SendSignalRequest, Signal, StartRequest,
     UpdateRequest,
 };
-use sandyard_wire::routes::{header, process as route};
+use sandyard_wire::routes::{self, content_type, header, process as route};
 use serde::Serialize;
 
-use crate::call::within;
+use crate::body;
+use crate::call::{check, finish, within};
 use crate::client::AgentClient;
 use crate::error::ClientError;
 use crate::stream::MessageStream;
@@ -26,6 +28,8 @@ pub struct StartOptions {
     pub timeout: Option<Duration>,
     /// Who runs it; none is the client's user, or the sandbox's default one.
     pub user: Option<String>,
+    /// An id under which the agent keeps its output and end until [`AgentClient::release_commands`]; none: it may forget them.
+    pub keep: Option<String>,
 }
 
 /// Where bytes sent to a command go.
@@ -99,6 +103,9 @@ impl AgentClient {
             let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             headers.insert(header::CONNECT_TIMEOUT_MS, HeaderValue::from(ms));
         }
+        if let Some(id) = &options.keep {
+            headers.insert(header::KEEP, keep_value(id)?);
+        }
         match &options.user {
             Some(user) => {
                 self.as_user(user)
@@ -130,6 +137,43 @@ impl AgentClient {
         headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
         self.follow(route::CONNECT, &ConnectRequest { process }, headers)
             .await
+    }
+
+    /// Follows a command that was started with [`StartOptions::keep`], from an earlier [`ProcessStream::output_offset`]. Tells the
+    /// agent that it need not keep what comes before.
+    pub async fn connect_kept(
+        &self,
+        id: &str,
+        pid: u32,
+        output_offset: u64,
+    ) -> Result<ProcessStream, ClientError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
+        headers.insert(header::KEEP, keep_value(id)?);
+        let process = ProcessSelector::Pid(pid);
+        self.follow(route::CONNECT, &ConnectRequest { process }, headers)
+            .await
+    }
+
+    /// Lists the commands that were started with [`StartOptions::keep`] and not released.
+    pub async fn kept_commands(&self) -> Result<Vec<KeptCommand>, ClientError> {
+        let reply: KeptCommands = self.get(routes::COMMANDS).await?;
+        Ok(reply.commands)
+    }
+
+    /// Lets the agent forget commands whose output and end are recorded.
+    pub async fn release_commands(&self, ids: Vec<String>) -> Result<(), ClientError> {
+        const CALL: &str = routes::RELEASE_COMMANDS;
+        let json =
+            serde_json::to_vec(&ReleaseRequest { ids }).map_err(|error| ClientError::Request {
+                detail: error.to_string(),
+            })?;
+        let builder = self
+            .request(Method::POST, CALL)
+            .header(http::header::CONTENT_TYPE, content_type::JSON);
+        let request = finish(builder, body::full(json))?;
+        let (status, reply) = self.exchange(CALL, request).await?;
+        check(CALL, status, StatusCode::NO_CONTENT, &reply)
     }
 
     /// Opens a stream of events and waits for the first.
@@ -221,6 +265,12 @@ async fn first_event(
         }
     }
     Err(ClientError::protocol(call, "stream ends before the start"))
+}
+
+fn keep_value(id: &str) -> Result<HeaderValue, ClientError> {
+    HeaderValue::from_str(id).map_err(|error| ClientError::Request {
+        detail: error.to_string(),
+    })
 }
 
 /// Reads where the output begins. An agent that does not say counts from the beginning.

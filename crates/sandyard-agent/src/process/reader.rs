@@ -193,14 +193,15 @@ impl Reader {
         let Some(reader) = readers.get_mut(self.id) else {
             return Next::Detached;
         };
-        let ring = self.process.ring.borrow();
-        if let Some((channel, bytes, position)) = ring.read(reader.position, EVENT_BYTES) {
+        if let Some((channel, bytes, position)) = self.process.read(reader.position, EVENT_BYTES) {
             let now = Instant::now();
             if let Some(trail) = &mut reader.trail {
                 trail.note(now, reader.position);
             }
             reader.position = position;
             reader.progress = now;
+            self.process
+                .note_recorded(position.saturating_sub(IN_HAND_BYTES));
             self.process.room.notify_waiters();
             return Next::Output(channel, bytes);
         }
