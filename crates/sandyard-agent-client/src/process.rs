@@ -47,6 +47,7 @@ pub struct ProcessStream {
     messages: MessageStream<EventMessage>,
     pid: u32,
     output_offset: u64,
+    begins_at: Option<u64>,
 }
 
 impl ProcessStream {
@@ -58,6 +59,11 @@ impl ProcessStream {
     /// Returns how many bytes the command had written up to the last event, for [`AgentClient::connect`] to go on from.
     pub fn output_offset(&self) -> u64 {
         self.output_offset
+    }
+
+    /// Returns where in all output of the command this stream began; none: the agent does not say.
+    pub fn begins_at(&self) -> Option<u64> {
+        self.begins_at
     }
 
     /// Waits for output or the end, which is the last event. Loses nothing when cancelled.
@@ -186,10 +192,13 @@ impl AgentClient {
         within(call, self.limits().call_timeout, async {
             let (mut messages, headers) = self.open_stream(call, request, headers).await?;
             let pid = first_event(call, &mut messages).await?;
+            let begins_at = begins_at(&headers);
             Ok(ProcessStream {
                 messages,
                 pid,
-                output_offset: output_offset(&headers),
+                // An agent that does not say counts from the beginning.
+                output_offset: begins_at.unwrap_or(0),
+                begins_at,
             })
         })
         .await
@@ -273,10 +282,9 @@ fn keep_value(id: &str) -> Result<HeaderValue, ClientError> {
     })
 }
 
-/// Reads where the output begins. An agent that does not say counts from the beginning.
-fn output_offset(headers: &HeaderMap) -> u64 {
+/// Reads where the output begins.
+fn begins_at(headers: &HeaderMap) -> Option<u64> {
     headers
         .get(header::OUTPUT_OFFSET)
         .and_then(|value| value.to_str().ok()?.parse().ok())
-        .unwrap_or(0)
 }

@@ -15,7 +15,8 @@
 //! | `grants` | the same on its way to whoever sees to it, secrets included |
 //! | `flows` | what sandboxes tried to reach, on its way into their history |
 //! | `node` | this server among the others |
-//! | `log_book`, `history` | recent output of commands; that they ran |
+//! | `command_log`, `history` | the output of commands, in files; that they ran |
+//! | `adoption` | commands that another server started and did not see the end of |
 //! | `run` | what goes on in the background |
 //!
 //! A transition is: claim the row, ask the provider, commit row, events and timer at once. It runs on a task of its own,
@@ -26,7 +27,9 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod adoption;
 mod claim;
+mod command_log;
 mod error;
 mod expiry;
 mod flows;
@@ -34,7 +37,6 @@ mod grants;
 mod health;
 mod history;
 mod locks;
-mod log_book;
 mod node;
 mod places;
 mod policy;
@@ -57,12 +59,12 @@ pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
-    LimitsRequest, LogEntry, LogSource, MountRequest, RunRequest, SecretInfo, SecretRequest,
-    Template, TemplateList, TimeoutRequest,
+    LimitsRequest, LogEntry, LogLines, LogSource, MountRequest, RunRequest, SecretInfo,
+    SecretRequest, Template, TemplateList, TimeoutRequest,
 };
 pub use sandyard_store::model::{
     Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, Snapshot, TimeoutAction, Volume,
 };
 pub use service::Service;
 pub use settings::ServiceSettings;
-pub use verbs::{Live, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX};
+pub use verbs::{Live, LogFollower, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX};

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Instant;
 
-use sandyard_agent_client::wire::event::{Output, ProcessEvent};
+use sandyard_agent_client::wire::event::ProcessEvent;
 use sandyard_agent_client::wire::process::{ProcessSelector, Signal};
 use sandyard_agent_client::{AgentClient, ClientError, ProcessStream};
-use sandyard_core::{Caller, SandboxId};
+use sandyard_core::Caller;
 use sandyard_service::{Live, RunRequest, Service, ServiceResult};
 
 /// A running command. Dropping it kills the command with all its children, unless it has ended or was left.
@@ -20,7 +20,6 @@ pub(crate) struct Child {
     caller: Caller,
     began: Instant,
     is_left: bool,
-    is_logged: bool,
 }
 
 impl Child {
@@ -31,7 +30,6 @@ impl Child {
         live: Live,
         request: RunRequest,
     ) -> ServiceResult<Self> {
-        let is_logged = request.terminal.is_none();
         let process = service.stream_command(caller, &live, request).await?;
         Ok(Self {
             service: service.clone(),
@@ -41,14 +39,7 @@ impl Child {
             caller: caller.clone(),
             began: Instant::now(),
             is_left: false,
-            is_logged,
         })
-    }
-
-    /// Keeps its output out of the sandbox's log, for what is no text.
-    pub(crate) fn unlogged(mut self) -> Self {
-        self.is_logged = false;
-        self
     }
 
     /// Its process id inside.
@@ -70,8 +61,9 @@ impl Child {
     pub(crate) async fn next(&mut self) -> Option<Result<ProcessEvent, ClientError>> {
         let event = self.process.as_mut()?.next().await;
         match &event {
-            Some(Ok(ProcessEvent::Data(output))) if self.is_logged => {
-                self.service.log(&self.live.sandbox.id, self.pid, output);
+            Some(Ok(ProcessEvent::Data(output))) => {
+                let logged = self.service.log(&self.live.sandbox.id, self.pid, output);
+                logged.await;
             }
             Some(Ok(ProcessEvent::End(end))) => {
                 let code = end.shell_code();
@@ -98,28 +90,19 @@ impl Drop for Child {
         else {
             return;
         };
+        let (service, sandbox) = (self.service.clone(), self.live.sandbox.clone());
         if self.is_left {
-            let id = self.live.sandbox.id.clone();
-            runtime.spawn(log_rest(self.service.clone(), id, process));
+            service.record_in_background(&sandbox, process);
             return;
         }
-        let (agent, selector) = (self.agent().clone(), self.selector());
+        let (agent, selector, pid) = (self.agent().clone(), self.selector(), self.pid);
         runtime.spawn(async move {
             // One that has just ended by itself is no failure.
             if let Err(error) = agent.signal(selector, Signal::KILL).await {
                 tracing::debug!(%error, "Command of a client that is gone was not killed");
             }
+            service.record_rest(&sandbox, pid);
         });
-    }
-}
-
-/// Follows a command that nobody waits for. It does not keep its sandbox awake.
-async fn log_rest(service: Service, id: SandboxId, mut process: ProcessStream) {
-    let pid = process.pid();
-    while let Some(Ok(event)) = process.next().await {
-        if let ProcessEvent::Data(output @ (Output::Stdout(_) | Output::Stderr(_))) = event {
-            service.log(&id, pid, &output);
-        }
     }
 }
 
