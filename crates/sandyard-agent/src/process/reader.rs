@@ -161,6 +161,8 @@ pub(super) enum Next {
 pub(super) struct Reader {
     process: Rc<Process>,
     id: u64,
+    /// Whether it records the output of a kept command. What others read must still be kept for it.
+    pub(super) is_recorder: bool,
 }
 
 impl Reader {
@@ -179,6 +181,7 @@ impl Reader {
         Self {
             process: process.clone(),
             id,
+            is_recorder: false,
         }
     }
 
@@ -200,8 +203,10 @@ impl Reader {
             }
             reader.position = position;
             reader.progress = now;
-            self.process
-                .note_recorded(position.saturating_sub(IN_HAND_BYTES));
+            if self.is_recorder {
+                self.process
+                    .note_recorded(position.saturating_sub(IN_HAND_BYTES));
+            }
             self.process.room.notify_waiters();
             return Next::Output(channel, bytes);
         }

@@ -169,7 +169,8 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
     let begins = position.max(process.output_start());
     let is_relayed =
         call.door == Door::Host && call.headers().contains_key(routes::header::RELAYED);
-    let reader = Reader::attach(&process, position, is_relayed);
+    let mut reader = Reader::attach(&process, position, is_relayed);
+    reader.is_recorder = call.headers().contains_key(routes::header::KEEP);
     let name = is_relayed.then(|| reader.name());
     let stream = EventStream::new(
         process,
