@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use sandyard_wire::event::{EndEvent, ProcessEvent};
+use sandyard_wire::host::{KeptCommand, KeptCommands, ReleaseRequest};
 use sandyard_wire::json::Empty;
 use sandyard_wire::process::{
     CloseStdinRequest, ConnectRequest, EventMessage, ListResponse, ProcessInfo, ProcessInput,
     ProcessSelector, Pty, PtySize, SendInputRequest, SendSignalRequest, Signal, StartRequest,
     UpdateRequest,
 };
-use sandyard_wire::routes::{header, process as route};
+use sandyard_wire::routes::{self, content_type, header, process as route};
 use serde::Serialize;
 
-use crate::call::within;
+use crate::body;
+use crate::call::{check, finish, within};
 use crate::client::AgentClient;
 use crate::error::ClientError;
 use crate::stream::MessageStream;
@@ -26,6 +28,8 @@ pub struct StartOptions {
     pub timeout: Option<Duration>,
     /// Who runs it; none is the client's user, or the sandbox's default one.
     pub user: Option<String>,
+    /// An id under which the agent keeps its output and end until [`AgentClient::release_commands`]; none: it may forget them.
+    pub keep: Option<String>,
 }
 
 /// Where bytes sent to a command go.
@@ -43,6 +47,7 @@ pub struct ProcessStream {
     messages: MessageStream<EventMessage>,
     pid: u32,
     output_offset: u64,
+    begins_at: Option<u64>,
     identity: ProcessIdentity,
 }
 
@@ -53,8 +58,6 @@ pub struct ProcessIdentity {
     pub unique_id: Option<String>,
     /// Whether it has a terminal.
     pub has_terminal: Option<bool>,
-    /// Whether the stream's output offset is the agent's, or only counted from where the stream began.
-    pub has_output_offset: bool,
     /// How many bytes of input it had been given when the stream began.
     pub input_offset: Option<u64>,
 }
@@ -73,6 +76,11 @@ impl ProcessStream {
     /// Returns what the agent told of the process when the stream began.
     pub fn identity(&self) -> &ProcessIdentity {
         &self.identity
+    }
+
+    /// Returns where in all output of the command this stream began; none: the agent does not say.
+    pub fn begins_at(&self) -> Option<u64> {
+        self.begins_at
     }
 
     /// Waits for output or the end, which is the last event. Loses nothing when cancelled.
@@ -117,6 +125,9 @@ impl AgentClient {
         if let Some(timeout) = options.timeout {
             let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             headers.insert(header::CONNECT_TIMEOUT_MS, HeaderValue::from(ms));
+        }
+        if let Some(id) = &options.keep {
+            headers.insert(header::KEEP, keep_value(id)?);
         }
         match &options.user {
             Some(user) => {
@@ -172,6 +183,43 @@ impl AgentClient {
             .await
     }
 
+    /// Follows a command that was started with [`StartOptions::keep`], from an earlier [`ProcessStream::output_offset`]. Tells the
+    /// agent that it need not keep what comes before.
+    pub async fn connect_kept(
+        &self,
+        id: &str,
+        pid: u32,
+        output_offset: u64,
+    ) -> Result<ProcessStream, ClientError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
+        headers.insert(header::KEEP, keep_value(id)?);
+        let process = ProcessSelector::Pid(pid);
+        self.follow(route::CONNECT, &ConnectRequest { process }, headers)
+            .await
+    }
+
+    /// Lists the commands that were started with [`StartOptions::keep`] and not released.
+    pub async fn kept_commands(&self) -> Result<Vec<KeptCommand>, ClientError> {
+        let reply: KeptCommands = self.get(routes::COMMANDS).await?;
+        Ok(reply.commands)
+    }
+
+    /// Lets the agent forget commands whose output and end are recorded.
+    pub async fn release_commands(&self, ids: Vec<String>) -> Result<(), ClientError> {
+        const CALL: &str = routes::RELEASE_COMMANDS;
+        let json =
+            serde_json::to_vec(&ReleaseRequest { ids }).map_err(|error| ClientError::Request {
+                detail: error.to_string(),
+            })?;
+        let builder = self
+            .request(Method::POST, CALL)
+            .header(http::header::CONTENT_TYPE, content_type::JSON);
+        let request = finish(builder, body::full(json))?;
+        let (status, reply) = self.exchange(CALL, request).await?;
+        check(CALL, status, StatusCode::NO_CONTENT, &reply)
+    }
+
     /// Opens a stream of events and waits for the first.
     async fn follow<Q: Serialize>(
         &self,
@@ -182,10 +230,13 @@ impl AgentClient {
         within(call, self.limits().call_timeout, async {
             let (mut messages, headers) = self.open_stream(call, request, headers).await?;
             let pid = first_event(call, &mut messages).await?;
+            let begins_at = number(&headers, header::OUTPUT_OFFSET);
             Ok(ProcessStream {
                 messages,
                 pid,
-                output_offset: number(&headers, header::OUTPUT_OFFSET).unwrap_or(0),
+                // An agent that does not say counts from the beginning.
+                output_offset: begins_at.unwrap_or(0),
+                begins_at,
                 identity: identity(&headers),
             })
         })
@@ -269,11 +320,16 @@ fn identity(headers: &HeaderMap) -> ProcessIdentity {
     ProcessIdentity {
         unique_id: unique_id.and_then(|id| id.to_str().ok().map(str::to_owned)),
         has_terminal: number(headers, header::TERMINAL).map(|number| number != 0),
-        has_output_offset: headers.contains_key(header::OUTPUT_OFFSET),
         input_offset: number(headers, header::INPUT_OFFSET),
     }
 }
 
 fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+fn keep_value(id: &str) -> Result<HeaderValue, ClientError> {
+    HeaderValue::from_str(id).map_err(|error| ClientError::Request {
+        detail: error.to_string(),
+    })
 }

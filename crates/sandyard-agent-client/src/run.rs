@@ -63,6 +63,7 @@ impl AgentClient {
         let start = StartOptions {
             timeout: Some(options.timeout),
             user: options.user.clone(),
+            keep: None,
         };
         within(route::START, options.timeout + GRACE, async {
             let mut stream = self.start(&request, &start).await?;

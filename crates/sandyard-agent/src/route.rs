@@ -52,6 +52,8 @@ async fn dispatch(call: &mut Call) -> Response {
         // Says nothing of how busy the sandbox is either.
         ("GET", routes::EGRESS) if call.door == Door::Host => return egress::attach(call),
         ("POST", routes::LEFT) if call.door == Door::Host => return process::left(call),
+        ("GET", routes::COMMANDS) => return json_reply(&call.agent.processes.list_kept()),
+        ("POST", routes::RELEASE_COMMANDS) => return process::release(call).await,
         _ => call.agent.counters.add_request(),
     }
     match (method.as_str(), call.path()) {

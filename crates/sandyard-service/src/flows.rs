@@ -152,14 +152,8 @@ impl FlowTaker {
         owner.take_one();
         if let Some(denial) = &flow.denial {
             let line = log_line(&flow.sandbox_id, denial);
-            let books = self.service.log_books();
-            books.add(
-                &flow.sandbox_id,
-                flow.at_ms,
-                LogSource::Gateway,
-                None,
-                &line,
-            );
+            let logs = self.service.command_logs();
+            logs.add_line(&flow.sandbox_id, flow.at_ms, LogSource::Gateway, &line);
         }
         self.service.history().add_minor(event_of(flow));
     }
@@ -181,8 +175,8 @@ impl FlowTaker {
                 is_news = true;
                 if is_denied {
                     let line = format!("network: {} more attempts were denied", surplus.count);
-                    let books = self.service.log_books();
-                    books.add(id, now_ms, LogSource::Gateway, None, &line);
+                    let logs = self.service.command_logs();
+                    logs.add_line(id, now_ms, LogSource::Gateway, &line);
                 }
                 let event = surplus.event(id, &rows.owner, is_denied, now_ms);
                 self.service.history().add_minor(event);

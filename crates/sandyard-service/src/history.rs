@@ -91,8 +91,8 @@ impl History {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what waits.
-    pub(crate) async fn flush(&self) {
+    /// Writes down what waits; true: all that waited is in the store.
+    pub(crate) async fn flush(&self) -> bool {
         let _turn = self.flushing.lock().await;
         // They stay in line until they are written, so that a flush that is broken off loses none.
         let (batch, dropped) = {
@@ -106,12 +106,16 @@ impl History {
             );
         }
         if batch.is_empty() {
-            return;
+            return true;
         }
         match self.store.add_events(&batch).await {
-            Ok(_) => self.waiting().remove_first(batch.len()),
+            Ok(_) => {
+                self.waiting().remove_first(batch.len());
+                true
+            }
             Err(error) => {
                 tracing::warn!(%error, count = batch.len(), "Events could not be written yet");
+                false
             }
         }
     }

@@ -15,7 +15,8 @@
 //! | `grants` | the same on its way to whoever sees to it, secrets included |
 //! | `flows` | what sandboxes tried to reach, on its way into their history |
 //! | `node` | this server among the others |
-//! | `log_book`, `history` | recent output of commands; that they ran |
+//! | `command_log`, `history` | the output of commands, in files; that they ran |
+//! | `adoption` | commands that another server started and did not see the end of |
 //! | `memory` | bytes of requests and answers held in memory, bounded for all and for each caller |
 //! | `run` | what goes on in the background |
 //!
@@ -27,8 +28,10 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod adoption;
 mod claim;
 mod clock_watch;
+mod command_log;
 mod error;
 mod expiry;
 mod flow_rows;
@@ -37,7 +40,6 @@ mod grants;
 mod health;
 mod history;
 mod locks;
-mod log_book;
 mod memory;
 mod node;
 mod places;
@@ -62,12 +64,12 @@ pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
-    LimitsRequest, LogEntry, LogSource, MountRequest, PartialOutput, RunRequest, SecretInfo,
-    SecretRequest, Template, TemplateList, TimeoutRequest,
+    LimitsRequest, LogEntry, LogLines, LogSource, MountRequest, PartialOutput, RunRequest,
+    SecretInfo, SecretRequest, Template, TemplateList, TimeoutRequest,
 };
 pub use sandyard_store::model::{
     Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, Snapshot, TimeoutAction, Volume,
 };
 pub use service::Service;
 pub use settings::ServiceSettings;
-pub use verbs::{Live, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX};
+pub use verbs::{Live, LogFollower, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX};

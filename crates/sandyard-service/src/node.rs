@@ -156,6 +156,9 @@ impl Service {
         for id in dead {
             self.store().remove_node(id).await?;
         }
+        if !dead.is_empty() {
+            self.recorders().adopt_again();
+        }
         if !broken.is_empty() {
             tracing::info!(
                 count = broken.len(),

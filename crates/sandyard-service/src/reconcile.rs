@@ -276,13 +276,13 @@ impl Service {
     /// Frees what is kept in memory of sandboxes that another server deleted. Those among `rows` are there.
     async fn forget_deleted(&self, rows: &[Sandbox]) -> ServiceResult<()> {
         let there: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
-        let mut ids = self.log_books().ids();
+        let mut ids = self.command_logs().ids();
         ids.extend(self.agents().keys().cloned());
         ids.retain(|id| !there.contains(id));
         for id in ids {
             let row = self.store().sandbox(&id).await?;
             if row.is_none_or(|row| row.status == SandboxStatus::Deleted) {
-                self.log_books().forget(&id);
+                self.command_logs().forget(&id).await;
                 self.agents().remove(&id);
             }
         }

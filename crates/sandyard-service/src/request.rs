@@ -203,6 +203,8 @@ pub struct RunRequest {
     pub terminal: Option<(u16, u16)>,
     /// Whether its standard input can be written to.
     pub has_stdin: bool,
+    /// Whether its output goes to the sandbox's log. That of a terminal never does.
+    pub is_logged: bool,
 }
 
 impl RunRequest {
@@ -217,6 +219,7 @@ impl RunRequest {
             max_output: None,
             terminal: None,
             has_stdin: false,
+            is_logged: true,
         }
     }
 }
@@ -275,12 +278,25 @@ pub enum LogSource {
     Event,
     /// What it tried to reach and may not.
     Gateway,
+    /// What the server says about the log itself: that output is missing.
+    Notice,
+}
+
+/// Lines of a sandbox's log, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogLines {
+    /// The lines.
+    pub entries: Vec<LogEntry>,
+    /// How many of the sandbox's first lines are no longer kept.
+    pub dropped: u64,
+    /// Whether more lines follow these.
+    pub has_more: bool,
 }
 
 /// A line of a sandbox's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Counts up within this server's memory of the sandbox.
+    /// Counts the lines of the sandbox from 1, without a gap; 0 for events.
     pub seq: u64,
     /// When.
     pub at_ms: i64,

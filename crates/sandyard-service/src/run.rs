@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use sandyard_core::ErrorKind;
 use sandyard_provider::{Provider, Ready};
 
 use crate::claim::millis;
-use crate::error::ServiceResult;
+use crate::error::{ServiceError, ServiceResult};
 use crate::flows::FlowTaker;
 use crate::service::Service;
 
@@ -27,6 +28,10 @@ const CHECK_EVERY: Duration = Duration::from_secs(10);
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How often ready sandboxes are asked for.
 const READY_EVERY: Duration = Duration::from_secs(20);
+/// How often to look whether commands have lost the server that followed them.
+const ADOPT_EVERY: Duration = Duration::from_secs(2);
+/// How often logs are held to their bound.
+const LOGS_EVERY: Duration = Duration::from_secs(60);
 /// How often old history is forgotten.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
 
@@ -49,6 +54,7 @@ impl Service {
                 () = every(BEAT_EVERY, || self.look_around()) => {}
                 () = every(BEAT_EVERY, || self.watch_clock()) => {}
                 () = every(PURGE_EVERY, || self.purge()) => {}
+                () = every(LOGS_EVERY, || self.bound_logs()) => {}
             }
         }
         // What was begun is finished first: its claims end with this node.
@@ -73,6 +79,7 @@ impl Service {
         .await;
         flows.iter_mut().flatten().for_each(FlowTaker::finish);
         self.flush().await;
+        self.command_logs().close().await;
         self.leave().await;
     }
 
@@ -86,6 +93,7 @@ impl Service {
             self.record_flows(provider, flows),
             self.run_timers(provider),
             every(period, || self.reconcile(provider)),
+            every(ADOPT_EVERY, || self.adopt_running(provider)),
             every(READY_EVERY, || self.keep_ready(provider)),
         );
     }
@@ -170,7 +178,12 @@ impl Service {
             tracing::warn!(%error, "Activity could not be written down yet");
             self.activity().return_news(&news);
         }
-        self.history().flush().await;
+        let releases = self.recorders().take_releases();
+        if self.history().flush().await {
+            self.release_commands(releases);
+        } else {
+            self.recorders().return_releases(releases);
+        }
     }
 
     async fn say_there(&self) {
@@ -195,6 +208,30 @@ impl Service {
         };
         if let Err(error) = result.await {
             tracing::warn!(%error, "Old history could not be forgotten");
+            return;
+        }
+        if let Err(error) = self.purge_logs().await {
+            tracing::warn!(%error, "Logs of forgotten sandboxes could not be removed");
+        }
+    }
+
+    /// Removes the logs of sandboxes that the store no longer knows.
+    async fn purge_logs(&self) -> ServiceResult<()> {
+        let failed = |error| {
+            ServiceError::new(ErrorKind::Internal, "removing old logs failed").source(error)
+        };
+        for id in self.command_logs().folders().await.map_err(failed)? {
+            if self.store().sandbox(&id).await?.is_none() {
+                self.command_logs().remove(&id).await.map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn bound_logs(&self) {
+        let kept = self.command_logs().keep_within(self.settings().log_bytes);
+        if let Err(error) = kept.await {
+            tracing::warn!(%error, "Logs could not be held to their bound");
         }
     }
 }

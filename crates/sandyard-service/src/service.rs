@@ -15,15 +15,16 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::activity::Activity;
+use crate::adoption::Recorders;
 use crate::claim::{TOPIC, millis};
 use crate::clock_watch::ClockWatch;
+use crate::command_log::CommandLogs;
 use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
 use crate::grants::Grants;
 use crate::health::Checks;
 use crate::history::History;
 use crate::locks::Locks;
-use crate::log_book::LogBooks;
 use crate::memory::MemoryBudget;
 use crate::node::NodeSetup;
 use crate::places::{NODE_LIVES, Places};
@@ -58,8 +59,9 @@ struct Inner {
     places: Places,
     activity: Activity,
     locks: Locks,
-    log_books: LogBooks,
     memory: MemoryBudget,
+    command_logs: CommandLogs,
+    recorders: Recorders,
     history: History,
     grants: Grants,
     sealer: Sealer,
@@ -108,6 +110,15 @@ impl Service {
             ));
         }
         let places = Places::new(store.clone(), clock.clone(), providers, node.reach.clone());
+        let command_logs = CommandLogs::open(
+            settings.log_folder.clone(),
+            settings.log_bytes_per_sandbox,
+            &node.id,
+        )
+        .map_err(|error| {
+            ServiceError::new(ErrorKind::Internal, "cannot keep the output of commands")
+                .source(error)
+        })?;
         let service = Self(Arc::new(Inner {
             started_ms: clock.now_ms(),
             clock_watch: ClockWatch::new(&clock),
@@ -123,7 +134,8 @@ impl Service {
             node,
             places,
             locks: Locks::default(),
-            log_books: LogBooks::default(),
+            command_logs,
+            recorders: Recorders::default(),
             agents: Mutex::default(),
             strangers: Mutex::default(),
             checks: Checks::default(),
@@ -240,8 +252,12 @@ impl Service {
         &self.0.locks
     }
 
-    pub(crate) fn log_books(&self) -> &LogBooks {
-        &self.0.log_books
+    pub(crate) fn command_logs(&self) -> &CommandLogs {
+        &self.0.command_logs
+    }
+
+    pub(crate) fn recorders(&self) -> &Recorders {
+        &self.0.recorders
     }
 
     pub(crate) fn history(&self) -> &History {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sandyard_core::NetworkPolicy;
@@ -50,6 +51,12 @@ pub struct ServiceSettings {
     pub default_network: NetworkPolicy,
     /// Seals secrets in the store; none: no secret can be kept.
     pub sealing_key: Option<[u8; 32]>,
+    /// The folder that keeps the output of commands; none: it is not kept.
+    pub log_folder: Option<PathBuf>,
+    /// Bytes of output kept of one sandbox.
+    pub log_bytes_per_sandbox: u64,
+    /// Bytes of output kept of all sandboxes.
+    pub log_bytes: u64,
     /// How much fits into a volume.
     pub volume_size_bytes: u64,
 }
@@ -91,6 +98,9 @@ impl Default for ServiceSettings {
             reconcile_every: Duration::from_secs(30),
             default_network: NetworkPolicy::default(),
             sealing_key: None,
+            log_folder: None,
+            log_bytes_per_sandbox: 64 << 20,
+            log_bytes: 4 << 30,
             volume_size_bytes: 1 << 30,
         }
     }

@@ -68,6 +68,42 @@ pub struct Activity {
     pub initialised: bool,
 }
 
+/// A command whose output and end the agent keeps until they are released.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct KeptCommand {
+    /// The id its caller gave it.
+    #[serde(deserialize_with = "null_default")]
+    pub id: String,
+    /// Its process id inside the sandbox.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "json::int")]
+    pub pid: u32,
+    /// Milliseconds since it was started.
+    #[serde(skip_serializing_if = "is_default", with = "json::int64")]
+    pub age_ms: u64,
+    /// Milliseconds it ran; none while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ran_ms: Option<u64>,
+}
+
+/// The commands whose output and end the agent keeps.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeptCommands {
+    /// In order of start.
+    #[serde(deserialize_with = "json::list")]
+    pub commands: Vec<KeptCommand>,
+}
+
+/// Names commands whose output and end were recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReleaseRequest {
+    /// Their ids.
+    #[serde(deserialize_with = "null_default")]
+    pub ids: Vec<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

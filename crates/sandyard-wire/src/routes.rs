@@ -83,6 +83,12 @@ pub const EGRESS_UPGRADE: &str = "sandyard-egress";
 /// handed out; 204 whoever it is.
 pub const LEFT: &str = "/left";
 
+/// `GET`: [`KeptCommands`](crate::host::KeptCommands), the commands started with [`KEEP`](header::KEEP) that are not released yet.
+pub const COMMANDS: &str = "/commands";
+
+/// `POST`: [`ReleaseRequest`](crate::host::ReleaseRequest), 204. The agent may forget these commands once they have ended.
+pub const RELEASE_COMMANDS: &str = "/commands/release";
+
 /// Query keys.
 pub mod query {
     /// The file of [`FILES`](super::FILES).
@@ -136,6 +142,12 @@ pub mod header {
     ///
     /// After [`TAKE_INPUT`] this is where the next byte of the caller's input goes.
     pub const INPUT_OFFSET: &str = "sandyard-input-offset";
+    /// On `Start`: an id of the caller's choice. The agent keeps the command's end, and all output from the last offset that a
+    /// reader with this id asked for, until the id is released ([`RELEASE_COMMANDS`](super::RELEASE_COMMANDS)).
+    ///
+    /// On `Connect`: selects the command by this id, whatever the message names. An agent that does not know the header
+    /// falls back to the message.
+    pub const KEEP: &str = "sandyard-keep";
     /// On the answer to a relayed call: the reader's name.
     pub const READER: &str = "sandyard-reader";
 }

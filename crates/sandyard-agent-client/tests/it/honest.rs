@@ -111,6 +111,7 @@ async fn requests_carry_token_user_and_timeout() {
     let options = StartOptions {
         timeout: Some(Duration::from_millis(1500)),
         user: Some("root".into()),
+        keep: None,
     };
     let mut stream = client.start(&request, &options).await.expect("a start");
     assert_eq!(stream.pid(), 7);

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::command::{Command, display_program};
 use super::exec::Execute;
 use super::input::Input;
+use super::keep::Keep;
 use super::minder::fork_minder;
 use super::pump::{self, Source};
 use super::report::{Report, Stage};
@@ -31,6 +32,8 @@ pub(crate) struct Unlisted {
     pub(crate) variable: Option<(&'static str, String)>,
     /// Where its output goes instead of into memory; readers then get none.
     pub(crate) log: Option<Log>,
+    /// The id under which its output and end are kept until they are released.
+    pub(crate) keep: Option<String>,
 }
 
 /// Starts a command and returns once its program runs.
@@ -86,6 +89,9 @@ pub(crate) async fn launch(
         budget: agent.processes.budget(),
         counters: agent.counters.clone(),
         log: unlisted.log,
+        keep: unlisted
+            .keep
+            .map(|id| Keep::new(id, agent.processes.spool_budget())),
     }));
     let sources = sources.map_err(|error| no_resources(&error))?;
     agent.processes.add(process.clone());

@@ -161,6 +161,8 @@ pub(super) enum Next {
 pub(super) struct Reader {
     process: Rc<Process>,
     id: u64,
+    /// Whether it records the output of a kept command. What others read must still be kept for it.
+    pub(super) is_recorder: bool,
 }
 
 impl Reader {
@@ -179,6 +181,7 @@ impl Reader {
         Self {
             process: process.clone(),
             id,
+            is_recorder: false,
         }
     }
 
@@ -193,14 +196,17 @@ impl Reader {
         let Some(reader) = readers.get_mut(self.id) else {
             return Next::Detached;
         };
-        let ring = self.process.ring.borrow();
-        if let Some((channel, bytes, position)) = ring.read(reader.position, EVENT_BYTES) {
+        if let Some((channel, bytes, position)) = self.process.read(reader.position, EVENT_BYTES) {
             let now = Instant::now();
             if let Some(trail) = &mut reader.trail {
                 trail.note(now, reader.position);
             }
             reader.position = position;
             reader.progress = now;
+            if self.is_recorder {
+                self.process
+                    .note_recorded(position.saturating_sub(IN_HAND_BYTES));
+            }
             self.process.room.notify_waiters();
             return Next::Output(channel, bytes);
         }

@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rustix::process::Pid;
+use sandyard_wire::host::KeptCommands;
 use sandyard_wire::process::{ListResponse, ProcessSelector};
 use sandyard_wire::{Code, ConnectError};
 
 use super::running::{Budget, Process};
+use super::spool::SpoolBudget;
 use super::tree;
 
 /// Most processes running at once.
 const MAX_RUNNING: usize = 1024;
 
-/// How many ends are remembered.
+/// How many ends are remembered, and how many besides of commands that are kept.
 const MAX_FINISHED: usize = 256;
 
 /// How long an end is remembered.
@@ -30,6 +32,7 @@ const MAX_FINISHED_WITH_OUTPUT: usize = 8;
 pub(crate) struct Registry {
     by_start: RefCell<Known>,
     budget: Rc<Budget>,
+    spool_budget: Rc<SpoolBudget>,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +45,10 @@ struct Known {
 impl Registry {
     pub(super) fn budget(&self) -> Rc<Budget> {
         self.budget.clone()
+    }
+
+    pub(super) fn spool_budget(&self) -> Rc<SpoolBudget> {
+        self.spool_budget.clone()
     }
 
     /// How many run.
@@ -63,7 +70,9 @@ impl Registry {
     pub(super) fn add(&self, process: Rc<Process>) {
         let mut known = self.by_start.borrow_mut();
         // The kernel has given the number to somebody new, so it no longer names the old one.
-        known.finished.retain(|old| old.pid != process.pid);
+        known
+            .finished
+            .retain(|old| old.pid != process.pid || old.is_kept());
         known.started += 1;
         let key = known.started;
         known.running.insert(key, process);
@@ -74,17 +83,26 @@ impl Registry {
         let mut known = self.by_start.borrow_mut();
         known.running.retain(|_, other| !Rc::ptr_eq(other, process));
         known.finished.push_back(process.clone());
-        let keep = known.finished.len().saturating_sub(MAX_FINISHED);
-        known.finished.drain(..keep);
-        while known.finished.front().is_some_and(|old| is_stale(old)) {
-            known.finished.pop_front();
+        known.finished.retain(|old| old.is_kept() || !is_stale(old));
+        for is_kept in [false, true] {
+            let count = known
+                .finished
+                .iter()
+                .filter(|old| old.is_kept() == is_kept)
+                .count();
+            let mut surplus = count.saturating_sub(MAX_FINISHED);
+            known.finished.retain(|old| {
+                let goes = surplus > 0 && old.is_kept() == is_kept;
+                surplus -= usize::from(goes);
+                !goes
+            });
         }
         let silent = known
             .finished
             .len()
             .saturating_sub(MAX_FINISHED_WITH_OUTPUT);
         for old in known.finished.iter().take(silent) {
-            if old.readers.borrow().is_empty() {
+            if !old.is_kept() && old.readers.borrow().is_empty() {
                 old.forget_output();
             }
         }
@@ -140,6 +158,43 @@ impl Registry {
             .find(|process| is_selected(process, selector))
             .cloned()
             .ok_or_else(|| unknown(selector))
+    }
+}
+
+impl Registry {
+    /// Lists the commands whose output and end somebody has to take, in order of start but for the finished.
+    pub(crate) fn list_kept(&self) -> KeptCommands {
+        let known = self.by_start.borrow();
+        let all = known.finished.iter().chain(known.running.values());
+        let kept = all.filter(|process| process.is_kept());
+        KeptCommands {
+            commands: kept
+                .filter_map(|process| Some(process.keep.as_ref()?.info(process.pid)))
+                .collect(),
+        }
+    }
+
+    /// Finds a process by the id it is kept by.
+    pub(super) fn find_kept(&self, id: &str) -> Result<Rc<Process>, ConnectError> {
+        let known = self.by_start.borrow();
+        let all = known.finished.iter().chain(known.running.values());
+        let found = all
+            .filter(|process| process.keep.as_ref().is_some_and(|keep| keep.id == id))
+            .last();
+        found
+            .cloned()
+            .ok_or_else(|| ConnectError::not_found("no such command is kept"))
+    }
+
+    /// Lets commands be forgotten as others are.
+    pub(super) fn release(&self, ids: &[String]) {
+        let known = self.by_start.borrow();
+        let all = known.finished.iter().chain(known.running.values());
+        for keep in all.filter_map(|process| process.keep.as_ref()) {
+            if ids.contains(&keep.id) {
+                keep.release();
+            }
+        }
     }
 }
 

@@ -70,6 +70,22 @@ impl Ring {
         self.start + self.bytes.len() as u64
     }
 
+    /// Most memory it takes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Drops what comes before `position`.
+    pub(crate) fn drop_before(&mut self, position: u64) {
+        let gone = position.clamp(self.start, self.end()) - self.start;
+        self.bytes.drain(..gone as usize);
+        self.start += gone;
+        let passed = self
+            .segments
+            .partition_point(|segment| segment.end <= self.start);
+        self.segments.drain(..passed);
+    }
+
     /// Memory accounted to this ring.
     pub(crate) fn used(&self) -> usize {
         self.bytes.len() + self.segments.len() * SEGMENT_COST

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
+use sandyard_wire::host::ReleaseRequest;
 use sandyard_wire::process::{
     CloseStdinRequest, ConnectRequest, ListRequest, ProcessSelector, SendInputRequest,
     SendSignalRequest, Signal, StartRequest, StreamInputRequest, UpdateRequest,
@@ -19,7 +20,7 @@ use super::stdio;
 use super::stream::{Deadline, EventStream};
 use super::tree;
 use crate::body::Body;
-use crate::call::{Call, Door, Response, empty_reply, json_reply, stream_reply};
+use crate::call::{Call, Door, Response, empty_reply, json_reply, plain_error, stream_reply};
 use crate::query::Query;
 
 /// How long a kill is waited for before its call is answered.
@@ -113,15 +114,12 @@ pub(crate) async fn start(call: &mut Call) -> Result<Response, ConnectError> {
     let request: StartRequest = call.stream_message().await?;
     let (account, accounts) = call.account()?;
     let agent = call.agent.clone();
+    let unlisted = Unlisted {
+        keep: call.header(routes::header::KEEP).map(str::to_owned),
+        ..Unlisted::default()
+    };
     // In a task of its own, so that a caller that leaves now leaves a process that is known and not one that is lost.
-    let launched = launch(
-        agent,
-        request,
-        account,
-        accounts,
-        deadline,
-        Unlisted::default(),
-    );
+    let launched = launch(agent, request, account, accounts, deadline, unlisted);
     let launched = tokio::task::spawn_local(launched);
     let process = launched
         .await
@@ -134,7 +132,11 @@ pub(crate) async fn start(call: &mut Call) -> Result<Response, ConnectError> {
 pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
     let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
-    let process = call.agent.processes.find(&request.process)?;
+    let keep_id = call.header(routes::header::KEEP);
+    let process = match keep_id {
+        Some(id) => call.agent.processes.find_kept(id)?,
+        None => call.agent.processes.find(&request.process)?,
+    };
     let expected = call.headers().get(routes::header::PROCESS);
     if expected.is_some_and(|expected| expected.as_bytes() != process.unique_id.as_bytes()) {
         return Err(ConnectError::not_found(
@@ -142,7 +144,13 @@ pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
         ));
     }
     let position = match call.number_header(routes::header::OUTPUT_OFFSET)? {
-        Some(asked) => kept_position(&process, asked)?,
+        Some(asked) => {
+            let position = kept_position(&process, asked)?;
+            if keep_id.is_some() {
+                process.note_recorded(asked);
+            }
+            position
+        }
         None if process.readers.borrow().is_empty() => process.readers.borrow().delivered(),
         // Somebody else is getting the past; a second reader joins at the present.
         None => process.ring.borrow().end(),
@@ -168,14 +176,16 @@ fn kept_position(process: &Process, asked: u64) -> Result<u64, ConnectError> {
             format!("output from {asked} is not there yet, only {}", ring.end()),
         ));
     }
-    Ok(asked.max(ring.start()))
+    drop(ring);
+    Ok(asked.max(process.output_start()))
 }
 
 fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) -> Response {
-    let begins = position.max(process.ring.borrow().start());
+    let begins = position.max(process.output_start());
     let is_relayed =
         call.door == Door::Host && call.headers().contains_key(routes::header::RELAYED);
-    let reader = Reader::attach(&process, position, is_relayed);
+    let mut reader = Reader::attach(&process, position, is_relayed);
+    reader.is_recorder = call.headers().contains_key(routes::header::KEEP);
     let name = is_relayed.then(|| reader.name());
     let unique_id = HeaderValue::try_from(&process.unique_id).ok();
     let has_terminal = u64::from(process.is_terminal);
@@ -222,6 +232,17 @@ pub(crate) fn left(call: &Call) -> Response {
         process.readers.borrow_mut().take_word(id);
     }
     empty_reply(StatusCode::NO_CONTENT)
+}
+
+/// Forgets kept commands whose output and end are recorded.
+pub(crate) async fn release(call: &mut Call) -> Response {
+    match call.message::<ReleaseRequest>().await {
+        Ok(request) => {
+            call.agent.processes.release(&request.ids);
+            empty_reply(StatusCode::NO_CONTENT)
+        }
+        Err(error) => plain_error(StatusCode::BAD_REQUEST, error.message),
+    }
 }
 
 /// Writes a stream of messages to a process.

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use rustix::process::Pid;
 use sandyard_wire::EndEvent;
 use sandyard_wire::process::{ProcessConfig, ProcessInfo};
@@ -12,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::input::{Input, InputState};
+use super::keep::Keep;
 use super::reader::Readers;
 use super::ring::{Channel, Ring};
 use crate::activity::Counters;
@@ -56,6 +58,7 @@ pub(super) struct Birth {
     pub(super) budget: Rc<Budget>,
     pub(super) counters: Rc<Counters>,
     pub(super) log: Option<Log>,
+    pub(super) keep: Option<Keep>,
 }
 
 /// A process, running or finished.
@@ -76,6 +79,7 @@ pub(crate) struct Process {
     budget: Rc<Budget>,
     pub(super) counters: Rc<Counters>,
     log: Option<Log>,
+    pub(super) keep: Option<Keep>,
     /// Output nobody got.
     pub(super) dropped: Cell<u64>,
     /// Output or the end came.
@@ -91,6 +95,7 @@ pub(crate) struct Process {
 
 impl Process {
     pub(super) fn new(birth: Birth) -> Self {
+        let ring_bytes = ring_bytes(&birth);
         Self {
             pid: birth.pid,
             unique_id: unique_id(birth.pid),
@@ -101,11 +106,12 @@ impl Process {
             input: tokio::sync::Mutex::new(birth.input),
             input_state: InputState::default(),
             terminal: RefCell::new(birth.terminal),
-            ring: RefCell::new(Ring::new(birth.ring_bytes.max(FLOOR_BYTES))),
+            ring: RefCell::new(Ring::new(ring_bytes)),
             readers: RefCell::default(),
             budget: birth.budget,
             counters: birth.counters,
             log: birth.log,
+            keep: birth.keep,
             dropped: Cell::default(),
             changed: Notify::new(),
             room: Notify::new(),
@@ -143,6 +149,9 @@ impl Process {
         let mut ring = self.ring.borrow_mut();
         self.readers.borrow_mut().mark_caught_up(ring.end());
         let before = ring.used();
+        if let Some(keep) = &self.keep {
+            keep.make_room(&mut ring, bytes.len(), self.budget.capacity());
+        }
         let lost = ring.push(channel, bytes, self.budget.capacity());
         self.budget.change(before, ring.used());
         let unread = self.readers.borrow().delivered_before(ring.start(), lost);
@@ -170,7 +179,12 @@ impl Process {
         let readers = self.readers.borrow();
         let slowest = readers.slowest()?;
         let ring = self.ring.borrow();
-        let fits = ring.fits(len, slowest.position, self.budget.capacity());
+        let capacity = match &self.keep {
+            // The other half holds what the slowest reader was given and may not have recorded yet.
+            Some(_) => self.budget.capacity().min(ring.capacity() / 2),
+            None => self.budget.capacity(),
+        };
+        let fits = ring.fits(len, slowest.position, capacity);
         (!fits).then_some((slowest.id, slowest.progress))
     }
 
@@ -202,9 +216,50 @@ impl Process {
         if let Ok(mut input) = self.input.try_lock() {
             input.take();
         }
-        self.ring.borrow_mut().settle();
+        let mut ring = self.ring.borrow_mut();
+        if let Some(keep) = &self.keep {
+            keep.note_end();
+            if self.readers.borrow().is_empty() {
+                let before = ring.used();
+                keep.make_room(&mut ring, 0, FLOOR_BYTES);
+                self.budget.change(before, ring.used());
+            }
+        }
+        ring.settle();
+        drop(ring);
         self.counters.touch();
         self.changed.notify_waiters();
+    }
+
+    /// Position of the oldest output that can still be read.
+    pub(super) fn output_start(&self) -> u64 {
+        let start = self.ring.borrow().start();
+        let spooled = self.keep.as_ref().and_then(Keep::spool_start);
+        spooled.map_or(start, |spooled| spooled.min(start))
+    }
+
+    /// Copies out what follows `position`, as [`Ring::read`] does.
+    pub(super) fn read(&self, position: u64, max: usize) -> Option<(Channel, Bytes, u64)> {
+        let ring = self.ring.borrow();
+        if position < ring.start()
+            && let Some(keep) = &self.keep
+            && let Some(read) = keep.read(position, max)
+        {
+            return Some(read);
+        }
+        ring.read(position, max)
+    }
+
+    /// Notes that everything before `position` is recorded outside the sandbox.
+    pub(super) fn note_recorded(&self, position: u64) {
+        if let Some(keep) = &self.keep {
+            keep.note_recorded(position);
+        }
+    }
+
+    /// Whether somebody outside still has to take its output and end.
+    pub(super) fn is_kept(&self) -> bool {
+        self.keep.as_ref().is_some_and(|keep| !keep.is_released())
     }
 
     /// Gives memory back, of a finished process whose output is in the way.
@@ -214,6 +269,7 @@ impl Process {
         ring.shrink(0);
         ring.settle();
         self.budget.change(before, ring.used());
+        self.note_recorded(ring.end());
     }
 
     /// Calls with the terminal, if it has one that is still open.
@@ -228,6 +284,16 @@ fn unique_id(pid: u32) -> String {
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     format!("{pid}-{:x}", since_epoch.as_micros())
+}
+
+/// How much of its output a process keeps in memory; twice as much if what a reader was given has to stay.
+fn ring_bytes(birth: &Birth) -> usize {
+    let bytes = birth.ring_bytes.max(FLOOR_BYTES);
+    if birth.keep.is_some() {
+        2 * bytes
+    } else {
+        bytes
+    }
 }
 
 impl Drop for Process {
@@ -253,6 +319,7 @@ mod tests {
             budget: Rc::default(),
             counters: Rc::default(),
             log: None,
+            keep: None,
         }))
     }
 

@@ -129,6 +129,7 @@ async fn launch(agent: Rc<Agent>, plan: Plan) -> Option<Rc<Process>> {
     let unlisted = Unlisted {
         variable: plan.variable,
         log: Some(log.clone()),
+        keep: None,
     };
     match process::launch(agent, request, account, accounts, None, unlisted).await {
         Ok(process) => Some(process),

@@ -42,7 +42,7 @@ pub struct LogEntry {
     /// Counts up.
     #[serde(default)]
     pub seq: u64,
-    /// `stdout`, `stderr`, `event`, or `gateway` for what was denied.
+    /// `stdout`, `stderr`, `event`, `gateway` for what was denied, or `notice` for what is missing in the log.
     pub source: String,
     /// Which process wrote it.
     #[serde(default)]
@@ -52,6 +52,20 @@ pub struct LogEntry {
     /// What else was said.
     #[serde(flatten)]
     pub other: Other,
+}
+
+/// Lines of a sandbox's log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogPage {
+    /// The lines, oldest first.
+    #[serde(rename = "logs")]
+    pub entries: Vec<LogEntry>,
+    /// Number of the sandbox's first lines that are no longer kept.
+    #[serde(default)]
+    pub dropped_lines: u64,
+    /// Whether more lines follow.
+    #[serde(default)]
+    pub has_more: bool,
 }
 
 /// Who did what.

@@ -14,7 +14,7 @@ mod volume;
 pub use account::{ApiKey, KeyRequest, NewKey, User, UserChange, UserRequest};
 pub use command::{Command, CommandResult, RunCommand, StartedCommand};
 pub use file::{Change, FileEntry};
-pub use history::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry};
+pub use history::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry, LogPage};
 pub use network::{
     Flow, FlowFilter, Network, NetworkPolicy, NetworkRule, NetworkTransform, Secret, SecretRequest,
 };

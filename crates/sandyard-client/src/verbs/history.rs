@@ -6,8 +6,11 @@ use super::listing::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::follow::Follow;
-use crate::model::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry};
+use crate::model::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry, LogPage};
 use crate::request::Patience;
+
+/// Lines asked for at once.
+const PAGE_LINES: u64 = 10_000;
 
 /// A sandbox's log as it grows.
 pub type FollowLogs = Follow<LogEntry>;
@@ -25,6 +28,18 @@ impl Client {
             .query(&[("tail", tail)]);
         let answer: Wrapped = self.fetch(operation, Patience::Short, request).await?;
         Ok(answer.page(operation, "logs")?.items)
+    }
+
+    /// The lines of a sandbox's log after one, oldest first; those after line 0 are all that are kept.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such sandbox.
+    pub async fn logs_after(&self, sandbox: &str, after: u64) -> Result<LogPage> {
+        let request = self
+            .request(Method::GET, ["sandboxes", sandbox, "logs"])
+            .query(&[("tail", PAGE_LINES), ("after", after)]);
+        self.fetch("reading a log", Patience::Short, request).await
     }
 
     /// The newest lines of a sandbox's log, and those to come.

@@ -66,6 +66,18 @@ pub struct Settings {
     pub node_url: Option<String>,
     /// What is written to the log.
     pub log: LogSettings,
+    /// How much of the output of commands is kept.
+    pub logs: OutputSettings,
+}
+
+/// `[logs]`: how much of the output of commands is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutputSettings {
+    /// Bytes kept of one sandbox.
+    pub max_per_sandbox: u64,
+    /// Bytes kept of all sandboxes.
+    pub max_total: u64,
 }
 
 /// `[limits]`: how much a sandbox may use, and how many there may be.
@@ -114,6 +126,10 @@ impl Settings {
             gateway: GatewaySettings::build(values, working_dir),
             sealing_key: values.sealing_key("secrets.key").cloned(),
             node_url: values.text("node.url").map(str::to_owned),
+            logs: OutputSettings {
+                max_per_sandbox: values.number("logs.max_per_sandbox"),
+                max_total: values.number("logs.max_total"),
+            },
             log: LogSettings {
                 level: values.text("log.level").unwrap_or("info").to_owned(),
                 is_json: values.text("log.format") == Some("json"),

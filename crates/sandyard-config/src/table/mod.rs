@@ -13,6 +13,7 @@ mod gateway;
 mod lifecycle;
 mod limits;
 mod log;
+mod logs;
 mod node;
 mod redis;
 mod sandbox;
@@ -22,7 +23,7 @@ mod top;
 
 use crate::setting::{Section, Setting};
 
-static SECTIONS: [Section; 17] = [
+static SECTIONS: [Section; 18] = [
     top::SECTION,
     server::SECTION,
     e2b::SECTION,
@@ -31,6 +32,7 @@ static SECTIONS: [Section; 17] = [
     redis::SECTION,
     sandbox::SECTION,
     lifecycle::SECTION,
+    logs::SECTION,
     limits::SECTION,
     gateway::SECTION,
     docker::SECTION,

@@ -73,8 +73,7 @@ pub(super) async fn copy_to(
     let mut reader = upload.into_reader();
     let first = read_piece(&mut reader).await.map_err(broke_off)?;
     let request = script(UNPACK, &[&query.path, filter_of(&first)], &query);
-    let child = Child::start(app.service(), &caller, live, request).await?;
-    let mut child = child.unlogged();
+    let mut child = Child::start(app.service(), &caller, live, request).await?;
     let mut input = child
         .agent()
         .open_input(child.selector(), InputTo::Stdin)
@@ -124,7 +123,7 @@ pub(super) async fn copy_from(
     let request = script(PACK, &[&query.path], &query);
     let child = Child::start(app.service(), &caller, live, request).await?;
     let mut packing = Packing {
-        child: child.unlogged(),
+        child,
         complaint: Vec::new(),
         path: query.path.clone(),
     };
@@ -190,6 +189,8 @@ fn script(script: &str, arguments: &[&str], query: &FileQuery) -> RunRequest {
     request.user = query.user.clone();
     request.timeout = Some(MAX_TIME);
     request.has_stdin = true;
+    // An archive is no text.
+    request.is_logged = false;
     request
 }
 

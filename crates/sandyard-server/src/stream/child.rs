@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use sandyard_agent_client::wire::event::{Output, ProcessEvent};
+use sandyard_agent_client::wire::event::ProcessEvent;
 use sandyard_agent_client::wire::process::{ProcessSelector, Signal};
 use sandyard_agent_client::{AgentClient, ClientError, ProcessIdentity, ProcessStream};
 use sandyard_core::{Caller, SandboxId};
@@ -27,8 +27,7 @@ pub(crate) struct Child {
     caller: Caller,
     began: Instant,
     is_left: bool,
-    is_logged: bool,
-    /// Whether this request started it; who started it records its end.
+    /// Whether this request started it; who started it records its output and its end.
     is_started_here: bool,
 }
 
@@ -40,10 +39,8 @@ impl Child {
         live: Live,
         request: RunRequest,
     ) -> ServiceResult<Self> {
-        let is_logged = request.terminal.is_none();
         let process = service.stream_command(caller, &live, request).await?;
         let mut child = Self::attach(service, caller, live, process);
-        child.is_logged = is_logged;
         child.is_started_here = true;
         Ok(child)
     }
@@ -60,21 +57,14 @@ impl Child {
             service: service.clone(),
             live,
             pid: process.pid(),
-            output_offset: identity.has_output_offset.then(|| process.output_offset()),
+            output_offset: process.begins_at(),
             identity,
             process: Some(process),
             caller: caller.clone(),
             began: Instant::now(),
             is_left: false,
-            is_logged: false,
             is_started_here: false,
         }
-    }
-
-    /// Keeps its output out of the sandbox's log, for what is no text.
-    pub(crate) fn unlogged(mut self) -> Self {
-        self.is_logged = false;
-        self
     }
 
     /// Its process id inside.
@@ -115,8 +105,9 @@ impl Child {
     pub(crate) async fn next(&mut self) -> Option<Result<ProcessEvent, ClientError>> {
         let event = self.process.as_mut()?.next().await;
         match &event {
-            Some(Ok(ProcessEvent::Data(output))) if self.is_logged => {
-                self.service.log(&self.live.sandbox.id, self.pid, output);
+            Some(Ok(ProcessEvent::Data(output))) if self.is_started_here => {
+                let logged = self.service.log(&self.live.sandbox.id, self.pid, output);
+                logged.await;
             }
             Some(Ok(ProcessEvent::End(end))) => {
                 if self.is_started_here {
@@ -145,31 +136,25 @@ impl Drop for Child {
         else {
             return;
         };
-        if self.is_left && !self.is_logged {
+        if self.is_left && !self.is_started_here {
             return;
         }
+        let (service, sandbox) = (self.service.clone(), self.live.sandbox.clone());
         if self.is_left {
-            let id = self.live.sandbox.id.clone();
-            runtime.spawn(log_rest(self.service.clone(), id, process));
+            service.record_in_background(&sandbox, process);
             return;
         }
-        let (agent, selector) = (self.agent().clone(), self.selector());
+        let (agent, selector, pid) = (self.agent().clone(), self.selector(), self.pid);
+        let is_started_here = self.is_started_here;
         runtime.spawn(async move {
             // One that has just ended by itself is no failure.
             if let Err(error) = agent.signal(selector, Signal::KILL).await {
                 tracing::debug!(%error, "Command of a client that is gone was not killed");
             }
+            if is_started_here {
+                service.record_rest(&sandbox, pid);
+            }
         });
-    }
-}
-
-/// Follows a command that nobody waits for. It does not keep its sandbox awake.
-async fn log_rest(service: Service, id: SandboxId, mut process: ProcessStream) {
-    let pid = process.pid();
-    while let Some(Ok(event)) = process.next().await {
-        if let ProcessEvent::Data(output @ (Output::Stdout(_) | Output::Stderr(_))) = event {
-            service.log(&id, pid, &output);
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! What commands of a sandbox wrote, and what they write from now on.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use axum::Json;
@@ -9,11 +8,8 @@ use axum::http::HeaderMap;
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
-use sandyard_core::Caller;
-use sandyard_service::LogEntry;
+use sandyard_service::{LogEntry, LogFollower};
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 use utoipa::{IntoParams, ToSchema};
 
 use super::sse;
@@ -26,8 +22,6 @@ use crate::need::Who;
 
 /// Lines given when the caller does not say.
 const DEFAULT_TAIL: usize = 100;
-/// Lines given at most.
-const MOST: usize = 10_000;
 
 /// Which lines.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -35,10 +29,15 @@ const MOST: usize = 10_000;
 pub(super) struct LogQuery {
     /// Whether to go on with lines as they come, as server-sent events.
     follow: Option<bool>,
-    /// The newest so many; 100 if not said.
+    /// Number of lines, 0–10,000 (default 100): the newest, or with `after` the oldest of those. An answer holds about 4 MiB of text
+    /// at most, so it may have fewer.
     #[serde(alias = "limit")]
     #[param(inline)]
     tail: Option<Whole<0, 10_000>>,
+    /// Only lines whose `seq` is greater, oldest first and without events; 0 begins with the oldest line that is kept. Repeat with the
+    /// last `seq` of an answer while `has_more` is true to read a whole log.
+    #[param(inline)]
+    after: Option<Whole<0, 9_007_199_254_740_991>>,
 }
 
 /// Lines of a log.
@@ -46,12 +45,19 @@ pub(super) struct LogQuery {
 pub(super) struct LogLines {
     success: bool,
     sandbox_id: String,
-    /// Oldest first: `seq`, `at_ms`, `source` (stdout, stderr, event, gateway), `pid`, `text`.
+    /// Oldest first: `seq`, `at_ms`, `source` (stdout, stderr, event, gateway, notice), `pid`, `text`.
     #[schema(value_type = Vec<Object>)]
     logs: Vec<LogEntry>,
+    /// Number of the sandbox's first lines that are no longer kept, because the log is bounded.
+    dropped_lines: u64,
+    /// Whether more lines follow. Always false without `after`.
+    has_more: bool,
 }
 
-/// Tells what commands of a sandbox wrote.
+/// Read what the commands of a sandbox wrote
+///
+/// Output is kept on the server's disk, within `logs.max_per_sandbox`, until the sandbox has been deleted for as long as
+/// `lifecycle.history_retention` says. A line is there when its newline has come, or the command has ended.
 ///
 /// With `follow=true`, or when the client asks for `text/event-stream`, lines come as events named `log` as they are
 /// written; `Last-Event-ID` goes on after a line.
@@ -69,92 +75,42 @@ pub(super) async fn read_logs(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let tail = query.tail.map_or(DEFAULT_TAIL, |tail| tail.0 as usize);
+    let after = query.after.map(|after| after.0.unsigned_abs());
+    let service = app.service();
     if !query.follow.unwrap_or(false) && !sse::is_wanted(&headers) {
-        let logs = app.service().logs(&caller, &name.id, tail).await?;
+        let lines = match after {
+            Some(after) => service.logs_after(&caller, &name.id, after, tail).await?,
+            None => service.logs(&caller, &name.id, tail).await?,
+        };
         return Ok(Json(LogLines {
             success: true,
             sandbox_id: name.id,
-            logs,
+            logs: lines.entries,
+            dropped_lines: lines.dropped,
+            has_more: lines.has_more,
         })
         .into_response());
     }
-    // First the new lines, then the old ones: none falls between.
-    let lines = app.service().follow_logs(&caller, &name.id).await?;
-    let seen: Option<u64> = sse::last_event_id(&headers);
-    let wanted = if seen.is_some() { MOST } else { tail };
-    let old = app.service().logs(&caller, &name.id, wanted).await?;
-    let mut follower = Follower {
-        app,
-        caller,
-        id: name.id,
-        seen: seen.unwrap_or(0),
-        ready: VecDeque::new(),
-        lines,
-        ending,
-    };
-    if seen.is_none() {
-        // Those about the sandbox itself have no number and come only now.
-        follower.seen = old.iter().map(|line| line.seq).max().unwrap_or(0);
-        follower.ready = old.into();
-    } else {
-        follower.take(old);
-    }
-    Ok(sse::respond(follower.into_events()))
+    let seen = sse::last_event_id(&headers).or(after);
+    let follower = service.follow_logs(&caller, &name.id, tail, seen).await?;
+    Ok(sse::respond(events(follower, ending)))
 }
 
-/// A client that follows.
-struct Follower {
-    app: App,
-    caller: Caller,
-    id: String,
-    /// Number of the last line that was taken.
-    seen: u64,
-    ready: VecDeque<LogEntry>,
-    lines: Receiver<LogEntry>,
+fn events(
+    follower: LogFollower,
     ending: Ending,
-}
-
-impl Follower {
-    fn into_events(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-        stream::unfold(self, |mut follower| async move {
-            let line = follower.next().await?;
-            let event = sse::event("log", &line);
-            let event = match line.seq {
-                0 => event,
-                seq => event.id(seq.to_string()),
-            };
-            Some((Ok(event), follower))
-        })
-    }
-
-    async fn next(&mut self) -> Option<LogEntry> {
-        loop {
-            if let Some(line) = self.ready.pop_front() {
-                return Some(line);
-            }
-            let line = tokio::select! {
-                line = self.lines.recv() => line,
-                () = self.ending.wait() => return None,
-            };
-            match line {
-                Ok(line) => self.take([line]),
-                // The client is slower than the command; what is still kept is given from where it stands.
-                Err(RecvError::Lagged(_)) => {
-                    let logs = self.app.service().logs(&self.caller, &self.id, MOST);
-                    let lines = logs.await.ok()?;
-                    self.take(lines);
-                }
-                Err(RecvError::Closed) => return None,
-            }
-        }
-    }
-    /// Takes the lines that are new.
-    fn take(&mut self, lines: impl IntoIterator<Item = LogEntry>) {
-        for line in lines {
-            if line.seq > self.seen {
-                self.seen = line.seq;
-                self.ready.push_back(line);
-            }
-        }
-    }
+) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+    stream::unfold((follower, ending), |(mut follower, ending)| async move {
+        let line = tokio::select! {
+            line = follower.next() => line?,
+            () = ending.wait() => return None,
+        };
+        let event = sse::event("log", &line);
+        let event = match line.seq {
+            // Events have no number.
+            0 => event,
+            seq => event.id(seq.to_string()),
+        };
+        Some((Ok(event), (follower, ending)))
+    })
 }

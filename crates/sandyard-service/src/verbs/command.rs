@@ -8,15 +8,17 @@ use sandyard_agent_client::wire::process::{
 };
 use sandyard_agent_client::{AgentClient, ProcessStream, StartOptions};
 use sandyard_core::{Caller, ErrorKind, SandboxId};
+use sandyard_store::model::Sandbox;
 use serde_json::json;
 
 use super::create::check_map;
 use super::kept_output::Kept;
 use super::live::Live;
 use crate::claim::millis;
+use crate::command_log::Patience;
 use crate::error::{ServiceError, ServiceResult};
 use crate::memory::PATIENCE;
-use crate::request::{Command, CommandOutput, LogSource, RunRequest};
+use crate::request::{Command, CommandOutput, RunRequest};
 use crate::service::Service;
 
 /// Time given to an agent beyond a command's own, for killing it and for saying so.
@@ -61,16 +63,16 @@ impl Service {
         // Refused before it runs rather than after.
         memory.grow(ANSWER_BUFFERS, PATIENCE).await?;
         let began = Instant::now();
-        let mut stream = self.start(live, &request).await?;
+        let mut stream = self.start(caller, live, &request).await?;
         let pid = stream.pid();
-        let mut killer = KillOnDrop::new(&live.agent, pid);
+        let mut killer = KillOnDrop::new(self, live, pid);
         let max_output = request.max_output.unwrap_or(self.settings().output_bytes);
         let mut kept = Kept::new(max_output, memory);
         let collect = async {
             while let Some(event) = stream.next().await {
                 match event? {
                     ProcessEvent::Data(data) => {
-                        self.log(&live.sandbox.id, pid, &data);
+                        self.log(&live.sandbox.id, pid, &data).await;
                         kept.keep(&data).await;
                     }
                     ProcessEvent::End(end) => return Ok(end),
@@ -114,18 +116,10 @@ impl Service {
         request: RunRequest,
     ) -> ServiceResult<u32> {
         let began = Instant::now();
-        let mut stream = self.start(live, &request).await?;
+        let stream = self.start(caller, live, &request).await?;
         let pid = stream.pid();
         self.note_command(caller, live, &request, pid, None, began);
-        let (service, id) = (self.clone(), live.sandbox.id.clone());
-        // No mark of use: what runs in the background does not keep a sandbox from its pause.
-        tokio::spawn(async move {
-            while let Some(Ok(event)) = stream.next().await {
-                if let ProcessEvent::Data(data) = event {
-                    service.log(&id, pid, &data);
-                }
-            }
-        });
+        self.record_in_background(&live.sandbox, stream);
         Ok(pid)
     }
 
@@ -137,13 +131,19 @@ impl Service {
         request: RunRequest,
     ) -> ServiceResult<ProcessStream> {
         let began = Instant::now();
-        let stream = self.start(live, &request).await?;
+        let stream = self.start(caller, live, &request).await?;
         self.note_command(caller, live, &request, stream.pid(), None, began);
         Ok(stream)
     }
 
-    async fn start(&self, live: &Live, request: &RunRequest) -> ServiceResult<ProcessStream> {
+    async fn start(
+        &self,
+        caller: &Caller,
+        live: &Live,
+        request: &RunRequest,
+    ) -> ServiceResult<ProcessStream> {
         check(request)?;
+        let id = self.new_command_id();
         let (cmd, args) = match &request.command {
             Command::Shell(text) => (
                 "/bin/bash".to_owned(),
@@ -175,6 +175,7 @@ impl Service {
         let options = StartOptions {
             timeout: request.timeout,
             user: request.user.clone(),
+            keep: Some(id.clone()),
         };
         let stream = live.agent.start(&start, &options).await.map_err(|error| {
             let error = ServiceError::from(error);
@@ -186,18 +187,15 @@ impl Service {
                 _ => error,
             }
         })?;
+        let is_logged = request.is_logged && request.terminal.is_none();
+        let command = self.open_command(id, stream.pid(), caller, is_logged);
+        self.begin_recording(&live.sandbox.id, command);
         Ok(stream)
     }
 
-    /// Adds output to the log that people follow.
-    pub fn log(&self, id: &SandboxId, pid: u32, output: &Output) {
-        let source = match output {
-            Output::Stderr(_) => LogSource::Stderr,
-            _ => LogSource::Stdout,
-        };
-        let text = String::from_utf8_lossy(output.bytes());
-        self.log_books()
-            .add(id, self.clock().now_ms(), source, Some(pid), &text);
+    /// Adds output of a command to its sandbox's log, unless it is not to be logged.
+    pub async fn log(&self, id: &SandboxId, pid: u32, output: &Output) {
+        self.record_output(id, pid, output, Patience::Short).await;
     }
 
     /// Writes down how a streamed command ended; that it began is written already.
@@ -210,11 +208,12 @@ impl Service {
         began: Instant,
     ) {
         let duration_ms = millis(began.elapsed());
+        let command_id = self.end_recording(&live.sandbox.id, pid);
         self.history().add(self.event(
             &live.sandbox,
             "command_ended",
             caller,
-            json!({"pid": pid, "exit_code": exit_code, "duration_ms": duration_ms}),
+            json!({"pid": pid, "exit_code": exit_code, "duration_ms": duration_ms, "command_id": command_id}),
         ));
     }
 
@@ -233,11 +232,24 @@ impl Service {
         };
         let shown: String = shown.chars().take(MAX_SHOWN).collect();
         let duration_ms = millis(began.elapsed());
+        let command_id = match exit_code {
+            Some(_) => self.end_recording(&live.sandbox.id, pid),
+            None => {
+                let command = self.command_logs().running_command(&live.sandbox.id, pid);
+                command.map(|command| command.id)
+            }
+        };
         self.history().add(self.event(
             &live.sandbox,
             "command",
             caller,
-            json!({"command": shown, "pid": pid, "exit_code": exit_code, "duration_ms": duration_ms}),
+            json!({
+                "command": shown,
+                "pid": pid,
+                "exit_code": exit_code,
+                "duration_ms": duration_ms,
+                "command_id": command_id,
+            }),
         ));
     }
 }
@@ -277,15 +289,19 @@ fn check(request: &RunRequest) -> ServiceResult<()> {
 
 /// Kills a command in the foreground whose caller has gone.
 struct KillOnDrop {
+    service: Service,
+    sandbox: Sandbox,
     agent: AgentClient,
     pid: u32,
     is_armed: bool,
 }
 
 impl KillOnDrop {
-    fn new(agent: &AgentClient, pid: u32) -> Self {
+    fn new(service: &Service, live: &Live, pid: u32) -> Self {
         Self {
-            agent: agent.clone(),
+            service: service.clone(),
+            sandbox: live.sandbox.clone(),
+            agent: live.agent.clone(),
             pid,
             is_armed: true,
         }
@@ -302,10 +318,12 @@ impl Drop for KillOnDrop {
             return;
         }
         let (agent, pid) = (self.agent.clone(), self.pid);
+        let (service, sandbox) = (self.service.clone(), self.sandbox.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // It may have ended by itself meanwhile.
                 let _ = agent.signal(ProcessSelector::Pid(pid), Signal::KILL).await;
+                service.record_rest(&sandbox, pid);
             });
         }
     }

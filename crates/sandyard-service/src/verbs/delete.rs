@@ -73,7 +73,7 @@ impl Service {
         let event = claim.event("deleted", caller, json!({"why": why}));
         let sandbox = claim.commit(patch, vec![event], TimerPlan::Clear).await?;
         self.agents().remove(&id);
-        self.log_books().forget(&id);
+        self.command_logs().forget(&id).await;
         self.grants().forget(&id);
         Ok(sandbox)
     }

@@ -104,7 +104,7 @@ impl Service {
     }
 
     /// The client of a running sandbox's agent.
-    async fn agent(&self, sandbox: &Sandbox) -> ServiceResult<AgentClient> {
+    pub(crate) async fn agent(&self, sandbox: &Sandbox) -> ServiceResult<AgentClient> {
         let id = sandbox.provider_id.clone().ok_or_else(|| {
             ServiceError::new(
                 ErrorKind::Busy,

@@ -1,50 +1,164 @@
 //! What commands wrote and what happened, for people who watch.
 
-use sandyard_core::Caller;
-use sandyard_store::model::{Event, EventFilter};
-use tokio::sync::broadcast;
+use std::time::Duration;
 
-use crate::error::ServiceResult;
+use sandyard_core::{Caller, ErrorKind, SandboxId};
+use sandyard_store::model::{Event, EventFilter};
+use tokio::sync::watch;
+
+use crate::command_log::{LogCursor, LogPage};
+use crate::error::{ServiceError, ServiceResult};
 use crate::flows::{FLOW, FLOW_DENIED};
-use crate::request::{LogEntry, LogSource};
+use crate::request::{LogEntry, LogLines, LogSource};
 use crate::service::Service;
 
+/// Most events among the lines of an answer.
+const MAX_EVENTS: usize = 1000;
+/// How often a follower looks for lines that another server wrote.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Lines a follower reads at once.
+const MAX_READ: usize = 1000;
+
 impl Service {
-    /// The newest lines of a sandbox's log, at most `limit`: output this server still remembers, and events.
-    pub async fn logs(
+    /// The newest lines of a sandbox's log, at most `limit`: output of commands, and events. Also of a deleted sandbox.
+    pub async fn logs(&self, caller: &Caller, name: &str, limit: usize) -> ServiceResult<LogLines> {
+        let sandbox = self.inspect(caller, name).await?;
+        let (page, _) = self.newest(&sandbox.id, limit).await?;
+        Ok(lines(page))
+    }
+
+    /// The lines of a sandbox's log after one, oldest first, at most `limit`; no events. Also of a deleted sandbox.
+    pub async fn logs_after(
         &self,
         caller: &Caller,
         name: &str,
+        after: u64,
         limit: usize,
-    ) -> ServiceResult<Vec<LogEntry>> {
+    ) -> ServiceResult<LogLines> {
         let sandbox = self.inspect(caller, name).await?;
-        let events = self
-            .store()
-            .events(&EventFilter {
-                sandbox_id: Some(sandbox.id.clone()),
-                // What was denied is in the log book, in words; the rest is nothing to read line by line.
-                except_kinds: vec![FLOW.to_owned(), FLOW_DENIED.to_owned()],
-                is_tail: true,
-                limit: limit.min(1000),
-                ..EventFilter::default()
-            })
-            .await?;
-        let mut lines: Vec<LogEntry> = events.iter().map(line_of).collect();
-        lines.extend(self.log_books().tail(&sandbox.id, limit));
-        lines.sort_by_key(|line| line.at_ms);
-        let surplus = lines.len().saturating_sub(limit);
-        Ok(lines.split_off(surplus))
+        self.command_logs().flush(&sandbox.id).await;
+        let cursor = LogCursor::after(after);
+        let read = self.command_logs().read(&sandbox.id, cursor, limit).await;
+        let (page, _) = read.map_err(unreadable)?;
+        Ok(lines(page))
     }
 
-    /// The output of a sandbox's commands from now on.
+    /// The newest lines of a sandbox's log, or those after `after`, and those to come.
     pub async fn follow_logs(
         &self,
         caller: &Caller,
         name: &str,
-    ) -> ServiceResult<broadcast::Receiver<LogEntry>> {
+        tail: usize,
+        after: Option<u64>,
+    ) -> ServiceResult<LogFollower> {
         let sandbox = self.existing(caller, name).await?;
-        Ok(self.log_books().follow(&sandbox.id))
+        let written = self.command_logs().subscribe(&sandbox.id);
+        let (page, cursor) = match after {
+            Some(after) => (LogPage::default(), LogCursor::after(after)),
+            None => self.newest(&sandbox.id, tail).await?,
+        };
+        Ok(LogFollower {
+            service: self.clone(),
+            id: sandbox.id,
+            written,
+            ready: page.entries.into(),
+            cursor,
+            is_over: false,
+        })
     }
+
+    async fn newest(&self, id: &SandboxId, limit: usize) -> ServiceResult<(LogPage, LogCursor)> {
+        let filter = EventFilter {
+            sandbox_id: Some(id.clone()),
+            // What was denied is in the log as a line; the rest is nothing to read line by line.
+            except_kinds: vec![FLOW.to_owned(), FLOW_DENIED.to_owned()],
+            is_tail: true,
+            limit: limit.clamp(1, MAX_EVENTS),
+            ..EventFilter::default()
+        };
+        let events = self.store().events(&filter).await?;
+        let (mut page, cursor) = self
+            .command_logs()
+            .tail(id, limit)
+            .await
+            .map_err(unreadable)?;
+        page.entries = merge(page.entries, events.iter().map(line_of).collect());
+        let surplus = page.entries.len().saturating_sub(limit);
+        page.entries.drain(..surplus);
+        Ok((page, cursor))
+    }
+}
+
+/// Lines of a sandbox's log as they come.
+#[derive(Debug)]
+pub struct LogFollower {
+    service: Service,
+    id: SandboxId,
+    written: watch::Receiver<u64>,
+    ready: std::collections::VecDeque<LogEntry>,
+    cursor: LogCursor,
+    is_over: bool,
+}
+
+impl LogFollower {
+    /// Waits for the next line; none: the sandbox is gone. Loses nothing when cancelled.
+    pub async fn next(&mut self) -> Option<LogEntry> {
+        loop {
+            if let Some(entry) = self.ready.pop_front() {
+                return Some(entry);
+            }
+            // Noted before the read, so that no write falls between.
+            self.written.mark_unchanged();
+            let logs = self.service.command_logs();
+            let read = logs.read(&self.id, self.cursor.clone(), MAX_READ).await;
+            match read {
+                Ok((page, cursor)) => {
+                    self.cursor = cursor;
+                    self.ready.extend(page.entries);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, sandbox.id = %self.id, "A log cannot be read");
+                    return None;
+                }
+            }
+            if !self.ready.is_empty() {
+                continue;
+            }
+            if self.is_over {
+                return None;
+            }
+            match tokio::time::timeout(LOOK_EVERY, self.written.changed()).await {
+                Ok(Err(_)) => self.is_over = true,
+                Ok(Ok(())) | Err(_) => {}
+            }
+        }
+    }
+}
+
+fn lines(page: LogPage) -> LogLines {
+    LogLines {
+        entries: page.entries,
+        dropped: page.dropped,
+        has_more: page.has_more,
+    }
+}
+
+fn unreadable(error: std::io::Error) -> ServiceError {
+    ServiceError::new(ErrorKind::Internal, "the log cannot be read").source(error)
+}
+
+/// Puts events between lines by their time. Lines keep their order, whatever the clock did.
+fn merge(lines: Vec<LogEntry>, events: Vec<LogEntry>) -> Vec<LogEntry> {
+    let mut merged = Vec::with_capacity(lines.len() + events.len());
+    let mut events = events.into_iter().peekable();
+    for line in lines {
+        while let Some(event) = events.next_if(|event| event.at_ms <= line.at_ms) {
+            merged.push(event);
+        }
+        merged.push(line);
+    }
+    merged.extend(events);
+    merged
 }
 
 /// An event as a line.

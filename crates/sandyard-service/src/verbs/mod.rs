@@ -28,5 +28,6 @@ mod volumes;
 mod wake;
 
 pub use live::Live;
+pub use logs::LogFollower;
 pub use unknown::{UnknownInstance, UnknownInstances};
 pub use volumes::VOLUME_TOKEN_PREFIX;

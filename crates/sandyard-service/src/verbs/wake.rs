@@ -131,6 +131,7 @@ impl Service {
         if is_restart || was != SandboxStatus::Paused {
             self.push_grant_soon(&sandbox.id);
         }
+        self.adopt_commands_soon(&sandbox);
         metrics::histogram!("sandyard_wake_seconds").record(began.elapsed().as_secs_f64());
         Ok(sandbox)
     }

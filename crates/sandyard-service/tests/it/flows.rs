@@ -73,7 +73,8 @@ async fn listed(yard: &Yard, id: &SandboxId, verdict: Option<FlowVerdict>) -> Ve
 
 #[tokio::test]
 async fn flows_become_events_and_denied_ones_log_lines() {
-    let yard = Yard::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let yard = Yard::with_logs(folder.path()).await;
     let sandbox = yard.create().await;
     for (name, verdict) in [
         ("good.example", FlowVerdict::Allowed),
@@ -113,13 +114,21 @@ async fn flows_become_events_and_denied_ones_log_lines() {
     }
     let lines = yard.service.logs(&alice(), sandbox.id.as_str(), 100).await;
     let lines = lines.unwrap();
-    let line = lines.iter().find(|line| line.source == LogSource::Gateway);
+    let line = lines
+        .entries
+        .iter()
+        .find(|line| line.source == LogSource::Gateway);
     let advice = format!(
         "network: {reason} (allow: sandyard network allow {} evil.example:443)",
         sandbox.id
     );
     assert_eq!(line.unwrap().text, advice);
-    assert!(!lines.iter().any(|line| line.text.starts_with("flow")));
+    assert!(
+        !lines
+            .entries
+            .iter()
+            .any(|line| line.text.starts_with("flow"))
+    );
 }
 
 #[tokio::test]
@@ -180,7 +189,8 @@ async fn whoever_follows_events_is_told_at_once() {
 
 #[tokio::test]
 async fn a_flood_is_counted_and_does_not_drown_the_others() {
-    let yard = Yard::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let yard = Yard::with_logs(folder.path()).await;
     let (loud, quiet) = (yard.create().await, yard.create().await);
     for number in 0..4000 {
         let verdict = match number % 2 {
@@ -212,10 +222,11 @@ async fn a_flood_is_counted_and_does_not_drown_the_others() {
         .await
         .unwrap();
     let is_gateway = |line: &&sandyard_service::LogEntry| line.source == LogSource::Gateway;
-    let gateway = lines.iter().filter(is_gateway).count();
+    let gateway = lines.entries.iter().filter(is_gateway).count();
     assert!((100..=1002).contains(&gateway), "{gateway}");
     assert!(
         lines
+            .entries
             .iter()
             .any(|line| line.text.ends_with("more attempts were denied"))
     );

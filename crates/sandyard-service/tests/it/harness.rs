@@ -31,6 +31,15 @@ impl Yard {
         Self::with(ServiceSettings::default()).await
     }
 
+    /// One that keeps the output of commands.
+    pub(crate) async fn with_logs(folder: &Path) -> Self {
+        Self::with(ServiceSettings {
+            log_folder: Some(folder.to_owned()),
+            ..ServiceSettings::default()
+        })
+        .await
+    }
+
     pub(crate) async fn with(settings: ServiceSettings) -> Self {
         let clock = Clock::manual(BEGIN_MS);
         let agent = AgentClient::new(Endpoint::Unix("/nonexistent/agent.sock".into()));

@@ -3,16 +3,28 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use sandyard_client::{Event, EventFilter, LogEntry};
+use sandyard_client::{Client, Event, EventFilter, LogEntry};
 
 use super::show::{plain, time_of};
 use crate::global::Global;
 use crate::output::{self, Format};
 
+/// Lines to begin with when following.
+const DEFAULT_TAIL: usize = 200;
+
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
+    /// Id or name of a sandbox, or the id of a deleted one
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Continue with new lines until Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// Print only the newest lines [default: all that are kept, or 200 with --follow or --events]
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    tail: Option<usize>,
     #[command(flatten)]
-    which: WhichArgs,
+    format: Format,
     /// Show what happened to the sandbox in between
     #[arg(long)]
     events: bool,
@@ -38,16 +50,21 @@ pub(crate) async fn logs(global: &Global, args: &LogsArgs) -> anyhow::Result<Exi
     let client = global.client()?;
     let print = |entry: &LogEntry| match entry.source.as_str() {
         "event" if !args.events => Ok(()),
-        _ => print_line(entry, args.which.format),
+        _ => print_line(entry, args.format),
     };
-    let WhichArgs { id, tail, .. } = &args.which;
-    if !args.which.follow {
-        for entry in client.logs(id, *tail).await? {
+    let id = &args.id;
+    if !args.follow && !args.events && args.tail.is_none() {
+        print_all(&client, id, print).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tail = args.tail.unwrap_or(DEFAULT_TAIL);
+    if !args.follow {
+        for entry in client.logs(id, tail).await? {
             print(&entry)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut stream = client.follow_logs(id, *tail).await?;
+    let mut stream = client.follow_logs(id, tail).await?;
     while let Some(entry) = stream.next().await? {
         print(&entry)?;
         if !output::is_read() {
@@ -55,6 +72,28 @@ pub(crate) async fn logs(global: &Global, args: &LogsArgs) -> anyhow::Result<Exi
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints all lines that are kept, page by page.
+async fn print_all(
+    client: &Client,
+    id: &str,
+    print: impl Fn(&LogEntry) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut after = 0;
+    loop {
+        let page = client.logs_after(id, after).await?;
+        if after == 0 && page.dropped_lines > 0 {
+            eprintln!("The first {} lines are no longer kept", page.dropped_lines);
+        }
+        for entry in &page.entries {
+            print(entry)?;
+            after = after.max(entry.seq);
+        }
+        if !page.has_more || page.entries.is_empty() || !output::is_read() {
+            return Ok(());
+        }
+    }
 }
 
 /// Prints what happened to a sandbox; as JSON one object a line.
@@ -94,7 +133,7 @@ fn print_line(entry: &LogEntry, format: Format) -> anyhow::Result<()> {
         let line = output::visible(line);
         match entry.source.as_str() {
             // What nobody in the sandbox wrote.
-            "event" | "gateway" => output::line(format!("-- {line}")),
+            "event" | "gateway" | "notice" => output::line(format!("-- {line}")),
             _ => output::line(line),
         }
     }

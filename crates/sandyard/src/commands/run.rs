@@ -176,6 +176,7 @@ async fn attach(
     let options = StartOptions {
         timeout,
         user: args.user.clone(),
+        keep: None,
     };
     let mut stream = match agent.start(&args.request(env), &options).await {
         Err(ClientError::Remote {

@@ -228,6 +228,7 @@ async fn light_beacon(
     let options = StartOptions {
         timeout: None,
         user: Some("root".to_owned()),
+        keep: None,
     };
     let mut stream = neighbour
         .agent

@@ -53,6 +53,7 @@ impl From<&LogEntry> for Line {
             LogSource::Stderr => "stderr",
             LogSource::Event => "event",
             LogSource::Gateway => "gateway",
+            LogSource::Notice => "notice",
         };
         let mut fields = BTreeMap::from([("source", source.to_owned())]);
         if let Some(pid) = entry.pid {
@@ -70,7 +71,7 @@ impl From<&LogEntry> for Line {
 fn level(source: LogSource) -> Level {
     match source {
         LogSource::Stdout | LogSource::Event => Level::Info,
-        LogSource::Stderr | LogSource::Gateway => Level::Warn,
+        LogSource::Stderr | LogSource::Gateway | LogSource::Notice => Level::Warn,
     }
 }
 
@@ -112,7 +113,7 @@ pub(crate) struct Logs {
     logs: Vec<Line>,
 }
 
-/// Tells what commands wrote and what happened, as far as this server remembers it.
+/// Read the newest output of commands, and events
 #[utoipa::path(
     get, path = "/e2b/v2/sandboxes/{id}/logs", operation_id = "e2b_logs", tag = "e2b",
     params(Named, LogsQuery),
@@ -127,7 +128,8 @@ pub(crate) async fn e2b_logs(
     bounds::optional_text("search", query.search.as_deref(), 0, 256)?;
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let service = app.service();
-    let mut entries = service.logs(&caller, sandbox.id.as_str(), MOST).await?;
+    let lines = service.logs(&caller, sandbox.id.as_str(), MOST).await?;
+    let mut entries = lines.entries;
     let is_backward = query.direction == Some(Direction::Backward);
     entries.retain(|entry| {
         let is_beyond = query.cursor.is_none_or(|cursor| match is_backward {
@@ -178,7 +180,7 @@ pub(crate) struct LogsV1 {
     log_entries: Vec<Line>,
 }
 
-/// Tells what commands wrote and what happened, as far as this server remembers it.
+/// Read the newest output of commands, and events
 #[utoipa::path(
     get, path = "/e2b/sandboxes/{id}/logs", operation_id = "e2b_logs_v1", tag = "e2b",
     params(Named, LogsQueryV1),
@@ -192,7 +194,8 @@ pub(crate) async fn e2b_logs_v1(
 ) -> Result<Json<LogsV1>, ApiError> {
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let service = app.service();
-    let mut entries = service.logs(&caller, sandbox.id.as_str(), MOST).await?;
+    let lines = service.logs(&caller, sandbox.id.as_str(), MOST).await?;
+    let mut entries = lines.entries;
     let start_ms = query.start.map_or(0, |start| start.0);
     entries.retain(|entry| entry.at_ms >= start_ms);
     entries.truncate(query.limit.map_or(MOST, |limit| limit.0 as usize));

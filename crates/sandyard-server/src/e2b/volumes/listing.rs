@@ -101,6 +101,7 @@ async fn gather(
     let options = StartOptions {
         timeout: Some(PATIENCE),
         user: None,
+        keep: None,
     };
     let started = agent.start(&request, &options).await;
     let mut stream = started.map_err(problem::as_seen_outside)?;

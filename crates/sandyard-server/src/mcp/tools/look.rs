@@ -216,6 +216,7 @@ async fn logs(mut call: Call) -> Result<Outcome, ApiError> {
     let name = sandbox_name(&asked.sandbox_id)?;
     let lines = asked.lines.map_or(LINES, |lines| lines.0 as usize);
     let logs = call.app.service().logs(&call.caller, name, lines).await?;
+    let logs = logs.entries;
     let all = logs.len();
     let kept = newest(logs);
     Ok(Outcome::of(

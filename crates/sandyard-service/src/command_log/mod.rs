@@ -1,0 +1,520 @@
+//! The output of commands, in files that outlive the server and the sandbox.
+//!
+//! ```text
+//!  agent ─▶ whoever follows the command ─▶ line_splitter ─▶ queue ─▶ writer thread ─▶ files ◀─ reader
+//! ```
+//!
+//! Each sandbox has a folder below `<data>/logs`. Whoever gets output hands it over and goes on; one thread writes it in batches, so that a
+//! command pays next to nothing and no worker waits for a disk. A file says for each command up to which position its output is
+//! in the log: after a crash the next server reads on from there at the agent, which keeps what is not recorded.
+//!
+//! Nothing is synced to the disk. A killed server loses nothing that was handed to the kernel, and after a power failure the
+//! sandbox's processes are gone as well.
+
+mod files;
+mod line_splitter;
+mod reader;
+mod record;
+mod retention;
+mod writer;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sandyard_agent_client::wire::event::Output;
+use sandyard_core::SandboxId;
+use tokio::sync::{Notify, Semaphore, watch};
+
+use self::files::{Bounds, LogFiles};
+use self::line_splitter::{LineSplitter, split_long};
+pub(crate) use self::reader::{LogCursor, LogPage};
+pub(crate) use self::record::OpenCommand;
+use self::record::{Lines, Record, source_code};
+use crate::request::LogSource;
+
+/// Bytes of one sandbox that wait to be written; whoever brings more waits. Far less than what an agent keeps for a reader that died.
+const MAX_QUEUED: usize = 128 << 10;
+/// How long a command that somebody waits for is held up by a disk that takes nothing.
+const FULL_DISK_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a reader waits for what is queued to be written.
+const FLUSH_WITHIN: Duration = Duration::from_secs(2);
+/// Files that are read at the same time: each is in memory meanwhile.
+const READS_AT_ONCE: usize = 4;
+/// Bytes of text in one answer.
+const MAX_PAGE_BYTES: usize = 4 << 20;
+
+/// The logs of all sandboxes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandLogs(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// None: nothing is kept.
+    folder: Option<PathBuf>,
+    bounds: Bounds,
+    /// Names this server among those that share the folder.
+    writer: String,
+    state: Mutex<State>,
+    /// Wakes the writer thread.
+    work: Condvar,
+    reads: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    logs: HashMap<SandboxId, Log>,
+    /// Logs with something queued.
+    dirty: HashSet<SandboxId>,
+    /// Whether somebody waits for the writer.
+    is_urgent: bool,
+    is_closed: bool,
+}
+
+/// What is in memory of one log.
+#[derive(Debug)]
+struct Log {
+    queue: Vec<Record>,
+    queued_bytes: usize,
+    /// Lines that found no room.
+    lost: u64,
+    /// Batches handed to the writer, and batches it is done with.
+    taken: u64,
+    commands: HashMap<u32, LineSplitter>,
+    /// Rung when the queue was written.
+    room: Arc<Notify>,
+    /// Counts writes, for followers.
+    written: watch::Sender<u64>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            queue: Vec::new(),
+            queued_bytes: 0,
+            lost: 0,
+            taken: 0,
+            commands: HashMap::new(),
+            room: Arc::default(),
+            written: watch::channel(0).0,
+        }
+    }
+}
+
+/// Who waits when the disk takes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// The agent keeps the rest meanwhile.
+    Endless,
+    /// Somebody waits for the command; what finds no room is lost, and counted.
+    Short,
+}
+
+static WRITERS: AtomicU64 = AtomicU64::new(0);
+
+impl CommandLogs {
+    /// Keeps logs in a folder, each within so many bytes.
+    pub(crate) fn open(folder: Option<PathBuf>, max_bytes: u64, node: &str) -> io::Result<Self> {
+        let number = WRITERS.fetch_add(1, Ordering::Relaxed);
+        let logs = Self(Arc::new(Inner {
+            folder,
+            bounds: Bounds::of_total(max_bytes),
+            writer: format!("{node}.{number}"),
+            state: Mutex::default(),
+            work: Condvar::new(),
+            reads: Semaphore::new(READS_AT_ONCE),
+        }));
+        if logs.0.folder.is_some() {
+            writer::spawn(&logs.0)?;
+        }
+        Ok(logs)
+    }
+
+    fn folder(&self, id: &SandboxId) -> Option<PathBuf> {
+        Some(self.0.folder.as_deref()?.join(id.as_str()))
+    }
+
+    /// Notes that a command runs. Output of it begins at [`OpenCommand::resume`].
+    pub(crate) fn open_command(&self, id: &SandboxId, command: OpenCommand) {
+        let record = Record::Opened(command.clone());
+        let mut state = self.0.state();
+        let log = state.logs.entry(id.clone()).or_default();
+        log.commands.insert(command.pid, LineSplitter::new(command));
+        self.0.queue(&mut state, id, [record]);
+    }
+
+    /// Goes on with a command whose output was read by somebody else, or over another connection.
+    pub(crate) fn resume_command(&self, id: &SandboxId, command: OpenCommand, position: u64) {
+        let mut state = self.0.state();
+        let log = state.logs.entry(id.clone()).or_default();
+        let mut splitter = LineSplitter::new(command);
+        splitter.seek(position);
+        log.commands.insert(splitter.command.pid, splitter);
+    }
+
+    /// A running command as it is known here.
+    pub(crate) fn running_command(&self, id: &SandboxId, pid: u32) -> Option<OpenCommand> {
+        let state = self.0.state();
+        let splitter = state.logs.get(id)?.commands.get(&pid)?;
+        Some(splitter.command.clone())
+    }
+
+    /// Completes the last line of a command that has ended; returns its id, and whether the log knows it.
+    pub(crate) fn finish_command(
+        &self,
+        id: &SandboxId,
+        pid: u32,
+        at_ms: i64,
+    ) -> Option<(String, bool)> {
+        let mut state = self.0.state();
+        let log = state.logs.get_mut(id)?;
+        let mut splitter = log.commands.remove(&pid)?;
+        let command = splitter.command.id.clone();
+        let last = splitter.finish(at_ms);
+        // One that began and ended unheard since the last write leaves no trace.
+        let is_of_command = |record: &Record| match record {
+            Record::Opened(opened) => opened.id == command,
+            Record::Lines(lines) => lines.command == command,
+            Record::Closed(_) => false,
+        };
+        let mut own = log.queue.iter().filter(|record| is_of_command(record));
+        let is_unheard = last.is_empty()
+            && matches!(own.next(), Some(Record::Opened(_)))
+            && own.next().is_none();
+        if is_unheard {
+            log.queue.retain(|record| !is_of_command(record));
+            return Some((command, false));
+        }
+        let records = last.into_iter().map(Record::Lines);
+        self.0.queue(&mut state, id, records);
+        Some((command, true))
+    }
+
+    /// Notes that the end of a command is in the history and that its agent no longer keeps it. Not earlier: what is closed here
+    /// and kept there would be recorded again.
+    pub(crate) fn close_command(&self, id: &SandboxId, command: String) {
+        let mut state = self.0.state();
+        state.logs.entry(id.clone()).or_default();
+        self.0.queue(&mut state, id, [Record::Closed(command)]);
+    }
+
+    /// Adds a piece of a command's output.
+    pub(crate) async fn add_output(
+        &self,
+        id: &SandboxId,
+        pid: u32,
+        output: &Output,
+        at_ms: i64,
+        patience: Patience,
+    ) {
+        let stream = usize::from(matches!(output, Output::Stderr(_)));
+        let is_late = !self.wait_for_room(id, patience).await;
+        let mut state = self.0.state();
+        let Some(log) = state.logs.get_mut(id) else {
+            return;
+        };
+        let Some(splitter) = log.commands.get_mut(&pid) else {
+            return;
+        };
+        if !splitter.command.is_logged {
+            return;
+        }
+        let Some(lines) = splitter.push(stream, output.bytes(), at_ms) else {
+            return;
+        };
+        if is_late {
+            log.lost += u64::from(lines.count);
+            return;
+        }
+        self.0.queue(&mut state, id, [Record::Lines(lines)]);
+    }
+
+    /// Adds a line that no command wrote.
+    pub(crate) fn add_line(&self, id: &SandboxId, at_ms: i64, source: LogSource, text: &str) {
+        let mut state = self.0.state();
+        state.logs.entry(id.clone()).or_default();
+        let text = split_long(format!("{}\n", text.replace('\n', " ")).into_bytes());
+        let lines = Lines {
+            at_ms,
+            source: source_code(source),
+            count: text.iter().filter(|byte| **byte == b'\n').count() as u32,
+            text,
+            ..Lines::default()
+        };
+        self.0.queue(&mut state, id, [Record::Lines(lines)]);
+    }
+
+    /// Waits until more can be queued; false: it took too long.
+    async fn wait_for_room(&self, id: &SandboxId, patience: Patience) -> bool {
+        let wait = async {
+            loop {
+                let room = {
+                    let mut state = self.0.state();
+                    match state.logs.get(id) {
+                        Some(log) if log.queued_bytes > MAX_QUEUED => {
+                            let room = log.room.clone();
+                            state.is_urgent = true;
+                            self.0.work.notify_one();
+                            room.notified_owned()
+                        }
+                        _ => return,
+                    }
+                };
+                room.await;
+            }
+        };
+        match patience {
+            Patience::Endless => {
+                wait.await;
+                true
+            }
+            Patience::Short => tokio::time::timeout(FULL_DISK_PATIENCE, wait).await.is_ok(),
+        }
+    }
+
+    /// Waits until what is queued of a sandbox is in its files, within bounds.
+    pub(crate) async fn flush(&self, id: &SandboxId) {
+        let written = {
+            let mut state = self.0.state();
+            let Some(log) = state.logs.get(id) else {
+                return;
+            };
+            if log.queue.is_empty() && log.taken == *log.written.borrow() {
+                return;
+            }
+            let target = log.taken + u64::from(!log.queue.is_empty());
+            let mut written = log.written.subscribe();
+            state.is_urgent = true;
+            self.0.work.notify_one();
+            async move {
+                // An error means that nobody writes any more.
+                let _ = written.wait_for(|count| *count >= target).await;
+            }
+        };
+        let _ = tokio::time::timeout(FLUSH_WITHIN, written).await;
+    }
+
+    /// Hears of every write to a sandbox's log; an error means that the sandbox is gone.
+    pub(crate) fn subscribe(&self, id: &SandboxId) -> watch::Receiver<u64> {
+        let mut state = self.0.state();
+        state
+            .logs
+            .entry(id.clone())
+            .or_default()
+            .written
+            .subscribe()
+    }
+
+    /// Sandboxes of which something is in memory.
+    pub(crate) fn ids(&self) -> Vec<SandboxId> {
+        self.0.state().logs.keys().cloned().collect()
+    }
+
+    /// Lets go of what is in memory of a sandbox; its files stay. Followers hear the end.
+    pub(crate) async fn forget(&self, id: &SandboxId) {
+        self.flush(id).await;
+        self.0.state().logs.remove(id);
+    }
+
+    /// The commands whose end is not recorded, as the files have it.
+    pub(crate) async fn open_commands(&self, id: &SandboxId) -> io::Result<Vec<OpenCommand>> {
+        self.flush(id).await;
+        let (Some(folder), inner) = (self.folder(id), self.0.clone()) else {
+            return Ok(Vec::new());
+        };
+        let work = move || {
+            if !folder.exists() {
+                return Ok(Vec::new());
+            }
+            // Under a name of its own: the writer thread then reads the end anew.
+            LogFiles::open(&folder, inner.bounds)?.open_commands("reader")
+        };
+        blocking(&self.0.reads, work).await
+    }
+
+    /// Reads the newest lines; the cursor goes on after them.
+    pub(crate) async fn tail(
+        &self,
+        id: &SandboxId,
+        limit: usize,
+    ) -> io::Result<(LogPage, LogCursor)> {
+        self.flush(id).await;
+        let Some(folder) = self.folder(id) else {
+            return Ok((LogPage::default(), LogCursor::after(0)));
+        };
+        let work = move || LogCursor::tail(&folder, limit, MAX_PAGE_BYTES);
+        blocking(&self.0.reads, work).await
+    }
+
+    /// Reads what follows a cursor.
+    pub(crate) async fn read(
+        &self,
+        id: &SandboxId,
+        mut cursor: LogCursor,
+        limit: usize,
+    ) -> io::Result<(LogPage, LogCursor)> {
+        let Some(folder) = self.folder(id) else {
+            return Ok((LogPage::default(), cursor));
+        };
+        let work = move || {
+            let page = cursor.read(&folder, limit, MAX_PAGE_BYTES)?;
+            Ok((page, cursor))
+        };
+        blocking(&self.0.reads, work).await
+    }
+
+    /// Sandboxes that have a folder here.
+    pub(crate) async fn folders(&self) -> io::Result<Vec<SandboxId>> {
+        let Some(folder) = self.0.folder.clone() else {
+            return Ok(Vec::new());
+        };
+        blocking(&self.0.reads, move || retention::folders(&folder)).await
+    }
+
+    /// Removes the files of a sandbox.
+    pub(crate) async fn remove(&self, id: &SandboxId) -> io::Result<()> {
+        self.0.state().logs.remove(id);
+        let Some(folder) = self.folder(id) else {
+            return Ok(());
+        };
+        blocking(&self.0.reads, move || retention::remove(&folder)).await
+    }
+
+    /// Removes the oldest files of all sandboxes until the rest is within a bound.
+    pub(crate) async fn keep_within(&self, max_bytes: u64) -> io::Result<()> {
+        let Some(folder) = self.0.folder.clone() else {
+            return Ok(());
+        };
+        blocking(&self.0.reads, move || {
+            retention::keep_within(&folder, max_bytes)
+        })
+        .await
+    }
+
+    /// Writes what is queued and ends the writer thread.
+    pub(crate) async fn close(&self) {
+        for id in self.ids() {
+            self.flush(&id).await;
+        }
+        self.0.state().is_closed = true;
+        self.0.work.notify_one();
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    turns: &Semaphore,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let _turn = turns.acquire().await.map_err(io::Error::other)?;
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(io::Error::other)?
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands records to the writer.
+    fn queue(&self, state: &mut State, id: &SandboxId, records: impl IntoIterator<Item = Record>) {
+        if self.folder.is_none() {
+            return;
+        }
+        let Some(log) = state.logs.get_mut(id) else {
+            return;
+        };
+        for record in records {
+            log.queued_bytes += queued_size(&record);
+            log.queue.push(record);
+        }
+        if state.dirty.insert(id.clone()) {
+            self.work.notify_one();
+        }
+    }
+}
+
+fn queued_size(record: &Record) -> usize {
+    const OVERHEAD: usize = 128;
+    OVERHEAD
+        + match record {
+            Record::Lines(lines) => lines.text.len(),
+            Record::Opened(_) | Record::Closed(_) => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn output_is_there_after_a_restart_and_open_commands_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let open = || CommandLogs::open(Some(folder.path().to_owned()), 1 << 20, "node").unwrap();
+        let logs = open();
+        let command = OpenCommand {
+            id: "node/1".to_owned(),
+            pid: 7,
+            is_logged: true,
+            ..OpenCommand::default()
+        };
+        logs.open_command(&id, command.clone());
+        let quiet = OpenCommand {
+            id: "node/2".to_owned(),
+            pid: 8,
+            ..command.clone()
+        };
+        logs.open_command(&id, quiet);
+        for piece in ["first\nsec", "ond\nthi"] {
+            let output = Output::Stdout(piece.into());
+            logs.add_output(&id, 7, &output, 5, Patience::Short).await;
+        }
+        assert_eq!(
+            logs.finish_command(&id, 8, 6),
+            Some(("node/2".to_owned(), false))
+        );
+        // As a crash leaves it: what was handed over is written, nothing is closed.
+        logs.flush(&id).await;
+        let logs = open();
+        let texts = |page: LogPage| -> Vec<String> {
+            page.entries.into_iter().map(|entry| entry.text).collect()
+        };
+        let (page, cursor) = logs.tail(&id, 10).await.unwrap();
+        assert_eq!(texts(page), ["first", "second"]);
+        let known = logs.open_commands(&id).await.unwrap();
+        assert_eq!(known.len(), 1);
+        assert_eq!((known[0].recorded[0], known[0].resume), (13, 13));
+        logs.resume_command(&id, known[0].clone(), 13);
+        let output = Output::Stdout("third\nend".into());
+        logs.add_output(&id, 7, &output, 7, Patience::Endless).await;
+        assert_eq!(
+            logs.finish_command(&id, 7, 8),
+            Some(("node/1".to_owned(), true))
+        );
+        logs.close_command(&id, "node/1".to_owned());
+        logs.flush(&id).await;
+        let (page, _) = logs.read(&id, cursor, 10).await.unwrap();
+        assert_eq!(texts(page), ["third", "end"]);
+        assert!(logs.open_commands(&id).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn followers_hear_of_writes_and_of_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = CommandLogs::open(Some(folder.path().to_owned()), 1 << 20, "node").unwrap();
+        let mut follower = logs.subscribe(&id);
+        logs.add_line(&id, 1, LogSource::Gateway, "denied");
+        follower.changed().await.unwrap();
+        let (page, _) = logs.tail(&id, 10).await.unwrap();
+        assert_eq!(page.entries[0].text, "denied");
+        logs.forget(&id).await;
+        assert!(follower.changed().await.is_err());
+        logs.remove(&id).await.unwrap();
+        assert!(logs.folders().await.unwrap().is_empty());
+    }
+}
