@@ -266,11 +266,10 @@ impl Service {
             Ok(stream) => stream,
             Err(error) if error.is_not_found() => return Ok(Err(Outcome::Gone)),
             // It knows of less output than it has sent: it is another one.
-            Err(ClientError::Remote { code, .. })
-                if code == sandyard_agent_client::wire::Code::OutOfRange =>
-            {
-                return Ok(Err(Outcome::Gone));
-            }
+            Err(ClientError::Remote {
+                code: sandyard_agent_client::wire::Code::OutOfRange,
+                ..
+            }) => return Ok(Err(Outcome::Gone)),
             Err(error) => return Err(error.into()),
         };
         followed.sandbox = row;

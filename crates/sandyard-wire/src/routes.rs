@@ -142,8 +142,10 @@ pub mod header {
     ///
     /// After [`TAKE_INPUT`] this is where the next byte of the caller's input goes.
     pub const INPUT_OFFSET: &str = "sandyard-input-offset";
-    /// On `Start`: an id of the caller's choice. The agent keeps the command's end, and all output from the last offset that a
-    /// reader with this id asked for, until the id is released ([`RELEASE_COMMANDS`](super::RELEASE_COMMANDS)).
+    /// On `Start`: an id of the caller's choice, under which the command is kept.
+    ///
+    /// The agent keeps the command's end, and all output from the last offset that a reader with this id asked for, until the
+    /// id is released ([`RELEASE_COMMANDS`](super::RELEASE_COMMANDS)).
     ///
     /// On `Connect`: selects the command by this id, whatever the message names. An agent that does not know the header
     /// falls back to the message.

@@ -177,10 +177,8 @@ impl Registry {
     /// Finds a process by the id it is kept by.
     pub(super) fn find_kept(&self, id: &str) -> Result<Rc<Process>, ConnectError> {
         let known = self.by_start.borrow();
-        let all = known.finished.iter().chain(known.running.values());
-        let found = all
-            .filter(|process| process.keep.as_ref().is_some_and(|keep| keep.id == id))
-            .last();
+        let mut all = known.finished.iter().chain(known.running.values());
+        let found = all.rfind(|process| process.keep.as_ref().is_some_and(|keep| keep.id == id));
         found
             .cloned()
             .ok_or_else(|| ConnectError::not_found("no such command is kept"))

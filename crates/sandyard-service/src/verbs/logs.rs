@@ -127,10 +127,8 @@ impl LogFollower {
             if self.is_over {
                 return None;
             }
-            match tokio::time::timeout(LOOK_EVERY, self.written.changed()).await {
-                Ok(Err(_)) => self.is_over = true,
-                Ok(Ok(())) | Err(_) => {}
-            }
+            let changed = tokio::time::timeout(LOOK_EVERY, self.written.changed()).await;
+            self.is_over = matches!(changed, Ok(Err(_)));
         }
     }
 }

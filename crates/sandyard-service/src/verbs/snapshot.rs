@@ -67,7 +67,7 @@ impl Service {
                 return Err(unsupported("snapshot", &claim.row.provider));
             }
             let label = label.as_deref();
-            service
+            let template = service
                 .reserve_snapshot(&caller, &claim.row, &provider, &template, label)
                 .await?;
             let id = claim.row.provider_id.clone().unwrap_or_default();
@@ -242,7 +242,8 @@ impl Service {
         Ok(sandboxes)
     }
 
-    /// Makes a name its owner's before there is anything under it, so that nobody else ever sees it.
+    /// Makes a name its owner's before there is anything under it, so that nobody else ever sees it. Returns the name of the
+    /// provider's template: another one where an earlier try was cut short, which this one then continues.
     async fn reserve_snapshot(
         &self,
         caller: &Caller,
@@ -250,7 +251,7 @@ impl Service {
         provider: &Arc<dyn Provider>,
         name: &str,
         label: Option<&str>,
-    ) -> ServiceResult<()> {
+    ) -> ServiceResult<String> {
         let shown = label.unwrap_or(name);
         let (location, owner) = (&sandbox.location, &sandbox.owner);
         let all = self.store().snapshots(location).await?;
@@ -293,7 +294,23 @@ impl Service {
             created_ms: self.clock().now_ms(),
         };
         if !is_taken && self.store().insert_snapshot(location, &snapshot).await? {
-            return Ok(());
+            return Ok(snapshot.name);
+        }
+        // A row without a template is what an earlier try left: it kept the name since the template might have come after all.
+        // Its own template name is used again, so that whatever of it still comes has an owner.
+        let is_same = |one: &&Snapshot| {
+            one.owner == *owner
+                && (one.name == name || (label.is_some() && one.alias == snapshot.alias))
+        };
+        if let Some(earlier) = all.iter().find(is_same)
+            && provider.info().capabilities.can_manage_templates
+            && !provider
+                .templates()
+                .await?
+                .iter()
+                .any(|template| template.name == earlier.name)
+        {
+            return Ok(earlier.name.clone());
         }
         Err(ServiceError::new(
             ErrorKind::Conflict,

@@ -47,6 +47,20 @@ async fn a_snapshot_is_its_owners_and_nobody_elses() {
 }
 
 #[tokio::test]
+async fn a_snapshot_in_doubt_keeps_its_name_and_can_be_tried_again() {
+    let yard = Yard::new().await;
+    let sandbox = yard.create().await;
+    let name = sandbox.id.as_str();
+    yard.provider
+        .fail_next(Verb::Snapshot, ProviderErrorKind::Unavailable);
+    assert!(yard.service.snapshot(&alice(), name, "mine").await.is_err());
+    yard.service.snapshot(&alice(), name, "mine").await.unwrap();
+    yard.service.create(&alice(), from("mine")).await.unwrap();
+    let again = yard.service.snapshot(&alice(), name, "mine").await;
+    assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
+}
+
+#[tokio::test]
 async fn a_name_is_free_again_after_a_failed_snapshot_and_taken_after_a_good_one() {
     let yard = Yard::new().await;
     let sandbox = yard.create().await;
