@@ -54,8 +54,7 @@ impl WriteCheck {
             self.start();
             let _ = tokio::time::timeout(WAIT, last.changed()).await;
         }
-        let failure = last.borrow().failure.clone();
-        failure
+        last.borrow().failure.clone()
     }
 
     /// Starts a test unless one is under way.
