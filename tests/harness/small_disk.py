@@ -51,7 +51,12 @@ class SmallDisk:
     def reattach(self):
         """Takes the file system away under its users and mounts it anew, as after a device that failed came back."""
         _run("umount", "--lazy", self.path)
-        _run("mount", "-o", "loop", self._image, self.path)
+        # A loop device of its own: `mount` would take the old one again, whose file system is still there for who has it open.
+        attach = ["losetup", "--find", "--show", self._image]
+        device = subprocess.run(attach, check=True, capture_output=True, text=True).stdout.strip()
+        _run("mount", device, self.path)
+        # Detached when it is unmounted.
+        _run("losetup", "--detach", device)
 
     @property
     def free_bytes(self):

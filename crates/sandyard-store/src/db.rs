@@ -22,6 +22,8 @@ use crate::sql::Sql;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How often a statement is sent again that another's locks have undone.
 const COLLISIONS: usize = 8;
+/// How often a statement that may be repeated is sent again after its disk failed: as often as there are connections from before.
+const STALE: usize = 3;
 
 /// Which engine it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,10 +122,17 @@ impl Db {
             Self::Postgres(pool) if sql.is_repeatable() => pool.options().get_max_connections(),
             _ => 0,
         };
+        let mut stale = if sql.is_repeatable() { STALE } else { 0 };
         loop {
-            let error = match self.attempt(doing, purpose, sql, &run).await? {
-                Ok(done) => return Ok(done),
-                Err(error) => error,
+            let error = match self.attempt(doing, purpose, sql, &run).await {
+                Ok(Ok(done)) => return Ok(done),
+                Ok(Err(error)) => error,
+                // That connection is gone, and the file may be well again.
+                Err(StoreError::DiskFailed { .. }) if stale > 0 => {
+                    stale -= 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
             };
             if is_collision(&error) && collisions < COLLISIONS {
                 collisions += 1;

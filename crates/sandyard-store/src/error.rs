@@ -119,7 +119,8 @@ impl StoreError {
         let (Some(database), Some(code)) = (database, sqlite_code(error)) else {
             return Self::of(doing, error);
         };
-        let is_disk_error = matches!(code, READONLY | IOERR | CANTOPEN);
+        // A device that fails shows pages of zeros, too, which look like a database that is damaged.
+        let is_disk_error = matches!(code, READONLY | IOERR | CORRUPT | CANTOPEN | NOTADB);
         let directory = database.parent().unwrap_or(database);
         // SQLite calls a full disk an I/O error where it maps the file, and a file it cannot open where it makes one.
         if code == FULL || (is_disk_error && disk::is_full(directory)) {
@@ -225,9 +226,11 @@ const BUSY: u32 = 5;
 const LOCKED: u32 = 6;
 const READONLY: u32 = 8;
 const IOERR: u32 = 10;
+const CORRUPT: u32 = 11;
 const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const CONSTRAINT: u32 = 19;
+const NOTADB: u32 = 26;
 
 fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
     let sqlx::Error::Database(refusal) = error else {

@@ -84,7 +84,10 @@ async fn print_all(
     loop {
         let page = client.logs_after(id, after).await?;
         if after == 0 && page.dropped_lines > 0 {
-            eprintln!("The first {} lines are no longer kept", page.dropped_lines);
+            output::note(format!(
+                "sandyard: the first {} lines are no longer kept",
+                page.dropped_lines
+            ));
         }
         for entry in &page.entries {
             print(entry)?;
