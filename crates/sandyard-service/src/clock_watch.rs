@@ -30,6 +30,8 @@ pub(crate) struct ClockWatch(Mutex<Seen>);
 struct Seen {
     /// The wall clock less the steady one. It stays the same unless somebody sets the wall clock.
     offset_ms: i64,
+    /// Jumps that were seen and not acted on yet.
+    pending_ms: i64,
     /// The offset before the first jump forward that has not been undone, and when the hold ends by the steady clock.
     held: Option<(i64, i64)>,
 }
@@ -38,12 +40,20 @@ impl ClockWatch {
     pub(crate) fn new(clock: &Clock) -> Self {
         Self(Mutex::new(Seen {
             offset_ms: offset_ms(clock),
+            pending_ms: 0,
             held: None,
         }))
     }
 
-    /// How far the wall clock jumped since the last look; 0: it did not.
-    fn look(&self, clock: &Clock) -> i64 {
+    /// How far the wall clock jumped since this was last asked; 0: it did not.
+    fn take_jump(&self, clock: &Clock) -> i64 {
+        self.look(clock);
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut seen.pending_ms)
+    }
+
+    /// Compares the clocks.
+    fn look(&self, clock: &Clock) {
         let (now_ms, steady_ms) = (offset_ms(clock), clock.steady_ms());
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let jump_ms = now_ms - seen.offset_ms;
@@ -57,7 +67,9 @@ impl ClockWatch {
         {
             seen.held = None;
         }
-        if jump_ms.abs() > JUMP_MS { jump_ms } else { 0 }
+        if jump_ms.abs() > JUMP_MS {
+            seen.pending_ms += jump_ms;
+        }
     }
 
     fn is_held(&self) -> bool {
@@ -73,7 +85,7 @@ fn offset_ms(clock: &Clock) -> i64 {
 impl Service {
     /// Looks for a jump of the wall clock, and makes good what one back did.
     pub(crate) async fn watch_clock(&self) {
-        let jump_ms = self.clock_watch().look(self.clock());
+        let jump_ms = self.clock_watch().take_jump(self.clock());
         if jump_ms > 0 {
             tracing::warn!(
                 jump_ms,
@@ -88,7 +100,7 @@ impl Service {
         }
     }
 
-    /// Says whether sandboxes may be deleted now because their time is over.
+    /// Says whether sandboxes and history may be deleted now because their time is over.
     pub(crate) fn may_delete_by_time(&self) -> bool {
         self.clock_watch().look(self.clock());
         !self.clock_watch().is_held()
@@ -129,12 +141,13 @@ mod tests {
         let clock = Clock::manual(1_000_000_000);
         let watch = ClockWatch::new(&clock);
         clock.advance_ms(10 * HOLD_MS);
-        assert_eq!(watch.look(&clock), 0, "time that passed is no jump");
+        assert_eq!(watch.take_jump(&clock), 0, "time that passed is no jump");
         clock.jump_ms(HOLD_MS);
-        assert_eq!(watch.look(&clock), HOLD_MS);
+        watch.look(&clock);
         assert!(watch.is_held());
+        assert_eq!(watch.take_jump(&clock), HOLD_MS, "kept for who acts on it");
         clock.jump_ms(-HOLD_MS);
-        assert_eq!(watch.look(&clock), -HOLD_MS);
+        assert_eq!(watch.take_jump(&clock), -HOLD_MS);
         assert!(!watch.is_held(), "it was undone");
         clock.jump_ms(HOLD_MS);
         watch.look(&clock);

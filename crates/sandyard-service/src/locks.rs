@@ -4,20 +4,29 @@
 //! for it, instead of all asking the store again and again.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use sandyard_core::SandboxId;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-/// Locks by sandbox.
-#[derive(Debug, Default)]
-pub(crate) struct Locks {
-    held: Mutex<HashMap<SandboxId, Weak<AsyncMutex<()>>>>,
+/// Locks by key: a sandbox, or a name.
+#[derive(Debug)]
+pub(crate) struct Locks<K = SandboxId> {
+    held: Mutex<HashMap<K, Weak<AsyncMutex<()>>>>,
 }
 
-impl Locks {
-    /// Waits for a sandbox's turn.
-    pub(crate) async fn lock(&self, id: &SandboxId) -> OwnedMutexGuard<()> {
+impl<K> Default for Locks<K> {
+    fn default() -> Self {
+        Self {
+            held: Mutex::default(),
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Locks<K> {
+    /// Waits for the turn.
+    pub(crate) async fn lock(&self, id: &K) -> OwnedMutexGuard<()> {
         let lock = {
             let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
             if held.len() > 1024 {

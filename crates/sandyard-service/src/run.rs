@@ -200,6 +200,10 @@ impl Service {
     }
 
     async fn purge(&self) {
+        // What a clock that jumped calls old may be of yesterday.
+        if !self.may_delete_by_time() {
+            return;
+        }
         let before_ms = self.clock().now_ms() - millis(self.settings().history);
         let result = async {
             self.store().purge_deleted(before_ms).await?;

@@ -59,6 +59,7 @@ struct Inner {
     places: Places,
     activity: Activity,
     locks: Locks,
+    snapshot_names: Locks<String>,
     memory: MemoryBudget,
     command_logs: CommandLogs,
     recorders: Recorders,
@@ -134,6 +135,7 @@ impl Service {
             node,
             places,
             locks: Locks::default(),
+            snapshot_names: Locks::default(),
             command_logs,
             recorders: Recorders::default(),
             agents: Mutex::default(),
@@ -246,6 +248,11 @@ impl Service {
 
     pub(crate) fn activity(&self) -> &Activity {
         &self.0.activity
+    }
+
+    /// Locks by owner and name of a snapshot.
+    pub(crate) fn snapshot_names(&self) -> &Locks<String> {
+        &self.0.snapshot_names
     }
 
     pub(crate) fn locks(&self) -> &Locks {

@@ -9,8 +9,9 @@ use sandyard_core::SandboxId;
 use sandyard_core::network::{Flow, NetworkGrant};
 use sandyard_engine::{DEFAULT_TEMPLATE, Engine, EngineError, ErrorKind, PoolSpec, SandboxInfo};
 use sandyard_provider::{
-    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderInfo, Ready,
-    Result, TemplateInfo, Usage, UsagePoint, Verb, VolumeSpec,
+    AgentAddress, ArchiveReader, Change, Instance, InstanceSpec, Provider, ProviderError,
+    ProviderErrorKind, ProviderInfo, Ready, Result, TemplateInfo, Usage, UsagePoint, Verb,
+    VolumeSpec,
 };
 use tokio::sync::mpsc;
 
@@ -19,6 +20,12 @@ use super::{Embedded, convert};
 use crate::tokens;
 
 impl Embedded {
+    /// Refuses more than this host gives one sandbox: the engine itself trusts its callers.
+    fn check_limits(&self, spec: &InstanceSpec) -> Result<()> {
+        let checked = spec.limits.check(&self.info.max_limits);
+        checked.map_err(|error| ProviderError::new(ProviderErrorKind::Invalid, error.to_string()))
+    }
+
     /// One call that moves a sandbox from one state to another.
     async fn step<F>(
         &self,
@@ -48,6 +55,7 @@ impl Provider for Embedded {
     }
 
     async fn create(&self, spec: &InstanceSpec) -> Result<Instance> {
+        self.check_limits(spec)?;
         let marks = self.marks(&spec.sandbox_id);
         let asked = convert::sandbox_spec(spec, &marks);
         let make = self.make(&marks, || self.engine.create(&asked));
@@ -128,6 +136,7 @@ impl Provider for Embedded {
     }
 
     async fn fork(&self, id: &str, spec: &InstanceSpec) -> Result<Instance> {
+        self.check_limits(spec)?;
         let id = parse(id)?;
         let marks = self.marks(&spec.sandbox_id);
         let asked = convert::fork_spec(spec, &marks);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use sandyard_agent_client::wire::event::ProcessEvent;
+use sandyard_agent_client::wire::event::{Output, ProcessEvent};
 use sandyard_agent_client::wire::process::{ProcessSelector, Signal};
 use sandyard_agent_client::{AgentClient, ClientError, ProcessIdentity, ProcessStream};
 use sandyard_core::{Caller, SandboxId};
@@ -29,6 +29,9 @@ pub(crate) struct Child {
     is_left: bool,
     /// Whether this request started it; who started it records its output and its end.
     is_started_here: bool,
+    /// Output that was taken from the agent and is not in the log yet: kept here, so that nothing is lost when waiting for
+    /// the log is cancelled.
+    unlogged: Option<Output>,
 }
 
 impl Child {
@@ -64,6 +67,7 @@ impl Child {
             began: Instant::now(),
             is_left: false,
             is_started_here: false,
+            unlogged: None,
         }
     }
 
@@ -103,12 +107,28 @@ impl Child {
 
     /// Waits for output or the end; none after that. Loses nothing when cancelled.
     pub(crate) async fn next(&mut self) -> Option<Result<ProcessEvent, ClientError>> {
-        let event = self.process.as_mut()?.next().await;
-        match &event {
-            Some(Ok(ProcessEvent::Data(output))) if self.is_started_here => {
-                let logged = self.service.log(&self.live.sandbox.id, self.pid, output);
-                logged.await;
+        if self.unlogged.is_none() {
+            let event = self.process.as_mut()?.next().await;
+            match event {
+                Some(Ok(ProcessEvent::Data(output))) if self.is_started_here => {
+                    self.unlogged = Some(output);
+                }
+                event => {
+                    self.note_end(event.as_ref());
+                    return event;
+                }
             }
+        }
+        if let Some(output) = &self.unlogged {
+            let logged = self.service.log(&self.live.sandbox.id, self.pid, output);
+            logged.await;
+        }
+        let output = self.unlogged.take()?;
+        Some(Ok(ProcessEvent::Data(output)))
+    }
+
+    fn note_end(&mut self, event: Option<&Result<ProcessEvent, ClientError>>) {
+        match event {
             Some(Ok(ProcessEvent::End(end))) => {
                 if self.is_started_here {
                     let code = end.shell_code();
@@ -120,7 +140,6 @@ impl Child {
             None => self.process = None,
             _ => {}
         }
-        event
     }
 
     /// Lets it run on when we go; what it writes then still goes to the log.
@@ -140,8 +159,13 @@ impl Drop for Child {
             return;
         }
         let (service, sandbox) = (self.service.clone(), self.live.sandbox.clone());
-        if self.is_left {
+        if self.is_left && self.unlogged.is_none() {
             service.record_in_background(&sandbox, process);
+            return;
+        }
+        if self.is_left {
+            // From where the log ends, which is before what this stream has handed out.
+            service.record_rest(&sandbox, self.pid);
             return;
         }
         let (agent, selector, pid) = (self.agent().clone(), self.selector(), self.pid);

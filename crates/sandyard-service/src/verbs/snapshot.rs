@@ -67,15 +67,22 @@ impl Service {
                 return Err(unsupported("snapshot", &claim.row.provider));
             }
             let label = label.as_deref();
-            let template = service
+            // Two snapshots of one name take turns: the second must see what became of the first.
+            let name = format!("{} {}", claim.row.owner, label.unwrap_or(&template));
+            let _turn = service.snapshot_names().lock(&name).await;
+            let (template, is_new) = service
                 .reserve_snapshot(&caller, &claim.row, &provider, &template, label)
                 .await?;
             let id = claim.row.provider_id.clone().unwrap_or_default();
             let info = match provider.snapshot(&id, &template).await {
                 Ok(info) => info,
                 Err(error) => {
-                    // Where it may have been made after all, it stays its owner's.
-                    if error.retry == Retry::Never {
+                    // Where it may have been made after all, by this try or an earlier one, it stays its owner's: a template
+                    // without a row is everybody's.
+                    if is_new
+                        && error.retry == Retry::Never
+                        && !is_listed(&provider, &template).await.unwrap_or(true)
+                    {
                         let location = &claim.row.location;
                         service.store().delete_snapshot(location, &template).await?;
                     }
@@ -243,7 +250,7 @@ impl Service {
     }
 
     /// Makes a name its owner's before there is anything under it, so that nobody else ever sees it. Returns the name of the
-    /// provider's template: another one where an earlier try was cut short, which this one then continues.
+    /// provider's template, and whether the row is new: where an earlier try was cut short, this one continues it.
     async fn reserve_snapshot(
         &self,
         caller: &Caller,
@@ -251,7 +258,7 @@ impl Service {
         provider: &Arc<dyn Provider>,
         name: &str,
         label: Option<&str>,
-    ) -> ServiceResult<String> {
+    ) -> ServiceResult<(String, bool)> {
         let shown = label.unwrap_or(name);
         let (location, owner) = (&sandbox.location, &sandbox.owner);
         let all = self.store().snapshots(location).await?;
@@ -294,7 +301,7 @@ impl Service {
             created_ms: self.clock().now_ms(),
         };
         if !is_taken && self.store().insert_snapshot(location, &snapshot).await? {
-            return Ok(snapshot.name);
+            return Ok((snapshot.name, true));
         }
         // A row without a template is what an earlier try left: it kept the name since the template might have come after all.
         // Its own template name is used again, so that whatever of it still comes has an owner.
@@ -303,14 +310,9 @@ impl Service {
                 && (one.name == name || (label.is_some() && one.alias == snapshot.alias))
         };
         if let Some(earlier) = all.iter().find(is_same)
-            && provider.info().capabilities.can_manage_templates
-            && !provider
-                .templates()
-                .await?
-                .iter()
-                .any(|template| template.name == earlier.name)
+            && !is_listed(provider, &earlier.name).await?
         {
-            return Ok(earlier.name.clone());
+            return Ok((earlier.name.clone(), false));
         }
         Err(ServiceError::new(
             ErrorKind::Conflict,
@@ -318,6 +320,15 @@ impl Service {
         )
         .hint("choose another name, or remove that one"))
     }
+}
+
+/// Whether a provider has a template. One that does not list its templates may have it.
+async fn is_listed(provider: &Arc<dyn Provider>, name: &str) -> ServiceResult<bool> {
+    if !provider.info().capabilities.can_manage_templates {
+        return Ok(true);
+    }
+    let templates = provider.templates().await?;
+    Ok(templates.iter().any(|template| template.name == name))
 }
 
 /// A name for a provider's template that nobody can guess or want.
