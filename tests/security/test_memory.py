@@ -18,7 +18,8 @@ SHARE = BUDGET // 4
 # What else grows: connections, threads' stacks, the allocator's own overhead.
 SLACK = 96 * MIB
 OUTPUT = 8 * MIB
-READERS = 100
+# On a server without a budget these hold over 800 MiB.
+READERS = 40
 SENDERS = 80
 BODY = 15 * MIB
 
