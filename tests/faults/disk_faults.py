@@ -47,7 +47,9 @@ class DataDirectoryReadOnly(DataDiskFull):
 
     def _chattr(self, change):
         root = self.disk.data.path
-        places = [root, *(path for path in root.iterdir() if not path.is_symlink())]
+        # Not SQLite's shared memory: the kernel ends a process that writes to a mapping it can no longer write back (docs/faults.md).
+        inside = (path for path in root.iterdir() if not path.is_symlink() and not path.name.endswith("-shm"))
+        places = [root, *inside]
         subprocess.run(["chattr", change, *(path for path in places if path.is_file() or path.is_dir())], check=True)
 
 
