@@ -65,3 +65,14 @@ def test_settings_of_the_hosts_kernel_cannot_be_written(api, sandbox):
         assert not found["stdout"] and found["exit_code"] != 0, (place, found)
     hidden = api.run(sandbox, "cat /proc/kcore /proc/keys /proc/timer_list /sys/firmware/* 2>/dev/null | wc -c", user="root")
     assert hidden["stdout"].strip() == "0"
+
+
+def test_no_file_of_the_hosts_proc_can_be_written(api, sandbox):
+    """Files beside those of processes are the host's: whoever may write to `/proc/pressure` makes its kernel measure for them."""
+    # Root may open every file for writing; those without a permission to write are not written by that.
+    others = r"-not -regex '/proc/([0-9]+|self|thread-self)(/.*)?' -type f -perm /222 -writable"
+    find = f"find /proc -maxdepth 3 -regextype posix-extended {others}"
+    # What Docker hides is the null device. To open a file is enough, and changes nothing.
+    opened = f"{find} 2>/dev/null | while read -r file; do [ -c $file ] || {{ : >> $file; }} && [ ! -c $file ] && echo $file; done"
+    for user in ("user", "root"):
+        assert api.run(sandbox, f"({opened}) 2>/dev/null; true", user=user)["stdout"].split() == [], user
