@@ -189,9 +189,10 @@ def requests_with(text, sandbox):
     yield "GET", "/audit", {"params": {"user": text, "cursor": text}}
     if len(text) < 1000:
         # A name that is part of a path.
-        for path in ("/sandboxes/{}/info", "/templates/{}", "/users/{}", "/keys/{}", "/secrets/{}", "/volumes/{}", "/e2b/templates/aliases/{}"):
-            method = "GET" if path.endswith("info") or "aliases" in path else "DELETE"
-            yield method, path.format(quoted(text)), {}
+        for path in ("/sandboxes/{}/info", "/e2b/templates/aliases/{}"):
+            yield "GET", path.format(quoted(text)), {}
+        for path in ("/sandboxes/{}", "/templates/{}", "/users/{}", "/keys/{}", "/secrets/{}", "/volumes/{}"):
+            yield "DELETE", path.format(quoted(text)), {}
 
 
 def quoted(text):

@@ -181,7 +181,11 @@ class Site:
         """What every way to show the token answers."""
         sandbox = sandbox or self.id
         host, path = f"{port}-{sandbox}.localhost:{self.server.port}", f"{self.server.url}/p/{sandbox}/{port}/"
-        shown = {"query": ({}, {"sandyard_token": token}), "header": ({"X-Sandyard-Token": token}, {}), "cookie": ({"Cookie": f"sandyard_preview={token}"}, {})}
+        shown = {
+            "query": ({}, {"sandyard_token": token}),
+            "header": ({"X-Sandyard-Token": token}, {}),
+            "cookie": ({"Cookie": f"sandyard_preview={token}"}, {}),
+        }
         forms = {"path": (path, {}), "host": (f"{self.server.url}/", {"Host": host})}
         return {
             (form, how): httpx.request(method, url, params=query, headers={**named, **headers}, **CLIENT).status_code
