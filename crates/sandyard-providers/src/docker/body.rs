@@ -38,6 +38,17 @@ const CAPABILITIES: [&str; 9] = [
     "NET_BIND_SERVICE",
 ];
 
+/// Paths that are read-only in a container: Docker's own defaults, and `/proc/pressure`, where anybody could make the host's
+/// kernel measure for them. Which paths are hidden stays Docker's choice, since newer daemons hide more.
+const READ_ONLY_PATHS: [&str; 6] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/pressure",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
 /// What a container is made of.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
@@ -110,6 +121,7 @@ impl Plan<'_> {
             cap_drop: Some(vec!["ALL".to_owned()]),
             cap_add: Some(capabilities),
             security_opt: Some(security),
+            readonly_paths: Some(READ_ONLY_PATHS.map(str::to_owned).into()),
             network_mode: Some(network.to_owned()),
             ipc_mode: Some("private".to_owned()),
             shm_size: Some(SHARED_MEMORY),
@@ -223,6 +235,17 @@ mod tests {
             (None, None, None)
         );
         assert_eq!(none.storage_opt, None);
+    }
+
+    #[test]
+    fn no_file_that_the_host_shares_can_be_written() {
+        let host = host(&DockerNetwork::Gateway, true);
+        let paths = host.readonly_paths.unwrap_or_default();
+        for path in ["/proc/pressure", "/proc/sys", "/proc/sysrq-trigger"] {
+            assert!(paths.iter().any(|known| known == path), "{path}");
+        }
+        // Left to the daemon.
+        assert_eq!(host.masked_paths, None);
     }
 
     #[test]
