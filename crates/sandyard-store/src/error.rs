@@ -120,7 +120,8 @@ impl StoreError {
             return Self::of(doing, error);
         };
         // A device that fails shows pages of zeros, too, which look like a database that is damaged.
-        let is_disk_error = matches!(code, READONLY | IOERR | CORRUPT | CANTOPEN | NOTADB);
+        let is_disk_error = matches!(code, READONLY | IOERR | CORRUPT | CANTOPEN | NOTADB)
+            || error.to_string().contains("no such table");
         let directory = database.parent().unwrap_or(database);
         // SQLite calls a full disk an I/O error where it maps the file, and a file it cannot open where it makes one.
         if code == FULL || (is_disk_error && disk::is_full(directory)) {
