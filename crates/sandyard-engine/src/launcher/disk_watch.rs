@@ -156,9 +156,13 @@ impl<'a> DiskWatch<'a> {
         self.are_bounded = true;
         let images = images(self.ctx);
         self.disks.retain(|path, disk| {
-            images
+            let is_mounted = images
                 .iter()
-                .any(|(ext4, image)| *ext4 == disk.ext4 && image == path)
+                .any(|(ext4, image)| *ext4 == disk.ext4 && image == path);
+            if !is_mounted {
+                disk.ext4.lift_left_dirty_limit();
+            }
+            is_mounted
         });
         let mut measured = Vec::new();
         for (ext4, path) in images {
@@ -220,7 +224,10 @@ impl<'a> DiskWatch<'a> {
         if !std::mem::take(&mut self.are_bounded) {
             return;
         }
-        self.disks.clear();
+        // Some may have been unmounted since; their devices keep the limit.
+        for disk in std::mem::take(&mut self.disks).into_values() {
+            disk.ext4.lift_left_dirty_limit();
+        }
         for (ext4, path) in images(self.ctx) {
             let usual = kernel_default(fs::metadata(&path).map_or(0, |found| found.len()));
             if ext4.reserved() > usual {
