@@ -154,7 +154,7 @@ impl<'a> DiskWatch<'a> {
     /// Divides what is left among the images in use.
     fn bound_growth(&mut self, space: Space) {
         self.are_bounded = true;
-        let images = images(self.ctx);
+        let images: Vec<_> = images(self.ctx).collect();
         self.disks.retain(|path, disk| {
             let is_mounted = images
                 .iter()
@@ -312,7 +312,7 @@ impl<'a> DiskWatch<'a> {
         if self.ctx.mode != Mode::Root {
             return;
         }
-        let images = images(self.ctx);
+        let images: Vec<_> = images(self.ctx).collect();
         let wanted = space.reserve_file();
         let room = space.margin() + space.shared() + 2 * wanted;
         if self.can_reserve
@@ -369,8 +369,8 @@ impl Watched {
 }
 
 /// Our images that are mounted, of sandboxes and volumes. Those of other data directories on this host are not ours to bound.
-fn images(ctx: &Context) -> Vec<(LoopExt4, PathBuf)> {
-    let ours = |ext4: LoopExt4| {
+fn images(ctx: &Context) -> impl Iterator<Item = (LoopExt4, PathBuf)> {
+    let ours = move |ext4: LoopExt4| {
         let image = ext4.image()?;
         let folder = image.parent().filter(|_| image.ends_with(IMAGE))?;
         let name = folder.file_name()?;
@@ -383,7 +383,12 @@ fn images(ctx: &Context) -> Vec<(LoopExt4, PathBuf)> {
         let path = root.join(name).join(IMAGE);
         path.exists().then_some((ext4, path))
     };
-    LoopExt4::mounted().filter_map(ours).collect()
+    LoopExt4::mounted().filter_map(ours)
+}
+
+/// Says whether images are in use that could fill the host's disk unwatched.
+pub(super) fn has_images(ctx: &Context) -> bool {
+    ctx.mode == Mode::Root && images(ctx).next().is_some()
 }
 
 /// The sandbox that an image belongs to; none for a volume's.
