@@ -47,6 +47,8 @@ const NEARLY_NOTHING: u64 = 16 << 20;
 const LEAST_GROWTH: u64 = 1 << 20;
 /// Changes of a bound that are not worth a write, in blocks.
 const SMALL_CHANGE: u64 = 64;
+/// Free space above the shared part that must be left for journals to be allocated: the room they take is everybody's.
+const ROOM_FOR_JOURNALS: u64 = 64 << 20;
 /// Share of an image that is taken by its inode tables, which stay empty for the most part: 256 bytes for every 16 KiB.
 const INODE_TABLES: u64 = 64;
 /// From `linux/magic.h`: there a reserve would be memory.
@@ -202,10 +204,15 @@ impl<'a> DiskWatch<'a> {
 
     /// The entry of an image, made if it is new.
     fn watched(&mut self, ext4: LoopExt4, path: &Path, space: Space) -> &mut Watched {
+        let data = &self.ctx.data;
         self.disks.entry(path.to_owned()).or_insert_with(|| {
             // Written to the image early, so that little is lost if the disk is full at once; best effort, as is the rest.
             let _ = ext4.set_dirty_limit(Some((space.reserve_file() / 8).min(64 << 20)));
-            let _ = allocate_journal(path);
+            // Measured anew: the images before this one have just taken theirs.
+            let free = Space::of(data).map_or(0, |now| now.free);
+            if free > space.margin() + space.shared() + ROOM_FOR_JOURNALS {
+                let _ = allocate_journal(path);
+            }
             let allocated = fs::metadata(path).map_or(0, |found| found.blocks() * 512);
             let total = allocated + ext4.pending_bytes();
             Watched {
