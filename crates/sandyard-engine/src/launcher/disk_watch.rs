@@ -47,6 +47,9 @@ const NEARLY_NOTHING: u64 = 16 << 20;
 const LEAST_GROWTH: u64 = 1 << 20;
 /// Changes of a bound that are not worth a write, in blocks.
 const SMALL_CHANGE: u64 = 64;
+/// Blocks of a group of ext4, and of the smallest last one that mkfs is sure to keep.
+const GROUP_BLOCKS: u64 = 8 * BLOCK;
+const SMALLEST_GROUP: u64 = 1024;
 /// Free space above the shared part that must be left for journals to be allocated: the room they take is everybody's.
 const ROOM_FOR_JOURNALS: u64 = 64 << 20;
 /// Share of an image that is taken by its inode tables, which stay empty for the most part: 256 bytes for every 16 KiB.
@@ -139,7 +142,9 @@ impl<'a> DiskWatch<'a> {
             self.use_reserve(space);
         }
         if space.is_critical() {
+            // First: there is one helper, and whoever goes on writing makes it worse.
             self.pause_writer(space);
+            self.write_out_pending();
         } else if self.has_paused && self.helper.is_none() && space.free >= space.admission() {
             self.has_paused = false;
             self.help(resume_paused);
@@ -244,7 +249,7 @@ impl<'a> DiskWatch<'a> {
         }
     }
 
-    /// Gives room back that sandboxes need for what they have written already, or takes it again.
+    /// Gives room back that sandboxes need for what they have written already.
     fn use_reserve(&mut self, space: Space) {
         if space.free < NEARLY_NOTHING {
             let pending: u64 = self.disks.values().map(|disk| disk.pending).sum();
@@ -252,20 +257,22 @@ impl<'a> DiskWatch<'a> {
                 let _ = self.reserve.release(pending + NEARLY_NOTHING);
             }
         }
-        if space.is_critical() && self.helper.is_none() {
-            let unwritten: Vec<_> = self
-                .disks
-                .iter()
-                .filter(|(_, disk)| disk.pending > 0)
-                .map(|(path, disk)| (disk.ext4, path.clone()))
-                .collect();
-            if !unwritten.is_empty() {
-                self.help(move |_| {
-                    unwritten
-                        .iter()
-                        .for_each(|(ext4, path)| write_out(*ext4, path))
-                });
-            }
+    }
+
+    /// Has what programs have written brought to the images, if no helper is busy.
+    fn write_out_pending(&mut self) {
+        let unwritten: Vec<_> = self
+            .disks
+            .iter()
+            .filter(|(_, disk)| disk.pending > 0)
+            .map(|(path, disk)| (disk.ext4, path.clone()))
+            .collect();
+        if !unwritten.is_empty() && self.helper.is_none() {
+            self.help(move |_| {
+                unwritten
+                    .iter()
+                    .for_each(|(ext4, path)| write_out(*ext4, path))
+            });
         }
     }
 
@@ -417,9 +424,16 @@ fn reserved_blocks(size: u64, most: u64) -> u64 {
     )
 }
 
-/// More free blocks than there can be.
+/// More free blocks than there can be, and fewer than the file system has: the kernel refuses all of them.
 fn all_blocks(size: u64) -> u64 {
-    (size / BLOCK).saturating_sub(1)
+    let blocks = size / BLOCK;
+    // mkfs leaves out a last group that has hardly room for its own tables. Less than a journal, so this much is never free.
+    let tail = blocks % GROUP_BLOCKS;
+    let kept = match blocks > GROUP_BLOCKS && tail < SMALLEST_GROUP {
+        true => blocks - tail,
+        false => blocks,
+    };
+    kept.saturating_sub(1)
 }
 
 /// What the kernel keeps for itself: 2 %, and at most 4,096 blocks.
@@ -492,6 +506,19 @@ mod tests {
         assert_eq!(reserved_blocks(size, 0), usable / BLOCK);
         assert!(all_blocks(size) >= reserved_blocks(size, 0));
         assert_eq!(reserved_blocks(0, 0), 0);
+    }
+
+    #[test]
+    fn a_last_group_that_mkfs_leaves_out_is_not_counted() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(all_blocks(128 * MIB), 32_767);
+        assert_eq!(
+            all_blocks(129 * MIB),
+            32_767,
+            "a group of 1 MiB is left out"
+        );
+        assert_eq!(all_blocks(132 * MIB), 33_791);
+        assert_eq!(all_blocks(MIB), 255, "the only group is not");
     }
 
     #[test]
