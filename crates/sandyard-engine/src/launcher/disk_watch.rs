@@ -20,11 +20,12 @@ use rustix::mount::MountAttrFlags;
 use rustix::process::{Signal, WaitOptions, waitpid};
 use sandyard_core::{SandboxId, SandboxState};
 
-use super::run_and_leave;
+use super::run_and_report;
 use crate::context::Context;
 use crate::disk::growth::{self, DiskUse};
 use crate::disk::reserve_file::ReserveFile;
 use crate::disk::{self, DiskRecord, IMAGE, Space};
+use crate::error::ErrorKind;
 use crate::mode::Mode;
 use crate::record::Record;
 use crate::sys::clone::{Forked, fork};
@@ -86,10 +87,17 @@ struct DiskWatch<'a> {
     last_free: u64,
     /// Sandboxes may be paused for want of room.
     has_paused: bool,
+    /// Resuming them failed: the next routine lets it be tried again.
+    must_resume_again: bool,
     /// The process that pauses, resumes, stops or writes out, if one is at it.
-    helper: Option<i32>,
+    helper: Option<Helper>,
     routine: Option<Instant>,
     measured: Option<Instant>,
+}
+
+struct Helper {
+    pid: i32,
+    is_resuming: bool,
 }
 
 /// An image in use.
@@ -120,6 +128,7 @@ impl<'a> DiskWatch<'a> {
             last_free: u64::MAX,
             // A watcher before this one may have done so.
             has_paused: true,
+            must_resume_again: false,
             helper: None,
             routine: None,
             measured: None,
@@ -147,11 +156,12 @@ impl<'a> DiskWatch<'a> {
             self.write_out_pending();
         } else if self.has_paused && self.helper.is_none() && space.free >= space.admission() {
             self.has_paused = false;
-            self.help(resume_paused);
+            self.start_helper(true, resume_paused);
         }
         if self.routine.is_none_or(|at| at.elapsed() >= ROUTINE_EVERY) {
             self.routine = Some(Instant::now());
             self.dirty_limit = dirty_limit();
+            self.has_paused |= std::mem::take(&mut self.must_resume_again);
             self.check_errors(space);
         }
         self.last_free = space.free;
@@ -352,21 +362,33 @@ impl<'a> DiskWatch<'a> {
 
     /// Has `work` done by a process of its own: it may read records, and it may take long.
     fn help(&mut self, work: impl FnOnce(&Context)) {
+        self.start_helper(false, |ctx| {
+            work(ctx);
+            true
+        });
+    }
+
+    fn start_helper(&mut self, is_resuming: bool, work: impl FnOnce(&Context) -> bool) {
         let ctx = self.ctx;
         match fork() {
-            Ok(Forked::Parent { pid }) => self.helper = Some(pid),
-            Ok(Forked::Child) => run_and_leave(|| work(ctx)),
-            Err(_) => {}
+            Ok(Forked::Parent { pid }) => self.helper = Some(Helper { pid, is_resuming }),
+            Ok(Forked::Child) => run_and_report(|| work(ctx)),
+            Err(_) => self.must_resume_again |= is_resuming,
         }
     }
 
     fn reap(&mut self) {
-        let Some(pid) = self.helper.and_then(rustix::process::Pid::from_raw) else {
+        let Some(helper) = &self.helper else {
             return;
         };
-        if !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)) {
-            self.helper = None;
-        }
+        let pid = rustix::process::Pid::from_raw(helper.pid);
+        let ended = match waitpid(pid, WaitOptions::NOHANG) {
+            Ok(None) => return,
+            ended => ended,
+        };
+        let has_worked = matches!(ended, Ok(Some((_, status))) if status.exit_status() == Some(0));
+        self.must_resume_again |= helper.is_resuming && !has_worked;
+        self.helper = None;
     }
 }
 
@@ -467,17 +489,30 @@ fn write_out(ext4: LoopExt4, image: &Path) {
     }
 }
 
-/// Resumes what was paused for want of room.
-fn resume_paused(ctx: &Context) {
-    for id in list::ids(ctx).unwrap_or_default() {
-        let record = Record::read(&ctx.data.sandbox(&id));
-        let is_ours = |record: &Record| {
-            record.state == SandboxState::Paused && record.reason.as_deref() == Some(DISK_FULL)
+/// Resumes what was paused for want of room. Says whether nothing of that is left to do.
+fn resume_paused(ctx: &Context) -> bool {
+    let Ok(ids) = list::ids(ctx) else {
+        return false;
+    };
+    let mut is_done = true;
+    for id in ids {
+        is_done &= match Record::read(&ctx.data.sandbox(&id)) {
+            Ok(Some(record))
+                if record.state == SandboxState::Paused
+                    && record.reason.as_deref() == Some(DISK_FULL) =>
+            {
+                // One that is gone or has ended meanwhile has nothing to go on with.
+                let resumed = resume::resume(ctx, &id);
+                resumed.map_or_else(
+                    |error| matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict),
+                    |_| true,
+                )
+            }
+            Ok(_) => true,
+            Err(_) => false,
         };
-        if matches!(record, Ok(Some(record)) if is_ours(&record)) {
-            let _ = resume::resume(ctx, &id);
-        }
     }
+    is_done
 }
 
 /// What the kernel may hold in memory for all files before it makes writers wait, in bytes.

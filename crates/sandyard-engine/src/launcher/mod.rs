@@ -309,9 +309,18 @@ fn close_in_fork(fd: RawFd) {
 
 /// Does a fork's work and ends it. A panic must not unwind into the launcher's frames, whose values are not the fork's.
 fn run_and_leave(work: impl FnOnce()) -> ! {
+    run_and_report(|| {
+        work();
+        true
+    })
+}
+
+/// The same for work that may fail; then the exit status is 1.
+fn run_and_report(work: impl FnOnce() -> bool) -> ! {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    let code = i32::from(!matches!(outcome, Ok(true)));
     // SAFETY: ends this fork at once; exit handlers and destructors belong to the launcher.
-    unsafe { libc::_exit(i32::from(outcome.is_err())) }
+    unsafe { libc::_exit(code) }
 }
 
 /// Says whether an error means that a launcher is already there.
