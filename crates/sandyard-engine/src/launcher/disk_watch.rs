@@ -502,7 +502,7 @@ fn resume_paused(ctx: &Context) -> bool {
                     && record.reason.as_deref() == Some(DISK_FULL) =>
             {
                 // One that is gone or has ended meanwhile has nothing to go on with.
-                let resumed = resume::resume(ctx, &id);
+                let resumed = resume::resume_for_room(ctx, &id);
                 resumed.map_or_else(
                     |error| matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict),
                     |_| true,
