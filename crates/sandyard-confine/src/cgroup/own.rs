@@ -40,14 +40,19 @@ impl Group {
     fn available_memory(&self) -> Option<u64> {
         let used = self.read("memory.usage_in_bytes", "memory.current")?;
         let stat = fs::read_to_string(self.path.join("memory.stat")).unwrap_or_default();
-        let cache = if self.v1.is_some() {
-            "total_cache"
-        } else {
-            "file"
-        };
         let free = self.memory_limit()?.saturating_sub(used);
-        Some(free.saturating_add(field(&stat, cache).unwrap_or(0)))
+        Some(free.saturating_add(reclaimable(&stat, self.v1.is_some())))
     }
+}
+
+/// Caches that would give way. Files in memory are counted among them and would not.
+fn reclaimable(stat: &str, is_v1: bool) -> u64 {
+    let (cache, shared) = match is_v1 {
+        true => ("total_cache", "total_shmem"),
+        false => ("file", "shmem"),
+    };
+    let bytes = |name| field(stat, name).unwrap_or(0);
+    bytes(cache).saturating_sub(bytes(shared))
 }
 
 impl OwnGroups {
@@ -93,5 +98,18 @@ impl OwnGroups {
     /// What is left of the tightest memory limit, with caches that would give way.
     pub(crate) fn available_memory(&self) -> Option<u64> {
         self.groups.iter().filter_map(Group::available_memory).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_in_memory_do_not_give_way() {
+        assert_eq!(reclaimable("anon 5\nfile 100\nshmem 30\n", false), 70);
+        let v1 = "cache 1\nshmem 1\ntotal_cache 100\ntotal_shmem 30\n";
+        assert_eq!(reclaimable(v1, true), 70);
+        assert_eq!(reclaimable("total_cache 100\n", true), 100, "older kernels");
     }
 }

@@ -93,6 +93,13 @@ fn run(device: &LoopDevice) -> Result<String> {
             device.path.display(),
             output.trim()
         );
+        if code & !7 != 0 && !is_superblock_damage(&output) {
+            return Err(EngineError::new(
+                ErrorKind::Failed,
+                "the disk has file system errors, and e2fsck could not check it",
+            )
+            .hint("try again"));
+        }
         // 1: errors corrected; 2: restart, which an unmounted file system does not need. Above: something is left.
         if code & !3 == 0 {
             return Ok(
@@ -106,6 +113,18 @@ fn run(device: &LoopDevice) -> Result<String> {
         "the disk has file system errors that e2fsck cannot repair",
     )
     .hint("delete the sandbox, or restore the disk image from a backup"))
+}
+
+/// The first pass does not look at the copies of a superblock: it answers like one that could not read the disk, out of memory or
+/// killed, after which nothing may be thrown away. Only its words tell the difference.
+fn is_superblock_damage(output: &str) -> bool {
+    [
+        "Bad magic number in super-block",
+        "Superblock checksum does not match",
+        "superblock is corrupt",
+    ]
+    .iter()
+    .any(|words| output.contains(words))
 }
 
 /// Runs e2fsck, which refuses a device that is mounted. Returns its exit code and the beginning of what it printed.
@@ -153,4 +172,25 @@ fn e2fsck(mode: &str, device: &Path, deadline: Instant) -> Result<(i32, String)>
     // Ended by a signal: as good as nothing done.
     let code = status.code().unwrap_or(8);
     Ok((code, String::from_utf8_lossy(&text).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_superblock_is_told_from_a_check_that_failed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = folder.path().join("disk.img");
+        let made = File::create(&image).and_then(|file| file.set_len(8 << 20));
+        made.expect("an image");
+        // All zeros: the magic number is wrong, and there are no copies.
+        let deadline = Instant::now() + CHECK_TIMEOUT;
+        let (code, output) = e2fsck("-p", &image, deadline).expect("e2fsck runs");
+        assert_ne!(code & !7, 0, "{output}");
+        assert!(is_superblock_damage(&output), "{output}");
+        let (code, output) = e2fsck("-p", folder.path(), deadline).expect("e2fsck runs");
+        assert_ne!(code & !7, 0, "{output}");
+        assert!(!is_superblock_damage(&output), "{output}");
+    }
 }

@@ -20,11 +20,12 @@ use rustix::mount::MountAttrFlags;
 use rustix::process::{Signal, WaitOptions, waitpid};
 use sandyard_core::{SandboxId, SandboxState};
 
-use super::run_and_leave;
+use super::run_and_report;
 use crate::context::Context;
 use crate::disk::growth::{self, DiskUse};
 use crate::disk::reserve_file::ReserveFile;
 use crate::disk::{self, DiskRecord, IMAGE, Space};
+use crate::error::ErrorKind;
 use crate::mode::Mode;
 use crate::record::Record;
 use crate::sys::clone::{Forked, fork};
@@ -47,6 +48,11 @@ const NEARLY_NOTHING: u64 = 16 << 20;
 const LEAST_GROWTH: u64 = 1 << 20;
 /// Changes of a bound that are not worth a write, in blocks.
 const SMALL_CHANGE: u64 = 64;
+/// Blocks of a group of ext4, and of the smallest last one that mkfs is sure to keep.
+const GROUP_BLOCKS: u64 = 8 * BLOCK;
+const SMALLEST_GROUP: u64 = 1024;
+/// Free space above the shared part that must be left for journals to be allocated: the room they take is everybody's.
+const ROOM_FOR_JOURNALS: u64 = 64 << 20;
 /// Share of an image that is taken by its inode tables, which stay empty for the most part: 256 bytes for every 16 KiB.
 const INODE_TABLES: u64 = 64;
 /// From `linux/magic.h`: there a reserve would be memory.
@@ -81,10 +87,17 @@ struct DiskWatch<'a> {
     last_free: u64,
     /// Sandboxes may be paused for want of room.
     has_paused: bool,
+    /// Resuming them failed: the next routine lets it be tried again.
+    must_resume_again: bool,
     /// The process that pauses, resumes, stops or writes out, if one is at it.
-    helper: Option<i32>,
+    helper: Option<Helper>,
     routine: Option<Instant>,
     measured: Option<Instant>,
+}
+
+struct Helper {
+    pid: i32,
+    is_resuming: bool,
 }
 
 /// An image in use.
@@ -115,6 +128,7 @@ impl<'a> DiskWatch<'a> {
             last_free: u64::MAX,
             // A watcher before this one may have done so.
             has_paused: true,
+            must_resume_again: false,
             helper: None,
             routine: None,
             measured: None,
@@ -137,14 +151,17 @@ impl<'a> DiskWatch<'a> {
             self.use_reserve(space);
         }
         if space.is_critical() {
+            // First: there is one helper, and whoever goes on writing makes it worse.
             self.pause_writer(space);
+            self.write_out_pending();
         } else if self.has_paused && self.helper.is_none() && space.free >= space.admission() {
             self.has_paused = false;
-            self.help(resume_paused);
+            self.start_helper(true, resume_paused);
         }
         if self.routine.is_none_or(|at| at.elapsed() >= ROUTINE_EVERY) {
             self.routine = Some(Instant::now());
             self.dirty_limit = dirty_limit();
+            self.has_paused |= std::mem::take(&mut self.must_resume_again);
             self.check_errors(space);
         }
         self.last_free = space.free;
@@ -154,11 +171,15 @@ impl<'a> DiskWatch<'a> {
     /// Divides what is left among the images in use.
     fn bound_growth(&mut self, space: Space) {
         self.are_bounded = true;
-        let images = images(self.ctx);
+        let images: Vec<_> = images(self.ctx).collect();
         self.disks.retain(|path, disk| {
-            images
+            let is_mounted = images
                 .iter()
-                .any(|(ext4, image)| *ext4 == disk.ext4 && image == path)
+                .any(|(ext4, image)| *ext4 == disk.ext4 && image == path);
+            if !is_mounted {
+                disk.ext4.lift_left_dirty_limit();
+            }
+            is_mounted
         });
         let mut measured = Vec::new();
         for (ext4, path) in images {
@@ -198,10 +219,15 @@ impl<'a> DiskWatch<'a> {
 
     /// The entry of an image, made if it is new.
     fn watched(&mut self, ext4: LoopExt4, path: &Path, space: Space) -> &mut Watched {
+        let data = &self.ctx.data;
         self.disks.entry(path.to_owned()).or_insert_with(|| {
             // Written to the image early, so that little is lost if the disk is full at once; best effort, as is the rest.
             let _ = ext4.set_dirty_limit(Some((space.reserve_file() / 8).min(64 << 20)));
-            let _ = allocate_journal(path);
+            // Measured anew: the images before this one have just taken theirs.
+            let free = Space::of(data).map_or(0, |now| now.free);
+            if free > space.margin() + space.shared() + ROOM_FOR_JOURNALS {
+                let _ = allocate_journal(path);
+            }
             let allocated = fs::metadata(path).map_or(0, |found| found.blocks() * 512);
             let total = allocated + ext4.pending_bytes();
             Watched {
@@ -220,7 +246,10 @@ impl<'a> DiskWatch<'a> {
         if !std::mem::take(&mut self.are_bounded) {
             return;
         }
-        self.disks.clear();
+        // Some may have been unmounted since; their devices keep the limit.
+        for disk in std::mem::take(&mut self.disks).into_values() {
+            disk.ext4.lift_left_dirty_limit();
+        }
         for (ext4, path) in images(self.ctx) {
             let usual = kernel_default(fs::metadata(&path).map_or(0, |found| found.len()));
             if ext4.reserved() > usual {
@@ -230,7 +259,7 @@ impl<'a> DiskWatch<'a> {
         }
     }
 
-    /// Gives room back that sandboxes need for what they have written already, or takes it again.
+    /// Gives room back that sandboxes need for what they have written already.
     fn use_reserve(&mut self, space: Space) {
         if space.free < NEARLY_NOTHING {
             let pending: u64 = self.disks.values().map(|disk| disk.pending).sum();
@@ -238,20 +267,22 @@ impl<'a> DiskWatch<'a> {
                 let _ = self.reserve.release(pending + NEARLY_NOTHING);
             }
         }
-        if space.is_critical() && self.helper.is_none() {
-            let unwritten: Vec<_> = self
-                .disks
-                .iter()
-                .filter(|(_, disk)| disk.pending > 0)
-                .map(|(path, disk)| (disk.ext4, path.clone()))
-                .collect();
-            if !unwritten.is_empty() {
-                self.help(move |_| {
-                    unwritten
-                        .iter()
-                        .for_each(|(ext4, path)| write_out(*ext4, path))
-                });
-            }
+    }
+
+    /// Has what programs have written brought to the images, if no helper is busy.
+    fn write_out_pending(&mut self) {
+        let unwritten: Vec<_> = self
+            .disks
+            .iter()
+            .filter(|(_, disk)| disk.pending > 0)
+            .map(|(path, disk)| (disk.ext4, path.clone()))
+            .collect();
+        if !unwritten.is_empty() && self.helper.is_none() {
+            self.help(move |_| {
+                unwritten
+                    .iter()
+                    .for_each(|(ext4, path)| write_out(*ext4, path))
+            });
         }
     }
 
@@ -305,7 +336,7 @@ impl<'a> DiskWatch<'a> {
         if self.ctx.mode != Mode::Root {
             return;
         }
-        let images = images(self.ctx);
+        let images: Vec<_> = images(self.ctx).collect();
         let wanted = space.reserve_file();
         let room = space.margin() + space.shared() + 2 * wanted;
         if self.can_reserve
@@ -331,21 +362,33 @@ impl<'a> DiskWatch<'a> {
 
     /// Has `work` done by a process of its own: it may read records, and it may take long.
     fn help(&mut self, work: impl FnOnce(&Context)) {
+        self.start_helper(false, |ctx| {
+            work(ctx);
+            true
+        });
+    }
+
+    fn start_helper(&mut self, is_resuming: bool, work: impl FnOnce(&Context) -> bool) {
         let ctx = self.ctx;
         match fork() {
-            Ok(Forked::Parent { pid }) => self.helper = Some(pid),
-            Ok(Forked::Child) => run_and_leave(|| work(ctx)),
-            Err(_) => {}
+            Ok(Forked::Parent { pid }) => self.helper = Some(Helper { pid, is_resuming }),
+            Ok(Forked::Child) => run_and_report(|| work(ctx)),
+            Err(_) => self.must_resume_again |= is_resuming,
         }
     }
 
     fn reap(&mut self) {
-        let Some(pid) = self.helper.and_then(rustix::process::Pid::from_raw) else {
+        let Some(helper) = &self.helper else {
             return;
         };
-        if !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)) {
-            self.helper = None;
-        }
+        let pid = rustix::process::Pid::from_raw(helper.pid);
+        let ended = match waitpid(pid, WaitOptions::NOHANG) {
+            Ok(None) => return,
+            ended => ended,
+        };
+        let has_worked = matches!(ended, Ok(Some((_, status))) if status.exit_status() == Some(0));
+        self.must_resume_again |= helper.is_resuming && !has_worked;
+        self.helper = None;
     }
 }
 
@@ -362,8 +405,8 @@ impl Watched {
 }
 
 /// Our images that are mounted, of sandboxes and volumes. Those of other data directories on this host are not ours to bound.
-fn images(ctx: &Context) -> Vec<(LoopExt4, PathBuf)> {
-    let ours = |ext4: LoopExt4| {
+fn images(ctx: &Context) -> impl Iterator<Item = (LoopExt4, PathBuf)> {
+    let ours = move |ext4: LoopExt4| {
         let image = ext4.image()?;
         let folder = image.parent().filter(|_| image.ends_with(IMAGE))?;
         let name = folder.file_name()?;
@@ -376,7 +419,12 @@ fn images(ctx: &Context) -> Vec<(LoopExt4, PathBuf)> {
         let path = root.join(name).join(IMAGE);
         path.exists().then_some((ext4, path))
     };
-    LoopExt4::mounted().filter_map(ours).collect()
+    LoopExt4::mounted().filter_map(ours)
+}
+
+/// Says whether images are in use that could fill the host's disk unwatched.
+pub(super) fn has_images(ctx: &Context) -> bool {
+    ctx.mode == Mode::Root && images(ctx).next().is_some()
 }
 
 /// The sandbox that an image belongs to; none for a volume's.
@@ -398,9 +446,16 @@ fn reserved_blocks(size: u64, most: u64) -> u64 {
     )
 }
 
-/// More free blocks than there can be.
+/// More free blocks than there can be, and fewer than the file system has: the kernel refuses all of them.
 fn all_blocks(size: u64) -> u64 {
-    (size / BLOCK).saturating_sub(1)
+    let blocks = size / BLOCK;
+    // mkfs leaves out a last group that has hardly room for its own tables. Less than a journal, so this much is never free.
+    let tail = blocks % GROUP_BLOCKS;
+    let kept = match blocks > GROUP_BLOCKS && tail < SMALLEST_GROUP {
+        true => blocks - tail,
+        false => blocks,
+    };
+    kept.saturating_sub(1)
 }
 
 /// What the kernel keeps for itself: 2 %, and at most 4,096 blocks.
@@ -434,17 +489,30 @@ fn write_out(ext4: LoopExt4, image: &Path) {
     }
 }
 
-/// Resumes what was paused for want of room.
-fn resume_paused(ctx: &Context) {
-    for id in list::ids(ctx).unwrap_or_default() {
-        let record = Record::read(&ctx.data.sandbox(&id));
-        let is_ours = |record: &Record| {
-            record.state == SandboxState::Paused && record.reason.as_deref() == Some(DISK_FULL)
+/// Resumes what was paused for want of room. Says whether nothing of that is left to do.
+fn resume_paused(ctx: &Context) -> bool {
+    let Ok(ids) = list::ids(ctx) else {
+        return false;
+    };
+    let mut is_done = true;
+    for id in ids {
+        is_done &= match Record::read(&ctx.data.sandbox(&id)) {
+            Ok(Some(record))
+                if record.state == SandboxState::Paused
+                    && record.reason.as_deref() == Some(DISK_FULL) =>
+            {
+                // One that is gone or has ended meanwhile has nothing to go on with.
+                let resumed = resume::resume_for_room(ctx, &id);
+                resumed.map_or_else(
+                    |error| matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict),
+                    |_| true,
+                )
+            }
+            Ok(_) => true,
+            Err(_) => false,
         };
-        if matches!(record, Ok(Some(record)) if is_ours(&record)) {
-            let _ = resume::resume(ctx, &id);
-        }
     }
+    is_done
 }
 
 /// What the kernel may hold in memory for all files before it makes writers wait, in bytes.
@@ -473,6 +541,19 @@ mod tests {
         assert_eq!(reserved_blocks(size, 0), usable / BLOCK);
         assert!(all_blocks(size) >= reserved_blocks(size, 0));
         assert_eq!(reserved_blocks(0, 0), 0);
+    }
+
+    #[test]
+    fn a_last_group_that_mkfs_leaves_out_is_not_counted() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(all_blocks(128 * MIB), 32_767);
+        assert_eq!(
+            all_blocks(129 * MIB),
+            32_767,
+            "a group of 1 MiB is left out"
+        );
+        assert_eq!(all_blocks(132 * MIB), 33_791);
+        assert_eq!(all_blocks(MIB), 255, "the only group is not");
     }
 
     #[test]

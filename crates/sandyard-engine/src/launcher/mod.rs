@@ -31,7 +31,7 @@ use crate::runtime_dir;
 use crate::sys::clone::{Forked, fork};
 use crate::sys::lock::Lock;
 use crate::sys::{Doing, socket, terminate};
-use crate::verbs::{list, pool, sweep};
+use crate::verbs::{pool, sweep};
 
 /// How long those forks of a launcher may take that it made in the moment of its death: they give its lock up at once, but on
 /// a busy host that is not so soon.
@@ -279,16 +279,10 @@ impl Launcher<'_> {
         close_in_fork(self._lock.as_raw_fd());
     }
 
-    /// Running sandboxes could fill the host's disk without us.
-    fn must_bound_disks(&self) -> bool {
-        matches!(disk::is_nearly_full(&self.ctx.data), Ok(true))
-            && list::ids(&self.ctx).is_ok_and(|ids| !ids.is_empty())
-    }
-
     /// Something would go unwatched without us.
     fn is_needed(&self) -> bool {
         guard::is_needed(&self.ctx)
-            || self.must_bound_disks()
+            || disk_watch::has_images(&self.ctx)
             || !pool::settings(&self.ctx).is_empty()
             || pool::is_off(&self.ctx)
     }
@@ -315,9 +309,18 @@ fn close_in_fork(fd: RawFd) {
 
 /// Does a fork's work and ends it. A panic must not unwind into the launcher's frames, whose values are not the fork's.
 fn run_and_leave(work: impl FnOnce()) -> ! {
+    run_and_report(|| {
+        work();
+        true
+    })
+}
+
+/// The same for work that may fail; then the exit status is 1.
+fn run_and_report(work: impl FnOnce() -> bool) -> ! {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    let code = i32::from(!matches!(outcome, Ok(true)));
     // SAFETY: ends this fork at once; exit handlers and destructors belong to the launcher.
-    unsafe { libc::_exit(i32::from(outcome.is_err())) }
+    unsafe { libc::_exit(code) }
 }
 
 /// Says whether an error means that a launcher is already there.

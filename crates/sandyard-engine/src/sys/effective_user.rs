@@ -18,6 +18,11 @@ pub(crate) fn is_available() -> bool {
 /// Becomes the effective user `uid`. The real user stays root, which is what allows [`restore`].
 pub(crate) fn become_user(uid: u32) -> io::Result<()> {
     set_thread_res_uid(Uid::ROOT, Uid::from_raw(uid), Uid::ROOT)?;
+    // Nobody may go on as half of another user.
+    keep_capabilities().inspect_err(|_| drop(restore()))
+}
+
+fn keep_capabilities() -> io::Result<()> {
     // Leaving user 0 empties the effective set and leaves the permitted one (capabilities(7)).
     let sets = capabilities(None)?;
     set_capabilities(

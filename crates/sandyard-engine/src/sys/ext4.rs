@@ -61,7 +61,7 @@ impl LoopExt4 {
 
     /// Bounds what is written and not on its way to the image yet; `None` lifts the bound.
     pub(crate) fn set_dirty_limit(self, bytes: Option<u64>) -> io::Result<()> {
-        let folder = PathBuf::from(format!("/sys/class/bdi/7:{}", self.0));
+        let folder = self.writeback();
         match bytes {
             Some(bytes) => {
                 std::fs::write(folder.join("max_bytes"), bytes.to_string())?;
@@ -72,6 +72,19 @@ impl LoopExt4 {
                 std::fs::write(folder.join("max_ratio"), "100")
             }
         }
+    }
+
+    /// Lifts a bound that the user of the device before us left behind; costs one read when there is none.
+    pub(crate) fn lift_left_dirty_limit(self) {
+        let strict = std::fs::read_to_string(self.writeback().join("strict_limit"));
+        if strict.is_ok_and(|text| text.trim() == "1") {
+            let _ = self.set_dirty_limit(None);
+        }
+    }
+
+    /// The device's knobs for what is written back. They stay when the file system and its image are gone.
+    fn writeback(self) -> PathBuf {
+        PathBuf::from(format!("/sys/class/bdi/7:{}", self.0))
     }
 
     fn number(self, name: &str) -> u64 {

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::ext4::LoopExt4;
 use super::{Doing, SysResult, check};
 
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82 as libc::Ioctl;
@@ -83,6 +84,7 @@ impl LoopDevice {
                 .doing("open", path.display())?;
             match configure(&device, &backing) {
                 Ok(()) => {
+                    LoopExt4(number).lift_left_dirty_limit();
                     return Ok(Self {
                         device,
                         path,

@@ -24,7 +24,12 @@ pub(crate) fn pause_because(ctx: &Context, id: &SandboxId, reason: &str) -> Resu
 fn freeze_because(ctx: &Context, id: &SandboxId, reason: Option<&str>) -> Result<SandboxInfo> {
     let mut open = ctx.open(id)?;
     match open.record.observed_state() {
-        SandboxState::Paused => {}
+        SandboxState::Paused => {
+            // Now somebody wants it paused: it must not go on by itself when there is room again.
+            if reason.is_none() && open.record.reason.take_if(|is| is == DISK_FULL).is_some() {
+                open.record.write(&open.dir)?;
+            }
+        }
         SandboxState::Running => {
             // On record first: frozen but said to run would be a sandbox that does not answer, thawed but said to be
             // paused is mended by the next resume.

@@ -12,9 +12,23 @@ use crate::spec::SandboxInfo;
 
 /// Thaws it; one that runs is left as it is.
 pub(crate) fn resume(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
+    resume_if(ctx, id, |_| true)
+}
+
+/// Thaws it if it is paused for want of room; one that somebody paused is left as it is.
+pub(crate) fn resume_for_room(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
+    resume_if(ctx, id, |reason| reason == Some(DISK_FULL))
+}
+
+fn resume_if(
+    ctx: &Context,
+    id: &SandboxId,
+    is_wanted: impl FnOnce(Option<&str>) -> bool,
+) -> Result<SandboxInfo> {
     let mut open = ctx.open(id)?;
     match open.record.observed_state() {
         SandboxState::Running => {}
+        SandboxState::Paused if !is_wanted(open.record.reason.as_deref()) => {}
         SandboxState::Paused => {
             if open.record.reason.as_deref() == Some(DISK_FULL) {
                 // It would go on where it was stopped.

@@ -44,6 +44,25 @@ async fn a_new_sandbox_runs_commands_as_user_and_as_root() {
 }
 
 #[tokio::test]
+async fn a_pause_that_was_asked_for_replaces_one_for_want_of_room() {
+    let yard = Yard::new().await;
+    let id = yard.create().await.id;
+    yard.engine.pause(&id).await.expect("pause");
+    let path = yard.data.join(format!("sandboxes/{id}/state.json"));
+    let record = std::fs::read(&path).expect("the record");
+    let mut record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+    let reason = "it went on writing while the host's disk was nearly full";
+    record["reason"] = reason.into();
+    std::fs::write(&path, record.to_string()).expect("the record");
+
+    let paused = yard.engine.pause(&id).await.expect("pause again");
+    assert_eq!((paused.state, paused.reason), (Paused, None));
+    let paused = yard.engine.list().await.expect("list").remove(0);
+    assert_eq!((paused.state, paused.reason), (Paused, None), "on record");
+    yard.finish().await;
+}
+
+#[tokio::test]
 async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
     let yard = Yard::new().await;
     let id = yard.create().await.id;

@@ -2,6 +2,7 @@
 //! names matter it is held against the name that was judged, as the first was.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
@@ -24,6 +25,9 @@ const MAX_SERVER_BYTES: usize = 16 * 1024;
 
 /// Bytes of the program that are kept until its second hello is whole; early data may come before that.
 const MAX_PROGRAM_BYTES: usize = 128 * 1024;
+
+/// How long the server may take to answer the hello. Nothing is read from the program meanwhile, so nobody would notice that it left.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
@@ -73,10 +77,15 @@ impl ServerHello {
     }
 
     /// Waits until it is known whether the server asks for a second hello.
-    async fn is_retry(&self) -> bool {
+    async fn is_retry(&self) -> Result<bool, Stop> {
         let mut known = self.is_retry.subscribe();
-        let known = known.wait_for(Option::is_some).await;
-        known.is_ok_and(|known| *known == Some(true))
+        let known = known.wait_for(Option::is_some);
+        match tokio::time::timeout(ANSWER_TIMEOUT, known).await {
+            Ok(known) => Ok(known.is_ok_and(|known| *known == Some(true))),
+            Err(_) => Err(Stop::Failed(
+                "the server did not answer the hello".to_owned(),
+            )),
+        }
     }
 }
 
@@ -97,7 +106,7 @@ pub(super) async fn carry(
     let hello = outside.write_all(&first[..end]).await;
     hello.map_err(Broken::Outside)?;
     let rest = first.slice(end..);
-    if !server.is_retry().await {
+    if !server.is_retry().await.map_err(Broken::Stopped)? {
         return Ok(rest);
     }
     let mut seen = rest.to_vec();
@@ -237,6 +246,14 @@ mod tests {
         for cut in 0..43 {
             assert_eq!(is_retry(&whole[..cut]), None, "{cut}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_ends_the_wait() {
+        let server = ServerHello::new();
+        assert!(matches!(server.is_retry().await, Err(Stop::Failed(_))));
+        server.end();
+        assert!(matches!(server.is_retry().await, Ok(false)));
     }
 
     #[test]

@@ -142,8 +142,11 @@ pub(crate) async fn sniff_soon(
 
 /// Says what it is, or that more has to be read. Where names matter, whatever a lenient server may take for a request is one.
 fn understand(seen: &[u8], is_open: bool) -> Option<Said> {
-    if *seen.first()? == 0x16 {
-        return tls(seen);
+    match *seen.first()? {
+        0x16 => return tls(seen),
+        // Records of TLS other than a handshake. Some servers pass over them and read the hello that follows.
+        0x14 | 0x15 | 0x17 => return Some(Said::Unreadable),
+        _ => {}
     }
     // Servers pass over empty lines before a request, some over spaces.
     let start = seen.iter().position(|byte| !is_space(*byte))?;
@@ -157,8 +160,9 @@ fn is_half_a_line(seen: &[u8]) -> bool {
 
 /// Reads a hello; none when more has to be read.
 pub(super) fn tls(seen: &[u8]) -> Option<Said> {
+    // Some servers take any version of the first record.
     if seen.len() > 1 && seen[1] != 3 {
-        return Some(Said::Other);
+        return Some(Said::Unreadable);
     }
     let mut acceptor = Acceptor::default();
     let mut rest = seen;
@@ -303,6 +307,14 @@ mod tests {
         }
         let long = [&b"GET /"[..], &[b'a'; LONGEST_LINE]].concat();
         assert_eq!(understand(&long, false), Some(Said::Unreadable));
+        for records in [
+            &b"\x15\x03\x01\x00\x02\x01\x70\x16\x03\x01"[..],
+            b"\x14\x03\x03\x00\x01\x01\x16\x03\x01",
+            b"\x17\x03\x03\x00\x00\x16\x03\x01",
+            b"\x16\x02\x01\x00\xc8\x01\x00\x00\xc4",
+        ] {
+            assert_eq!(understand(records, false), Some(Said::Unreadable));
+        }
         let two = b"GET / HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n\r\n";
         assert_eq!(understand(two, false), Some(Said::Unreadable));
         assert_eq!(
