@@ -131,7 +131,7 @@ impl Service {
     /// Notes that the end of a command is on its way into the history; returns its id.
     pub(crate) fn end_recording(&self, id: &SandboxId, pid: u32) -> Option<String> {
         let now_ms = self.clock().now_ms();
-        let (command, is_in_log) = self.command_logs().finish_command(id, pid, now_ms)?;
+        let (command, is_in_log) = self.command_logs().finish_command(id, pid, None, now_ms)?;
         let mut releases = lock(&self.recorders().releases);
         releases.entry(id.clone()).or_default().push(Release {
             command: command.clone(),
@@ -216,7 +216,8 @@ impl Service {
                     match event {
                         ProcessEvent::Data(output) => {
                             failures = 0;
-                            self.record_output(&id, pid, &output, Patience::Endless)
+                            let command = Some(&*followed.command.id);
+                            self.record_output(&id, pid, command, &output, Patience::Endless)
                                 .await;
                         }
                         ProcessEvent::End(end) => return Outcome::Ended(end),
@@ -289,8 +290,13 @@ impl Service {
                     .max(command.resume)
             }
         };
-        self.command_logs()
+        let is_own = self
+            .command_logs()
             .resume_command(&id, command.clone(), begins);
+        if !is_own && stream.begins_at().is_none() {
+            // It was found by its process id alone, which is another command's.
+            return Ok(Err(Outcome::Gone));
+        }
         Ok(Ok(stream))
     }
 
@@ -331,7 +337,7 @@ impl Service {
         };
         // Output first: whoever hears of the end may read all of it.
         let logs = self.command_logs();
-        logs.finish_command(&sandbox.id, command.pid, now_ms);
+        logs.finish_command(&sandbox.id, command.pid, Some(&command.id), now_ms);
         logs.flush(&sandbox.id).await;
         let mut failures = 0;
         while let Err(error) = self.add_end(followed.is_adopted, &event, &command.id).await {
@@ -531,6 +537,7 @@ impl Service {
         &self,
         id: &SandboxId,
         pid: u32,
+        command: Option<&str>,
         output: &Output,
         patience: Patience,
     ) {
@@ -539,7 +546,7 @@ impl Service {
         }
         let now_ms = self.clock().now_ms();
         self.command_logs()
-            .add_output(id, pid, output, now_ms, patience)
+            .add_output(id, pid, command, output, now_ms, patience)
             .await;
     }
 

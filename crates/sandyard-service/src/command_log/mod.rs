@@ -142,17 +142,34 @@ impl CommandLogs {
         let record = Record::Opened(command.clone());
         let mut state = self.0.state();
         let log = state.logs.entry(id.clone()).or_default();
-        log.commands.insert(command.pid, LineSplitter::new(command));
-        self.0.queue(&mut state, id, [record]);
+        let at_ms = command.began_ms;
+        let splitter = LineSplitter::new(command);
+        let replaced = log.commands.insert(splitter.command.pid, splitter);
+        // Process ids begin anew when a sandbox does: the command that had this one has ended.
+        let last = replaced.map(|mut old| old.finish(at_ms));
+        let last = last.into_iter().flatten().map(Record::Lines);
+        self.0.queue(&mut state, id, last.chain([record]));
     }
 
-    /// Goes on with a command whose output was read by somebody else, or over another connection.
-    pub(crate) fn resume_command(&self, id: &SandboxId, command: OpenCommand, position: u64) {
+    /// Goes on with a command whose output was read by somebody else, or over another connection. False: another command has its
+    /// process id by now.
+    pub(crate) fn resume_command(
+        &self,
+        id: &SandboxId,
+        command: OpenCommand,
+        position: u64,
+    ) -> bool {
         let mut state = self.0.state();
         let log = state.logs.entry(id.clone()).or_default();
+        if let Some(known) = log.commands.get(&command.pid)
+            && known.command.id != command.id
+        {
+            return false;
+        }
         let mut splitter = LineSplitter::new(command);
         splitter.seek(position);
         log.commands.insert(splitter.command.pid, splitter);
+        true
     }
 
     /// A running command as it is known here.
@@ -162,15 +179,18 @@ impl CommandLogs {
         Some(splitter.command.clone())
     }
 
-    /// Completes the last line of a command that has ended; returns its id, and whether the log knows it.
+    /// Completes the last line of a command that has ended; returns its id, and whether the log knows it. Does nothing if the process
+    /// id belongs to another command than the `expected` one.
     pub(crate) fn finish_command(
         &self,
         id: &SandboxId,
         pid: u32,
+        expected: Option<&str>,
         at_ms: i64,
     ) -> Option<(String, bool)> {
         let mut state = self.0.state();
         let log = state.logs.get_mut(id)?;
+        log.commands.get(&pid)?.is_of(expected).then_some(())?;
         let mut splitter = log.commands.remove(&pid)?;
         let command = splitter.command.id.clone();
         let last = splitter.finish(at_ms);
@@ -201,11 +221,12 @@ impl CommandLogs {
         self.0.queue(&mut state, id, [Record::Closed(command)]);
     }
 
-    /// Adds a piece of a command's output.
+    /// Adds a piece of a command's output, unless the process id belongs to another command than the `expected` one.
     pub(crate) async fn add_output(
         &self,
         id: &SandboxId,
         pid: u32,
+        expected: Option<&str>,
         output: &Output,
         at_ms: i64,
         patience: Patience,
@@ -219,7 +240,7 @@ impl CommandLogs {
         let Some(splitter) = log.commands.get_mut(&pid) else {
             return;
         };
-        if !splitter.command.is_logged {
+        if !splitter.command.is_logged || !splitter.is_of(expected) {
             return;
         }
         let Some(lines) = splitter.push(stream, output.bytes(), at_ms) else {
@@ -471,10 +492,11 @@ mod tests {
         logs.open_command(&id, quiet);
         for piece in ["first\nsec", "ond\nthi"] {
             let output = Output::Stdout(piece.into());
-            logs.add_output(&id, 7, &output, 5, Patience::Short).await;
+            logs.add_output(&id, 7, None, &output, 5, Patience::Short)
+                .await;
         }
         assert_eq!(
-            logs.finish_command(&id, 8, 6),
+            logs.finish_command(&id, 8, None, 6),
             Some(("node/2".to_owned(), false))
         );
         // As a crash leaves it: what was handed over is written, nothing is closed.
@@ -488,11 +510,12 @@ mod tests {
         let known = logs.open_commands(&id).await.unwrap();
         assert_eq!(known.len(), 1);
         assert_eq!((known[0].recorded[0], known[0].resume), (13, 13));
-        logs.resume_command(&id, known[0].clone(), 13);
+        assert!(logs.resume_command(&id, known[0].clone(), 13));
         let output = Output::Stdout("third\nend".into());
-        logs.add_output(&id, 7, &output, 7, Patience::Endless).await;
+        logs.add_output(&id, 7, None, &output, 7, Patience::Endless)
+            .await;
         assert_eq!(
-            logs.finish_command(&id, 7, 8),
+            logs.finish_command(&id, 7, None, 8),
             Some(("node/1".to_owned(), true))
         );
         logs.close_command(&id, "node/1".to_owned());
@@ -500,6 +523,39 @@ mod tests {
         let (page, _) = logs.read(&id, cursor, 10).await.unwrap();
         assert_eq!(texts(page), ["third", "end"]);
         assert!(logs.open_commands(&id).await.unwrap().is_empty());
+    }
+
+    fn command(id: &str, pid: u32) -> OpenCommand {
+        OpenCommand {
+            id: id.to_owned(),
+            pid,
+            is_logged: true,
+            ..OpenCommand::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_command_with_the_process_id_of_an_old_one_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = CommandLogs::open(Some(folder.path().to_owned()), 1 << 20, "node").unwrap();
+        let add = async |expected, text: &str| {
+            let output = Output::Stdout(text.as_bytes().to_vec().into());
+            logs.add_output(&id, 7, expected, &output, 5, Patience::Short)
+                .await;
+        };
+        logs.open_command(&id, command("node/1", 7));
+        add(Some("node/1"), "old").await;
+        logs.open_command(&id, command("node/2", 7));
+        assert_eq!(logs.finish_command(&id, 7, Some("node/1"), 6), None);
+        assert!(!logs.resume_command(&id, command("node/1", 7), 0));
+        add(Some("node/1"), "late\n").await;
+        add(Some("node/2"), "new\n").await;
+        let ended = logs.finish_command(&id, 7, Some("node/2"), 6);
+        assert_eq!(ended, Some(("node/2".to_owned(), true)));
+        let (page, _) = logs.tail(&id, 10).await.unwrap();
+        let texts: Vec<&str> = page.entries.iter().map(|entry| &*entry.text).collect();
+        assert_eq!(texts, ["old", "new"]);
     }
 
     #[tokio::test]

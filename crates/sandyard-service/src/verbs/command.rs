@@ -195,7 +195,8 @@ impl Service {
 
     /// Adds output of a command to its sandbox's log, unless it is not to be logged.
     pub async fn log(&self, id: &SandboxId, pid: u32, output: &Output) {
-        self.record_output(id, pid, output, Patience::Short).await;
+        self.record_output(id, pid, None, output, Patience::Short)
+            .await;
     }
 
     /// Writes down how a streamed command ended; that it began is written already.
