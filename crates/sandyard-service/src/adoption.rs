@@ -31,6 +31,8 @@ const ASK_WITHIN: Duration = Duration::from_secs(10);
 const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 /// Most commands of one sandbox that are followed on behalf of others: an agent may claim any number.
 const MAX_ADOPTED: usize = 512;
+/// Bytes of a command's id.
+const MAX_COMMAND_ID: usize = 128;
 /// How long to wait before a broken stream is opened again.
 const RETRY: [Duration; 4] = [
     Duration::from_millis(100),
@@ -53,8 +55,8 @@ pub(crate) struct Release {
 /// Who follows what in this server.
 #[derive(Debug, Default)]
 pub(crate) struct Recorders {
-    /// Ids of commands whose stream somebody here reads.
-    followed: Mutex<HashSet<String>>,
+    /// Commands whose stream somebody here reads. With their sandbox: an agent may claim any id.
+    followed: Mutex<HashSet<(SandboxId, String)>>,
     /// Commands whose end is on its way to the store; the agent may forget them once it is there.
     releases: Mutex<Releases>,
     /// Counts the reasons to look for commands without a server.
@@ -84,17 +86,26 @@ impl Recorders {
         }
     }
 
-    fn follow(&self, command: &str) -> bool {
-        lock(&self.followed).insert(command.to_owned())
+    fn follow(&self, id: &SandboxId, command: &str) -> bool {
+        lock(&self.followed).insert((id.clone(), command.to_owned()))
     }
 
-    fn unfollow(&self, command: &str) {
-        lock(&self.followed).remove(command);
+    fn unfollow(&self, id: &SandboxId, command: &str) {
+        lock(&self.followed).remove(&(id.clone(), command.to_owned()));
     }
 
-    fn is_followed(&self, command: &str) -> bool {
-        lock(&self.followed).contains(command)
+    fn is_followed(&self, id: &SandboxId, command: &str) -> bool {
+        lock(&self.followed).contains(&(id.clone(), command.to_owned()))
     }
+}
+
+/// Whether an agent may have got this id from a server: `<node>/<number>`.
+fn is_command_id(id: &str) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    id.len() <= MAX_COMMAND_ID
+        && id.split_once('/').is_some_and(|(node, number)| {
+            !node.is_empty() && node.bytes().all(is_name) && number.parse::<u64>().is_ok()
+        })
 }
 
 /// A command that is followed to its end.
@@ -124,7 +135,7 @@ impl Service {
 
     /// Notes that a command of this server runs, and that its caller reads its output.
     pub(crate) fn begin_recording(&self, id: &SandboxId, command: OpenCommand) {
-        self.recorders().follow(&command.id);
+        self.recorders().follow(id, &command.id);
         self.command_logs().open_command(id, command);
     }
 
@@ -191,11 +202,11 @@ impl Service {
                 followed.command = command;
             }
             followed.is_adopted = true;
-            self.recorders().unfollow(&followed.command.id);
+            self.recorders().unfollow(id, &followed.command.id);
             // It may have been woken just before that, by somebody who saw it followed.
             let row = self.store().sandbox(id).await.ok().flatten();
             let is_running = row.is_some_and(|row| row.status == SandboxStatus::Running);
-            if !is_running || !self.recorders().follow(&followed.command.id) {
+            if !is_running || !self.recorders().follow(id, &followed.command.id) {
                 return;
             }
         }
@@ -400,7 +411,7 @@ impl Service {
                     None => false,
                 };
                 for Release { command, is_in_log } in commands {
-                    service.recorders().unfollow(&command);
+                    service.recorders().unfollow(&id, &command);
                     // What is not released stays open: the next adoption finds its end in the history.
                     if is_released && is_in_log {
                         service.command_logs().close_command(&id, command);
@@ -490,10 +501,12 @@ impl Service {
         let is_orphan = |command: &str| {
             let node = command.rsplit_once('/').map_or("", |(node, _)| node);
             let is_alive = nodes.iter().any(|other| other.id == node);
-            (node == self.node_id() || !is_alive) && !self.recorders().is_followed(command)
+            (node == self.node_id() || !is_alive)
+                && !self.recorders().is_followed(&sandbox.id, command)
         };
         let now_ms = self.clock().now_ms();
-        for known in kept.into_iter().take(MAX_ADOPTED) {
+        let kept = kept.into_iter().filter(|known| is_command_id(&known.id));
+        for known in kept.take(MAX_ADOPTED) {
             let command = open.remove(&known.id).unwrap_or_else(|| OpenCommand {
                 id: known.id.clone(),
                 pid: known.pid,
@@ -520,7 +533,7 @@ impl Service {
     }
 
     fn adopt_command(&self, sandbox: &Sandbox, command: OpenCommand, ran_ms: Option<u64>) {
-        if !self.recorders().follow(&command.id) {
+        if !self.recorders().follow(&sandbox.id, &command.id) {
             return;
         }
         let followed = Followed {
@@ -565,6 +578,33 @@ impl Service {
             began_ms: self.clock().now_ms(),
             is_logged,
             ..OpenCommand::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_sandbox_claims_does_not_disturb_another() {
+        let [one, two] = ["one", "two"].map(|id| id.parse::<SandboxId>().unwrap());
+        let recorders = Recorders::default();
+        assert!(recorders.follow(&one, "node/1"));
+        assert!(!recorders.is_followed(&two, "node/1"));
+        assert!(recorders.follow(&two, "node/1"));
+        recorders.unfollow(&one, "node/1");
+        assert!(recorders.is_followed(&two, "node/1"));
+    }
+
+    #[test]
+    fn only_ids_that_a_server_makes_are_taken_from_an_agent() {
+        assert!(is_command_id("node-1.b/17"));
+        let long = format!("{}/1", "n".repeat(MAX_COMMAND_ID));
+        for id in [
+            "", "/1", "node", "node/", "node/x", "node/1/2", "a b/1", &long,
+        ] {
+            assert!(!is_command_id(id), "{id}");
         }
     }
 }
