@@ -337,7 +337,14 @@ impl CommandLogs {
     /// Lets go of what is in memory of a sandbox; its files stay. Followers hear the end.
     pub(crate) async fn forget(&self, id: &SandboxId) {
         self.flush(id).await;
-        self.0.state().logs.remove(id);
+        self.drop_memory(id);
+    }
+
+    fn drop_memory(&self, id: &SandboxId) {
+        if let Some(log) = self.0.state().logs.remove(id) {
+            // Nobody writes this queue any more: whoever waits for room there need not.
+            log.room.notify_waiters();
+        }
     }
 
     /// The commands whose end is not recorded, as the files have it.
@@ -397,7 +404,7 @@ impl CommandLogs {
 
     /// Removes the files of a sandbox.
     pub(crate) async fn remove(&self, id: &SandboxId) -> io::Result<()> {
-        self.0.state().logs.remove(id);
+        self.drop_memory(id);
         let Some(folder) = self.folder(id) else {
             return Ok(());
         };
@@ -556,6 +563,38 @@ mod tests {
         let (page, _) = logs.tail(&id, 10).await.unwrap();
         let texts: Vec<&str> = page.entries.iter().map(|entry| &*entry.text).collect();
         assert_eq!(texts, ["old", "new"]);
+    }
+
+    /// Logs on a disk that takes nothing: their folder is a file. The queue of the sandbox is full.
+    fn full_logs(folder: &std::path::Path, id: &SandboxId) -> CommandLogs {
+        let blocked = folder.join("logs");
+        std::fs::write(&blocked, "").unwrap();
+        let logs = CommandLogs::open(Some(blocked), 1 << 20, "node").unwrap();
+        while logs
+            .0
+            .state()
+            .logs
+            .get(id)
+            .map_or(0, |log| log.queued_bytes)
+            <= MAX_QUEUED
+        {
+            logs.add_line(id, 1, LogSource::Gateway, &"x".repeat(4000));
+        }
+        logs
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_room_goes_on_when_the_log_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = full_logs(folder.path(), &id);
+        let waiting = logs.wait_for_room(&id, Patience::Endless);
+        tokio::pin!(waiting);
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        // The files are not there to be removed; what is in memory goes.
+        let _ = logs.remove(&id).await;
+        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        waited.unwrap();
     }
 
     #[tokio::test]
