@@ -47,7 +47,7 @@ pub(crate) type Releases = HashMap<SandboxId, Vec<Release>>;
 /// A command that its agent may forget.
 #[derive(Debug)]
 pub(crate) struct Release {
-    command: String,
+    pub(crate) command: String,
     /// Whether the log has it as open.
     is_in_log: bool,
 }
@@ -99,6 +99,22 @@ impl Recorders {
     }
 }
 
+/// A command whose agent is being asked to start it. It is no longer followed if that comes to nothing.
+pub(crate) struct StartingCommand {
+    service: Service,
+    sandbox: SandboxId,
+    pub(crate) id: String,
+    has_started: bool,
+}
+
+impl Drop for StartingCommand {
+    fn drop(&mut self) {
+        if !self.has_started {
+            self.service.recorders().unfollow(&self.sandbox, &self.id);
+        }
+    }
+}
+
 /// Whether an agent may have got this id from a server: `<node>/<number>`.
 fn is_command_id(id: &str) -> bool {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
@@ -129,26 +145,42 @@ enum Outcome {
 
 impl Service {
     /// Makes the id of a command that is about to start.
-    pub(crate) fn new_command_id(&self) -> String {
+    fn new_command_id(&self) -> String {
         format!("{}/{}", self.node_id(), self.next_number())
     }
 
-    /// Notes that a command of this server runs, and that its caller reads its output.
-    pub(crate) fn begin_recording(&self, id: &SandboxId, command: OpenCommand) {
-        self.recorders().follow(id, &command.id);
-        self.command_logs().open_command(id, command);
+    /// Makes the id of a command that is about to start, which nobody else follows from now on.
+    pub(crate) fn begin_start(&self, id: &SandboxId) -> StartingCommand {
+        let command = self.new_command_id();
+        self.recorders().follow(id, &command);
+        StartingCommand {
+            service: self.clone(),
+            sandbox: id.clone(),
+            id: command,
+            has_started: false,
+        }
     }
 
-    /// Notes that the end of a command is on its way into the history; returns its id.
-    pub(crate) fn end_recording(&self, id: &SandboxId, pid: u32) -> Option<String> {
+    /// Notes that a command of this server runs, and that its caller reads its output.
+    pub(crate) fn begin_recording(&self, mut starting: StartingCommand, command: OpenCommand) {
+        starting.has_started = true;
+        self.command_logs().open_command(&starting.sandbox, command);
+    }
+
+    /// Completes the log of a command that has ended. Its release is to be given to [`Self::release_soon`].
+    pub(crate) fn end_recording(&self, id: &SandboxId, pid: u32) -> Option<Release> {
         let now_ms = self.clock().now_ms();
         let (command, is_in_log) = self.command_logs().finish_command(id, pid, None, now_ms)?;
+        Some(Release { command, is_in_log })
+    }
+
+    /// Lets the agent forget a command once all of the history that was added before this call is in the store.
+    pub(crate) fn release_soon(&self, id: &SandboxId, release: Option<Release>) {
+        let Some(release) = release else {
+            return;
+        };
         let mut releases = lock(&self.recorders().releases);
-        releases.entry(id.clone()).or_default().push(Release {
-            command: command.clone(),
-            is_in_log,
-        });
-        Some(command)
+        releases.entry(id.clone()).or_default().push(release);
     }
 
     /// Goes on with a command whose caller stopped reading before its end.
