@@ -17,7 +17,7 @@ use sandyard_provider::Provider;
 use sandyard_store::model::{EventFilter, NewEvent, Sandbox, SandboxFilter};
 use serde_json::json;
 
-use crate::command_log::{OpenCommand, Patience};
+use crate::command_log::{OpenCommand, WhenFull};
 use crate::error::{ServiceError, ServiceResult};
 use crate::places::location_of;
 use crate::request::LogSource;
@@ -255,19 +255,30 @@ impl Service {
         let mut failures = 0;
         loop {
             if let Some(mut stream) = stream.take() {
+                let mut is_full = false;
                 while let Some(Ok(event)) = stream.next().await {
                     match event {
                         ProcessEvent::Data(output) => {
                             failures = 0;
                             let command = Some(&*followed.command.id);
-                            self.record_output(&id, pid, command, &output, Patience::Endless)
+                            let is_taken = self
+                                .record_output(&id, pid, command, &output, WhenFull::Refuse)
                                 .await;
+                            if !is_taken {
+                                is_full = true;
+                                break;
+                            }
                         }
                         ProcessEvent::End(end) => return Outcome::Ended(end),
                         _ => {}
                     }
                 }
                 followed.is_adopted = true;
+                if is_full {
+                    // Without a reader the agent keeps the output, and the command goes on.
+                    drop(stream);
+                    self.command_logs().wait_for_room(&id).await;
+                }
             }
             match self.open_again(followed).await {
                 Ok(Ok(opened)) => stream = Some(opened),
@@ -577,22 +588,22 @@ impl Service {
         self.spawn_recording(followed, None);
     }
 
-    /// Adds output to the log, unless it is a terminal's.
+    /// Adds output to the log, unless it is a terminal's. False: it was refused.
     pub(crate) async fn record_output(
         &self,
         id: &SandboxId,
         pid: u32,
         command: Option<&str>,
         output: &Output,
-        patience: Patience,
-    ) {
+        when_full: WhenFull,
+    ) -> bool {
         if matches!(output, Output::Pty(_)) {
-            return;
+            return true;
         }
         let now_ms = self.clock().now_ms();
         self.command_logs()
-            .add_output(id, pid, command, output, now_ms, patience)
-            .await;
+            .add_output(id, pid, command, output, now_ms, when_full)
+            .await
     }
 
     /// Who started a command, for the log.

@@ -38,7 +38,7 @@ use crate::request::LogSource;
 
 /// Bytes of one sandbox that wait to be written; whoever brings more waits. Far less than what an agent keeps for a reader that died.
 const MAX_QUEUED: usize = 128 << 10;
-/// How long a command that somebody waits for is held up by a disk that takes nothing.
+/// How long output is held up by a disk that takes nothing.
 const FULL_DISK_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a reader waits for what is queued to be written.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
@@ -81,6 +81,8 @@ struct Log {
     queued_bytes: usize,
     /// Lines that found no room.
     lost: u64,
+    /// Somebody waited for room in vain since the last write.
+    is_stuck: bool,
     /// Batches handed to the writer, and batches it is done with.
     taken: u64,
     commands: HashMap<u32, LineSplitter>,
@@ -96,6 +98,7 @@ impl Default for Log {
             queue: Vec::new(),
             queued_bytes: 0,
             lost: 0,
+            is_stuck: false,
             taken: 0,
             commands: HashMap::new(),
             room: Arc::default(),
@@ -104,13 +107,13 @@ impl Default for Log {
     }
 }
 
-/// Who waits when the disk takes nothing.
+/// What happens to output when the disk takes nothing for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// The agent keeps the rest meanwhile.
-    Endless,
-    /// Somebody waits for the command; what finds no room is lost, and counted.
-    Short,
+pub(crate) enum WhenFull {
+    /// It is not taken: the agent keeps it meanwhile.
+    Refuse,
+    /// It is lost, and counted: somebody waits for the command.
+    Lose,
 }
 
 static WRITERS: AtomicU64 = AtomicU64::new(0);
@@ -221,7 +224,8 @@ impl CommandLogs {
         self.0.queue(&mut state, id, [Record::Closed(command)]);
     }
 
-    /// Adds a piece of a command's output, unless the process id belongs to another command than the `expected` one.
+    /// Adds a piece of a command's output, unless the process id belongs to another command than the `expected` one. False: there
+    /// is no room, and the piece was refused.
     pub(crate) async fn add_output(
         &self,
         id: &SandboxId,
@@ -229,28 +233,59 @@ impl CommandLogs {
         expected: Option<&str>,
         output: &Output,
         at_ms: i64,
-        patience: Patience,
-    ) {
+        when_full: WhenFull,
+    ) -> bool {
         let stream = usize::from(matches!(output, Output::Stderr(_)));
-        let is_late = !self.wait_for_room(id, patience).await;
+        let has_room = self.has_room_soon(id, pid).await;
+        if !has_room && when_full == WhenFull::Refuse {
+            return false;
+        }
         let mut state = self.0.state();
         let Some(log) = state.logs.get_mut(id) else {
-            return;
+            return true;
         };
         let Some(splitter) = log.commands.get_mut(&pid) else {
-            return;
+            return true;
         };
         if !splitter.command.is_logged || !splitter.is_of(expected) {
-            return;
+            return true;
         }
-        let Some(lines) = splitter.push(stream, output.bytes(), at_ms) else {
-            return;
-        };
-        if is_late {
-            log.lost += u64::from(lines.count);
-            return;
+        match splitter.push(stream, output.bytes(), at_ms) {
+            Some(lines) if has_room => self.0.queue(&mut state, id, [Record::Lines(lines)]),
+            Some(lines) => log.lost += u64::from(lines.count),
+            None => {}
         }
-        self.0.queue(&mut state, id, [Record::Lines(lines)]);
+        true
+    }
+
+    /// Waits a little for room for a command's output. Not for a command that is not logged, and once for all pieces that come until the next write.
+    async fn has_room_soon(&self, id: &SandboxId, pid: u32) -> bool {
+        let is_full = |log: &Log| log.queued_bytes > MAX_QUEUED;
+        {
+            let state = self.0.state();
+            let Some(log) = state.logs.get(id) else {
+                return true;
+            };
+            let command = log.commands.get(&pid).map(|splitter| &splitter.command);
+            if !is_full(log) || !command.is_some_and(|command| command.is_logged) {
+                return true;
+            }
+            if log.is_stuck {
+                return false;
+            }
+        }
+        let room = self.wait_for_room(id);
+        if tokio::time::timeout(FULL_DISK_PATIENCE, room).await.is_ok() {
+            return true;
+        }
+        let mut state = self.0.state();
+        match state.logs.get_mut(id) {
+            Some(log) if is_full(log) => {
+                log.is_stuck = true;
+                false
+            }
+            _ => true,
+        }
     }
 
     /// Adds a line that no command wrote.
@@ -268,31 +303,22 @@ impl CommandLogs {
         self.0.queue(&mut state, id, [Record::Lines(lines)]);
     }
 
-    /// Waits until more can be queued; false: it took too long.
-    async fn wait_for_room(&self, id: &SandboxId, patience: Patience) -> bool {
-        let wait = async {
-            loop {
-                let room = {
-                    let mut state = self.0.state();
-                    match state.logs.get(id) {
-                        Some(log) if log.queued_bytes > MAX_QUEUED => {
-                            let room = log.room.clone();
-                            state.is_urgent = true;
-                            self.0.work.notify_one();
-                            room.notified_owned()
-                        }
-                        _ => return,
+    /// Waits until more can be queued.
+    pub(crate) async fn wait_for_room(&self, id: &SandboxId) {
+        loop {
+            let room = {
+                let mut state = self.0.state();
+                match state.logs.get(id) {
+                    Some(log) if log.queued_bytes > MAX_QUEUED => {
+                        let room = log.room.clone();
+                        state.is_urgent = true;
+                        self.0.work.notify_one();
+                        room.notified_owned()
                     }
-                };
-                room.await;
-            }
-        };
-        match patience {
-            Patience::Endless => {
-                wait.await;
-                true
-            }
-            Patience::Short => tokio::time::timeout(FULL_DISK_PATIENCE, wait).await.is_ok(),
+                    _ => return,
+                }
+            };
+            room.await;
         }
     }
 
@@ -476,6 +502,8 @@ fn queued_size(record: &Record) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[tokio::test]
@@ -499,7 +527,7 @@ mod tests {
         logs.open_command(&id, quiet);
         for piece in ["first\nsec", "ond\nthi"] {
             let output = Output::Stdout(piece.into());
-            logs.add_output(&id, 7, None, &output, 5, Patience::Short)
+            logs.add_output(&id, 7, None, &output, 5, WhenFull::Lose)
                 .await;
         }
         assert_eq!(
@@ -519,7 +547,7 @@ mod tests {
         assert_eq!((known[0].recorded[0], known[0].resume), (13, 13));
         assert!(logs.resume_command(&id, known[0].clone(), 13));
         let output = Output::Stdout("third\nend".into());
-        logs.add_output(&id, 7, None, &output, 7, Patience::Endless)
+        logs.add_output(&id, 7, None, &output, 7, WhenFull::Refuse)
             .await;
         assert_eq!(
             logs.finish_command(&id, 7, None, 8),
@@ -548,7 +576,7 @@ mod tests {
         let logs = CommandLogs::open(Some(folder.path().to_owned()), 1 << 20, "node").unwrap();
         let add = async |expected, text: &str| {
             let output = Output::Stdout(text.as_bytes().to_vec().into());
-            logs.add_output(&id, 7, expected, &output, 5, Patience::Short)
+            logs.add_output(&id, 7, expected, &output, 5, WhenFull::Lose)
                 .await;
         };
         logs.open_command(&id, command("node/1", 7));
@@ -588,13 +616,45 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let id: SandboxId = "abc".parse().unwrap();
         let logs = full_logs(folder.path(), &id);
-        let waiting = logs.wait_for_room(&id, Patience::Endless);
+        let waiting = logs.wait_for_room(&id);
         tokio::pin!(waiting);
         assert!(futures_util::poll!(&mut waiting).is_pending());
         // The files are not there to be removed; what is in memory goes.
         let _ = logs.remove(&id).await;
         let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
         waited.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_holds_a_command_up_once_and_one_without_a_log_never() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = full_logs(folder.path(), &id);
+        let quiet = OpenCommand {
+            is_logged: false,
+            ..command("node/2", 8)
+        };
+        logs.open_command(&id, command("node/1", 7));
+        logs.open_command(&id, quiet);
+        let output = Output::Stdout("line\n".into());
+        let add = |pid, when_full| logs.add_output(&id, pid, None, &output, 5, when_full);
+        assert_eq!(add(8, WhenFull::Lose).now_or_never(), Some(true));
+        assert_eq!(add(7, WhenFull::Lose).now_or_never(), None);
+        assert!(add(7, WhenFull::Lose).await);
+        assert_eq!(add(7, WhenFull::Lose).now_or_never(), Some(true));
+        assert_eq!(add(7, WhenFull::Refuse).now_or_never(), Some(false));
+        assert_eq!(logs.0.state().logs[&id].lost, 2);
+        // The disk takes something again: nobody is refused.
+        std::fs::remove_file(folder.path().join("logs")).unwrap();
+        logs.wait_for_room(&id).await;
+        assert!(add(7, WhenFull::Refuse).await);
+        let (page, _) = logs.tail(&id, 2).await.unwrap();
+        let texts: Vec<&str> = page.entries.iter().map(|entry| &*entry.text).collect();
+        assert!(
+            texts[0].starts_with("2 lines of output were lost"),
+            "{texts:?}"
+        );
+        assert_eq!(texts[1], "line");
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use super::create::check_map;
 use super::kept_output::Kept;
 use super::live::Live;
 use crate::claim::millis;
-use crate::command_log::Patience;
+use crate::command_log::WhenFull;
 use crate::error::{ServiceError, ServiceResult};
 use crate::memory::PATIENCE;
 use crate::request::{Command, CommandOutput, RunRequest};
@@ -196,7 +196,7 @@ impl Service {
 
     /// Adds output of a command to its sandbox's log, unless it is not to be logged.
     pub async fn log(&self, id: &SandboxId, pid: u32, output: &Output) {
-        self.record_output(id, pid, None, output, Patience::Short)
+        self.record_output(id, pid, None, output, WhenFull::Lose)
             .await;
     }
 
