@@ -38,6 +38,10 @@ use crate::request::LogSource;
 
 /// Bytes of one sandbox that wait to be written; whoever brings more waits. Far less than what an agent keeps for a reader that died.
 const MAX_QUEUED: usize = 128 << 10;
+/// The same for lines that nobody can be made to wait for; more are lost.
+const MAX_QUEUED_LINES: usize = 2 * MAX_QUEUED;
+/// The same for all else.
+const MAX_QUEUED_RECORDS: usize = 4 * MAX_QUEUED;
 /// How long output is held up by a disk that takes nothing.
 const FULL_DISK_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a reader waits for what is queued to be written.
@@ -208,7 +212,8 @@ impl CommandLogs {
             && matches!(own.next(), Some(Record::Opened(_)))
             && own.next().is_none();
         if is_unheard {
-            log.queue.retain(|record| !is_of_command(record));
+            let opened = log.queue.extract_if(.., |record| is_of_command(record));
+            log.queued_bytes -= opened.map(|record| queued_size(&record)).sum::<usize>();
             return Some((command, false));
         }
         let records = last.into_iter().map(Record::Lines);
@@ -473,7 +478,8 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands records to the writer.
+    /// Hands records to the writer, within bounds also for those that nobody waits for. Lines that find no room are counted; a command
+    /// whose opening or end is missing in the log is known to its agent or to the history.
     fn queue(&self, state: &mut State, id: &SandboxId, records: impl IntoIterator<Item = Record>) {
         if self.folder.is_none() {
             return;
@@ -482,6 +488,14 @@ impl Inner {
             return;
         };
         for record in records {
+            match &record {
+                Record::Lines(lines) if log.queued_bytes > MAX_QUEUED_LINES => {
+                    log.lost += u64::from(lines.count);
+                    continue;
+                }
+                _ if log.queued_bytes > MAX_QUEUED_RECORDS => continue,
+                _ => {}
+            }
             log.queued_bytes += queued_size(&record);
             log.queue.push(record);
         }
@@ -655,6 +669,32 @@ mod tests {
             "{texts:?}"
         );
         assert_eq!(texts[1], "line");
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_full_disk_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = full_logs(folder.path(), &id);
+        let full = logs.0.state().logs[&id].queued_bytes;
+        for _ in 0..100 {
+            logs.open_command(&id, command("node/0", 1));
+            logs.finish_command(&id, 1, None, 1);
+        }
+        // The writer may have had one of them in hand.
+        let queued = || logs.0.state().logs[&id].queued_bytes;
+        assert!(queued() < full + 5000, "{}", queued());
+        for _ in 0..1000 {
+            logs.add_line(&id, 1, LogSource::Gateway, &"x".repeat(1000));
+        }
+        assert!(queued() < MAX_QUEUED_LINES + 2000, "{}", queued());
+        let lost = logs.0.state().logs[&id].lost;
+        assert!((1..1000).contains(&lost), "{lost}");
+        for number in 0..10_000 {
+            logs.open_command(&id, command(&format!("node/{number}"), number));
+            logs.close_command(&id, format!("node/{number}"));
+        }
+        assert!(queued() < MAX_QUEUED_RECORDS + 2000, "{}", queued());
     }
 
     #[tokio::test]
