@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
 use sandyard_agent_client::wire::event::{EndEvent, Output, ProcessEvent};
@@ -27,6 +27,9 @@ use crate::service::Service;
 const AT_ONCE: usize = 8;
 /// How long one sandbox has to tell which commands it keeps.
 const ASK_WITHIN: Duration = Duration::from_secs(10);
+/// How long to wait before a sandbox that did not tell is asked again: at first, and at most.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+const ASK_AGAIN_MOST: Duration = Duration::from_secs(60);
 /// How long a release may take; one that fails is repeated by the next adoption.
 const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 /// Most commands of one sandbox that are followed on behalf of others: an agent may claim any number.
@@ -63,6 +66,16 @@ pub(crate) struct Recorders {
     wanted: AtomicU64,
     /// By location: the count that was served.
     served: Mutex<HashMap<String, u64>>,
+    /// Sandboxes that did not tell which commands they keep.
+    unanswered: Mutex<HashMap<SandboxId, Unanswered>>,
+}
+
+/// A sandbox that is to be asked again.
+#[derive(Debug)]
+struct Unanswered {
+    location: String,
+    failures: u32,
+    due: Instant,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,6 +97,35 @@ impl Recorders {
         for (id, commands) in releases {
             waiting.entry(id).or_default().extend(commands);
         }
+    }
+
+    /// Notes that a sandbox did not answer: it is asked again, after a pause that grows.
+    fn note_unanswered(&self, id: &SandboxId, location: &str, now: Instant) {
+        let mut unanswered = lock(&self.unanswered);
+        let failures = unanswered.get(id).map_or(0, |known| known.failures);
+        let pause = ASK_AGAIN.saturating_mul(1 << failures.min(16));
+        let entry = Unanswered {
+            location: location.to_owned(),
+            failures: failures.saturating_add(1),
+            due: now + pause.min(ASK_AGAIN_MOST),
+        };
+        unanswered.insert(id.clone(), entry);
+    }
+
+    fn note_answered(&self, id: &SandboxId) {
+        lock(&self.unanswered).remove(id);
+    }
+
+    /// The sandboxes of a location that are to be asked again now: those that have waited longest, a few of them.
+    fn due(&self, location: &str, now: Instant) -> Vec<SandboxId> {
+        let unanswered = lock(&self.unanswered);
+        let due = unanswered
+            .iter()
+            .filter(|(_, known)| known.location == location && known.due <= now);
+        let mut due: Vec<_> = due.collect();
+        due.sort_unstable_by_key(|(_, known)| known.due);
+        let first = due.into_iter().take(AT_ONCE);
+        first.map(|(id, _)| id.clone()).collect()
     }
 
     fn follow(&self, id: &SandboxId, command: &str) -> bool {
@@ -465,14 +507,14 @@ impl Service {
     }
 
     /// Follows the commands of all sandboxes that run with a provider whose server is gone. Only when there may be some: after a start, and after
-    /// another server's death.
+    /// another server's death. Those that do not answer are asked again, and no others for their sake.
     pub(crate) async fn adopt_running(&self, provider: &Arc<dyn Provider>) {
         let Some(location) = location_of(provider) else {
             return;
         };
         let wanted = self.recorders().wanted.load(Ordering::Relaxed) + 1;
         if lock(&self.recorders().served).get(location) == Some(&wanted) {
-            return;
+            return self.ask_again(location).await;
         }
         let rows = self
             .all_rows(SandboxFilter {
@@ -484,34 +526,42 @@ impl Service {
         let Ok(rows) = rows else {
             return;
         };
-        let failed = AtomicU64::new(0);
         stream::iter(rows)
-            .for_each_concurrent(AT_ONCE, |row| {
-                let failed = &failed;
-                async move {
-                    let adopted = tokio::time::timeout(ASK_WITHIN, self.adopt_commands(&row)).await;
-                    if !matches!(adopted, Ok(Ok(()))) {
-                        tracing::debug!(sandbox.id = %row.id, ?adopted, "Commands could not be adopted yet");
-                        failed.fetch_add(1, Ordering::Relaxed);
-                    }
+            .for_each_concurrent(AT_ONCE, async |row| self.try_adopt(&row).await)
+            .await;
+        lock(&self.recorders().served).insert(location.to_string(), wanted);
+    }
+
+    async fn ask_again(&self, location: &str) {
+        let due = self.recorders().due(location, Instant::now());
+        stream::iter(due)
+            .for_each_concurrent(AT_ONCE, async |id| match self.store().sandbox(&id).await {
+                Ok(Some(row)) if row.status == SandboxStatus::Running => self.try_adopt(&row).await,
+                // Whoever wakes it asks it.
+                Ok(_) => self.recorders().note_answered(&id),
+                Err(error) => {
+                    tracing::debug!(%error, sandbox.id = %id, "Commands could not be adopted yet");
                 }
             })
             .await;
-        if failed.into_inner() == 0 {
-            lock(&self.recorders().served).insert(location.to_string(), wanted);
+    }
+
+    async fn try_adopt(&self, row: &Sandbox) {
+        let adopted = tokio::time::timeout(ASK_WITHIN, self.adopt_commands(row)).await;
+        if matches!(adopted, Ok(Ok(()))) {
+            self.recorders().note_answered(&row.id);
+        } else {
+            tracing::debug!(sandbox.id = %row.id, ?adopted, "Commands could not be adopted yet");
+            let now = Instant::now();
+            self.recorders()
+                .note_unanswered(&row.id, &row.location, now);
         }
     }
 
     /// The same for one sandbox that was woken, on a task of its own.
     pub(crate) fn adopt_commands_soon(&self, sandbox: &Sandbox) {
         let (service, sandbox) = (self.clone(), sandbox.clone());
-        tokio::spawn(async move {
-            let adopted = tokio::time::timeout(ASK_WITHIN, service.adopt_commands(&sandbox)).await;
-            if !matches!(adopted, Ok(Ok(()))) {
-                // The next round asks it again.
-                service.recorders().adopt_again();
-            }
-        });
+        tokio::spawn(async move { service.try_adopt(&sandbox).await });
     }
 
     async fn adopt_commands(&self, sandbox: &Sandbox) -> ServiceResult<()> {
@@ -638,6 +688,28 @@ mod tests {
         assert!(recorders.follow(&two, "node/1"));
         recorders.unfollow(&one, "node/1");
         assert!(recorders.is_followed(&two, "node/1"));
+    }
+
+    #[test]
+    fn a_sandbox_that_does_not_answer_is_asked_again_after_a_growing_pause() {
+        let id: SandboxId = "one".parse().unwrap();
+        let recorders = Recorders::default();
+        let now = Instant::now();
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            recorders.note_unanswered(&id, "here", now);
+            let is_due = |seconds: &u64| {
+                let then = now + Duration::from_secs(*seconds);
+                !recorders.due("here", then).is_empty()
+            };
+            pauses.extend((0..100).find(is_due));
+        }
+        assert_eq!(pauses[..6], [2, 4, 8, 16, 32, 60]);
+        assert_eq!((pauses.len(), pauses[39]), (40, 60));
+        let later = now + Duration::from_secs(100);
+        assert!(recorders.due("there", later).is_empty());
+        recorders.note_answered(&id);
+        assert!(recorders.due("here", later).is_empty());
     }
 
     #[test]
