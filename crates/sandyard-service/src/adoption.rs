@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
 use sandyard_agent_client::wire::event::{EndEvent, Output, ProcessEvent};
-use sandyard_agent_client::{ClientError, ProcessStream};
+use sandyard_agent_client::{AgentClient, ClientError, ProcessStream};
 use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_provider::Provider;
 use sandyard_store::model::{EventFilter, NewEvent, Sandbox, SandboxFilter};
@@ -483,17 +483,18 @@ impl Service {
             let service = self.clone();
             tokio::spawn(async move {
                 let ids = commands.iter().map(|release| release.command.clone());
-                let is_released = match agent {
-                    Some(agent) => {
-                        let released = agent.release_commands(ids.collect());
-                        match tokio::time::timeout(RELEASE_WITHIN, released).await {
-                            Ok(Ok(())) => true,
-                            // An agent that is not ours keeps nothing.
-                            Ok(Err(error)) => error.is_not_found(),
-                            Err(_) => false,
-                        }
-                    }
-                    None => false,
+                let released = async {
+                    let agent = match agent {
+                        Some(agent) => agent,
+                        None => service.running_agent(&id).await?,
+                    };
+                    Some(agent.release_commands(ids.collect()).await)
+                };
+                let is_released = match tokio::time::timeout(RELEASE_WITHIN, released).await {
+                    Ok(Some(Ok(()))) => true,
+                    // An agent that is not ours keeps nothing.
+                    Ok(Some(Err(error))) => error.is_not_found(),
+                    Ok(None) | Err(_) => false,
                 };
                 for Release { command, is_in_log } in commands {
                     service.recorders().unfollow(&id, &command);
@@ -504,6 +505,15 @@ impl Service {
                 }
             });
         }
+    }
+
+    /// The agent of a sandbox that runs, also one that is reached through another node.
+    async fn running_agent(&self, id: &SandboxId) -> Option<AgentClient> {
+        let row = self.store().sandbox(id).await.ok()??;
+        if row.status != SandboxStatus::Running {
+            return None;
+        }
+        self.agent(&row).await.ok()
     }
 
     /// Follows the commands of all sandboxes that run with a provider whose server is gone. Only when there may be some: after a start, and after
