@@ -1,7 +1,9 @@
 """The output of commands outlives the server, the launcher and the sandbox."""
 
+import contextlib
 import os
 import signal
+import subprocess
 import threading
 import uuid
 
@@ -102,6 +104,33 @@ def test_a_command_that_ends_while_no_server_runs_is_recorded_whole(own_server):
     (end,) = ends(api, sandbox, pid)
     assert end["exit_code"] == 9, end
     api.close()
+
+
+def test_a_background_command_goes_on_while_its_log_has_no_room(own_server):
+    """And all of its output is in the log when there is room again."""
+    last = 400_000
+    logs = own_server.data.path / "logs"
+    logs.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs", logs], check=True)
+    try:
+        api = own_server.api()
+        sandbox = api.create()
+        filler = logs / "filler"
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        script = f"seq {last}; exit 4 # marker-{uuid.uuid4().hex}"
+        pid = api.run(sandbox, script, background=True)["process_id"]
+        wait_for(lambda: not processes.with_argument(script), "it ends while the disk is full", PATIENCE)
+        assert not ends(api, sandbox, pid)
+        filler.unlink()
+        wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", PATIENCE)
+        assert output(api, sandbox, pid) == counting(last)
+        (end,) = ends(api, sandbox, pid)
+        assert end["exit_code"] == 4, end
+        api.close()
+    finally:
+        subprocess.run(["umount", "--lazy", logs], check=True)
 
 
 def test_a_command_in_the_foreground_is_recorded_to_its_end_when_its_server_is_killed(own_server):

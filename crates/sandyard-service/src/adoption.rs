@@ -7,17 +7,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
 use sandyard_agent_client::wire::event::{EndEvent, Output, ProcessEvent};
-use sandyard_agent_client::{ClientError, ProcessStream};
+use sandyard_agent_client::{AgentClient, ClientError, ProcessStream};
 use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_provider::Provider;
 use sandyard_store::model::{EventFilter, NewEvent, Sandbox, SandboxFilter};
 use serde_json::json;
 
-use crate::command_log::{OpenCommand, Patience};
+use crate::command_log::{OpenCommand, WhenFull};
 use crate::error::{ServiceError, ServiceResult};
 use crate::places::location_of;
 use crate::request::LogSource;
@@ -27,10 +27,15 @@ use crate::service::Service;
 const AT_ONCE: usize = 8;
 /// How long one sandbox has to tell which commands it keeps.
 const ASK_WITHIN: Duration = Duration::from_secs(10);
+/// How long to wait before a sandbox that did not tell is asked again: at first, and at most.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+const ASK_AGAIN_MOST: Duration = Duration::from_secs(60);
 /// How long a release may take; one that fails is repeated by the next adoption.
 const RELEASE_WITHIN: Duration = Duration::from_secs(5);
 /// Most commands of one sandbox that are followed on behalf of others: an agent may claim any number.
 const MAX_ADOPTED: usize = 512;
+/// Bytes of a command's id.
+const MAX_COMMAND_ID: usize = 128;
 /// How long to wait before a broken stream is opened again.
 const RETRY: [Duration; 4] = [
     Duration::from_millis(100),
@@ -45,7 +50,7 @@ pub(crate) type Releases = HashMap<SandboxId, Vec<Release>>;
 /// A command that its agent may forget.
 #[derive(Debug)]
 pub(crate) struct Release {
-    command: String,
+    pub(crate) command: String,
     /// Whether the log has it as open.
     is_in_log: bool,
 }
@@ -53,14 +58,24 @@ pub(crate) struct Release {
 /// Who follows what in this server.
 #[derive(Debug, Default)]
 pub(crate) struct Recorders {
-    /// Ids of commands whose stream somebody here reads.
-    followed: Mutex<HashSet<String>>,
+    /// Commands whose stream somebody here reads. With their sandbox: an agent may claim any id.
+    followed: Mutex<HashSet<(SandboxId, String)>>,
     /// Commands whose end is on its way to the store; the agent may forget them once it is there.
     releases: Mutex<Releases>,
     /// Counts the reasons to look for commands without a server.
     wanted: AtomicU64,
     /// By location: the count that was served.
     served: Mutex<HashMap<String, u64>>,
+    /// Sandboxes that did not tell which commands they keep.
+    unanswered: Mutex<HashMap<SandboxId, Unanswered>>,
+}
+
+/// A sandbox that is to be asked again.
+#[derive(Debug)]
+struct Unanswered {
+    location: String,
+    failures: u32,
+    due: Instant,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -84,17 +99,71 @@ impl Recorders {
         }
     }
 
-    fn follow(&self, command: &str) -> bool {
-        lock(&self.followed).insert(command.to_owned())
+    /// Notes that a sandbox did not answer: it is asked again, after a pause that grows.
+    fn note_unanswered(&self, id: &SandboxId, location: &str, now: Instant) {
+        let mut unanswered = lock(&self.unanswered);
+        let failures = unanswered.get(id).map_or(0, |known| known.failures);
+        let pause = ASK_AGAIN.saturating_mul(1 << failures.min(16));
+        let entry = Unanswered {
+            location: location.to_owned(),
+            failures: failures.saturating_add(1),
+            due: now + pause.min(ASK_AGAIN_MOST),
+        };
+        unanswered.insert(id.clone(), entry);
     }
 
-    fn unfollow(&self, command: &str) {
-        lock(&self.followed).remove(command);
+    fn note_answered(&self, id: &SandboxId) {
+        lock(&self.unanswered).remove(id);
     }
 
-    fn is_followed(&self, command: &str) -> bool {
-        lock(&self.followed).contains(command)
+    /// The sandboxes of a location that are to be asked again now: those that have waited longest, a few of them.
+    fn due(&self, location: &str, now: Instant) -> Vec<SandboxId> {
+        let unanswered = lock(&self.unanswered);
+        let due = unanswered
+            .iter()
+            .filter(|(_, known)| known.location == location && known.due <= now);
+        let mut due: Vec<_> = due.collect();
+        due.sort_unstable_by_key(|(_, known)| known.due);
+        let first = due.into_iter().take(AT_ONCE);
+        first.map(|(id, _)| id.clone()).collect()
     }
+
+    fn follow(&self, id: &SandboxId, command: &str) -> bool {
+        lock(&self.followed).insert((id.clone(), command.to_owned()))
+    }
+
+    fn unfollow(&self, id: &SandboxId, command: &str) {
+        lock(&self.followed).remove(&(id.clone(), command.to_owned()));
+    }
+
+    fn is_followed(&self, id: &SandboxId, command: &str) -> bool {
+        lock(&self.followed).contains(&(id.clone(), command.to_owned()))
+    }
+}
+
+/// A command whose agent is being asked to start it. It is no longer followed if that comes to nothing.
+pub(crate) struct StartingCommand {
+    service: Service,
+    sandbox: SandboxId,
+    pub(crate) id: String,
+    has_started: bool,
+}
+
+impl Drop for StartingCommand {
+    fn drop(&mut self) {
+        if !self.has_started {
+            self.service.recorders().unfollow(&self.sandbox, &self.id);
+        }
+    }
+}
+
+/// Whether an agent may have got this id from a server: `<node>/<number>`.
+fn is_command_id(id: &str) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    id.len() <= MAX_COMMAND_ID
+        && id.split_once('/').is_some_and(|(node, number)| {
+            !node.is_empty() && node.bytes().all(is_name) && number.parse::<u64>().is_ok()
+        })
 }
 
 /// A command that is followed to its end.
@@ -118,26 +187,42 @@ enum Outcome {
 
 impl Service {
     /// Makes the id of a command that is about to start.
-    pub(crate) fn new_command_id(&self) -> String {
+    fn new_command_id(&self) -> String {
         format!("{}/{}", self.node_id(), self.next_number())
     }
 
-    /// Notes that a command of this server runs, and that its caller reads its output.
-    pub(crate) fn begin_recording(&self, id: &SandboxId, command: OpenCommand) {
-        self.recorders().follow(&command.id);
-        self.command_logs().open_command(id, command);
+    /// Makes the id of a command that is about to start, which nobody else follows from now on.
+    pub(crate) fn begin_start(&self, id: &SandboxId) -> StartingCommand {
+        let command = self.new_command_id();
+        self.recorders().follow(id, &command);
+        StartingCommand {
+            service: self.clone(),
+            sandbox: id.clone(),
+            id: command,
+            has_started: false,
+        }
     }
 
-    /// Notes that the end of a command is on its way into the history; returns its id.
-    pub(crate) fn end_recording(&self, id: &SandboxId, pid: u32) -> Option<String> {
+    /// Notes that a command of this server runs, and that its caller reads its output.
+    pub(crate) fn begin_recording(&self, mut starting: StartingCommand, command: OpenCommand) {
+        starting.has_started = true;
+        self.command_logs().open_command(&starting.sandbox, command);
+    }
+
+    /// Completes the log of a command that has ended. Its release is to be given to [`Self::release_soon`].
+    pub(crate) fn end_recording(&self, id: &SandboxId, pid: u32) -> Option<Release> {
         let now_ms = self.clock().now_ms();
-        let (command, is_in_log) = self.command_logs().finish_command(id, pid, now_ms)?;
+        let (command, is_in_log) = self.command_logs().finish_command(id, pid, None, now_ms)?;
+        Some(Release { command, is_in_log })
+    }
+
+    /// Lets the agent forget a command once all of the history that was added before this call is in the store.
+    pub(crate) fn release_soon(&self, id: &SandboxId, release: Option<Release>) {
+        let Some(release) = release else {
+            return;
+        };
         let mut releases = lock(&self.recorders().releases);
-        releases.entry(id.clone()).or_default().push(Release {
-            command: command.clone(),
-            is_in_log,
-        });
-        Some(command)
+        releases.entry(id.clone()).or_default().push(release);
     }
 
     /// Goes on with a command whose caller stopped reading before its end.
@@ -191,11 +276,11 @@ impl Service {
                 followed.command = command;
             }
             followed.is_adopted = true;
-            self.recorders().unfollow(&followed.command.id);
+            self.recorders().unfollow(id, &followed.command.id);
             // It may have been woken just before that, by somebody who saw it followed.
             let row = self.store().sandbox(id).await.ok().flatten();
             let is_running = row.is_some_and(|row| row.status == SandboxStatus::Running);
-            if !is_running || !self.recorders().follow(&followed.command.id) {
+            if !is_running || !self.recorders().follow(id, &followed.command.id) {
                 return;
             }
         }
@@ -212,18 +297,30 @@ impl Service {
         let mut failures = 0;
         loop {
             if let Some(mut stream) = stream.take() {
+                let mut is_full = false;
                 while let Some(Ok(event)) = stream.next().await {
                     match event {
                         ProcessEvent::Data(output) => {
                             failures = 0;
-                            self.record_output(&id, pid, &output, Patience::Endless)
+                            let command = Some(&*followed.command.id);
+                            let is_taken = self
+                                .record_output(&id, pid, command, &output, WhenFull::Refuse)
                                 .await;
+                            if !is_taken {
+                                is_full = true;
+                                break;
+                            }
                         }
                         ProcessEvent::End(end) => return Outcome::Ended(end),
                         _ => {}
                     }
                 }
                 followed.is_adopted = true;
+                if is_full {
+                    // Without a reader the agent keeps the output, and the command goes on.
+                    drop(stream);
+                    self.command_logs().wait_for_room(&id).await;
+                }
             }
             match self.open_again(followed).await {
                 Ok(Ok(opened)) => stream = Some(opened),
@@ -289,8 +386,13 @@ impl Service {
                     .max(command.resume)
             }
         };
-        self.command_logs()
+        let is_own = self
+            .command_logs()
             .resume_command(&id, command.clone(), begins);
+        if !is_own && stream.begins_at().is_none() {
+            // It was found by its process id alone, which is another command's.
+            return Ok(Err(Outcome::Gone));
+        }
         Ok(Ok(stream))
     }
 
@@ -331,7 +433,7 @@ impl Service {
         };
         // Output first: whoever hears of the end may read all of it.
         let logs = self.command_logs();
-        logs.finish_command(&sandbox.id, command.pid, now_ms);
+        logs.finish_command(&sandbox.id, command.pid, Some(&command.id), now_ms);
         logs.flush(&sandbox.id).await;
         let mut failures = 0;
         while let Err(error) = self.add_end(followed.is_adopted, &event, &command.id).await {
@@ -381,20 +483,21 @@ impl Service {
             let service = self.clone();
             tokio::spawn(async move {
                 let ids = commands.iter().map(|release| release.command.clone());
-                let is_released = match agent {
-                    Some(agent) => {
-                        let released = agent.release_commands(ids.collect());
-                        match tokio::time::timeout(RELEASE_WITHIN, released).await {
-                            Ok(Ok(())) => true,
-                            // An agent that is not ours keeps nothing.
-                            Ok(Err(error)) => error.is_not_found(),
-                            Err(_) => false,
-                        }
-                    }
-                    None => false,
+                let released = async {
+                    let agent = match agent {
+                        Some(agent) => agent,
+                        None => service.running_agent(&id).await?,
+                    };
+                    Some(agent.release_commands(ids.collect()).await)
+                };
+                let is_released = match tokio::time::timeout(RELEASE_WITHIN, released).await {
+                    Ok(Some(Ok(()))) => true,
+                    // An agent that is not ours keeps nothing.
+                    Ok(Some(Err(error))) => error.is_not_found(),
+                    Ok(None) | Err(_) => false,
                 };
                 for Release { command, is_in_log } in commands {
-                    service.recorders().unfollow(&command);
+                    service.recorders().unfollow(&id, &command);
                     // What is not released stays open: the next adoption finds its end in the history.
                     if is_released && is_in_log {
                         service.command_logs().close_command(&id, command);
@@ -404,15 +507,24 @@ impl Service {
         }
     }
 
+    /// The agent of a sandbox that runs, also one that is reached through another node.
+    async fn running_agent(&self, id: &SandboxId) -> Option<AgentClient> {
+        let row = self.store().sandbox(id).await.ok()??;
+        if row.status != SandboxStatus::Running {
+            return None;
+        }
+        self.agent(&row).await.ok()
+    }
+
     /// Follows the commands of all sandboxes that run with a provider whose server is gone. Only when there may be some: after a start, and after
-    /// another server's death.
+    /// another server's death. Those that do not answer are asked again, and no others for their sake.
     pub(crate) async fn adopt_running(&self, provider: &Arc<dyn Provider>) {
         let Some(location) = location_of(provider) else {
             return;
         };
         let wanted = self.recorders().wanted.load(Ordering::Relaxed) + 1;
         if lock(&self.recorders().served).get(location) == Some(&wanted) {
-            return;
+            return self.ask_again(location).await;
         }
         let rows = self
             .all_rows(SandboxFilter {
@@ -424,34 +536,42 @@ impl Service {
         let Ok(rows) = rows else {
             return;
         };
-        let failed = AtomicU64::new(0);
         stream::iter(rows)
-            .for_each_concurrent(AT_ONCE, |row| {
-                let failed = &failed;
-                async move {
-                    let adopted = tokio::time::timeout(ASK_WITHIN, self.adopt_commands(&row)).await;
-                    if !matches!(adopted, Ok(Ok(()))) {
-                        tracing::debug!(sandbox.id = %row.id, ?adopted, "Commands could not be adopted yet");
-                        failed.fetch_add(1, Ordering::Relaxed);
-                    }
+            .for_each_concurrent(AT_ONCE, async |row| self.try_adopt(&row).await)
+            .await;
+        lock(&self.recorders().served).insert(location.to_string(), wanted);
+    }
+
+    async fn ask_again(&self, location: &str) {
+        let due = self.recorders().due(location, Instant::now());
+        stream::iter(due)
+            .for_each_concurrent(AT_ONCE, async |id| match self.store().sandbox(&id).await {
+                Ok(Some(row)) if row.status == SandboxStatus::Running => self.try_adopt(&row).await,
+                // Whoever wakes it asks it.
+                Ok(_) => self.recorders().note_answered(&id),
+                Err(error) => {
+                    tracing::debug!(%error, sandbox.id = %id, "Commands could not be adopted yet");
                 }
             })
             .await;
-        if failed.into_inner() == 0 {
-            lock(&self.recorders().served).insert(location.to_string(), wanted);
+    }
+
+    async fn try_adopt(&self, row: &Sandbox) {
+        let adopted = tokio::time::timeout(ASK_WITHIN, self.adopt_commands(row)).await;
+        if matches!(adopted, Ok(Ok(()))) {
+            self.recorders().note_answered(&row.id);
+        } else {
+            tracing::debug!(sandbox.id = %row.id, ?adopted, "Commands could not be adopted yet");
+            let now = Instant::now();
+            self.recorders()
+                .note_unanswered(&row.id, &row.location, now);
         }
     }
 
     /// The same for one sandbox that was woken, on a task of its own.
     pub(crate) fn adopt_commands_soon(&self, sandbox: &Sandbox) {
         let (service, sandbox) = (self.clone(), sandbox.clone());
-        tokio::spawn(async move {
-            let adopted = tokio::time::timeout(ASK_WITHIN, service.adopt_commands(&sandbox)).await;
-            if !matches!(adopted, Ok(Ok(()))) {
-                // The next round asks it again.
-                service.recorders().adopt_again();
-            }
-        });
+        tokio::spawn(async move { service.try_adopt(&sandbox).await });
     }
 
     async fn adopt_commands(&self, sandbox: &Sandbox) -> ServiceResult<()> {
@@ -484,10 +604,12 @@ impl Service {
         let is_orphan = |command: &str| {
             let node = command.rsplit_once('/').map_or("", |(node, _)| node);
             let is_alive = nodes.iter().any(|other| other.id == node);
-            (node == self.node_id() || !is_alive) && !self.recorders().is_followed(command)
+            (node == self.node_id() || !is_alive)
+                && !self.recorders().is_followed(&sandbox.id, command)
         };
         let now_ms = self.clock().now_ms();
-        for known in kept.into_iter().take(MAX_ADOPTED) {
+        let kept = kept.into_iter().filter(|known| is_command_id(&known.id));
+        for known in kept.take(MAX_ADOPTED) {
             let command = open.remove(&known.id).unwrap_or_else(|| OpenCommand {
                 id: known.id.clone(),
                 pid: known.pid,
@@ -514,7 +636,7 @@ impl Service {
     }
 
     fn adopt_command(&self, sandbox: &Sandbox, command: OpenCommand, ran_ms: Option<u64>) {
-        if !self.recorders().follow(&command.id) {
+        if !self.recorders().follow(&sandbox.id, &command.id) {
             return;
         }
         let followed = Followed {
@@ -526,21 +648,22 @@ impl Service {
         self.spawn_recording(followed, None);
     }
 
-    /// Adds output to the log, unless it is a terminal's.
+    /// Adds output to the log, unless it is a terminal's. False: it was refused.
     pub(crate) async fn record_output(
         &self,
         id: &SandboxId,
         pid: u32,
+        command: Option<&str>,
         output: &Output,
-        patience: Patience,
-    ) {
+        when_full: WhenFull,
+    ) -> bool {
         if matches!(output, Output::Pty(_)) {
-            return;
+            return true;
         }
         let now_ms = self.clock().now_ms();
         self.command_logs()
-            .add_output(id, pid, output, now_ms, patience)
-            .await;
+            .add_output(id, pid, command, output, now_ms, when_full)
+            .await
     }
 
     /// Who started a command, for the log.
@@ -558,6 +681,55 @@ impl Service {
             began_ms: self.clock().now_ms(),
             is_logged,
             ..OpenCommand::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_sandbox_claims_does_not_disturb_another() {
+        let [one, two] = ["one", "two"].map(|id| id.parse::<SandboxId>().unwrap());
+        let recorders = Recorders::default();
+        assert!(recorders.follow(&one, "node/1"));
+        assert!(!recorders.is_followed(&two, "node/1"));
+        assert!(recorders.follow(&two, "node/1"));
+        recorders.unfollow(&one, "node/1");
+        assert!(recorders.is_followed(&two, "node/1"));
+    }
+
+    #[test]
+    fn a_sandbox_that_does_not_answer_is_asked_again_after_a_growing_pause() {
+        let id: SandboxId = "one".parse().unwrap();
+        let recorders = Recorders::default();
+        let now = Instant::now();
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            recorders.note_unanswered(&id, "here", now);
+            let is_due = |seconds: &u64| {
+                let then = now + Duration::from_secs(*seconds);
+                !recorders.due("here", then).is_empty()
+            };
+            pauses.extend((0..100).find(is_due));
+        }
+        assert_eq!(pauses[..6], [2, 4, 8, 16, 32, 60]);
+        assert_eq!((pauses.len(), pauses[39]), (40, 60));
+        let later = now + Duration::from_secs(100);
+        assert!(recorders.due("there", later).is_empty());
+        recorders.note_answered(&id);
+        assert!(recorders.due("here", later).is_empty());
+    }
+
+    #[test]
+    fn only_ids_that_a_server_makes_are_taken_from_an_agent() {
+        assert!(is_command_id("node-1.b/17"));
+        let long = format!("{}/1", "n".repeat(MAX_COMMAND_ID));
+        for id in [
+            "", "/1", "node", "node/", "node/x", "node/1/2", "a b/1", &long,
+        ] {
+            assert!(!is_command_id(id), "{id}");
         }
     }
 }

@@ -13,6 +13,9 @@ use rustix::fs::FlockOperation;
 
 use super::record::{OpenCommand, Record};
 
+/// The name of a file until it says which commands are open; not one of the log's names.
+const UNFINISHED: &str = "new";
+
 /// One file of a log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Segment {
@@ -233,11 +236,13 @@ impl End {
         segment: Segment,
         open: BTreeMap<String, OpenCommand>,
     ) -> io::Result<Self> {
+        // It gets its name when it is whole: the newest file is where open commands are looked for.
+        let unfinished = folder.join(UNFINISHED);
         let file = OpenOptions::new()
             .create(true)
             .append(true)
             .mode(0o600)
-            .open(segment.path(folder))?;
+            .open(&unfinished)?;
         let mut bytes = Vec::new();
         for command in open.values() {
             Record::Opened(command.clone()).encode(&mut bytes);
@@ -245,6 +250,7 @@ impl End {
         // One that was begun before and not finished begins anew.
         file.set_len(0)?;
         (&file).write_all(&bytes)?;
+        std::fs::rename(&unfinished, segment.path(folder))?;
         Ok(Self {
             next_seq: segment.first_seq,
             segment,
@@ -375,6 +381,36 @@ mod tests {
         let mut files = LogFiles::open(folder, BOUNDS).unwrap();
         files.append("two", &mut [lines("d\n")]).unwrap();
         assert_eq!(texts(folder), ["a", "b", "d"]);
+    }
+
+    #[test]
+    fn a_new_file_that_cannot_be_written_forgets_no_open_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let mut files = LogFiles::open(folder, BOUNDS).unwrap();
+        let command = OpenCommand {
+            id: "a".to_owned(),
+            ..OpenCommand::default()
+        };
+        let long = lines(&"x\n".repeat(1000));
+        files
+            .append("one", &mut [Record::Opened(command), long])
+            .unwrap();
+        // As a server leaves it that was killed before it had written the new file.
+        std::fs::write(folder.join(UNFINISHED), "").unwrap();
+        let open = |writer| {
+            let mut files = LogFiles::open(folder, BOUNDS).unwrap();
+            files.open_commands(writer).unwrap().len()
+        };
+        assert_eq!(open("two"), 1);
+        std::fs::remove_file(folder.join(UNFINISHED)).unwrap();
+        // A disk without room for it: no write succeeds.
+        std::fs::create_dir(folder.join(UNFINISHED)).unwrap();
+        files.append("one", &mut [lines("y\n")]).unwrap_err();
+        assert_eq!((open("two"), segments(folder).unwrap().len()), (1, 1));
+        std::fs::remove_dir(folder.join(UNFINISHED)).unwrap();
+        files.append("one", &mut [lines("y\n")]).unwrap();
+        assert_eq!((open("two"), segments(folder).unwrap().len()), (1, 2));
     }
 
     #[test]

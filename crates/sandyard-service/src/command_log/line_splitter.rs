@@ -34,6 +34,11 @@ impl LineSplitter {
         }
     }
 
+    /// Whether this is the command that is meant; none: whichever it is.
+    pub(super) fn is_of(&self, expected: Option<&str>) -> bool {
+        expected.is_none_or(|expected| self.command.id == expected)
+    }
+
     /// Goes on at another position: after a reconnect, or after a loss.
     pub(super) fn seek(&mut self, position: u64) {
         self.position = position;

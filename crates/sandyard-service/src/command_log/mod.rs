@@ -38,7 +38,11 @@ use crate::request::LogSource;
 
 /// Bytes of one sandbox that wait to be written; whoever brings more waits. Far less than what an agent keeps for a reader that died.
 const MAX_QUEUED: usize = 128 << 10;
-/// How long a command that somebody waits for is held up by a disk that takes nothing.
+/// The same for lines that nobody can be made to wait for; more are lost.
+const MAX_QUEUED_LINES: usize = 2 * MAX_QUEUED;
+/// The same for all else.
+const MAX_QUEUED_RECORDS: usize = 4 * MAX_QUEUED;
+/// How long output is held up by a disk that takes nothing.
 const FULL_DISK_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a reader waits for what is queued to be written.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
@@ -81,6 +85,8 @@ struct Log {
     queued_bytes: usize,
     /// Lines that found no room.
     lost: u64,
+    /// Somebody waited for room in vain since the last write.
+    is_stuck: bool,
     /// Batches handed to the writer, and batches it is done with.
     taken: u64,
     commands: HashMap<u32, LineSplitter>,
@@ -96,6 +102,7 @@ impl Default for Log {
             queue: Vec::new(),
             queued_bytes: 0,
             lost: 0,
+            is_stuck: false,
             taken: 0,
             commands: HashMap::new(),
             room: Arc::default(),
@@ -104,13 +111,13 @@ impl Default for Log {
     }
 }
 
-/// Who waits when the disk takes nothing.
+/// What happens to output when the disk takes nothing for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// The agent keeps the rest meanwhile.
-    Endless,
-    /// Somebody waits for the command; what finds no room is lost, and counted.
-    Short,
+pub(crate) enum WhenFull {
+    /// It is not taken: the agent keeps it meanwhile.
+    Refuse,
+    /// It is lost, and counted: somebody waits for the command.
+    Lose,
 }
 
 static WRITERS: AtomicU64 = AtomicU64::new(0);
@@ -142,17 +149,34 @@ impl CommandLogs {
         let record = Record::Opened(command.clone());
         let mut state = self.0.state();
         let log = state.logs.entry(id.clone()).or_default();
-        log.commands.insert(command.pid, LineSplitter::new(command));
-        self.0.queue(&mut state, id, [record]);
+        let at_ms = command.began_ms;
+        let splitter = LineSplitter::new(command);
+        let replaced = log.commands.insert(splitter.command.pid, splitter);
+        // Process ids begin anew when a sandbox does: the command that had this one has ended.
+        let last = replaced.map(|mut old| old.finish(at_ms));
+        let last = last.into_iter().flatten().map(Record::Lines);
+        self.0.queue(&mut state, id, last.chain([record]));
     }
 
-    /// Goes on with a command whose output was read by somebody else, or over another connection.
-    pub(crate) fn resume_command(&self, id: &SandboxId, command: OpenCommand, position: u64) {
+    /// Goes on with a command whose output was read by somebody else, or over another connection. False: another command has its
+    /// process id by now.
+    pub(crate) fn resume_command(
+        &self,
+        id: &SandboxId,
+        command: OpenCommand,
+        position: u64,
+    ) -> bool {
         let mut state = self.0.state();
         let log = state.logs.entry(id.clone()).or_default();
+        if let Some(known) = log.commands.get(&command.pid)
+            && known.command.id != command.id
+        {
+            return false;
+        }
         let mut splitter = LineSplitter::new(command);
         splitter.seek(position);
         log.commands.insert(splitter.command.pid, splitter);
+        true
     }
 
     /// A running command as it is known here.
@@ -162,15 +186,18 @@ impl CommandLogs {
         Some(splitter.command.clone())
     }
 
-    /// Completes the last line of a command that has ended; returns its id, and whether the log knows it.
+    /// Completes the last line of a command that has ended; returns its id, and whether the log knows it. Does nothing if the process
+    /// id belongs to another command than the `expected` one.
     pub(crate) fn finish_command(
         &self,
         id: &SandboxId,
         pid: u32,
+        expected: Option<&str>,
         at_ms: i64,
     ) -> Option<(String, bool)> {
         let mut state = self.0.state();
         let log = state.logs.get_mut(id)?;
+        log.commands.get(&pid)?.is_of(expected).then_some(())?;
         let mut splitter = log.commands.remove(&pid)?;
         let command = splitter.command.id.clone();
         let last = splitter.finish(at_ms);
@@ -185,7 +212,8 @@ impl CommandLogs {
             && matches!(own.next(), Some(Record::Opened(_)))
             && own.next().is_none();
         if is_unheard {
-            log.queue.retain(|record| !is_of_command(record));
+            let opened = log.queue.extract_if(.., |record| is_of_command(record));
+            log.queued_bytes -= opened.map(|record| queued_size(&record)).sum::<usize>();
             return Some((command, false));
         }
         let records = last.into_iter().map(Record::Lines);
@@ -201,35 +229,68 @@ impl CommandLogs {
         self.0.queue(&mut state, id, [Record::Closed(command)]);
     }
 
-    /// Adds a piece of a command's output.
+    /// Adds a piece of a command's output, unless the process id belongs to another command than the `expected` one. False: there
+    /// is no room, and the piece was refused.
     pub(crate) async fn add_output(
         &self,
         id: &SandboxId,
         pid: u32,
+        expected: Option<&str>,
         output: &Output,
         at_ms: i64,
-        patience: Patience,
-    ) {
+        when_full: WhenFull,
+    ) -> bool {
         let stream = usize::from(matches!(output, Output::Stderr(_)));
-        let is_late = !self.wait_for_room(id, patience).await;
+        let has_room = self.has_room_soon(id, pid).await;
+        if !has_room && when_full == WhenFull::Refuse {
+            return false;
+        }
         let mut state = self.0.state();
         let Some(log) = state.logs.get_mut(id) else {
-            return;
+            return true;
         };
         let Some(splitter) = log.commands.get_mut(&pid) else {
-            return;
+            return true;
         };
-        if !splitter.command.is_logged {
-            return;
+        if !splitter.command.is_logged || !splitter.is_of(expected) {
+            return true;
         }
-        let Some(lines) = splitter.push(stream, output.bytes(), at_ms) else {
-            return;
-        };
-        if is_late {
-            log.lost += u64::from(lines.count);
-            return;
+        match splitter.push(stream, output.bytes(), at_ms) {
+            Some(lines) if has_room => self.0.queue(&mut state, id, [Record::Lines(lines)]),
+            Some(lines) => log.lost += u64::from(lines.count),
+            None => {}
         }
-        self.0.queue(&mut state, id, [Record::Lines(lines)]);
+        true
+    }
+
+    /// Waits a little for room for a command's output. Not for a command that is not logged, and once for all pieces that come until the next write.
+    async fn has_room_soon(&self, id: &SandboxId, pid: u32) -> bool {
+        let is_full = |log: &Log| log.queued_bytes > MAX_QUEUED;
+        {
+            let state = self.0.state();
+            let Some(log) = state.logs.get(id) else {
+                return true;
+            };
+            let command = log.commands.get(&pid).map(|splitter| &splitter.command);
+            if !is_full(log) || !command.is_some_and(|command| command.is_logged) {
+                return true;
+            }
+            if log.is_stuck {
+                return false;
+            }
+        }
+        let room = self.wait_for_room(id);
+        if tokio::time::timeout(FULL_DISK_PATIENCE, room).await.is_ok() {
+            return true;
+        }
+        let mut state = self.0.state();
+        match state.logs.get_mut(id) {
+            Some(log) if is_full(log) => {
+                log.is_stuck = true;
+                false
+            }
+            _ => true,
+        }
     }
 
     /// Adds a line that no command wrote.
@@ -247,31 +308,22 @@ impl CommandLogs {
         self.0.queue(&mut state, id, [Record::Lines(lines)]);
     }
 
-    /// Waits until more can be queued; false: it took too long.
-    async fn wait_for_room(&self, id: &SandboxId, patience: Patience) -> bool {
-        let wait = async {
-            loop {
-                let room = {
-                    let mut state = self.0.state();
-                    match state.logs.get(id) {
-                        Some(log) if log.queued_bytes > MAX_QUEUED => {
-                            let room = log.room.clone();
-                            state.is_urgent = true;
-                            self.0.work.notify_one();
-                            room.notified_owned()
-                        }
-                        _ => return,
+    /// Waits until more can be queued.
+    pub(crate) async fn wait_for_room(&self, id: &SandboxId) {
+        loop {
+            let room = {
+                let mut state = self.0.state();
+                match state.logs.get(id) {
+                    Some(log) if log.queued_bytes > MAX_QUEUED => {
+                        let room = log.room.clone();
+                        state.is_urgent = true;
+                        self.0.work.notify_one();
+                        room.notified_owned()
                     }
-                };
-                room.await;
-            }
-        };
-        match patience {
-            Patience::Endless => {
-                wait.await;
-                true
-            }
-            Patience::Short => tokio::time::timeout(FULL_DISK_PATIENCE, wait).await.is_ok(),
+                    _ => return,
+                }
+            };
+            room.await;
         }
     }
 
@@ -316,7 +368,14 @@ impl CommandLogs {
     /// Lets go of what is in memory of a sandbox; its files stay. Followers hear the end.
     pub(crate) async fn forget(&self, id: &SandboxId) {
         self.flush(id).await;
-        self.0.state().logs.remove(id);
+        self.drop_memory(id);
+    }
+
+    fn drop_memory(&self, id: &SandboxId) {
+        if let Some(log) = self.0.state().logs.remove(id) {
+            // Nobody writes this queue any more: whoever waits for room there need not.
+            log.room.notify_waiters();
+        }
     }
 
     /// The commands whose end is not recorded, as the files have it.
@@ -376,7 +435,7 @@ impl CommandLogs {
 
     /// Removes the files of a sandbox.
     pub(crate) async fn remove(&self, id: &SandboxId) -> io::Result<()> {
-        self.0.state().logs.remove(id);
+        self.drop_memory(id);
         let Some(folder) = self.folder(id) else {
             return Ok(());
         };
@@ -419,7 +478,8 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands records to the writer.
+    /// Hands records to the writer, within bounds also for those that nobody waits for. Lines that find no room are counted; a command
+    /// whose opening or end is missing in the log is known to its agent or to the history.
     fn queue(&self, state: &mut State, id: &SandboxId, records: impl IntoIterator<Item = Record>) {
         if self.folder.is_none() {
             return;
@@ -428,6 +488,14 @@ impl Inner {
             return;
         };
         for record in records {
+            match &record {
+                Record::Lines(lines) if log.queued_bytes > MAX_QUEUED_LINES => {
+                    log.lost += u64::from(lines.count);
+                    continue;
+                }
+                _ if log.queued_bytes > MAX_QUEUED_RECORDS => continue,
+                _ => {}
+            }
             log.queued_bytes += queued_size(&record);
             log.queue.push(record);
         }
@@ -448,6 +516,8 @@ fn queued_size(record: &Record) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[tokio::test]
@@ -471,10 +541,11 @@ mod tests {
         logs.open_command(&id, quiet);
         for piece in ["first\nsec", "ond\nthi"] {
             let output = Output::Stdout(piece.into());
-            logs.add_output(&id, 7, &output, 5, Patience::Short).await;
+            logs.add_output(&id, 7, None, &output, 5, WhenFull::Lose)
+                .await;
         }
         assert_eq!(
-            logs.finish_command(&id, 8, 6),
+            logs.finish_command(&id, 8, None, 6),
             Some(("node/2".to_owned(), false))
         );
         // As a crash leaves it: what was handed over is written, nothing is closed.
@@ -488,11 +559,12 @@ mod tests {
         let known = logs.open_commands(&id).await.unwrap();
         assert_eq!(known.len(), 1);
         assert_eq!((known[0].recorded[0], known[0].resume), (13, 13));
-        logs.resume_command(&id, known[0].clone(), 13);
+        assert!(logs.resume_command(&id, known[0].clone(), 13));
         let output = Output::Stdout("third\nend".into());
-        logs.add_output(&id, 7, &output, 7, Patience::Endless).await;
+        logs.add_output(&id, 7, None, &output, 7, WhenFull::Refuse)
+            .await;
         assert_eq!(
-            logs.finish_command(&id, 7, 8),
+            logs.finish_command(&id, 7, None, 8),
             Some(("node/1".to_owned(), true))
         );
         logs.close_command(&id, "node/1".to_owned());
@@ -500,6 +572,129 @@ mod tests {
         let (page, _) = logs.read(&id, cursor, 10).await.unwrap();
         assert_eq!(texts(page), ["third", "end"]);
         assert!(logs.open_commands(&id).await.unwrap().is_empty());
+    }
+
+    fn command(id: &str, pid: u32) -> OpenCommand {
+        OpenCommand {
+            id: id.to_owned(),
+            pid,
+            is_logged: true,
+            ..OpenCommand::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_command_with_the_process_id_of_an_old_one_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = CommandLogs::open(Some(folder.path().to_owned()), 1 << 20, "node").unwrap();
+        let add = async |expected, text: &str| {
+            let output = Output::Stdout(text.as_bytes().to_vec().into());
+            logs.add_output(&id, 7, expected, &output, 5, WhenFull::Lose)
+                .await;
+        };
+        logs.open_command(&id, command("node/1", 7));
+        add(Some("node/1"), "old").await;
+        logs.open_command(&id, command("node/2", 7));
+        assert_eq!(logs.finish_command(&id, 7, Some("node/1"), 6), None);
+        assert!(!logs.resume_command(&id, command("node/1", 7), 0));
+        add(Some("node/1"), "late\n").await;
+        add(Some("node/2"), "new\n").await;
+        let ended = logs.finish_command(&id, 7, Some("node/2"), 6);
+        assert_eq!(ended, Some(("node/2".to_owned(), true)));
+        let (page, _) = logs.tail(&id, 10).await.unwrap();
+        let texts: Vec<&str> = page.entries.iter().map(|entry| &*entry.text).collect();
+        assert_eq!(texts, ["old", "new"]);
+    }
+
+    /// Logs on a disk that takes nothing: their folder is a file. The queue of the sandbox is full.
+    fn full_logs(folder: &std::path::Path, id: &SandboxId) -> CommandLogs {
+        let blocked = folder.join("logs");
+        std::fs::write(&blocked, "").unwrap();
+        let logs = CommandLogs::open(Some(blocked), 1 << 20, "node").unwrap();
+        while logs
+            .0
+            .state()
+            .logs
+            .get(id)
+            .map_or(0, |log| log.queued_bytes)
+            <= MAX_QUEUED
+        {
+            logs.add_line(id, 1, LogSource::Gateway, &"x".repeat(4000));
+        }
+        logs
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_room_goes_on_when_the_log_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = full_logs(folder.path(), &id);
+        let waiting = logs.wait_for_room(&id);
+        tokio::pin!(waiting);
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        // The files are not there to be removed; what is in memory goes.
+        let _ = logs.remove(&id).await;
+        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        waited.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_holds_a_command_up_once_and_one_without_a_log_never() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = full_logs(folder.path(), &id);
+        let quiet = OpenCommand {
+            is_logged: false,
+            ..command("node/2", 8)
+        };
+        logs.open_command(&id, command("node/1", 7));
+        logs.open_command(&id, quiet);
+        let output = Output::Stdout("line\n".into());
+        let add = |pid, when_full| logs.add_output(&id, pid, None, &output, 5, when_full);
+        assert_eq!(add(8, WhenFull::Lose).now_or_never(), Some(true));
+        assert_eq!(add(7, WhenFull::Lose).now_or_never(), None);
+        assert!(add(7, WhenFull::Lose).await);
+        assert_eq!(add(7, WhenFull::Lose).now_or_never(), Some(true));
+        assert_eq!(add(7, WhenFull::Refuse).now_or_never(), Some(false));
+        assert_eq!(logs.0.state().logs[&id].lost, 2);
+        // The disk takes something again: nobody is refused.
+        std::fs::remove_file(folder.path().join("logs")).unwrap();
+        logs.wait_for_room(&id).await;
+        assert!(add(7, WhenFull::Refuse).await);
+        let (page, _) = logs.tail(&id, 2).await.unwrap();
+        let texts: Vec<&str> = page.entries.iter().map(|entry| &*entry.text).collect();
+        assert!(
+            texts[0].starts_with("2 lines of output were lost"),
+            "{texts:?}"
+        );
+        assert_eq!(texts[1], "line");
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_full_disk_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: SandboxId = "abc".parse().unwrap();
+        let logs = full_logs(folder.path(), &id);
+        let full = logs.0.state().logs[&id].queued_bytes;
+        for _ in 0..100 {
+            logs.open_command(&id, command("node/0", 1));
+            logs.finish_command(&id, 1, None, 1);
+        }
+        // The writer may have had one of them in hand.
+        let queued = || logs.0.state().logs[&id].queued_bytes;
+        assert!(queued() < full + 5000, "{}", queued());
+        for _ in 0..1000 {
+            logs.add_line(&id, 1, LogSource::Gateway, &"x".repeat(1000));
+        }
+        assert!(queued() < MAX_QUEUED_LINES + 2000, "{}", queued());
+        let lost = logs.0.state().logs[&id].lost;
+        assert!((1..1000).contains(&lost), "{lost}");
+        for number in 0..10_000 {
+            logs.open_command(&id, command(&format!("node/{number}"), number));
+            logs.close_command(&id, format!("node/{number}"));
+        }
+        assert!(queued() < MAX_QUEUED_RECORDS + 2000, "{}", queued());
     }
 
     #[tokio::test]

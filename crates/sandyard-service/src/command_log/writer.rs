@@ -109,6 +109,7 @@ fn write(
     };
     if result.is_ok() {
         log.lost -= lost;
+        log.is_stuck = false;
         log.queued_bytes = log.queue.iter().map(queued_size).sum();
         log.room.notify_waiters();
     } else {

@@ -15,7 +15,7 @@ use super::create::check_map;
 use super::kept_output::Kept;
 use super::live::Live;
 use crate::claim::millis;
-use crate::command_log::Patience;
+use crate::command_log::WhenFull;
 use crate::error::{ServiceError, ServiceResult};
 use crate::memory::PATIENCE;
 use crate::request::{Command, CommandOutput, RunRequest};
@@ -143,7 +143,6 @@ impl Service {
         request: &RunRequest,
     ) -> ServiceResult<ProcessStream> {
         check(request)?;
-        let id = self.new_command_id();
         let (cmd, args) = match &request.command {
             Command::Shell(text) => (
                 "/bin/bash".to_owned(),
@@ -172,10 +171,12 @@ impl Service {
             stdin: Some(request.has_stdin),
             ..StartRequest::default()
         };
+        // Before it runs: an adoption meanwhile would take it for one whose server is gone.
+        let starting = self.begin_start(&live.sandbox.id);
         let options = StartOptions {
             timeout: request.timeout,
             user: request.user.clone(),
-            keep: Some(id.clone()),
+            keep: Some(starting.id.clone()),
         };
         let stream = live.agent.start(&start, &options).await.map_err(|error| {
             let error = ServiceError::from(error);
@@ -188,14 +189,15 @@ impl Service {
             }
         })?;
         let is_logged = request.is_logged && request.terminal.is_none();
-        let command = self.open_command(id, stream.pid(), caller, is_logged);
-        self.begin_recording(&live.sandbox.id, command);
+        let command = self.open_command(starting.id.clone(), stream.pid(), caller, is_logged);
+        self.begin_recording(starting, command);
         Ok(stream)
     }
 
     /// Adds output of a command to its sandbox's log, unless it is not to be logged.
     pub async fn log(&self, id: &SandboxId, pid: u32, output: &Output) {
-        self.record_output(id, pid, output, Patience::Short).await;
+        self.record_output(id, pid, None, output, WhenFull::Lose)
+            .await;
     }
 
     /// Writes down how a streamed command ended; that it began is written already.
@@ -208,13 +210,15 @@ impl Service {
         began: Instant,
     ) {
         let duration_ms = millis(began.elapsed());
-        let command_id = self.end_recording(&live.sandbox.id, pid);
+        let release = self.end_recording(&live.sandbox.id, pid);
+        let command_id = release.as_ref().map(|release| &release.command);
         self.history().add(self.event(
             &live.sandbox,
             "command_ended",
             caller,
             json!({"pid": pid, "exit_code": exit_code, "duration_ms": duration_ms, "command_id": command_id}),
         ));
+        self.release_soon(&live.sandbox.id, release);
     }
 
     fn note_command(
@@ -232,10 +236,12 @@ impl Service {
         };
         let shown: String = shown.chars().take(MAX_SHOWN).collect();
         let duration_ms = millis(began.elapsed());
-        let command_id = match exit_code {
-            Some(_) => self.end_recording(&live.sandbox.id, pid),
+        let id = &live.sandbox.id;
+        let release = exit_code.and_then(|_| self.end_recording(id, pid));
+        let command_id = match &release {
+            Some(release) => Some(release.command.clone()),
             None => {
-                let command = self.command_logs().running_command(&live.sandbox.id, pid);
+                let command = self.command_logs().running_command(id, pid);
                 command.map(|command| command.id)
             }
         };
@@ -251,6 +257,7 @@ impl Service {
                 "command_id": command_id,
             }),
         ));
+        self.release_soon(id, release);
     }
 }
 
