@@ -41,7 +41,7 @@ def numbered(count):
 
 
 def assert_quiet(cli):
-    """What a user is told: nothing of WebSockets."""
+    """What a user sees: nothing of WebSockets."""
     assert b"WebSocket" not in cli.stderr and b"error" not in cli.stderr, bytes(cli.stderr)
 
 

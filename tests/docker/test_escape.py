@@ -68,7 +68,7 @@ def test_settings_of_the_hosts_kernel_cannot_be_written(api, sandbox):
 
 
 def test_no_file_of_the_hosts_proc_can_be_written(api, sandbox):
-    """Files beside those of processes are the host's: whoever may write to `/proc/pressure` makes its kernel measure for them."""
+    """Files beside those of processes are the host's: a program that may write to `/proc/pressure` makes the kernel measure for it."""
     # Root may open every file for writing; those without a permission to write are not written by that.
     others = r"-not -regex '/proc/([0-9]+|self|thread-self)(/.*)?' -type f -perm /222 -writable"
     find = f"find /proc -maxdepth 3 -regextype posix-extended {others}"

@@ -6,7 +6,7 @@ import pytest
 from engine_server import errors_of, image_of, small_server, start_watching
 from waiting import wait_for
 
-# Writes files of 8 MiB until it is told to stop, and notes in memory those whose fsync returned. Keeps the last twenty.
+# Writes files of 8 MiB until it has to stop, and notes in memory those whose fsync returned. Keeps the last twenty.
 WRITER = r"""
 import hashlib, os, time
 promised, failed, number = open("/dev/shm/promised", "a"), open("/dev/shm/failed", "a"), 0
@@ -43,7 +43,7 @@ def test_a_thousand_megabytes_without_sync_are_whole_after_the_host_was_full():
         reply = api.run(sandbox, "dd if=/dev/urandom of=/home/user/big bs=1M count=1000 && sha256sum /home/user/big")
         assert reply["exit_code"] == 0, reply
         disk.fill()
-        # What is in memory is written out by the kernel or the launcher, whoever comes first; more cannot be written.
+        # What is in memory is written out by the kernel or the launcher; more cannot be written.
         wait_for(lambda: not pending(disk, api, sandbox), "everything is written out")
         assert api.run(sandbox, "cat /dev/zero > /home/user/more")["exit_code"] != 0
         disk.free()

@@ -90,7 +90,7 @@ def audit(api, path="/audit"):
 def test_a_server_goes_on_after_a_full_disk(disk):
     with Server(data=disk.data, LIMITS_SANDBOXES_PER_USER=0) as server:
         api = server.api()
-        kept = api.create(user_id="keeper")
+        kept = api.create(user_id="owner")
         api.run(kept, "echo precious > ~/kept && sync")
         workers = [Worker(server, number) for number in range(3)]
         for worker in workers:
@@ -135,7 +135,7 @@ def test_a_full_database_names_the_cause_and_heals(tiny_disk):
     # Sandboxes that need no disk: only the database does.
     with Server(data=disk.data, variables={"SANDBOX_PROVIDER": "fake"}, LIMITS_SANDBOXES_PER_USER=0) as server:
         api = server.api()
-        kept = api.create(user_id="keeper")
+        kept = api.create(user_id="owner")
         disk.fill()
 
         # Large rows use up the blocks that the database has of its own.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# How sections run and are counted, and how what failed is run again. Whoever sources this has set
+# How sections run and are counted, and how what failed is run again. The script that sources this has set
 #   runner  the script, which must run the rest of its arguments when the first is `call`
 #   logs    a folder for what sections print
 # and has a function `sections` that calls `section`, `at_once` and `rerun_failed`.

@@ -29,7 +29,7 @@ def secret_of(data):
 
 
 class Signer:
-    """Whoever knows the secret of an installation."""
+    """Someone who knows the secret of an installation."""
 
     def __init__(self, secret):
         self._secret = secret.encode()

@@ -1,4 +1,4 @@
-"""A page that a sandbox serves runs in the browser of whoever looks at it: it reaches neither the API nor another sandbox."""
+"""A page that a sandbox serves runs in the browser of the person who looks at it: it reaches neither the API nor another sandbox."""
 
 import json
 from pathlib import Path
@@ -180,7 +180,7 @@ def test_a_page_does_not_reach_the_api_of_an_open_server(chromium, open_victims,
 def test_a_page_does_not_reach_another_sandbox(chromium, open_victims, private_victims, kind, domain):
     """Below a domain of one's own all previews are "same site" to a browser, so that SameSite keeps no cookie back."""
     victims = {"open": open_victims, "private": private_victims}[kind]
-    # Whoever looks has opened both before, and so has a cookie for each.
+    # The person who looks has opened both before, and so has a cookie for each.
     own = chromium.open(victims.link(victims.other, domain, "/by-its-owner"))
     assert own.evaluate("document.body.innerText") == "secret of the other"
     page = chromium.open(victims.link(victims.hostile, domain))

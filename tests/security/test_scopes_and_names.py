@@ -1,4 +1,4 @@
-"""What a key without the scope `use` is told, and names of other users' snapshots."""
+"""What a key without the scope `use` gets, and names of other users' snapshots."""
 
 
 def test_a_key_with_manage_alone_gets_no_token(guarded, user):

@@ -51,7 +51,7 @@ impl Closer {
         SHARED.clone()
     }
 
-    /// Closes a descriptor of any kind. A connection of TCP is reset at once, whoever else holds it.
+    /// Closes a descriptor of any kind. A connection of TCP is reset at once, even if others hold it too.
     pub fn abort(self: &Arc<Self>, descriptor: OwnedFd) {
         self.push(descriptor, Ending::Abort);
     }

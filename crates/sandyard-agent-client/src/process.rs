@@ -163,7 +163,7 @@ impl AgentClient {
     }
 
     /// Continues for a client what another server began: output as with [`AgentClient::connect_from`], and nobody else's
-    /// input stream writes to the command from now on. A time-out is told as to who started it. Fails with `not_found` when the
+    /// input stream writes to the command from now on. A time-out is reported as to the client that started it. Fails with `not_found` when the
     /// pid belongs to a process with another [`ProcessIdentity::unique_id`].
     pub async fn take_over(
         &self,

@@ -11,7 +11,7 @@ use crate::cgroup::OwnGroups;
 const HALF: u64 = 2;
 /// And for this part of its process ids.
 const QUARTER: u32 = 4;
-/// Kept free for the host itself when nobody says how much: so many bytes, or so many hundredths of its memory.
+/// Kept free for the host itself by default: this many bytes, or this many hundredths of its memory.
 const LEAST_RESERVE: u64 = 256 << 20;
 const RESERVE_PERCENT: u64 = 3;
 const MIB: u64 = 1 << 20;

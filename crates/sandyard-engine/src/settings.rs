@@ -4,7 +4,7 @@
 //! { "default_limits": { "memory": "1g", "cpu": 1 }, "max_limits": { "memory": "8g", "cpu": 4, "pids": 4096, "disk": "20g" } }
 //! ```
 //!
-//! Maxima that it leaves open follow from the host. Nobody may exceed those in the file; the others are what callers are told,
+//! Maxima that it leaves open follow from the host. Nobody may exceed those in the file; the others are what callers get as maxima,
 //! and a server whose operator wants more may ask for more.
 
 use std::io;

@@ -181,7 +181,7 @@ enum Outcome {
     Ended(EndEvent),
     /// The agent does not know it: the sandbox was started anew.
     Gone,
-    /// The sandbox does not run; whoever wakes it goes on.
+    /// The sandbox does not run; the request that wakes it goes on.
     Asleep,
 }
 
@@ -405,7 +405,7 @@ impl Service {
         }
     }
 
-    /// Records the end of a command: once, whoever was at it before.
+    /// Records the end of a command: once, even if another server began to.
     async fn record_end(&self, followed: &Followed, end: Option<&EndEvent>) {
         let Followed {
             sandbox, command, ..
@@ -431,7 +431,7 @@ impl Service {
             actor: command.actor.clone(),
             data,
         };
-        // Output first: whoever hears of the end may read all of it.
+        // Output first: a client that learns of the end may read all of it.
         let logs = self.command_logs();
         logs.finish_command(&sandbox.id, command.pid, Some(&command.id), now_ms);
         logs.flush(&sandbox.id).await;
@@ -547,7 +547,7 @@ impl Service {
         stream::iter(due)
             .for_each_concurrent(AT_ONCE, async |id| match self.store().sandbox(&id).await {
                 Ok(Some(row)) if row.status == SandboxStatus::Running => self.try_adopt(&row).await,
-                // Whoever wakes it asks it.
+                // The server that wakes it asks it.
                 Ok(_) => self.recorders().note_answered(&id),
                 Err(error) => {
                     tracing::debug!(%error, sandbox.id = %id, "Commands could not be adopted yet");

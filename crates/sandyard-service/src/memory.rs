@@ -1,7 +1,7 @@
 //! Bytes of requests and answers that the server holds in memory, bounded for all callers together and for each of them.
 //!
 //! A client that reads slowly keeps its answer in memory, and one that sends slowly its request. Each of them is bounded; this
-//! bounds their sum. Whoever collects such bytes takes a [`MemoryHold`] and lets it grow before the buffer does.
+//! bounds their sum. Code that collects such bytes takes a [`MemoryHold`] and lets it grow before the buffer does.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,7 +21,7 @@ pub const UNCOUNTED: usize = 8 << 10;
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// When a refused caller should try again.
 const RETRY_AFTER_S: u64 = 5;
-/// One caller may hold one part in so many of the total.
+/// One caller may hold the total divided by this.
 const CALLER_SHARE: usize = 4;
 
 /// The budget of one server. Cheap to clone.

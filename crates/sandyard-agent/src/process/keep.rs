@@ -1,4 +1,4 @@
-//! What the agent owes to whoever records a command: its end, and the output that is not recorded yet.
+//! What the agent owes to the recorder of a command: its end, and the output that is not recorded yet.
 //!
 //! Output that leaves the ring before it is recorded goes to the [`Spool`], so that a server can be away for a while:
 //!

@@ -2,7 +2,7 @@
 //!
 //! Quotes, `export` and comments are understood. `$` stands for itself and a value ends with its line. The file may belong
 //! to another program as well, so what cannot be read is a warning, never an error. A file that another user could have
-//! written is ignored: whoever starts the server in a folder of theirs would run it with settings of theirs.
+//! written is ignored: starting the server in another user's folder would run it with that user's settings.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -44,7 +44,7 @@ pub(crate) struct Mounted {
 pub(crate) fn mount(device: &LoopDevice, attributes: MountAttrFlags) -> Result<Mounted> {
     let attach = || mount::detached_ext4(&device.path, attributes);
     if LoopExt4::on(device).is_mounted() {
-        // A file system in use must not be checked, and whoever mounted it first did so.
+        // A file system in use must not be checked; it was checked when it was mounted first.
         let tree = attach()?;
         return Ok(Mounted { tree, repair: None });
     }

@@ -1,7 +1,7 @@
 //! How much each disk image may still grow while the host's disk is nearly full.
 //!
 //! Images are sparse: together they promise more than the host has. So the bytes that are left are divided among the disks in
-//! use, and each gets a hard bound until the next look. A program that wants more is told when it writes, and nobody loses what
+//! use, and each gets a hard bound until the next look. A program that wants more gets an error when it writes, and nobody loses what
 //! was written before.
 
 /// What is known of one disk in use, in bytes.

@@ -106,7 +106,7 @@ pub(crate) fn open(
     };
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
     let Some(number) = *loop_number else {
-        // Never mounted before, so there is nothing to check, and whoever waits for a new sandbox does not wait for that.
+        // Never mounted before, so there is nothing to check, and a create does not wait for it.
         let device = LoopDevice::attach(&dir.image())?;
         *loop_number = Some(device.number);
         let tree = mount::detached_ext4(&device.path, attributes)?;

@@ -151,7 +151,7 @@ impl<'a> DiskWatch<'a> {
             self.use_reserve(space);
         }
         if space.is_critical() {
-            // First: there is one helper, and whoever goes on writing makes it worse.
+            // First: there is one helper, and a sandbox that goes on writing makes it worse.
             self.pause_writer(space);
             self.write_out_pending();
         } else if self.has_paused && self.helper.is_none() && space.free >= space.admission() {
@@ -410,7 +410,7 @@ fn images(ctx: &Context) -> impl Iterator<Item = (LoopExt4, PathBuf)> {
         let image = ext4.image()?;
         let folder = image.parent().filter(|_| image.ends_with(IMAGE))?;
         let name = folder.file_name()?;
-        // The path may look different to whoever attached it: only its end counts.
+        // The process that attached it may see another path: only its end counts.
         let root = match folder.parent()?.file_name()?.to_str()? {
             "sandboxes" => ctx.data.sandboxes(),
             "volumes" => ctx.data.volumes(),

@@ -14,7 +14,7 @@ pub(crate) const BLOCK: u64 = 4096;
 pub(crate) struct LoopExt4(pub(crate) u32);
 
 impl LoopExt4 {
-    /// All that are mounted on this host, whoever did it.
+    /// All that are mounted on this host, by any process.
     pub(crate) fn mounted() -> impl Iterator<Item = Self> {
         let entries = std::fs::read_dir("/sys/fs/ext4").into_iter().flatten();
         entries.flatten().filter_map(|entry| {
@@ -54,7 +54,7 @@ impl LoopExt4 {
         self.number("reserved_clusters")
     }
 
-    /// Keeps `blocks` free blocks from every program, root too: who needs one of them is told that there is no space left.
+    /// Keeps `blocks` free blocks from every program, root too: a write that needs one of them fails with ENOSPC.
     pub(crate) fn set_reserved(self, blocks: u64) -> io::Result<()> {
         std::fs::write(self.knob("reserved_clusters"), blocks.to_string())
     }

@@ -1,6 +1,6 @@
 //! The files of one sandbox's log: `<first line>-<number>.log`, a few MiB each, appended to, the oldest removed first.
 //!
-//! Several servers may share a data directory. Whoever writes holds the folder's lock meanwhile, and reads the end of the log anew if
+//! Several servers may share a data directory. The writer holds the folder's lock meanwhile, and reads the end of the log anew if
 //! somebody else wrote last.
 
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl FolderLock {
         Ok(Self(file))
     }
 
-    /// Runs `work` while nobody else writes. It is told whether `writer` was the last who did.
+    /// Runs `work` while nobody else writes; its argument says whether `writer` was the last to write.
     pub(super) fn hold<T>(
         &self,
         writer: &str,
@@ -280,7 +280,7 @@ impl End {
             record.encode(&mut bytes);
         }
         if let Err(error) = self.file.write_all(&bytes) {
-            // No room: whoever comes next finds no half of it.
+            // No room: the next writer finds no half of it.
             self.file.set_len(self.size)?;
             return Err(error);
         }
@@ -313,7 +313,7 @@ fn note(record: &Record, open: &mut BTreeMap<String, OpenCommand>) {
     }
 }
 
-/// Removes the oldest files until the rest is within a bound; the newest stays. Whoever calls holds the lock.
+/// Removes the oldest files until the rest is within a bound; the newest stays. The caller holds the lock.
 pub(super) fn remove_oldest(folder: &Path, bound: u64) -> io::Result<()> {
     let mut all = Vec::new();
     for segment in segments(folder)? {

@@ -1,10 +1,10 @@
 //! The output of commands, in files that outlive the server and the sandbox.
 //!
 //! ```text
-//!  agent ─▶ whoever follows the command ─▶ line_splitter ─▶ queue ─▶ writer thread ─▶ files ◀─ reader
+//!  agent ─▶ recorder of the command ─▶ line_splitter ─▶ queue ─▶ writer thread ─▶ files ◀─ reader
 //! ```
 //!
-//! Each sandbox has a folder below `<data>/logs`. Whoever gets output hands it over and goes on; one thread writes it in batches, so that a
+//! Each sandbox has a folder below `<data>/logs`. A recorder hands output over and goes on; one thread writes it in batches, so that a
 //! command pays next to nothing and no worker waits for a disk. A file says for each command up to which position its output is
 //! in the log: after a crash the next server reads on from there at the agent, which keeps what is not recorded.
 //!
@@ -36,7 +36,7 @@ pub(crate) use self::record::OpenCommand;
 use self::record::{Lines, Record, source_code};
 use crate::request::LogSource;
 
-/// Bytes of one sandbox that wait to be written; whoever brings more waits. Far less than what an agent keeps for a reader that died.
+/// Bytes of one sandbox that wait to be written; a recorder with more waits. Far less than what an agent keeps for a reader that died.
 const MAX_QUEUED: usize = 128 << 10;
 /// The same for lines that nobody can be made to wait for; more are lost.
 const MAX_QUEUED_LINES: usize = 2 * MAX_QUEUED;
@@ -123,7 +123,7 @@ pub(crate) enum WhenFull {
 static WRITERS: AtomicU64 = AtomicU64::new(0);
 
 impl CommandLogs {
-    /// Keeps logs in a folder, each within so many bytes.
+    /// Keeps logs in a folder, each within a bound in bytes.
     pub(crate) fn open(folder: Option<PathBuf>, max_bytes: u64, node: &str) -> io::Result<Self> {
         let number = WRITERS.fetch_add(1, Ordering::Relaxed);
         let logs = Self(Arc::new(Inner {
@@ -373,7 +373,7 @@ impl CommandLogs {
 
     fn drop_memory(&self, id: &SandboxId) {
         if let Some(log) = self.0.state().logs.remove(id) {
-            // Nobody writes this queue any more: whoever waits for room there need not.
+            // Nobody writes this queue any more: waiting for room there is over.
             log.room.notify_waiters();
         }
     }

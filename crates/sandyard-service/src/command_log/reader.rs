@@ -33,7 +33,7 @@ impl LogCursor {
         Self { seq, place: None }
     }
 
-    /// Reads what follows: at most so many lines, and about so many bytes.
+    /// Reads what follows, up to a number of lines and about a number of bytes.
     pub(crate) fn read(
         &mut self,
         folder: &Path,

@@ -206,9 +206,9 @@ mod tests {
                 assert_eq!(Record::decode(&bytes[..cut]), None);
             }
             for at in 0..bytes.len() {
-                let mut spoilt = bytes.clone();
-                spoilt[at] ^= 0x10;
-                assert_eq!(Record::decode(&spoilt), None, "byte {at}");
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 0x10;
+                assert_eq!(Record::decode(&damaged), None, "byte {at}");
             }
         }
     }

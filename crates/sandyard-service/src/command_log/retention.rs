@@ -52,7 +52,7 @@ pub(super) fn keep_within(root: &Path, max_bytes: u64) -> io::Result<()> {
         if total <= max_bytes {
             break;
         }
-        // Whoever writes there notices by the lock that somebody else was there.
+        // The next writer notices by the lock that somebody else was there.
         FolderLock::open(&folder)?.hold("retention", |_| match std::fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => result,

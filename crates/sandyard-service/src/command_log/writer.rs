@@ -119,7 +119,7 @@ fn write(
         records.append(&mut log.queue);
         log.queue = records;
     }
-    // Also after a failure: whoever waits for this batch need not wait for the next.
+    // Also after a failure: waiters for this batch need not wait for the next.
     let taken = log.taken;
     log.written.send_replace(taken);
     if result.is_err() {

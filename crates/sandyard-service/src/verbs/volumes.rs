@@ -216,7 +216,7 @@ impl Service {
     pub(crate) async fn settle_volumes(&self, location: &str) -> ServiceResult<()> {
         let mut before_ms = self.clock().now_ms() - millis(LEFT_BEHIND);
         if !self.has_peers() {
-            // Whoever began what is older than this server is dead.
+            // A server that began what is older than this one is dead.
             before_ms = before_ms.max(self.started_ms());
         }
         let unfinished = self.store().unfinished_volumes(location, before_ms).await?;

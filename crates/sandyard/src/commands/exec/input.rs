@@ -24,7 +24,7 @@ pub(in crate::commands) enum Input {
     Pipe,
     /// Nothing: its input ends at once.
     Nothing,
-    /// Our standard input, without its end if it was empty: whoever attaches without input must not end the process's.
+    /// Our standard input, without its end if it was empty: attaching without input must not end the process's.
     Attached,
 }
 
