@@ -5,7 +5,7 @@ import pytest
 from outside import Outside
 from server import Server
 
-pytest_plugins = ["provider_option", "tenants"]
+pytest_plugins = ["own_sandboxes", "provider_option", "tenants"]
 
 
 @pytest.fixture(scope="session")
@@ -20,34 +20,6 @@ def server(outside):
     """A server as `./run` starts it, without the quota; nothing is asked of callers on loopback."""
     with Server(LIMITS_SANDBOXES_PER_USER=0, SERVER_URL_HOSTS=outside.authority) as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def api(server):
-    """Somebody on this host, without credentials."""
-    api = server.api()
-    yield api
-    api.close()
-
-
-@pytest.fixture
-def make(api):
-    """Makes sandboxes that are gone after the test."""
-    made = []
-
-    def make(**body):
-        made.append(api.create(**body))
-        return made[-1]
-
-    yield make
-    for sandbox in made:
-        api.remove(sandbox)
-
-
-@pytest.fixture
-def sandbox(make):
-    """One sandbox, gone after the test."""
-    return make()
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ from providers import docker_variables
 from server import Server
 from world import World
 
+pytest_plugins = ["own_sandboxes"]
+
 
 @pytest.fixture(scope="session")
 def dockerd():
@@ -36,32 +38,6 @@ def server(dockerd, world):
     variables = docker_variables(dockerd.host, SANDYARD_PROVIDERS="embedded")
     with Server("--ready", "0", variables=variables, **world.settings) as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def api(server):
-    api = server.api()
-    yield api
-    api.close()
-
-
-@pytest.fixture
-def make(api):
-    """Makes sandboxes that are gone after the test."""
-    made = []
-
-    def make(**body):
-        made.append(api.create(**body))
-        return made[-1]
-
-    yield make
-    for sandbox in made:
-        api.remove(sandbox)
-
-
-@pytest.fixture
-def sandbox(make):
-    return make()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 
 from server import Server
 
-pytest_plugins = ["tenants"]
+pytest_plugins = ["own_sandboxes", "tenants"]
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -17,34 +17,6 @@ def server():
     """A server as `./run` starts it, without the quota."""
     with Server(LIMITS_SANDBOXES_PER_USER=0) as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def api(server):
-    """A caller on this host, without credentials."""
-    api = server.api()
-    yield api
-    api.close()
-
-
-@pytest.fixture
-def make(api):
-    """Makes sandboxes that are deleted after the test."""
-    made = []
-
-    def make(**body):
-        made.append(api.create(**body))
-        return made[-1]
-
-    yield make
-    for sandbox in made:
-        api.remove(sandbox)
-
-
-@pytest.fixture
-def sandbox(make):
-    """One sandbox, deleted after the test."""
-    return make()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@
 use std::sync::{Mutex, PoisonError};
 
 use sandyard_core::{Clock, SandboxStatus};
-use sandyard_store::model::SandboxFilter;
 
 use crate::claim::TOPIC;
 use crate::error::ServiceResult;
@@ -112,11 +111,7 @@ impl Service {
         self.activity().rewind(now_ms);
         self.store().rewind_activity(now_ms).await?;
         for location in self.places().local_locations() {
-            let filter = SandboxFilter {
-                location: Some(location.clone()),
-                ..SandboxFilter::default()
-            };
-            let rows = self.all_rows(filter).await?;
+            let rows = self.rows_of(&location).await?;
             for row in rows
                 .iter()
                 .filter(|row| row.status == SandboxStatus::Running)

@@ -115,7 +115,8 @@ impl Service {
         Ok(Some(rows.len()))
     }
 
-    async fn rows_of(&self, location: &str) -> ServiceResult<Vec<Sandbox>> {
+    /// All rows of a place.
+    pub(crate) async fn rows_of(&self, location: &str) -> ServiceResult<Vec<Sandbox>> {
         self.all_rows(SandboxFilter {
             location: Some(location.to_owned()),
             ..SandboxFilter::default()
