@@ -1,4 +1,4 @@
-//! Tries something in a forked child, so that no success and no failure touches this process.
+//! Tries something in a forked child, so that neither success nor failure affects this process.
 //!
 //! The program around us may have threads. A child therefore makes system calls and allocates (the C library keeps the
 //! heap usable across a fork), but takes no lock, prints nothing and does not panic. Its answer comes through a pipe.
@@ -28,13 +28,13 @@ impl Failure {
         Self { step, errno }
     }
 
-    /// Words it for the report.
+    /// The failure as text for the report.
     pub(crate) fn text(&self) -> String {
         format!("{}: {}", self.step, std::io::Error::from(self.errno))
     }
 }
 
-/// What a step gives.
+/// The result of a step.
 pub(crate) type Attempt<T = ()> = Result<T, Failure>;
 
 /// Names the step that an error belongs to.
@@ -65,20 +65,20 @@ pub(crate) fn attempt_helped(
     help: impl FnOnce(Pid) -> Attempt,
     work: impl FnOnce() -> Attempt,
 ) -> Attempt {
-    attempt_with(help, |gate| {
+    attempt_with(help, |barrier| {
         prepare()?;
-        gate.pass()?;
+        barrier.pass()?;
         work()
     })
 }
 
-/// The child's side of the hand-over in [`attempt_helped`].
-struct Gate<'fds> {
+/// The child's side of [`attempt_helped`].
+struct Barrier<'fds> {
     ready: BorrowedFd<'fds>,
     go: BorrowedFd<'fds>,
 }
 
-impl Gate<'_> {
+impl Barrier<'_> {
     fn pass(&self) -> Attempt {
         rustix::io::write(self.ready, b"r").step("tell the parent")?;
         match rustix::io::read(self.go, &mut [0_u8; 1]).step("wait for the parent")? {
@@ -90,38 +90,38 @@ impl Gate<'_> {
 
 fn attempt_with(
     help: impl FnOnce(Pid) -> Attempt,
-    work: impl FnOnce(&Gate<'_>) -> Attempt,
+    work: impl FnOnce(&Barrier<'_>) -> Attempt,
 ) -> Attempt {
-    let (answer, answers) = pipe_with(PipeFlags::CLOEXEC).step("make a pipe")?;
-    let (go, goes) = pipe_with(PipeFlags::CLOEXEC).step("make a pipe")?;
+    let (answer_reader, answer_writer) = pipe_with(PipeFlags::CLOEXEC).step("make a pipe")?;
+    let (go_reader, go_writer) = pipe_with(PipeFlags::CLOEXEC).step("make a pipe")?;
     // SAFETY: the child only runs `work`, within the rules in the module's text, and leaves by _exit.
     match unsafe { libc::fork() } {
         -1 => Err(Failure::new("fork", last_errno())),
         0 => {
-            drop((answer, goes));
+            drop((answer_reader, go_writer));
             die_with_parent();
-            let gate = Gate {
-                ready: answers.as_fd(),
-                go: go.as_fd(),
+            let barrier = Barrier {
+                ready: answer_writer.as_fd(),
+                go: go_reader.as_fd(),
             };
-            let message = encode(&work(&gate));
-            let _ = rustix::io::write(&answers, message.as_bytes());
+            let message = encode(&work(&barrier));
+            let _ = rustix::io::write(&answer_writer, message.as_bytes());
             // SAFETY: ends the child with none of the parent's handlers run.
             unsafe { libc::_exit(0) }
         }
         pid => {
-            drop((answers, go));
+            drop((answer_writer, go_reader));
             let child = Child(Pid::from_raw(pid).expect("fork gave neither 0 nor an error"));
-            converse(&child, &answer, goes, help)
+            read_answer(&child, &answer_reader, go_writer, help)
         }
     }
 }
 
 /// Reads the answer, helping in between if the child asks for it.
-fn converse(
+fn read_answer(
     child: &Child,
     answer: &OwnedFd,
-    goes: OwnedFd,
+    go: OwnedFd,
     help: impl FnOnce(Pid) -> Attempt,
 ) -> Attempt {
     let deadline = Instant::now() + TIMEOUT;
@@ -131,7 +131,7 @@ fn converse(
         return decode(&first[..count]);
     }
     help(child.0)?;
-    rustix::io::write(&goes, b"g").step("tell the child")?;
+    rustix::io::write(&go, b"g").step("tell the child")?;
     let count = read_until(answer, &mut first, deadline)?;
     decode(&first[..count])
 }
@@ -152,7 +152,7 @@ fn read_until(answer: &OwnedFd, buffer: &mut [u8], deadline: Instant) -> Attempt
     }
 }
 
-/// A child that is dead and reaped when this goes.
+/// A child, killed and reaped on drop.
 struct Child(Pid);
 
 impl Drop for Child {
@@ -179,8 +179,8 @@ fn decode(message: &[u8]) -> Attempt {
             let errno = errno.parse().unwrap_or(libc::EIO);
             Err(Failure::new(step, Errno::from_raw_os_error(errno)))
         }
-        // A child that died (a filter around us kills) says nothing.
-        None => Err(Failure::new("the attempt died", Errno::IO)),
+        // A child that died, as an outer system call filter can make it, sends nothing.
+        None => Err(Failure::new("the child process died", Errno::IO)),
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
     fn child_that_dies_is_a_failure() {
         // SAFETY: ends the child at once.
         let result = attempt(|| unsafe { libc::_exit(1) });
-        assert_eq!(result.unwrap_err().step, "the attempt died");
+        assert_eq!(result.unwrap_err().step, "the child process died");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Who we are and where the data goes.
+//! The user that runs the checks, and the data directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::report::Mode;
 
-/// What checks need to know about their surroundings.
+/// What the checks need to know.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) uid: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn look(data_dir: &Path) -> Self {
+    pub(crate) fn detect(data_dir: &Path) -> Self {
         let uid = rustix::process::geteuid().as_raw();
         Self {
             uid,
@@ -47,7 +47,7 @@ impl Host {
     }
 }
 
-/// Names something that no other report, in this process or another, uses.
+/// A name that no other report uses, in this process or another.
 pub(crate) fn unique(purpose: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -58,21 +58,6 @@ pub(crate) fn unique(purpose: &str) -> String {
 pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let bytes = std::fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Says where data goes when nobody says otherwise.
-pub(crate) fn default_data_dir() -> PathBuf {
-    if rustix::process::geteuid().is_root() {
-        return "/var/lib/sandyard".into();
-    }
-    let from = |name: &str| {
-        let value = std::env::var_os(name).map(PathBuf::from);
-        value.filter(|path| path.is_absolute())
-    };
-    from("XDG_DATA_HOME")
-        .or_else(|| Some(from("HOME")?.join(".local/share")))
-        .unwrap_or_else(|| "/tmp".into())
-        .join("sandyard")
 }
 
 fn user_name(passwd: &str, uid: u32) -> String {

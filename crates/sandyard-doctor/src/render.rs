@@ -1,4 +1,4 @@
-//! The report for people.
+//! The report as text.
 
 use std::fmt::Write;
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Takes colour on a terminal, unless `NO_COLOR` is set or the terminal is `dumb`.
+    /// Colour on a terminal, unless `NO_COLOR` is set or the terminal is `dumb`.
     pub fn for_output(output: impl AsFd) -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let plain = set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb");
@@ -67,7 +67,10 @@ fn line(text: &mut String, check: &Check, same: Option<&Check>, width: usize, st
         let _ = writeln!(text, "{indent}{}", style.paint("2", &check.detail));
     }
     if let Some(fix) = &check.fix {
-        let fix = same.map_or_else(|| fix.clone(), |other| format!("as for {}", other.name));
+        let fix = same.map_or_else(
+            || fix.clone(),
+            |other| format!("same as for {}", other.name),
+        );
         let _ = writeln!(text, "{indent}{} {fix}", style.paint("1", "fix:"));
     }
 }
@@ -87,7 +90,7 @@ fn summary(report: &Report, style: Style) -> String {
     match report.verdict {
         Verdict::Ready => style.paint(
             "32",
-            &format!("ready: sandboxes run {who} with everything\n"),
+            &format!("ready: sandboxes run {who} with all features\n"),
         ),
         Verdict::Limited => style.paint(
             "33",
@@ -136,7 +139,7 @@ mod tests {
         let two = Check::ok("two", "b", Need::Optional, "").missing("", "sudo do");
         let text = render(&Report::of(Mode::User, vec![one, two]), Style::Plain);
         assert_eq!(text.matches("sudo do").count(), 1);
-        assert!(text.contains("fix: as for one"), "{text}");
+        assert!(text.contains("fix: same as for one"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What was found.
+//! The report: one entry for each feature of the host, and a verdict.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,11 @@ pub struct Check {
     pub gives: String,
     /// How much it matters.
     pub needed: Need,
-    /// Whether it is there.
+    /// Whether it works.
     pub status: Status,
-    /// What was seen.
+    /// What the check found.
     pub detail: String,
-    /// The exact command that brings it, where there is one and it is needed.
+    /// The command or action that makes it work, if it does not.
     pub fix: Option<String>,
 }
 
@@ -23,11 +23,11 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
-    /// No sandbox without it.
+    /// No sandbox runs without it.
     Required,
-    /// Sandboxes work without it, but hold less or cost more.
+    /// Sandboxes run without it, with weaker limits or at a higher cost.
     Recommended,
-    /// Good to know.
+    /// For information.
     Optional,
 }
 
@@ -37,13 +37,13 @@ pub enum Need {
 pub enum Status {
     /// It works.
     Ok,
-    /// It works in part, or is smaller than it should be.
+    /// It works in part, or its value is lower than it should be.
     Partial,
     /// It does not work.
     Missing,
 }
 
-/// What it comes to.
+/// The summary of all checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -55,7 +55,7 @@ pub enum Verdict {
     NotReady,
 }
 
-/// As whom it was looked at: the same host offers more to root.
+/// The user that ran the checks: the same host offers more to root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -65,19 +65,19 @@ pub enum Mode {
     User,
 }
 
-/// Everything that was found.
+/// The result of all checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// As whom it was looked at.
+    /// The user that ran the checks.
     pub mode: Mode,
-    /// What it comes to.
+    /// The summary of all checks.
     pub verdict: Verdict,
-    /// Feature by feature.
+    /// One entry for each feature.
     pub checks: Vec<Check>,
 }
 
 impl Report {
-    /// Draws the verdict from the checks.
+    /// Derives the verdict from the checks.
     pub fn of(mode: Mode, checks: Vec<Check>) -> Self {
         let lacks = |need: Need, status: Status| {
             checks
@@ -103,7 +103,7 @@ impl Report {
 }
 
 impl Check {
-    /// A feature that works; the other makers start from it.
+    /// A feature that works; the other constructors start from it.
     pub(crate) fn ok(name: &str, gives: &str, needed: Need, detail: impl Into<String>) -> Self {
         Self {
             name: name.to_owned(),

@@ -8,7 +8,7 @@ use sandyard_core::Limits;
 use crate::host::{Host, read, unique};
 use crate::report::{Check, Need};
 
-/// Hands systemd's controllers to users.
+/// Lets ordinary users use systemd's cgroup controllers.
 const DELEGATE: &str = "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' | sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload # then log in again and start Sandyard by: systemd-run --user --scope -p Delegate=yes";
 const BOOT: &str = "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&systemd.unified_cgroup_hierarchy=1 cgroup_enable=memory swapaccount=1 /' /etc/default/grub && sudo update-grub && sudo reboot";
 const CONTAINER: &str = "start the outer container with `--privileged --cgroupns=private`";
@@ -21,7 +21,7 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
     };
     let hierarchy = Hierarchy::detect_with(&settings);
     let tried = try_group(&hierarchy);
-    // Our parent goes whatever happened; it is empty.
+    // The parent group is empty by now, whatever happened.
     let _ = hierarchy.remove_parent_if_empty();
     let support = hierarchy.support();
     let mut checks = vec![layout(host, support, tried.err().as_deref())];
@@ -32,13 +32,15 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 
 /// Makes a group, puts a process in, freezes and kills it.
 fn try_group(hierarchy: &Hierarchy) -> Result<(), String> {
-    let told = |error: CgroupError| {
+    let describe = |error: CgroupError| {
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
         format!("{error}{}", cause.unwrap_or_default())
     };
-    let group = hierarchy.create("try", &Limits::default()).map_err(told)?;
+    let group = hierarchy
+        .create("try", &Limits::default())
+        .map_err(describe)?;
     let used = use_group(&group, hierarchy.support());
-    group.remove().and(used).map_err(told)
+    group.remove().and(used).map_err(describe)
 }
 
 fn use_group(group: &Cgroup, support: &Support) -> Result<(), CgroupError> {
@@ -59,7 +61,7 @@ fn use_group(group: &Cgroup, support: &Support) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// A child that waits, and is gone when this goes.
+/// A child that waits, killed on drop.
 struct Sleeper(libc::pid_t);
 
 impl Sleeper {
@@ -104,7 +106,7 @@ fn fix(host: &Host) -> &'static str {
 fn layout(host: &Host, support: &Support, problem: Option<&str>) -> Check {
     let check = Check::ok(
         "cgroups",
-        "limits, pause and clean ending of a whole sandbox",
+        "resource limits, pause, and ending all processes of a sandbox",
         Need::Recommended,
         &support.how,
     );
@@ -118,21 +120,29 @@ fn layout(host: &Host, support: &Support, problem: Option<&str>) -> Check {
 
 fn jobs(host: &Host, support: &Support) -> Vec<Check> {
     [
-        ("cgroup-memory", "a memory hog dies alone", support.memory),
+        (
+            "cgroup-memory",
+            "memory limit: a sandbox that uses too much memory does not harm others",
+            support.memory,
+        ),
         (
             "cgroup-cpu",
-            "a busy loop leaves time to others",
+            "CPU limit: a busy sandbox leaves processor time to others",
             support.cpu,
         ),
-        ("cgroup-pids", "a fork bomb stops", support.pids),
+        (
+            "cgroup-pids",
+            "process limit: a fork bomb cannot fill the host",
+            support.pids,
+        ),
         (
             "cgroup-freeze",
-            "pause and resume with memory kept",
+            "sandboxes can be paused and resumed with their memory",
             support.freeze,
         ),
         (
             "cgroup-kill",
-            "no process of a deleted sandbox is left",
+            "deleting a sandbox ends all of its processes at once",
             support.kill,
         ),
     ]
@@ -141,22 +151,22 @@ fn jobs(host: &Host, support: &Support) -> Vec<Check> {
         let check = Check::ok(name, gives, Need::Recommended, "");
         match has {
             true => check,
-            false => check.missing("not available to this process", fix(host)),
+            false => check.missing("this process cannot use it", fix(host)),
         }
     })
     .collect()
 }
 
-/// On v1, moving a process into a group waits for all processors, ten milliseconds or so, unless this option is on.
+/// On v1, moving a process into a group waits for all processors, about ten milliseconds, unless this option is on.
 fn quick_moves(support: &Support) -> Option<Check> {
     if !support.how.contains(": v1 ") {
         return None;
     }
     let check = Check::ok(
         "cgroup-quick-moves",
-        "creates after a pause are some 10 ms faster on cgroup v1",
+        "creating a sandbox takes about 10 ms less on cgroup v1",
         Need::Optional,
-        "favordynmods is on",
+        "the mount option favordynmods is on",
     );
     let mounts = read("/proc/self/mounts");
     let unified = mounts
@@ -167,5 +177,5 @@ fn quick_moves(support: &Support) -> Option<Check> {
     }
     let point = unified.split(' ').nth(1)?;
     let fix = format!("sudo mount -o remount,favordynmods {point}");
-    Some(check.missing("favordynmods is off", fix))
+    Some(check.missing("the mount option favordynmods is off", fix))
 }

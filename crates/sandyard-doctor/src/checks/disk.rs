@@ -1,4 +1,4 @@
-//! The disk: hard limits by an image for each sandbox, and room.
+//! The disk: hard limits by one image for each sandbox, and free space.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,21 +13,21 @@ use crate::host::Host;
 use crate::report::{Check, Need};
 
 const GIB: u64 = 1 << 30;
-/// Below this a template and a sandbox hardly fit.
+/// Below this, hardly a template and a sandbox fit.
 const LEAST: u64 = 2 * GIB;
-/// Below this many sandboxes will not.
+/// Below this, few sandboxes fit.
 const COMFORTABLE: u64 = 10 * GIB;
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
-    vec![directory(host), image(host), room(host)]
+    vec![directory(host), image(host), free_space(host)]
 }
 
 fn directory(host: &Host) -> Check {
     let check = Check::ok(
         "data-directory",
-        "a place for templates and sandboxes",
+        "storage for templates and sandboxes",
         Need::Required,
-        format!("{} can be written", host.data_dir.display()),
+        format!("{} is writable", host.data_dir.display()),
     );
     match Scratch::new(host, "write") {
         Ok(_) => check,
@@ -42,7 +42,7 @@ fn directory(host: &Host) -> Check {
 fn image(host: &Host) -> Check {
     let check = Check::ok(
         "disk-image",
-        "the disk limit of a sandbox is hard, and sandboxes together cannot fill the host's disk",
+        "disk limits are hard, and sandboxes together cannot fill the host's disk",
         Need::Recommended,
         "mkfs.ext4, a loop device and a detached mount work",
     );
@@ -52,8 +52,8 @@ fn image(host: &Host) -> Check {
             ..check
         };
         return check.missing(
-            "only root can mount an image; a user's limit is watched, not hard",
-            "run Sandyard as root, by sudo",
+            "only root can mount disk images; as an ordinary user, disk use is measured every few seconds instead",
+            "run Sandyard as root",
         );
     }
     let Some(mkfs) = find_program("mkfs.ext4") else {
@@ -66,7 +66,7 @@ fn image(host: &Host) -> Check {
         Ok(()) => check,
         Err(failure) => check.missing(
             failure.text(),
-            "sudo modprobe loop ext4; in a container, start it with `--privileged`",
+            "sudo modprobe -a loop ext4 # if this is a container, start it with `--privileged`",
         ),
     }
 }
@@ -99,7 +99,7 @@ fn try_image(host: &Host, mkfs: &Path) -> Attempt {
     attempt(|| {
         let (device, path) = attach_loop(&image)?;
         let mount = detached_from("ext4", &path)?;
-        // The kernel lets go of the device with its last user.
+        // The kernel frees the device with its last user.
         drop((mount, device));
         Ok(())
     })
@@ -131,7 +131,7 @@ fn attach_loop(image: &Path) -> Attempt<(OwnedFd, String)> {
         let configured = checked(configured.into()).step(&format!("configure {path}"));
         match configured {
             Ok(_) => return Ok((device, path)),
-            // Somebody else was quicker.
+            // Another process has taken it.
             Err(failure) if failure.errno == Errno::BUSY => last = Err(failure),
             Err(failure) => return Err(failure),
         }
@@ -139,23 +139,23 @@ fn attach_loop(image: &Path) -> Attempt<(OwnedFd, String)> {
     last
 }
 
-fn room(host: &Host) -> Check {
+fn free_space(host: &Host) -> Check {
     let check = Check::ok(
         "disk-space",
-        "room for templates and sandboxes",
+        "space for templates and sandboxes",
         Need::Recommended,
         "",
     );
     let base = host.data_base.display();
     let Ok(stat) = rustix::fs::statvfs(&host.data_base) else {
         return check.missing(
-            format!("{base} cannot be looked at"),
+            format!("the free space of {base} cannot be read"),
             format!("ls -ld {base}"),
         );
     };
     let free = stat.f_bavail * stat.f_frsize;
     let detail = format!("{:.1} GiB free on {base}", free as f64 / GIB as f64);
-    let fix = "df -h # then free some, or keep the data on a larger disk";
+    let fix = "df -h # then free some space, or move the data directory to a larger disk";
     match free {
         free if free < LEAST => check.missing(detail, fix),
         free if free < COMFORTABLE => check.partial(detail, fix),

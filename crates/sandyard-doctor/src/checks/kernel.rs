@@ -1,4 +1,4 @@
-//! The kernel itself: version, process creation, filters, root's capabilities.
+//! The kernel: version, process creation, system call filter, root's capabilities.
 
 use rustix::io::Errno;
 use sandyard_confine::caps;
@@ -8,7 +8,7 @@ use crate::attempt::{Failure, Named, attempt, checked};
 use crate::host::Host;
 use crate::report::{Check, Need};
 
-/// Oldest kernel on which all of it can work: id-mapped mounts came with it.
+/// The oldest kernel with all features that are checked: it introduced id-mapped mounts.
 const OLDEST: (u32, u32) = (5, 12);
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
@@ -22,7 +22,12 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 fn version() -> Check {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy().into_owned();
-    let check = Check::ok("kernel", "everything below", Need::Required, &release);
+    let check = Check::ok(
+        "kernel",
+        "everything that Sandyard needs from Linux",
+        Need::Required,
+        &release,
+    );
     match parse_version(&release) {
         Some(version) if version < OLDEST => check.partial(
             format!("{release} is older than {}.{}", OLDEST.0, OLDEST.1),
@@ -37,11 +42,11 @@ fn parse_version(release: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Makes a child by `clone3` with a descriptor for it, and waits through that.
+/// Creates a child with `clone3` and a pidfd, and waits for it by the pidfd.
 fn clone() -> Check {
     let check = Check::ok(
         "clone3-pidfd",
-        "starting and ending sandboxes with no race over process ids",
+        "starting and ending sandboxes without races over process ids",
         Need::Required,
         "works",
     );
@@ -74,26 +79,24 @@ fn clone() -> Check {
                 libc::WEXITED,
             )
         };
-        checked(waited.into())
-            .step("wait through a pidfd")
-            .map(|_| ())
+        checked(waited.into()).step("wait for a pidfd").map(|_| ())
     });
     match tried {
         Ok(()) => check,
         Err(failure) => check.missing(
             failure.text(),
-            "use a kernel of 5.4 or later; in a container, start it with `--security-opt seccomp=unconfined`",
+            "upgrade the kernel to 5.4 or later; if this is a container, start it with `--security-opt seccomp=unconfined`",
         ),
     }
 }
 
-/// Puts the real filter on a child and sees it refuse.
+/// Installs the real filter in a child and checks that it refuses a call.
 fn seccomp() -> Check {
     let check = Check::ok(
         "seccomp",
-        "system calls that exploits are made of are refused",
+        "sandboxes cannot make the system calls that most kernel exploits need",
         Need::Required,
-        "the filter installs and refuses",
+        "the filter can be installed and refuses calls",
     );
     let filter = Filter::compile();
     let tried = attempt(|| {
@@ -103,21 +106,21 @@ fn seccomp() -> Check {
         let result = checked(unsafe { libc::syscall(libc::SYS_keyctl, 0, 0, 0) });
         match result {
             Err(Errno::NOSYS) => Ok(()),
-            _ => Err(Failure::new("see a call refused", Errno::INVAL)),
+            _ => Err(Failure::new("check that a call is refused", Errno::INVAL)),
         }
     });
     match tried {
         Ok(()) => check,
         Err(failure) => check.missing(
             failure.text(),
-            "use a kernel built with CONFIG_SECCOMP_FILTER=y",
+            "install a kernel built with CONFIG_SECCOMP_FILTER=y",
         ),
     }
 }
 
-/// Looks which of root's capabilities an outer container took away.
+/// Checks which of root's capabilities an outer container has removed.
 fn privilege() -> Check {
-    // SYS_ADMIN, SETUID, SETGID, CHOWN, DAC_OVERRIDE, FOWNER, SETFCAP, KILL: without these no sandbox of its own uid range.
+    // Without these, a sandbox cannot have a uid range of its own.
     const NEEDED: [(u32, &str); 8] = [
         (21, "SYS_ADMIN"),
         (7, "SETUID"),
@@ -132,9 +135,9 @@ fn privilege() -> Check {
     let has = |number: u32| effective & (1 << number) != 0;
     let check = Check::ok(
         "privilege",
-        "root's rights that the launcher uses",
+        "the capabilities that the launcher uses",
         Need::Required,
-        "all there",
+        "all present",
     );
     let lacking: Vec<&str> = NEEDED
         .iter()
@@ -146,11 +149,12 @@ fn privilege() -> Check {
             "start the outer container with `--privileged`, or with `--cap-add {}`",
             lacking.join(" --cap-add ")
         );
-        return check.missing(format!("root lacks {}", lacking.join(", ")), fix);
+        return check.missing(format!("root does not have {}", lacking.join(", ")), fix);
     }
     if !has(24) {
         return Check {
-            detail: "all there but SYS_RESOURCE: hard limits cannot be raised".to_owned(),
+            detail: "all present except SYS_RESOURCE: hard resource limits cannot be raised"
+                .to_owned(),
             ..check
         };
     }

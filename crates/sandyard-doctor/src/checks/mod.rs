@@ -1,14 +1,14 @@
 //! The checks, one file per family.
 
+mod capacity;
 mod cgroup;
 mod disk;
+mod environment;
 mod kernel;
 mod mounts;
 mod namespaces;
 mod network;
 mod nftables;
-mod numbers;
-mod surroundings;
 mod uids;
 
 use crate::host::Host;
@@ -24,8 +24,8 @@ pub(crate) fn all(host: &Host) -> Vec<Check> {
         cgroup::checks,
         disk::checks,
         network::checks,
-        numbers::checks,
-        surroundings::checks,
+        capacity::checks,
+        environment::checks,
     ];
     families.iter().flat_map(|family| family(host)).collect()
 }

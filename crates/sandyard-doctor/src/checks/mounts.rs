@@ -1,4 +1,4 @@
-//! Mounts: the newer calls, overlay, id-mapping, /proc and /sys.
+//! Mounts: the mount API of Linux 5.2 and later, overlayfs, id-mapped mounts, /proc and /sys.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -77,7 +77,7 @@ fn mount_api(host: &Host) -> Check {
         Ok(()) => check,
         Err(failure) => check.missing(
             failure.text(),
-            "use a kernel of 5.12 or later; in a container, start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`",
+            "upgrade the kernel to 5.12 or later; if this is a container, start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`",
         ),
     }
 }
@@ -90,7 +90,7 @@ fn set_attributes(mount: &OwnedFd, set: u64, userns_fd: u64) -> Attempt {
         userns_fd,
     };
     let empty: &CStr = c"";
-    // SAFETY: the path and the attributes are live, and of the size told.
+    // SAFETY: the path and the attributes are live, and the size is that of the attributes.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -104,7 +104,7 @@ fn set_attributes(mount: &OwnedFd, set: u64, userns_fd: u64) -> Attempt {
     checked(result).step("mount_setattr").map(|_| ())
 }
 
-/// A directory on the data directory's file system, gone when this goes.
+/// A directory on the file system of the data directory, removed on drop.
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
@@ -127,11 +127,11 @@ impl Drop for Scratch {
 fn overlay(host: &Host) -> Check {
     let check = Check::ok(
         "overlay",
-        "sandboxes share one template and keep only what they change",
+        "sandboxes share one template and store only what they change",
         Need::Required,
         "",
     );
-    // That the data directory cannot be written is another check's news: then a file system in memory has to do.
+    // Another check reports a data directory that cannot be written; this one then uses a file system in memory.
     let scratch = Scratch::new(host, "overlay").ok();
     let tried = attempt(|| {
         enter_mounts(host, UnshareFlags::empty())?;
@@ -152,16 +152,16 @@ fn overlay(host: &Host) -> Check {
         Err(failure) => check.missing(
             failure.text(),
             format!(
-                "sudo modprobe overlay # if that is not it, put the data directory ({}) on ext4, xfs or btrfs",
+                "sudo modprobe overlay # if that does not help, move the data directory ({}) to ext4, xfs or btrfs",
                 host.data_dir.display()
             ),
         ),
     }
 }
 
-fn try_overlay(place: &Path) -> Attempt {
+fn try_overlay(folder: &Path) -> Attempt {
     // Relative names: the path may hold a colon or a comma.
-    rustix::process::chdir(place).step("enter the directory")?;
+    rustix::process::chdir(folder).step("enter the directory")?;
     for name in ["lower", "upper", "work", "merged"] {
         std::fs::create_dir(name).step("make a directory")?;
     }
@@ -181,7 +181,7 @@ fn try_overlay(place: &Path) -> Attempt {
 fn id_mapped(host: &Host) -> Check {
     let check = Check::ok(
         "id-mapped-mounts",
-        "templates are shared by all uid ranges with no copy",
+        "sandboxes with different user ids share one copy of a template",
         Need::Recommended,
         "",
     );
@@ -191,41 +191,43 @@ fn id_mapped(host: &Host) -> Check {
             ..check
         };
         return check.missing(
-            "only root can; sandboxes of a user need it less",
-            "run Sandyard as root, by sudo",
+            "only root can create them; sandboxes of an ordinary user do not need them",
+            "run Sandyard as root",
         );
     }
-    let mut places = vec![PathBuf::from("/")];
-    places.extend((host.data_base != Path::new("/")).then(|| host.data_base.clone()));
-    let shown = |places: &[PathBuf]| {
-        let names: Vec<String> = places
+    let mut folders = vec![PathBuf::from("/")];
+    folders.extend((host.data_base != Path::new("/")).then(|| host.data_base.clone()));
+    let shown = |folders: &[PathBuf]| {
+        let names: Vec<String> = folders
             .iter()
-            .map(|place| place.display().to_string())
+            .map(|folder| folder.display().to_string())
             .collect();
         names.join(" and ")
     };
     let mut failed = None;
-    let (good, bad): (Vec<PathBuf>, Vec<PathBuf>) = places.into_iter().partition(|place| {
-        try_id_mapped(place)
-            .map_err(|failure| failed = Some(failure))
-            .is_ok()
-    });
+    let (working, failing): (Vec<PathBuf>, Vec<PathBuf>) =
+        folders.into_iter().partition(|folder| {
+            try_id_mapped(folder)
+                .map_err(|failure| failed = Some(failure))
+                .is_ok()
+        });
     let Some(failure) = failed else {
         return Check {
-            detail: format!("work on {}", shown(&good)),
+            detail: format!("work on {}", shown(&working)),
             ..check
         };
     };
-    let detail = format!("not on {}: {}", shown(&bad), failure.text());
-    let fix = "put the data directory on ext4, xfs or btrfs, with a kernel of 5.12 (btrfs: 5.15) or later";
-    match good.is_empty() {
+    let detail = format!("do not work on {}: {}", shown(&failing), failure.text());
+    let fix =
+        "move the data directory to ext4, xfs or btrfs, and use kernel 5.12 (btrfs: 5.15) or later";
+    match working.is_empty() {
         true => check.missing(detail, fix),
         false => check.partial(detail, fix),
     }
 }
 
 /// Id-maps a detached copy of a mount by a child's user namespace.
-fn try_id_mapped(place: &Path) -> Attempt {
+fn try_id_mapped(folder: &Path) -> Attempt {
     let map = |pid: Pid| {
         let pid = pid.as_raw_nonzero();
         for file in ["uid_map", "gid_map"] {
@@ -236,7 +238,7 @@ fn try_id_mapped(place: &Path) -> Attempt {
         let userns = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .step("open the user namespace")?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let mount = rustix::mount::open_tree(CWD, place, flags).step("open_tree")?;
+        let mount = rustix::mount::open_tree(CWD, folder, flags).step("open_tree")?;
         set_attributes(&mount, libc::MOUNT_ATTR_IDMAP, userns.as_raw_fd() as u64)
     };
     attempt_helped(
@@ -286,7 +288,7 @@ const UNMASK: &str = "start the outer container with `--security-opt systempaths
 fn masked(failure: &Failure, what: &str) -> String {
     match failure.errno {
         rustix::io::Errno::PERM => format!(
-            "{}; parts of {what} are masked by an outer container",
+            "{}; an outer container hides parts of {what}",
             failure.text()
         ),
         _ => failure.text(),

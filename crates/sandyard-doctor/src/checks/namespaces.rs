@@ -1,4 +1,4 @@
-//! Namespaces, each tried inside a new user namespace as a sandbox makes them.
+//! Namespaces, each created inside a new user namespace, as for a sandbox.
 
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
@@ -10,37 +10,37 @@ use crate::report::{Check, Need};
 const KINDS: [(&str, &str, UnshareFlags, Need); 6] = [
     (
         "mount",
-        "a file system of its own",
+        "each sandbox has its own file system",
         UnshareFlags::NEWNS,
         Need::Required,
     ),
     (
         "pid",
-        "processes of its own; nobody else's are seen",
+        "each sandbox sees only its own processes",
         UnshareFlags::NEWPID,
         Need::Required,
     ),
     (
         "network",
-        "no way out but the gateway",
+        "a sandbox reaches the network only through the gateway",
         UnshareFlags::NEWNET,
         Need::Required,
     ),
     (
         "ipc",
-        "shared memory of its own",
+        "each sandbox has its own shared memory and message queues",
         UnshareFlags::NEWIPC,
         Need::Required,
     ),
     (
         "uts",
-        "a host name of its own",
+        "each sandbox has its own host name",
         UnshareFlags::NEWUTS,
         Need::Required,
     ),
     (
         "cgroup",
-        "the host's cgroup names stay hidden",
+        "cgroup names of the host are hidden from sandboxes",
         UnshareFlags::NEWCGROUP,
         Need::Recommended,
     ),
@@ -76,23 +76,23 @@ fn sysctl_name(kind: &str) -> &str {
     }
 }
 
-/// A user namespace counts only if it gives rights inside: Ubuntu's restriction lets it be made and then takes them.
+/// A user namespace must also give capabilities inside: Ubuntu's restriction lets a process create one without any.
 fn user(host: &Host) -> Check {
     let check = Check::ok(
         "user-namespaces",
-        "root inside is nobody outside",
+        "root inside a sandbox has no rights on the host",
         Need::Required,
-        "work, with rights inside",
+        "work, and give capabilities inside",
     );
     let tried = attempt(|| {
         enter_user(host, UnshareFlags::NEWUTS)?;
-        rustix::system::sethostname(b"doctor").step("use a right inside a user namespace")
+        rustix::system::sethostname(b"doctor").step("use a capability in a user namespace")
     });
     match tried {
         Ok(()) => check,
         Err(failure) => {
             let fix = user_fix(host).unwrap_or_else(|| {
-                "in a container, start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`"
+                "if this is a container, start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`"
                     .to_owned()
             });
             check.missing(failure.text(), fix)
@@ -100,7 +100,7 @@ fn user(host: &Host) -> Check {
     }
 }
 
-/// Finds the setting that stands in the way.
+/// Finds the kernel setting that forbids user namespaces, and the command that changes it.
 fn user_fix(host: &Host) -> Option<String> {
     let persistent = |setting: &str| {
         format!(
@@ -125,7 +125,7 @@ fn user_fix(host: &Host) -> Option<String> {
     None
 }
 
-/// Makes this process root of a new user namespace in which it alone is mapped, with other namespaces as told.
+/// Makes this process root of a new user namespace with a single mapped id, and creates the `others` in it.
 pub(super) fn enter_user(host: &Host, others: UnshareFlags) -> Attempt {
     unshare(UnshareFlags::NEWUSER, "make a user namespace")?;
     map_self(host)?;

@@ -1,6 +1,6 @@
-//! The way out: what a sandbox's own network namespace needs, so that all that leaves it comes to the gateway.
+//! Egress: what a sandbox's network namespace needs so that everything it sends goes to the gateway.
 //!
-//! Tried here is what the engine does, expression by expression: see `init/way_out` there.
+//! The checks add the same nftables expressions as the engine's `init/egress`.
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 use rustix::thread::UnshareFlags;
@@ -12,21 +12,21 @@ use crate::host::Host;
 use crate::report::{Check, Need};
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
-    vec![redirect(host), refuse(host), refusals(host)]
+    vec![redirect(host), reject(host), rejected_packets(host)]
 }
 
 fn redirect(host: &Host) -> Check {
     let check = Check::ok(
         "nftables-nat",
-        "programs inside reach allowed hosts with no proxy settings",
+        "programs in a sandbox reach allowed hosts without proxy settings",
         Need::Recommended,
-        "a redirect works in a network namespace of its own",
+        "redirect rules work in a network namespace",
     );
     match in_a_network(host, || nftables::add(Rule::Redirect)) {
         Ok(()) => check,
         Err(failure) => check.missing(
             format!(
-                "{}; without it only programs that heed proxy variables reach anything",
+                "{}; only programs that use the proxy variables can reach allowed hosts",
                 failure.text()
             ),
             "sudo modprobe -a nf_tables nft_chain_nat nft_redir",
@@ -34,31 +34,31 @@ fn redirect(host: &Host) -> Check {
     }
 }
 
-/// What is left out where it is missing, one by one: what then happens, and which module has it.
+/// Rules that a sandbox can do without: what happens without each, and the kernel module that has it.
 const EXTRAS: [(Rule, &str, &str); 3] = [
     (
         Rule::Refuse,
-        "what is neither TCP nor a look-up is not refused at once",
+        "packets that are neither TCP nor DNS are not rejected at once",
         "nft_reject_inet",
     ),
     (
         Rule::Forget,
-        "connections within a sandbox cost memory of the host",
+        "connections within a sandbox use memory of the host that is not counted",
         "nft_ct",
     ),
     (
         Rule::Limit,
-        "new connections a second have no limit",
+        "the number of new connections per second is not limited",
         "nft_limit",
     ),
 ];
 
-fn refuse(host: &Host) -> Check {
+fn reject(host: &Host) -> Check {
     let check = Check::ok(
         "nftables-refuse",
-        "what cannot leave a sandbox fails at once, and its connections cost the host little",
+        "forbidden packets fail at once, and connections of a sandbox use little memory of the host",
         Need::Recommended,
-        "packets are refused, connections left uncounted, new ones limited",
+        "reject, notrack and limit rules work",
     );
     let missing: Vec<_> = EXTRAS
         .iter()
@@ -70,26 +70,26 @@ fn refuse(host: &Host) -> Check {
     if missing.is_empty() {
         return check;
     }
-    let (told, modules): (Vec<String>, Vec<&str>) = missing.into_iter().unzip();
+    let (problems, modules): (Vec<String>, Vec<&str>) = missing.into_iter().unzip();
     let fix = format!("sudo modprobe -a nf_tables {}", modules.join(" "));
-    match told.len() == EXTRAS.len() {
-        true => check.missing(told.join("; "), fix),
-        false => check.partial(told.join("; "), fix),
+    match problems.len() == EXTRAS.len() {
+        true => check.missing(problems.join("; "), fix),
+        false => check.partial(problems.join("; "), fix),
     }
 }
 
-fn refusals(host: &Host) -> Check {
+fn rejected_packets(host: &Host) -> Check {
     let check = Check::ok(
         "raw-sockets",
-        "packets that were refused are recorded",
+        "rejected packets appear in the network activity of a sandbox",
         Need::Optional,
-        "work in a network namespace of its own",
+        "raw sockets work in a network namespace",
     );
     match in_a_network(host, raw_socket) {
         Ok(()) => check,
         Err(failure) => check.missing(
-            format!("{}; without it only connections are", failure.text()),
-            "allow CAP_NET_RAW to whatever contains this host",
+            format!("{}; only connections appear there", failure.text()),
+            "if this is a container, start it with `--cap-add NET_RAW`",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Puts a rule into this network namespace, as the engine does.
+//! Adds an nftables rule to this network namespace, as the engine does.
 
 use sandyard_netlink::nftables::{Expression, Hook, NewTable};
 
@@ -10,28 +10,28 @@ const PORT: u16 = 49_981;
 /// A rule that sandboxes have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
-    /// Sends what is sent elsewhere to a port of this network.
+    /// Redirects packets to a port of this network namespace.
     Redirect,
-    /// Answers what arrives that it is not wanted.
+    /// Rejects packets.
     Refuse,
-    /// Keeps no account of a connection.
+    /// Does not track a connection.
     Forget,
-    /// Holds for what comes more often than allowed.
+    /// Matches packets above a rate.
     Limit,
 }
 
 impl Rule {
-    /// What to say of it when it fails.
+    /// What was being done, for a failure.
     fn name(self) -> &'static str {
         match self {
-            Self::Redirect => "add a redirect",
-            Self::Refuse => "add a refusal",
-            Self::Forget => "leave connections uncounted",
-            Self::Limit => "limit new connections",
+            Self::Redirect => "add a redirect rule",
+            Self::Refuse => "add a reject rule",
+            Self::Forget => "add a notrack rule",
+            Self::Limit => "add a limit rule",
         }
     }
 
-    /// Kind of its chain, which packets that sees, and when.
+    /// Kind, hook and priority of its chain.
     fn chain(self) -> (&'static str, Hook, i32) {
         match self {
             Self::Redirect | Self::Limit => ("nat", Hook::Output, -100),
@@ -53,7 +53,7 @@ impl Rule {
     }
 }
 
-/// Makes a table, a chain and this rule in it. Call it in a throw-away network namespace.
+/// Adds a table, a chain and this rule. Only for a network namespace that is thrown away afterwards.
 pub(super) fn add(rule: Rule) -> Attempt {
     let (kind, hook, priority) = rule.chain();
     let mut table = NewTable::new("t");
@@ -64,7 +64,7 @@ pub(super) fn add(rule: Rule) -> Attempt {
             Some(number) if number == last => rule.name(),
             Some(number) if number == chain => "add a chain",
             Some(_) => "add a table",
-            None => "speak to nftables",
+            None => "talk to nftables",
         };
         Err(refused.error).step(step)
     })

@@ -1,4 +1,4 @@
-//! Ranges of user ids, one for each sandbox.
+//! Ranges of user ids for sandboxes.
 
 use std::process::{Command, Stdio};
 
@@ -27,9 +27,9 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 fn root() -> Check {
     let check = Check::ok(
         "uid-ranges",
-        "each sandbox has 65536 ids that nothing else uses",
+        "each sandbox has 65536 user ids that nothing else uses",
         Need::Required,
-        format!("{FIRST} to {LAST} are free and can be mapped"),
+        format!("ids {FIRST} to {LAST} are free and can be mapped"),
     );
     let map = |pid: Pid| {
         let line = format!("0 {FIRST} {COUNT}");
@@ -40,16 +40,20 @@ fn root() -> Check {
         Ok(())
     };
     if let Err(failure) = try_map(map) {
-        let fix = "start the launcher outside of any user namespace, or in a container with `--userns=host`";
+        let fix =
+            "start Sandyard outside of any user namespace; in a container, use `--userns=host`";
         return check.missing(failure.text(), fix);
     }
     match taken() {
-        Some((line, fix)) => check.partial(format!("`{line}` lies within {FIRST} to {LAST}"), fix),
+        Some((line, fix)) => check.partial(
+            format!("`{line}` is within {FIRST} to {LAST}, the ids that sandboxes use"),
+            fix,
+        ),
         None => check,
     }
 }
 
-/// Finds somebody else's ids in our range, and the command that moves them out.
+/// Finds ids in our range that belong to another user, and the command that frees them.
 fn taken() -> Option<(String, String)> {
     let overlaps = |first: u64, count: u64| first <= LAST && first + count > FIRST;
     let ranges = format!("{}\n{}", read("/etc/subuid"), read("/etc/subgid"));
@@ -68,7 +72,7 @@ fn taken() -> Option<(String, String)> {
     })
 }
 
-/// Takes `name:first:count` apart.
+/// Parses `name:first:count`.
 fn parse_range(line: &str) -> Option<(&str, u64, u64)> {
     let mut fields = line.split(':');
     let name = fields.next()?;
@@ -82,7 +86,7 @@ fn parse_range(line: &str) -> Option<(&str, u64, u64)> {
 fn user(host: &Host) -> Check {
     let check = Check::ok(
         "uid-ranges",
-        "root, the user and services inside have ids of their own",
+        "root, the user and services inside a sandbox have different user ids",
         Need::Recommended,
         "",
     );
@@ -95,7 +99,7 @@ fn user(host: &Host) -> Check {
         own_range("/etc/subgid", host),
     ) else {
         let detail = format!(
-            "no range of {COUNT} ids for `{}` in /etc/subuid and /etc/subgid: all of a sandbox has one id",
+            "`{}` has no range of {COUNT} ids in /etc/subuid and /etc/subgid, so everything in a sandbox runs as one user id",
             host.user
         );
         return check.missing(detail, fix);
@@ -106,7 +110,7 @@ fn user(host: &Host) -> Check {
     };
     match try_map(map) {
         Ok(()) => Check {
-            detail: format!("{uids} to {} by newuidmap", uids + COUNT - 1),
+            detail: format!("ids {uids} to {}, mapped by newuidmap", uids + COUNT - 1),
             ..check
         },
         Err(failure) => check.missing(failure.text(), fix),
@@ -145,7 +149,7 @@ fn helper(program: &str, pid: Pid, own: u32, first: u64) -> Attempt {
     }
 }
 
-/// Has a child make a user namespace, maps it from outside, and sees whether the child is another user inside.
+/// Creates a user namespace in a child, maps its ids from outside, and checks that the child can become another user.
 fn try_map(map: impl FnOnce(Pid) -> Attempt) -> Attempt {
     attempt_helped(
         || unshare(UnshareFlags::NEWUSER, "make a user namespace"),

@@ -2,6 +2,12 @@
 
 use sandyard_doctor::{Need, Options, Report, Status, Style, Verdict, render, report};
 
+fn options() -> Options {
+    Options {
+        data_dir: "/tmp/no-such-directory/sandyard".into(),
+    }
+}
+
 fn report_as(uid: u32) -> Report {
     report_in(uid, "/tmp/no-such-directory/sandyard")
 }
@@ -42,9 +48,7 @@ fn status(report: &Report, name: &str) -> Status {
 
 #[test]
 fn this_host_is_ready_for_root() {
-    let found = report(&Options {
-        data_dir: "/tmp/no-such-directory/sandyard".into(),
-    });
+    let found = report(&options());
     for check in &found.checks {
         assert!(
             check.needed != Need::Required || check.status == Status::Ok,
@@ -82,7 +86,7 @@ fn ordinary_user_gets_namespaces_but_no_cgroup() {
 }
 
 #[test]
-fn data_directory_that_cannot_be_written_is_told_once_and_overlay_is_still_tried() {
+fn data_directory_that_cannot_be_written_is_reported_once_and_overlay_is_still_tried() {
     let found = report_in(65533, "/root/sandyard");
     assert_eq!(
         status(&found, "data-directory"),
@@ -94,8 +98,8 @@ fn data_directory_that_cannot_be_written_is_told_once_and_overlay_is_still_tried
 }
 
 #[test]
-fn names_are_unique_and_everything_that_lacks_has_a_fix() {
-    for found in [report(&Options::default()), report_as(65533)] {
+fn names_are_unique_and_everything_missing_has_a_fix() {
+    for found in [report(&options()), report_as(65533)] {
         let mut names: Vec<&str> = found
             .checks
             .iter()
@@ -113,7 +117,7 @@ fn names_are_unique_and_everything_that_lacks_has_a_fix() {
 
 #[test]
 fn report_survives_json_and_renders() {
-    let found = report(&Options::default());
+    let found = report(&options());
     let json = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), found);
     let text = render(&found, Style::Plain);
@@ -122,8 +126,8 @@ fn report_survives_json_and_renders() {
 }
 
 #[test]
-fn names_of_the_checks_stay_what_scripts_know() {
-    let found = report(&Options::default());
+fn names_of_the_checks_do_not_change() {
+    let found = report(&options());
     let names: Vec<&str> = found
         .checks
         .iter()

@@ -1,4 +1,4 @@
-//! What surrounds us: an outer container, a virtual machine, security modules. Good to know when something else fails.
+//! The environment: an outer container, a virtual machine, security modules. Useful when another check fails.
 
 use std::path::Path;
 
@@ -16,9 +16,14 @@ fn machine() -> Check {
         }
         (Some(container), None) => format!("in a container ({container})"),
         (None, Some(machine)) => format!("on a virtual machine ({machine})"),
-        (None, None) => "on the bare machine, as far as can be seen".to_owned(),
+        (None, None) => "no container or virtual machine detected".to_owned(),
     };
-    Check::ok("machine", "where this runs", Need::Optional, detail)
+    Check::ok(
+        "machine",
+        "the container or virtual machine that Sandyard runs in",
+        Need::Optional,
+        detail,
+    )
 }
 
 fn container() -> Option<String> {
@@ -39,7 +44,7 @@ fn virtual_machine() -> Option<String> {
         .any(|line| line.starts_with("flags") && line.split(' ').any(|flag| flag == "hypervisor"));
     match (hypervisor, product.trim()) {
         (false, _) => None,
-        (true, "") => Some("kind unknown".to_owned()),
+        (true, "") => Some("unknown kind".to_owned()),
         (true, product) => Some(product.to_owned()),
     }
 }
@@ -53,7 +58,7 @@ fn security_modules(host: &Host) -> Check {
     if read("/sys/module/apparmor/parameters/enabled").trim() == "Y" {
         found.push("AppArmor on".to_owned());
         if host.sysctl("kernel.apparmor_restrict_unprivileged_userns") == Some(1) {
-            found.push("user namespaces restricted for users".to_owned());
+            found.push("user namespaces restricted for ordinary users".to_owned());
         }
     }
     match read("/sys/fs/selinux/enforce").trim() {
@@ -62,12 +67,12 @@ fn security_modules(host: &Host) -> Check {
         _ => {}
     }
     let detail = match found.is_empty() {
-        true => "none seen".to_owned(),
+        true => "none found".to_owned(),
         false => found.join(", "),
     };
     Check::ok(
         "security-modules",
-        "what else may refuse",
+        "security modules that may forbid what Sandyard needs",
         Need::Optional,
         detail,
     )

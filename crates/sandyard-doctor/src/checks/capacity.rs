@@ -1,4 +1,4 @@
-//! Numbers that bound how many sandboxes fit, held against what sandboxes may use together.
+//! Kernel limits that bound how many sandboxes fit, compared with what sandboxes may use together.
 
 use rustix::process::{Resource, getrlimit};
 use sandyard_confine::caps;
@@ -19,12 +19,12 @@ const INOTIFY_WATCHES: u64 = 65_536;
 /// Number of `CAP_SYS_RESOURCE`.
 const SYS_RESOURCE: u32 = 24;
 
-/// How many sandboxes this host can fill with what they get by default.
+/// How many sandboxes with default limits fill the memory of this host.
 struct Scale {
     sandboxes: u64,
     host: HostResources,
     limits: Limits,
-    /// Root gives every sandbox an id of its own, for which the kernel counts; others' are counted together.
+    /// Root gives every sandbox user ids of its own, and the kernel counts by user; otherwise all sandboxes count as one user.
     is_root: bool,
 }
 
@@ -49,7 +49,7 @@ impl Scale {
     }
 }
 
-/// A kernel setting, what it bounds and what is enough.
+/// A kernel setting, what it bounds and the value that is enough.
 struct Setting {
     name: &'static str,
     gives: &'static str,
@@ -60,19 +60,19 @@ struct Setting {
 const SETTINGS: [Setting; 9] = [
     Setting {
         name: "inotify-instances",
-        gives: "file watchers inside: editors, dev servers",
+        gives: "file watchers in sandboxes: editors, development servers",
         key: "fs.inotify.max_user_instances",
         enough: |scale| scale.counted(INOTIFY_ALONE, INOTIFY_TOGETHER),
     },
     Setting {
         name: "inotify-watches",
-        gives: "watched files and directories inside",
+        gives: "watched files and directories in sandboxes",
         key: "fs.inotify.max_user_watches",
         enough: |scale| scale.counted(INOTIFY_WATCHES, INOTIFY_WATCHES),
     },
     Setting {
         name: "process-ids",
-        gives: "processes and threads on the whole host",
+        gives: "process ids on the whole host",
         key: "kernel.pid_max",
         enough: |scale| scale.sandboxes * u64::from(scale.limits.pids),
     },
@@ -84,25 +84,25 @@ const SETTINGS: [Setting; 9] = [
     },
     Setting {
         name: "keys",
-        gives: "key rings, one for each session of one user",
+        gives: "kernel key rings of one user: one for each session",
         key: "kernel.keys.maxkeys",
         enough: |_| 200,
     },
     Setting {
         name: "user-namespace-count",
-        gives: "sandboxes at once: each has one",
+        gives: "number of sandboxes: each has one",
         key: "user.max_user_namespaces",
         enough: |scale| scale.counted(1, 1),
     },
     Setting {
         name: "network-namespace-count",
-        gives: "sandboxes at once: each has one",
+        gives: "number of sandboxes: each has one",
         key: "user.max_net_namespaces",
         enough: |scale| scale.counted(1, 1),
     },
     Setting {
         name: "open-files-host",
-        gives: "open files on the whole host; enough when sandboxes' memory limits bound them before",
+        gives: "open files on the whole host",
         key: "fs.file-max",
         enough: |scale| scale.host.memory_bytes / BYTES_PER_FILE,
     },
@@ -117,18 +117,22 @@ const SETTINGS: [Setting; 9] = [
 pub(super) fn checks(host: &Host) -> Vec<Check> {
     let scale = Scale::of(host);
     let mut checks = vec![limits(&scale)];
-    checks.extend(SETTINGS.iter().map(|setting| one(host, setting, &scale)));
+    checks.extend(
+        SETTINGS
+            .iter()
+            .map(|setting| check_setting(host, setting, &scale)),
+    );
     checks.push(open_files());
     checks.push(out_of_memory());
     checks
 }
 
-/// Says how default and maximum limits compare with the host.
+/// Compares default and maximum limits with the host.
 fn limits(scale: &Scale) -> Check {
     let most = scale.host.max_limits();
     let size = |bytes| Size(bytes).readable();
     let detail = format!(
-        "{} of {} memory each fill this host; one may ask for {}, {} cores, {} processes and {} of disk",
+        "{} sandboxes with {} of memory each fill this host; one sandbox may use up to {}, {} cores, {} processes and {} of disk",
         scale.sandboxes,
         size(scale.limits.memory_bytes),
         size(most.memory_bytes),
@@ -138,31 +142,31 @@ fn limits(scale: &Scale) -> Check {
     );
     let check = Check::ok(
         "limits",
-        "sandboxes at their default limits, unless `limits.*` says otherwise",
+        "how many sandboxes with default limits this host holds",
         Need::Optional,
         detail.clone(),
     );
     match scale.limits == Limits::default() {
         true => check,
         false => check.partial(
-            format!("{detail}; by default they get less than usual"),
-            "sandyard config show # then set limits.max_memory and the like, if you mean it",
+            format!("{detail}; the default limits are lowered to fit this host"),
+            "sandyard config show # to allow more than the host has, set `limits.max_memory` and the other maxima",
         ),
     }
 }
 
-fn one(host: &Host, setting: &Setting, scale: &Scale) -> Check {
+fn check_setting(host: &Host, setting: &Setting, scale: &Scale) -> Check {
     let check = Check::ok(setting.name, setting.gives, Need::Optional, "");
     let (key, enough) = (setting.key, (setting.enough)(scale));
     let sandboxes = scale.sandboxes;
     match host.sysctl(key) {
         Some(now) if now < enough => check.partial(
-            format!("{key} is {now}; {enough} is enough for {sandboxes} sandboxes, which fill this host's memory"),
+            format!("{key} is {now}; {sandboxes} sandboxes, which fill this host's memory, need {enough}"),
             format!("echo '{key}={enough}' | sudo tee /etc/sysctl.d/61-sandyard-{}.conf && sudo sysctl --system", setting.name),
         ),
         Some(now) => Check { detail: format!("{key} is {now}; {enough} is enough"), ..check },
-        // An older kernel, or one built without it: then nothing bounds it.
-        None => Check { detail: format!("{key} does not exist here"), ..check },
+        // An older kernel, or one built without the feature: nothing bounds it.
+        None => Check { detail: format!("this kernel has no {key}"), ..check },
     }
 }
 
@@ -170,7 +174,7 @@ fn open_files() -> Check {
     const ENOUGH: u64 = 65_536;
     let check = Check::ok(
         "open-files",
-        "connections and files of one process, inside and of the server",
+        "open files and connections of one process, of the server and in sandboxes",
         Need::Optional,
         "",
     );
@@ -180,23 +184,23 @@ fn open_files() -> Check {
             "echo '* hard nofile 1048576' | sudo tee /etc/security/limits.d/sandyard.conf # then log in again",
         ),
         Some(most) => Check { detail: format!("the hard limit is {most}"), ..check },
-        None => Check { detail: "no hard limit".to_owned(), ..check },
+        None => Check { detail: "there is no hard limit".to_owned(), ..check },
     }
 }
 
-/// Says whether the server and the launcher can be made the last to be ended.
+/// Checks whether the kernel can be told to end the server and the launcher last.
 fn out_of_memory() -> Check {
     let check = Check::ok(
         "out-of-memory",
-        "the kernel ends sandboxes before the server and the launcher",
+        "when the host is out of memory, sandboxes end before the server and the launcher",
         Need::Optional,
-        "their scores can be set, and not be lowered from inside",
+        "OOM scores can be set, and sandboxes cannot lower theirs",
     );
     match caps::current() {
         Ok(sets) if sets.effective & (1 << SYS_RESOURCE) != 0 => check,
         _ => check.partial(
-            "CAP_SYS_RESOURCE is missing here: sandboxes get a higher score, and can lower it again to that of the launcher",
-            "systemctl edit sandyard # run it as root with that capability, as deploy/sandyard.service does",
+            "CAP_SYS_RESOURCE is missing: sandboxes can lower their OOM score to that of the launcher",
+            "run Sandyard as root with CAP_SYS_RESOURCE, as deploy/sandyard.service does",
         ),
     }
 }
