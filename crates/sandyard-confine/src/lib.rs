@@ -6,6 +6,7 @@
 //! - [`rlimits`]: what one process may use
 //! - [`descriptors`]: refusing descriptors that processes inside pass to the host
 //! - [`host`]: what there is to share out
+//! - [`mountinfo`]: what is mounted where
 //!
 //! Everything is synchronous and starts no thread: the launcher forks without exec. This crate decides no policy about
 //! namespaces, mounts or networks; it holds whatever runs inside of them.
@@ -14,5 +15,6 @@ pub mod caps;
 pub mod cgroup;
 pub mod descriptors;
 pub mod host;
+pub mod mountinfo;
 pub mod rlimits;
 pub mod seccomp;

@@ -1,42 +1,26 @@
-//! Starting the first process of a sandbox: shared by `create` and `start`.
+//! Starting and ending a sandbox: the steps that `create`, `start`, `stop` and `delete` share, whatever the runtime.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::io;
+use std::path::Path;
 
-use sandyard_agent::{AgentConfig, StartFiles};
-use sandyard_confine::rlimits::Counted;
 use sandyard_core::SandboxState;
-use sandyard_template::Template;
 
 use crate::clock;
 use crate::context::Context;
-use crate::disk::{self, DiskRecord, OpenDisk};
-use crate::error::{EngineError, ErrorKind, Result};
+use crate::disk;
+use crate::error::{EngineError, Result};
 use crate::id_range;
-use crate::init::{self, GO, InitPlan, InitReport};
 use crate::layout::SandboxDir;
 use crate::mode::Mode;
-use crate::oom;
 use crate::record::Record;
+use crate::runtime::{KILL_TIMEOUT, Launch, Mounts};
 use crate::steps::{Fault, Steps};
-use crate::sys::clone::{Cloned, clone_into_namespaces, clone_with_owner};
-use crate::sys::process::{ProcessKey, kill_and_wait};
-use crate::sys::{Doing, effective_user, idmap, socket};
+use crate::sys::process::ProcessKey;
+use crate::sys::{Doing, socket};
 use crate::trust::Trust;
 use crate::volume::{self, NO_LIMIT};
 
-/// Those the first process is born into. Network and cgroup it makes itself, when there is something to wait for anyway.
-const NAMESPACES: i32 = libc::CLONE_NEWUSER
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS;
-
-/// How long a killed process may take to go; a process in the kernel's hands can take a moment.
-const KILL_PATIENCE: Duration = Duration::from_secs(30);
-
-/// Starts the sandbox of `record`, whose state is `creating` or `stopped`; on success it is on record as running.
+/// Starts the sandbox of `record`, whose state is `creating` or `stopped`. On success its record says `running`.
 ///
 /// The caller holds the sandbox's lock and finishes `steps`, which undo all of this on failure.
 pub(crate) fn boot<'a>(
@@ -46,106 +30,91 @@ pub(crate) fn boot<'a>(
     steps: &mut Steps<'a>,
     fault: Option<Fault>,
 ) -> Result<()> {
-    // Until it is on record, nobody else would know that it has them.
-    let _held = match record.spec.mounts.is_empty() {
-        true => None,
-        false => Some(steps.step("find its volumes", || {
-            volume::hold(ctx, &record.spec.mounts)
+    let has_volumes = !record.spec.mounts.is_empty();
+    // Held until the sandbox is on record: before that, nothing else shows that it uses these volumes.
+    let _volumes_in_use = match has_volumes {
+        true => Some(steps.step("find its volumes", || {
+            volume::share_all(ctx, &record.spec.mounts)
         })?),
+        false => None,
     };
     claim_ids(ctx, record, steps)?;
-    let trust = steps.attempt("lay the gateway's certificate on top", || {
+    let (trust, without_trust) = match steps.attempt("add the gateway's certificate", || {
         Trust::prepare(&ctx.data, &record.template, ctx.owners())
-    })?;
-    let (trust, distrust) = match trust {
+    })? {
         Ok(trust) => (trust, None),
         Err(error) => (None, Some(no_trust(&error))),
     };
     record.trust = trust.as_ref().map(|trust| trust.record.clone());
     let id = record.id.clone();
     steps.undo("remove cgroup", move || remove_cgroup(ctx, id.as_str()));
-    let cgroup = steps.step("make the cgroup", || {
-        ctx.cgroups
-            .create(record.id.as_str(), &record.spec.limits)
-            .map_err(|error| EngineError::failed("making the cgroup", &error))
+    let cgroup = steps.step("create the cgroup", || {
+        ctx.kernel
+            .create_cgroup(&ctx.cgroups, record.id.as_str(), &record.spec.limits)
     })?;
     let socket_path = dir.agent_socket();
     let unlink = socket_path.clone();
     steps.undo("remove socket", move || remove_file(&unlink));
+    // Registered before the first process exists, so that it runs after that has ended: until then, a sweep needs the note.
+    let note = dir.first_process();
+    steps.undo("remove note of first process", move || remove_file(&note));
     let listener = steps.step("open the agent's socket", || {
         socket::listen(&socket_path).doing("listen on", socket_path.display())
     })?;
-    let (ours, theirs) = steps.step("make the handshake pair", || {
-        socket::pair().doing("make", "a socket pair")
-    })?;
-    let birthplace = cgroup
-        .clone_into()
-        .map_err(|error| EngineError::failed("opening the cgroup", &error))?;
-    let birthplace = birthplace.as_ref().map(AsFd::as_fd);
-    let shown = trust.as_ref().map_or(record.template.clone(), |trust| {
-        trust.over(&record.template)
-    });
-    let trusting = trust.as_ref().map(|trust| trust.part_key(&shown));
-    let child = steps.step("clone into namespaces", || {
-        spawn(
-            plan(ctx, dir, record, &shown, trusting, fault),
-            birthplace,
-            namespace_owner(record),
-            theirs,
-            listener.into(),
-        )
-    })?;
-    let pidfd = child
-        .pidfd
-        .try_clone()
-        .doing("duplicate", "a process handle")?;
-    steps.undo("end first process", move || end(&pidfd));
-    oom::prefer(child.pid);
-    steps.step("map user ids", || {
-        map_ids(ctx.mode, child.pid, record.first_uid)
-    })?;
-    steps.step("join the cgroup", || {
-        cgroup
-            .add_cloned(child.pid)
-            .map_err(|error| EngineError::failed("joining the cgroup", &error))
-    })?;
-    // After the clone: the child makes its network meanwhile, which takes about as long.
+    let template = match &trust {
+        Some(trust) => trust.over(&record.template),
+        None => record.template.clone(),
+    };
+    let launch = Launch {
+        dir,
+        record,
+        template: &template,
+        trusting: trust.as_ref().map(|trust| trust.part_key(&template)),
+        cgroup: &cgroup,
+        listener: listener.into(),
+        fault,
+    };
+    let mut starting = ctx.runtime.start(ctx, launch, steps)?;
+    // After the start: the first process sets up its network meanwhile, which takes about as long.
     let (disk, repair) = steps.step("open the disk", || {
-        let (disk, repair) = disk::open(dir, &mut record.disk)?;
+        let (disk, repair) = disk::open(&*ctx.kernel, dir, &mut record.disk)?;
         disk::prepare(&disk, &record.template)?;
         Ok::<_, EngineError>((disk, repair))
     })?;
     let mut repairs: Vec<String> = repair
-        .map(|what| format!("disk: {what}"))
+        .map(|repair| format!("disk: {repair}"))
         .into_iter()
         .collect();
-    let volumes = match record.spec.mounts.is_empty() {
-        true => Vec::new(),
-        false => steps.step("open its volumes", || {
+    let volumes = match has_volumes {
+        true => steps.step("open its volumes", || {
             volume::open(ctx, &record.spec.mounts, &mut repairs)
         })?,
+        false => Vec::new(),
     };
-    steps.step("hand over mounts", || {
-        hand_over(ctx.mode, &shown, disk, volumes, child.pid, ours.as_fd())
-    })?;
-    let unbounded = ctx.mode != Mode::Root && !record.spec.mounts.is_empty();
-    let lacks = steps.step("wait for the first process", || await_ready(ours.as_fd()))?;
-    record.init = ProcessKey::of(child.pid);
+    let mounts = Mounts {
+        template: &template,
+        disk,
+        volumes,
+    };
+    steps.step("hand over mounts", || starting.hand_over(mounts))?;
+    let without = steps.step("wait for the first process", || starting.wait_ready())?;
+    record.init = starting.first_process();
     record.started_ms = Some(clock::now_ms());
     record.reason = (!repairs.is_empty()).then(|| repairs.join("; "));
-    record.lacks = ctx
-        .lacks()
+    let is_unbounded = has_volumes && ctx.mode != Mode::Root;
+    record.limitations = ctx
+        .limitations()
         .into_iter()
-        .chain(lacks)
-        .chain(distrust)
-        .chain(unbounded.then(|| NO_LIMIT.to_owned()))
+        .chain(without)
+        .chain(without_trust)
+        .chain(is_unbounded.then(|| NO_LIMIT.to_owned()))
         .collect();
-    // So that a sweep can end it; on record as running only once it does.
-    steps.step("note its first process", || write_birth(dir, record.init))?;
-    steps.step("let it run", || {
-        socket::send(&ours, GO, &[]).doing("send to", "the first process")
+    // Before it runs, so that a sweep can end it; its record says `running` only once it does.
+    steps.step("note its first process", || {
+        write_first_process(dir, record.init)
     })?;
-    steps.step("put it on record as running", || {
+    steps.step("let it run", || starting.release())?;
+    steps.step("write its record", || {
         record.become_state(SandboxState::Running, dir)
     })
 }
@@ -170,71 +139,7 @@ fn claim_ids<'a>(ctx: &'a Context, record: &mut Record, steps: &mut Steps<'a>) -
     Ok(())
 }
 
-/// The sandbox's own root, so that the kernel counts what it uses for the sandbox alone, and not for host root together with all
-/// others. Nothing on the host runs as that user.
-fn namespace_owner(record: &Record) -> Option<u32> {
-    record.first_uid.filter(|_| effective_user::is_available())
-}
-
-fn spawn(
-    plan: InitPlan<'_>,
-    cgroup: Option<BorrowedFd<'_>>,
-    owner: Option<u32>,
-    theirs: OwnedFd,
-    listener: OwnedFd,
-) -> Result<Cloned> {
-    let cloned = match owner {
-        Some(owner) => clone_with_owner(NAMESPACES, cgroup, owner),
-        None => clone_into_namespaces(NAMESPACES, cgroup),
-    };
-    if let Some(child) = cloned.doing("clone", "the first process")? {
-        return Ok(child);
-    }
-    // SAFETY: this is the fresh child; nothing of the worker's is used from here on.
-    unsafe { init::run(plan, theirs, listener) }
-}
-
-fn plan<'a>(
-    ctx: &'a Context,
-    dir: &SandboxDir,
-    record: &Record,
-    shown: &'a Template,
-    trusting: Option<&'a str>,
-    fault: Option<Fault>,
-) -> InitPlan<'a> {
-    InitPlan {
-        mode: ctx.mode,
-        title: ctx.title,
-        template: shown,
-        trusting,
-        stage: stage(ctx.mode, dir),
-        disk: match record.disk {
-            DiskRecord::Folder => Some(dir.disk()),
-            DiskRecord::Image { .. } => None,
-        },
-        volumes: volume::plans(ctx, &record.spec.mounts),
-        hostname: hostname(record),
-        shm_bytes: record.spec.limits.memory_bytes / 2,
-        filter: &ctx.filter,
-        most_processes: (!ctx.cgroups.support().pids).then_some(record.spec.limits.pids),
-        counted: match namespace_owner(record) {
-            Some(_) => Counted::Alone,
-            None => Counted::Together,
-        },
-        agent: AgentConfig {
-            tcp: Some(([127, 0, 0, 1], sandyard_agent::DEFAULT_PORT).into()),
-            env: record.environment(),
-            access_token: record.spec.access_token.clone(),
-            is_init: true,
-            start: Some(StartFiles::default()),
-            tools: ctx.tools,
-            ..AgentConfig::default()
-        },
-        fault,
-    }
-}
-
-/// The name the machine has inside.
+/// The host name inside.
 pub(crate) fn hostname(record: &Record) -> String {
     record
         .spec
@@ -243,123 +148,31 @@ pub(crate) fn hostname(record: &Record) -> String {
         .unwrap_or_else(|| record.id.to_string())
 }
 
-/// A directory the first process can reach: with ids of its own it cannot enter our data directory.
-fn stage(mode: Mode, dir: &SandboxDir) -> PathBuf {
-    match mode {
-        Mode::Root => ["/mnt", "/media", "/srv", "/tmp"]
-            .map(PathBuf::from)
-            .into_iter()
-            .find(|path| path.is_dir())
-            .unwrap_or_else(|| "/tmp".into()),
-        Mode::Subordinate { .. } | Mode::Rootless { .. } => dir.stage(),
-    }
-}
-
-fn map_ids(mode: Mode, pid: i32, first_uid: Option<u32>) -> Result<()> {
-    match (mode, first_uid) {
-        (Mode::Rootless { uid, gid }, _) => Ok(idmap::write_single_maps(pid, uid, gid)?),
-        (Mode::Subordinate { .. }, _) => Ok(idmap::write_same_maps(pid, id_range::IDS_PER_RANGE)?),
-        (Mode::Root, Some(first)) => Ok(idmap::write_maps(pid, first, id_range::IDS_PER_RANGE)?),
-        (Mode::Root, None) => Err(EngineError::new(
-            ErrorKind::Failed,
-            "no range of user ids was claimed",
-        )),
-    }
-}
-
-/// Sends the disk, every layer and every volume as mounts whose owners are shifted into the child's ids.
-fn hand_over(
-    mode: Mode,
-    shown: &Template,
-    disk: OpenDisk,
-    volumes: Vec<OwnedFd>,
-    pid: i32,
-    child: BorrowedFd<'_>,
-) -> Result<()> {
-    let mut trees = Vec::new();
-    if let (Mode::Root, OpenDisk::Mount(tree)) = (mode, disk) {
-        let user_namespace = idmap::user_namespace(pid)?;
-        idmap::shift(&tree, &user_namespace)?;
-        trees.push(tree);
-        for layer in shown.layers() {
-            trees.push(idmap::shifted_read_only(layer, &user_namespace)?);
-        }
-        for volume in volumes {
-            idmap::shift(&volume, &user_namespace)?;
-            trees.push(volume);
-        }
-    }
-    if trees.len() > socket::MAX_FDS {
-        return Err(EngineError::new(
-            ErrorKind::Invalid,
-            format!("{} layers and volumes are too many to mount", trees.len()),
-        ));
-    }
-    let borrowed: Vec<_> = trees.iter().map(AsFd::as_fd).collect();
-    Ok(socket::send(child, b"mounts", &borrowed).doing("send mounts to", "the first process")?)
-}
-
-fn await_ready(child: BorrowedFd<'_>) -> Result<Vec<String>> {
-    let (message, _) = socket::receive(child).doing("hear from", "the first process")?;
-    if message.is_empty() {
-        return Err(EngineError::new(
-            ErrorKind::Failed,
-            "the first process ended while setting itself up",
-        ));
-    }
-    // The child ran nothing of the user's yet: its word can be trusted as far as its length, which the socket bounds.
-    match serde_json::from_slice(&message)
-        .map_err(|error| EngineError::failed("understanding the first process", &error))?
-    {
-        InitReport::Ready { lacks } => Ok(lacks),
-        InitReport::Failed(error) => Err(error),
-    }
-}
-
-/// Ends a first process, if that very one still runs.
-pub(crate) fn end_process(init: ProcessKey) -> Result<()> {
-    match init.open().doing("find", "the first process")? {
-        Some(pidfd) => end(&pidfd),
-        None => Ok(()),
-    }
-}
-
-/// Ends a first process, and with it everything in its pid namespace.
-fn end(pidfd: &OwnedFd) -> Result<()> {
-    if kill_and_wait(pidfd, KILL_PATIENCE).doing("end", "the first process")? {
-        return Ok(());
-    }
-    // A host that is very busy takes its time: whoever asks again may find it gone.
-    Err(EngineError::new(
-        ErrorKind::Busy,
-        "the first process does not die",
-    ))
-}
-
-fn write_birth(dir: &SandboxDir, init: Option<ProcessKey>) -> Result<()> {
-    let text = serde_json::to_vec(&init)
+fn write_first_process(dir: &SandboxDir, first: Option<ProcessKey>) -> Result<()> {
+    let path = dir.first_process();
+    let text = serde_json::to_vec(&first)
         .map_err(|error| EngineError::failed("noting the first process", &error))?;
-    Ok(std::fs::write(dir.birth(), text).doing("write", dir.birth().display())?)
+    Ok(std::fs::write(&path, text).doing("write", path.display())?)
 }
 
-/// The first process that was noted last, if there is one.
-pub(crate) fn birth(dir: &SandboxDir) -> Option<ProcessKey> {
-    serde_json::from_slice(&std::fs::read(dir.birth()).ok()?).ok()?
+/// The first process that the last start noted, if there is one.
+pub(crate) fn noted_first_process(dir: &SandboxDir) -> Option<ProcessKey> {
+    serde_json::from_slice(&std::fs::read(dir.first_process()).ok()?).ok()?
 }
 
-/// Ends the live processes of a sandbox and gives back what only live ones hold.
+/// Ends the processes of a sandbox and releases what only a running one has.
 pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) -> Result<()> {
-    if let Ok(cgroup) = ctx.cgroups.open(record.id.as_str()) {
-        // All at once, and frozen ones too; the pid namespace would take care of them, but not of a frozen v1 group.
-        let _ = cgroup.kill();
-        let _ = cgroup.thaw();
-    }
-    for init in [record.init, birth(dir)].into_iter().flatten() {
-        end_process(init)?;
+    // All at once, and frozen ones too: a first process in a frozen version 1 cgroup would not die.
+    ctx.kernel.kill_cgroup(&ctx.cgroups, record.id.as_str());
+    for first in [record.init, noted_first_process(dir)]
+        .into_iter()
+        .flatten()
+    {
+        ctx.runtime.end(ctx, first)?;
     }
     remove_cgroup(ctx, record.id.as_str())?;
     remove_file(&dir.agent_socket())?;
-    remove_file(&dir.birth())?;
+    remove_file(&dir.first_process())?;
     if let Some(range) = record.id_range {
         id_range::release(&ctx.data.id_ranges(), range, &record.id)?;
     }
@@ -367,28 +180,14 @@ pub(crate) fn shut_down(ctx: &Context, dir: &SandboxDir, record: &mut Record) ->
     Ok(())
 }
 
-/// Removes the cgroup of that name with all in it; none is fine.
+/// Ends everything in the cgroup of that name and removes it. A missing one counts as removed.
 pub(crate) fn remove_cgroup(ctx: &Context, name: &str) -> Result<()> {
-    let Ok(cgroup) = ctx.cgroups.open(name) else {
-        return Ok(());
-    };
-    let _ = cgroup.kill();
-    let _ = cgroup.thaw();
-    let removed = cgroup
-        .wait_empty(KILL_PATIENCE)
-        .and_then(|()| cgroup.remove());
-    removed.map_err(|error| EngineError {
-        kind: match error.is_busy() {
-            true => ErrorKind::Busy,
-            false => ErrorKind::Failed,
-        },
-        ..EngineError::failed("removing the cgroup", &error)
-    })
+    ctx.kernel.remove_cgroup(&ctx.cgroups, name, KILL_TIMEOUT)
 }
 
-fn remove_file(path: &std::path::Path) -> Result<()> {
+fn remove_file(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => Ok(other.doing("remove", path.display())?),
     }
 }

@@ -1,4 +1,4 @@
-//! The time of day, in one place.
+//! The time of day.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ pub(crate) fn now_ms() -> u64 {
         .map_or(0, |elapsed| elapsed.as_millis() as u64)
 }
 
-/// How long ago a file was last written; none, if there is no such file or that was in the future.
+/// How long ago a file was last written. `None`: it does not exist, or was written in the future.
 pub(crate) fn age(path: &Path) -> Option<Duration> {
     let written = std::fs::metadata(path).ok()?.modified().ok()?;
     written.elapsed().ok()

@@ -1,4 +1,4 @@
-//! What every worker knows: built once by the launcher, inherited by its forks.
+//! The context of every worker: built once by the launcher, inherited by its forks.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,44 +12,48 @@ use sandyard_template::{Owners, Store};
 
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::identity;
+use crate::kernel::{Kernel, Linux};
 use crate::launcher::LauncherConfig;
 use crate::layout::{DataDir, SandboxDir};
 use crate::memory_reserve::MemoryReserve;
 use crate::mode::Mode;
 use crate::record::Record;
+use crate::runtime::{Namespaces, Runtime};
 use crate::settings::Settings;
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::title::Title;
 
-/// How long a request waits for another one on the same sandbox: as long as the end of a process may take.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a request waits for another one on the same sandbox: as long as a process may take to end.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What every worker knows.
+/// The context of every worker.
 pub(crate) struct Context {
     pub(crate) data: DataDir,
+    pub(crate) kernel: Box<dyn Kernel>,
+    pub(crate) runtime: &'static dyn Runtime,
     pub(crate) mode: Mode,
     pub(crate) title: Title,
     pub(crate) cgroups: Hierarchy,
     pub(crate) filter: Filter,
     pub(crate) templates: Store,
     pub(crate) settings: Settings,
-    /// Tells whether the host has memory for one more sandbox.
+    /// Decides whether the host has memory for one more sandbox.
     pub(crate) memory: MemoryReserve,
-    /// The name of the data directory; empty before the launcher has it, and where it cannot be written.
+    /// The id of the data directory; empty until the launcher has its lock, and where it cannot be written.
     pub(crate) installation_id: String,
-    /// Whether requests may ask for failures.
+    /// Whether faults in requests are honoured.
     pub(crate) allow_faults: bool,
-    /// This program: installed as `sudo` where the host has none.
+    /// The launcher's program file, installed as `sudo` where a template has none.
     pub(crate) program: PathBuf,
-    /// Which build of it this is.
+    /// Identifies the build of that program.
     pub(crate) identity: String,
-    /// The tool server of every sandbox.
+    /// The tool server of every sandbox, if there is one.
     pub(crate) tools: Option<Tools>,
 }
 
 impl Context {
-    /// Looks at the host and opens the data directory.
+    /// Detects what the host has and opens the data directory.
     pub(crate) fn new(data: DataDir, mode: Mode, config: &LauncherConfig) -> Result<Self> {
         data.create()
             .doing("make data directory", data.root().display())?;
@@ -57,6 +61,8 @@ impl Context {
             .map_err(|error| EngineError::template("opening the templates", &error))?;
         let host = HostResources::read(data.root());
         Ok(Self {
+            kernel: Box::new(Linux),
+            runtime: &Namespaces,
             mode,
             title: Title::find()?,
             cgroups: cgroups(&data),
@@ -75,19 +81,19 @@ impl Context {
 
     /// Locks a sandbox and reads its record.
     pub(crate) fn open(&self, id: &SandboxId) -> Result<OpenSandbox> {
-        let locked = self.lock(id, LOCK_PATIENCE)?.ok_or_else(|| {
+        let locked = self.lock(id, LOCK_TIMEOUT)?.ok_or_else(|| {
             EngineError::new(ErrorKind::Busy, format!("sandbox `{id}` is busy")).hint("try again")
         })?;
         locked.open()
     }
 
-    /// Locks a sandbox. `None`: somebody has had it for all that time.
-    pub(crate) fn lock(&self, id: &SandboxId, patience: Duration) -> Result<Option<LockedSandbox>> {
+    /// Locks a sandbox. `None`: another worker held the lock all the time.
+    pub(crate) fn lock(&self, id: &SandboxId, timeout: Duration) -> Result<Option<LockedSandbox>> {
         let dir = self.data.sandbox(id);
         if !dir.root().is_dir() {
             return Err(not_found(id));
         }
-        match lock(&dir, patience) {
+        match lock(&dir, timeout) {
             Ok(lock) => Ok(lock.map(|lock| LockedSandbox {
                 id: id.clone(),
                 dir,
@@ -101,7 +107,7 @@ impl Context {
         }
     }
 
-    /// Whether files can be given to the users of a template.
+    /// Whether files keep the owners that a template gives them.
     pub(crate) fn owners(&self) -> Owners {
         if self.mode.has_many_ids() {
             Owners::Keep
@@ -116,11 +122,11 @@ impl Context {
         support.memory && support.cpu
     }
 
-    /// What this host cannot give any sandbox, in words.
-    pub(crate) fn lacks(&self) -> Vec<String> {
-        let mut lacks = self.mode.lacks();
+    /// What this host cannot give any sandbox, as sentences for the user.
+    pub(crate) fn limitations(&self) -> Vec<String> {
+        let mut limitations = self.mode.limitations();
         let support = self.cgroups.support();
-        // Processes are counted by a resource limit where they are not by a cgroup.
+        // Where no cgroup counts processes, a resource limit does.
         let limits = [("memory", support.memory), ("processor time", support.cpu)];
         let missing: Vec<&str> = limits
             .iter()
@@ -128,18 +134,17 @@ impl Context {
             .map(|(name, _)| *name)
             .collect();
         if !missing.is_empty() {
-            lacks.push(format!(
+            limitations.push(format!(
                 "no limit on {}: {}",
                 missing.join(", "),
                 support.how
             ));
         }
-        lacks
+        limitations
     }
 }
 
-/// The control groups of a data directory's sandboxes: one parent group each, so that two of them can live on one host and
-/// each knows its own.
+/// The cgroups of a data directory's sandboxes. Each data directory has its own parent group, so that several can share a host.
 pub(crate) fn cgroups(data: &DataDir) -> Hierarchy {
     Hierarchy::detect_with(&cgroup::Settings {
         prefix: format!("sandyard-{:08x}", data.fingerprint()),
@@ -147,7 +152,7 @@ pub(crate) fn cgroups(data: &DataDir) -> Hierarchy {
     })
 }
 
-/// A sandbox that this worker alone may change, and of which it knows nothing yet.
+/// A sandbox that this worker has locked and not read yet.
 pub(crate) struct LockedSandbox {
     id: SandboxId,
     dir: SandboxDir,
@@ -160,7 +165,7 @@ impl LockedSandbox {
         let Self { id, dir, lock } = self;
         let record = Record::read(&dir)?.ok_or_else(|| {
             if !dir.root().is_dir() {
-                // Deleted while we waited; nobody else would remove what we just made.
+                // Deleted while we waited: remove the folder that taking the lock has made.
                 let _ = std::fs::remove_dir_all(dir.run());
             }
             not_found(&id)
@@ -173,26 +178,27 @@ impl LockedSandbox {
     }
 }
 
-/// A sandbox that this worker alone may change.
+/// A sandbox that this worker has locked and read.
 pub(crate) struct OpenSandbox {
     pub(crate) dir: SandboxDir,
     pub(crate) record: Record,
     _lock: Lock,
 }
 
-fn lock(dir: &SandboxDir, patience: Duration) -> std::io::Result<Option<Lock>> {
+fn lock(dir: &SandboxDir, timeout: Duration) -> std::io::Result<Option<Lock>> {
     let take = || {
         dir.make_run()
-            .and_then(|()| Lock::take(&dir.lock(), patience))
+            .and_then(|()| Lock::take(&dir.lock(), timeout))
     };
     match take() {
-        // Somebody who looked for a sandbox that is gone has just tidied up after himself.
+        // Another worker has removed the folder in between, as `LockedSandbox::open` does.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => take(),
         other => other,
     }
 }
 
-fn not_found(id: &SandboxId) -> EngineError {
+/// The error for a sandbox that does not exist.
+pub(crate) fn not_found(id: &SandboxId) -> EngineError {
     EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`"))
-        .hint("`sandyard ls` lists them")
+        .hint("list sandboxes with `sandyard ls`")
 }

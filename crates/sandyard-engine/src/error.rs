@@ -1,4 +1,4 @@
-//! What can go wrong, in a form that travels from the worker to the client.
+//! Errors, in a form that can be sent from the worker to the client.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ use sandyard_template::TemplateError;
 
 use crate::sys::SysError;
 
-/// What kind of failure it is: what a caller can branch on.
+/// The kind of failure, for callers to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,31 +19,31 @@ pub enum ErrorKind {
     NotFound,
     /// The sandbox is in a state that does not allow this.
     Conflict,
-    /// Somebody else is working on the sandbox and did not finish in time.
+    /// Another request on the sandbox did not finish in time.
     Busy,
-    /// The request makes no sense.
+    /// The request is invalid.
     Invalid,
-    /// The host has no room for it.
+    /// The host has too little disk space, memory or ids for it.
     NoCapacity,
     /// This host cannot do it.
     Unsupported,
     /// The launcher cannot be reached or does not answer.
     Unavailable,
-    /// The kernel refused, or the engine is wrong.
+    /// The kernel refused, or the engine has a bug.
     Failed,
 }
 
 /// A failed request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: ErrorKind,
     /// What was being done, and why it failed.
     pub message: String,
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Undo steps that failed too. The next sweep tries them again.
+    /// Undo steps that failed too. The next sweep repeats them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cleanup: Vec<String>,
 }
@@ -139,7 +139,7 @@ impl From<SysError> for EngineError {
     }
 }
 
-/// Says whether an error comes from a disk without room.
+/// Says whether an error was caused by a full disk.
 fn is_disk_full(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -155,7 +155,7 @@ fn is_disk_full(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Renders an error with its causes.
+/// An error with its causes, as text.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

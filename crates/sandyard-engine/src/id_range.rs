@@ -1,7 +1,7 @@
-//! Ranges of host user ids, one a live sandbox.
+//! Ranges of host user ids, one for each live sandbox.
 //!
-//! A claim is a file named after the range, made so that only one can make it, holding the sandbox's id. Root's ranges lie in
-//! 0x70000000 to 0x7fffffff, which no distribution hands out.
+//! A claim is a file named after the range that contains the sandbox's id. Only one worker can make it. The ranges are within
+//! 0x70000000 to 0x7fffffff, which no distribution uses.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub(crate) fn first_id(range: u32) -> u32 {
 
 /// Claims a free range for `id`.
 pub(crate) fn claim(folder: &Path, id: &SandboxId) -> Result<u32> {
-    // Written first and linked then: a claim never stands there without saying whose it is.
+    // Written first and then linked, so that a claim is never without its sandbox's id.
     let note = folder.join(format!(".{id}"));
     let result = write_note(&note, id)
         .doing("write", note.display())
@@ -46,7 +46,7 @@ fn write_note(note: &Path, id: &SandboxId) -> io::Result<()> {
 }
 
 fn link_free(folder: &Path, note: &Path) -> Result<u32> {
-    // From a random place on, so that a thousand claims do not make the next one look at a thousand files.
+    // From a random range on, so that the next claim does not have to try a thousand claimed ones.
     let start = u32::from_le_bytes(crate::random::bytes::<4>()?) % RANGES;
     for offset in 0..RANGES {
         let range = (start + offset) % RANGES;
@@ -64,7 +64,7 @@ fn link_free(folder: &Path, note: &Path) -> Result<u32> {
     .hint("delete or stop sandboxes"))
 }
 
-/// Gives a range back, if it is `id`'s: an old record may name one that has another owner by now.
+/// Releases a range if it belongs to `id`: an old record may name one that another sandbox has by now.
 pub(crate) fn release(folder: &Path, range: u32, id: &SandboxId) -> Result<()> {
     let path = folder.join(range.to_string());
     match fs::read_to_string(&path) {
@@ -73,7 +73,7 @@ pub(crate) fn release(folder: &Path, range: u32, id: &SandboxId) -> Result<()> {
     }
 }
 
-/// Takes away a claim whose owner is gone.
+/// Removes a claim whose sandbox does not exist.
 pub(crate) fn revoke(folder: &Path, range: u32) -> Result<()> {
     remove(&folder.join(range.to_string()))
 }
@@ -85,7 +85,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// The claims there are: range and the text in it.
+/// All claims: range and sandbox id.
 pub(crate) fn claims(folder: &Path) -> Result<Vec<(u32, String)>> {
     let mut claims = Vec::new();
     for entry in fs::read_dir(folder)

@@ -1,4 +1,4 @@
-//! Which program a launcher is: sandboxes get their agent and tool server from it, so another one makes other sandboxes.
+//! Identifies the launcher's program: sandboxes get their agent and tool server from it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,8 +7,7 @@ use std::path::Path;
 /// The version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Tells a program file from the one that lay there before or after it, though both say the same version. Empty: it cannot be
-/// looked at.
+/// Identifies a program file, also among files of the same version at the same path. Empty: the file cannot be read.
 pub(crate) fn of_program(path: &Path) -> String {
     fs::metadata(path).map_or_else(
         |_| String::new(),

@@ -1,4 +1,4 @@
-//! The name of this data directory, made once: two clients that hear the same one reach the same sandboxes.
+//! The id of a data directory, made once: two clients with the same id reach the same sandboxes.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::random;
 
-/// Reads the id at `path`, or makes it. Only for the holder of the launcher's lock: nobody else may be making one.
+/// Reads the id at `path`, or makes it. Only for the holder of the launcher's lock.
 pub(crate) fn read_or_make(path: &Path) -> Result<String> {
     match fs::read_to_string(path) {
-        Ok(text) => understand(path, &text),
+        Ok(text) => parse(path, &text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let id = random::hex(&random::bytes::<16>()?);
             write(path, &id).map_err(|error| failed("writing", path, &error))?;
@@ -21,7 +21,7 @@ pub(crate) fn read_or_make(path: &Path) -> Result<String> {
     }
 }
 
-/// Writes it whole or not at all, and down to the disk: another id after a power failure would be another place.
+/// Writes the id whole or not at all, and syncs it: after a power failure it must not change.
 fn write(path: &Path, id: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let mut file = OpenOptions::new()
@@ -37,12 +37,15 @@ fn write(path: &Path, id: &str) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-fn understand(path: &Path, text: &str) -> Result<String> {
+fn parse(path: &Path, text: &str) -> Result<String> {
     let id = text.trim();
     if id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(id.to_owned());
     }
-    let message = format!("`{}` does not hold an installation id", path.display());
+    let message = format!(
+        "`{}` does not contain a valid installation id",
+        path.display()
+    );
     Err(EngineError::new(ErrorKind::Invalid, message)
         .hint("restore it, or remove it if no server uses this data directory"))
 }
@@ -66,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_one_is_said_and_not_replaced() {
+    fn a_damaged_one_is_reported_and_not_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("installation-id");
         fs::write(&path, "").expect("write");

@@ -1,4 +1,4 @@
-//! Where things lie in the data directory.
+//! The layout of the data directory.
 
 use std::fs;
 use std::io;
@@ -9,14 +9,14 @@ use sandyard_core::SandboxId;
 
 use crate::runtime_dir;
 
-/// The data directory: all the engine remembers.
+/// The data directory: all state of the engine.
 #[derive(Clone, Debug)]
 pub struct DataDir {
     root: PathBuf,
 }
 
 impl DataDir {
-    /// Names the directory; nothing is touched.
+    /// Names the directory. Nothing on disk is touched.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -36,7 +36,7 @@ impl DataDir {
             .join("sandyard")
     }
 
-    /// Makes it and its folders, for its owner alone: layers hold other people's setuid programs.
+    /// Makes it and its folders, for its owner alone: layers hold setuid programs of templates.
     pub(crate) fn create(&self) -> io::Result<()> {
         fs::DirBuilder::new()
             .recursive(true)
@@ -66,7 +66,7 @@ impl DataDir {
         &self.root
     }
 
-    /// A number that tells this data directory from others on the host.
+    /// A number that distinguishes this data directory from others on the host.
     pub(crate) fn fingerprint(&self) -> u32 {
         let path = self
             .root
@@ -79,57 +79,57 @@ impl DataDir {
         })
     }
 
-    /// What means nothing after a restart of the host.
+    /// What is only valid until the host restarts.
     pub(crate) fn run(&self) -> PathBuf {
         self.root.join("run")
     }
 
-    /// Where the launcher listens.
+    /// The launcher's socket.
     pub fn launcher_socket(&self) -> PathBuf {
         self.root.join("launcher.sock")
     }
 
-    /// Held by the one launcher of this directory.
+    /// Held by the launcher of this directory.
     pub(crate) fn launcher_lock(&self) -> PathBuf {
         self.root.join("launcher.lock")
     }
 
-    /// Shared by those who are making a sandbox's folder; a sweep that looks for abandoned ones holds it alone.
-    pub(crate) fn births_lock(&self) -> PathBuf {
+    /// Shared by workers that make a sandbox's folder. A sweep that looks for abandoned folders holds it alone.
+    pub(crate) fn creation_lock(&self) -> PathBuf {
         self.run().join("births.lock")
     }
 
-    /// One folder a sandbox.
+    /// One folder for each sandbox.
     pub(crate) fn sandboxes(&self) -> PathBuf {
         self.root.join("sandboxes")
     }
 
-    /// One file a claimed range of user ids.
+    /// One file for each claimed range of user ids.
     pub(crate) fn id_ranges(&self) -> PathBuf {
         self.run().join("ids")
     }
 
-    /// Folders of deleted sandboxes on their way out.
+    /// Folders of deleted sandboxes that are being removed.
     pub(crate) fn trash(&self) -> PathBuf {
         self.root.join("trash")
     }
 
-    /// Formatted, empty disk images, a folder a size.
+    /// Formatted, empty disk images, one folder for each size.
     pub(crate) fn blanks(&self) -> PathBuf {
         self.root.join("blanks")
     }
 
-    /// Ready sandboxes that nobody has asked for yet, and those on their way into or out of the pool, one file each.
+    /// The marks of the pool's sandboxes, one file each.
     pub(crate) fn spares(&self) -> PathBuf {
         self.root.join("spares")
     }
 
-    /// A file that takes room in order to give it back when other programs fill the disk.
+    /// A file that reserves room, released when other programs fill the disk.
     pub(crate) fn reserve_file(&self) -> PathBuf {
         self.root.join("reserve")
     }
 
-    /// Folders that outlive sandboxes, one folder each.
+    /// Volumes, one folder each.
     pub(crate) fn volumes(&self) -> PathBuf {
         self.root.join("volumes")
     }
@@ -139,42 +139,42 @@ impl DataDir {
         self.root.join("trust")
     }
 
-    /// Shared by those who look for such a layer; a sweep that takes some away holds it alone.
+    /// Shared by workers that look for such a layer. A sweep that removes some holds it alone.
     pub(crate) fn trust_lock(&self) -> PathBuf {
         self.run().join("trust.lock")
     }
 
-    /// The gateway's certificate, which the gateway makes.
+    /// The gateway's certificate, written by the gateway.
     pub(crate) fn gateway_certificate(&self) -> PathBuf {
         self.root.join("gateway/ca.pem")
     }
 
-    /// What the operator decided.
+    /// The operator's settings.
     pub(crate) fn settings(&self) -> PathBuf {
         self.root.join("settings.json")
     }
 
-    /// The name of this data directory.
+    /// The id of this data directory.
     pub(crate) fn installation_id(&self) -> PathBuf {
         self.root.join("installation-id")
     }
 
-    /// What the pool is asked to keep ready.
+    /// What the pool keeps ready.
     pub(crate) fn pool_settings(&self) -> PathBuf {
         self.root.join("pool.json")
     }
 
-    /// Held by whoever fills the stock of empty disks.
-    pub(crate) fn stock_lock(&self) -> PathBuf {
+    /// Held by the process that makes empty disks.
+    pub(crate) fn blanks_lock(&self) -> PathBuf {
         self.run().join("stock.lock")
     }
 
-    /// Held by whoever writes those settings.
+    /// Held by a worker that writes the pool's settings.
     pub(crate) fn pool_settings_lock(&self) -> PathBuf {
         self.run().join("pool-settings.lock")
     }
 
-    /// Held by whoever fills the pool or looks after it.
+    /// Held by a worker that fills or sweeps the pool.
     pub(crate) fn pool_lock(&self) -> PathBuf {
         self.run().join("pool.lock")
     }
@@ -187,7 +187,7 @@ impl DataDir {
         }
     }
 
-    /// Where the agent of a sandbox answers.
+    /// The socket of a sandbox's agent.
     pub fn agent_socket(&self, id: &SandboxId) -> PathBuf {
         self.sandbox(id).agent_socket()
     }
@@ -205,12 +205,12 @@ impl SandboxDir {
         &self.root
     }
 
-    /// What there is only while somebody works on it or it lives.
+    /// The folder for what exists only while it is live or being changed.
     pub(crate) fn run(&self) -> &Path {
         &self.run
     }
 
-    /// Makes that folder, if it is not there.
+    /// Makes that folder if it does not exist.
     pub(crate) fn make_run(&self) -> io::Result<()> {
         match fs::DirBuilder::new().mode(0o700).create(&self.run) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -218,12 +218,12 @@ impl SandboxDir {
         }
     }
 
-    /// Its first process, from before it may run until it is gone.
-    pub(crate) fn birth(&self) -> PathBuf {
+    /// Its first process, noted before it may run and until it has ended.
+    pub(crate) fn first_process(&self) -> PathBuf {
         self.run.join("birth.json")
     }
 
-    /// What the engine knows of it. Written whole, replaced by rename.
+    /// Its record. Replaced by rename, so it is always whole.
     pub(crate) fn record(&self) -> PathBuf {
         self.root.join("state.json")
     }
@@ -233,22 +233,22 @@ impl SandboxDir {
         self.run.join("lock")
     }
 
-    /// The agent's door on the host.
+    /// The socket of its agent.
     pub(crate) fn agent_socket(&self) -> PathBuf {
         self.run.join("agent.sock")
     }
 
-    /// What it wrote, in a file of bounded size.
+    /// Its disk, as an image of bounded size.
     pub(crate) fn image(&self) -> PathBuf {
         self.root.join(crate::disk::IMAGE)
     }
 
-    /// What it wrote, where images are not to be had.
+    /// Its disk, as a folder, where images cannot be mounted.
     pub(crate) fn disk(&self) -> PathBuf {
         self.root.join("disk")
     }
 
-    /// Where its root is put together when the host's `/mnt` cannot be used for that.
+    /// Where its root is assembled if the host's `/mnt` cannot be used.
     pub(crate) fn stage(&self) -> PathBuf {
         self.root.join("stage")
     }

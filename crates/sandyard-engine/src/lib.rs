@@ -6,13 +6,13 @@
 //! |----------------|-----------------------------------------------------|
 //! | any, async     | [`client`]: [`Engine`], what the rest of Sandyard uses |
 //! | launcher       | [`launcher`]                                        |
-//! | worker         | `launcher/worker`, `verbs/*` (one verb a file), `boot` |
+//! | worker         | `launcher/worker`, `verbs/*` (one verb a file), `boot`, `runtime` |
 //! | first process  | `init/*`, then the agent                            |
 //! | in a container | [`contained`]: the first process of one that another engine made |
 //!
 //! What they share: [`SandboxSpec`] and [`SandboxInfo`] (`spec`), `protocol`, what is on disk (`layout`, `record`, `disk`,
-//! `id_range`, `volume`), `trust` (the gateway's certificate on top of templates), `steps` (steps with undo, failures on demand) and `sys`
-//! (kernel calls).
+//! `id_range`, `volume`), `trust` (the gateway's certificate on top of templates), `steps` (steps with undo, failures on demand), `kernel`
+//! (the privileged calls of the verbs behind one trait, with a fake for tests) and `sys` (all system calls).
 //!
 //! This crate knows nothing of HTTP, SQL, tenants or timers.
 
@@ -25,11 +25,11 @@ mod context;
 mod disk;
 mod error;
 mod frame;
-mod freeze;
 mod id_range;
 mod identity;
 mod init;
 mod installation;
+mod kernel;
 pub mod launcher;
 mod layout;
 mod memory_reserve;
@@ -38,6 +38,7 @@ mod oom;
 mod protocol;
 mod random;
 mod record;
+mod runtime;
 mod runtime_dir;
 mod settings;
 mod spec;

@@ -1,7 +1,7 @@
 //! Memory that is kept free for the host.
 //!
-//! The limits of all sandboxes together may be more than the host has, since most of them use little. So what counts when one is
-//! made or started is the memory that is really available then.
+//! The limits of all sandboxes together may exceed the host's memory, since most sandboxes use little. So a create or start checks
+//! the memory that is available at that time.
 
 use sandyard_confine::host::{HostResources, MemoryGauge};
 use sandyard_core::size::Size;
@@ -13,12 +13,12 @@ use crate::error::{EngineError, ErrorKind, Result};
 pub(crate) struct MemoryReserve {
     gauge: MemoryGauge,
     bytes: u64,
-    /// As the operator said it.
+    /// The operator's setting in bytes.
     pub(crate) setting: Option<u64>,
 }
 
 impl MemoryReserve {
-    /// Keeps `setting` bytes free, or a share of the host's memory if there is none.
+    /// Keeps `setting` bytes free; `None`: a share of the host's memory.
     pub(crate) fn new(host: &HostResources, setting: Option<u64>) -> Self {
         Self {
             gauge: MemoryGauge::open(),
@@ -27,18 +27,18 @@ impl MemoryReserve {
         }
     }
 
-    /// Refuses if less is available than is to be kept free.
+    /// Fails with `NoCapacity` if less memory is available than must be kept free.
     pub(crate) fn check(&self) -> Result<()> {
         match self.gauge.available() {
             Some(available) if available < self.bytes => Err(EngineError::new(
                 ErrorKind::NoCapacity,
                 format!(
-                    "this host has {} of memory available and keeps {} free",
+                    "this host has {} of memory available and must keep {} free",
                     Size(available).readable(),
                     Size(self.bytes).readable()
                 ),
             )
-            .hint("stop or delete sandboxes; the setting `limits.memory_reserve` changes what is kept free")),
+            .hint("stop or delete sandboxes, or lower the setting `limits.memory_reserve`")),
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! With how much privilege the engine runs, and what follows.
+//! The privileges of the engine, and what follows from them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ const NO_DISK_LIMIT: &str = "no hard disk limit: what it wrote is measured every
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "mode")]
 pub enum Mode {
-    /// Root: each sandbox a range of 65,536 ids of its own, owners shifted by id-mapped mounts.
+    /// Root: each sandbox has its own range of 65,536 ids, and id-mapped mounts shift file owners.
     Root,
-    /// An ordinary user with subordinate ids: the launcher is root of a user namespace over them, and every sandbox has them all.
+    /// An ordinary user with subordinate ids: the launcher is root of a user namespace with these ids, and all sandboxes share them.
     Subordinate {
         /// The user.
         uid: u32,
@@ -27,7 +27,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Looks at who we are; not whether there are subordinate ids.
+    /// The mode of the current user, without regard to subordinate ids.
     pub fn detect() -> Self {
         let uid = rustix::process::geteuid();
         if uid.is_root() {
@@ -44,8 +44,8 @@ impl Mode {
         !matches!(self, Self::Rootless { .. })
     }
 
-    /// What this mode cannot give, in words a user understands.
-    pub(crate) fn lacks(self) -> Vec<String> {
+    /// What this mode cannot give, as sentences for the user.
+    pub(crate) fn limitations(self) -> Vec<String> {
         match self {
             Self::Root => Vec::new(),
             Self::Subordinate { .. } => {

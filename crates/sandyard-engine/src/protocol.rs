@@ -61,18 +61,18 @@ pub(crate) enum Request {
     RemoveTemplate { name: String },
     /// Keep ready sandboxes of these kinds.
     SetPool { pool: Vec<PoolSpec> },
-    /// How many are ready?
+    /// Count ready sandboxes.
     PoolStatus,
     /// Make an empty volume.
     CreateVolume { id: String, size_bytes: u64 },
-    /// Remove a volume with all that is in it.
+    /// Delete a volume with all its files.
     DeleteVolume { id: String },
-    /// Put right whatever crashes have left.
+    /// Remove what crashes have left.
     Sweep,
 }
 
 impl Request {
-    /// Says whether asking twice does what asking once does.
+    /// Says whether the request can be sent twice without doing something twice.
     pub(crate) fn can_be_repeated(&self) -> bool {
         match self {
             Self::Create { .. }
@@ -89,12 +89,12 @@ impl Request {
 /// How many ready sandboxes of one kind to keep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSpec {
-    /// What they start from.
+    /// Name of their template.
     pub template: String,
-    /// Their limits. A create gets one if template and disk size are the same; the other limits are changed on the way.
+    /// Their limits. A create can adopt one if template and disk size are the same; the other limits are changed then.
     #[serde(default)]
     pub limits: Limits,
-    /// How many.
+    /// How many to keep ready.
     pub count: usize,
 }
 
@@ -113,42 +113,43 @@ pub(crate) enum Reply {
     Done,
 }
 
-/// Who the launcher is.
+/// Describes the running launcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Version of the program.
     pub version: String,
     /// Generation of this protocol.
     pub generation: u32,
-    /// Tells its program file from others of the same version. Empty: not known.
+    /// Identifies its program file among others of the same version. Empty: unknown.
     #[serde(default)]
     pub program: String,
-    /// Where its sandboxes' tool server is found; none: they have none.
+    /// Port of its sandboxes' tool server; `None`: they have none.
     #[serde(default)]
     pub tools_port: Option<u16>,
     /// Process id of the launcher.
     pub launcher_pid: i32,
-    /// The name of the data directory, the same for as long as that exists. Empty: it could not be written down.
+    /// The id of the data directory, which never changes. Empty: it could not be written.
     #[serde(default)]
     pub installation_id: String,
-    /// With how much privilege it runs.
+    /// Its privileges.
     pub mode: Mode,
-    /// Whether memory and processor time are limited here.
+    /// Whether this host can limit memory and processor time.
     #[serde(default)]
     pub can_limit: bool,
-    /// What this host cannot give any sandbox.
-    pub lacks: Vec<String>,
-    /// What a sandbox should get when its maker asks for nothing.
+    /// What this host cannot give any sandbox, as sentences for the user.
+    #[serde(rename = "lacks")]
+    pub limitations: Vec<String>,
+    /// Limits of a sandbox whose creator asks for none.
     pub default_limits: Limits,
-    /// The most that users should be allowed to ask for: what the operator of the engine decided, else what follows from the host.
+    /// The highest limits that users may ask for: the operator's setting, else derived from the host.
     pub max_limits: Limits,
-    /// What is refused to everybody.
+    /// Limits that nobody may exceed.
     #[serde(default)]
     pub hard_limits: Option<Limits>,
-    /// Memory to keep free for the host, in bytes, as the launcher was told; none: a share of the host's memory.
+    /// Memory to keep free for the host, in bytes; `None`: a share of the host's memory.
     #[serde(default)]
     pub memory_reserve: Option<u64>,
 }
 
-/// An answer or why there is none.
+/// A reply, or why there is none.
 pub(crate) type Answer = Result<Reply, EngineError>;

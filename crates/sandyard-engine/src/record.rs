@@ -1,4 +1,4 @@
-//! What the engine remembers of a sandbox, on disk.
+//! The engine's record of a sandbox, on disk.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -16,38 +16,39 @@ use crate::spec::{SandboxInfo, SandboxSpec};
 use crate::sys::process::ProcessKey;
 use crate::trust::{self, TrustRecord};
 
-/// One sandbox, as `state.json` says it.
+/// The content of `state.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// Its name; must equal the folder's.
+    /// Its id, which is also the name of its folder.
     pub(crate) id: SandboxId,
-    /// Where it stands.
+    /// Its state when the record was written.
     pub(crate) state: SandboxState,
-    /// What was asked for.
+    /// What its creator asked for.
     pub(crate) spec: SandboxSpec,
-    /// The template as it was when the sandbox was made: a later change of it must not change this sandbox.
+    /// The template when the sandbox was made: later changes of it must not change this sandbox.
     pub(crate) template: Template,
-    /// What it wrote.
+    /// Where its changes to the template are stored.
     pub(crate) disk: DiskRecord,
-    /// Its first process while it is live.
+    /// Its first process, while it is live.
     pub(crate) init: Option<ProcessKey>,
-    /// Which range of user ids it has while it is live.
+    /// Number of its range of user ids, while it is live.
     pub(crate) id_range: Option<u32>,
     /// First host user id of that range.
     pub(crate) first_uid: Option<u32>,
-    /// What it was given to trust the gateway by, while it is live.
+    /// The layer that makes its programs trust the gateway, while it is live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trust: Option<TrustRecord>,
-    /// The client of an ephemeral sandbox: when it is gone, so is the reason to keep the sandbox.
+    /// The client of an ephemeral sandbox, which is deleted when that client ends.
     pub(crate) owner: Option<ProcessKey>,
-    /// When it was made.
+    /// When it was made, in milliseconds since 1970.
     pub(crate) created_ms: u64,
-    /// When its first process last started.
+    /// When its first process last started, in milliseconds since 1970.
     pub(crate) started_ms: Option<u64>,
-    /// Why it stopped or was paused, when nobody asked for that; while it runs, what was repaired when it started.
+    /// Why it stopped or was paused without a request; while it runs, what was repaired when it started.
     pub(crate) reason: Option<String>,
-    /// What this host could not give it.
-    pub(crate) lacks: Vec<String>,
+    /// What this host could not give it, as sentences for the user.
+    #[serde(rename = "lacks")]
+    pub(crate) limitations: Vec<String>,
 }
 
 impl Record {
@@ -64,10 +65,7 @@ impl Record {
             }
         };
         serde_json::from_slice(&text).map(Some).map_err(|error| {
-            EngineError::failed(
-                format!("understanding `{}`", dir.record().display()),
-                &error,
-            )
+            EngineError::failed(format!("parsing `{}`", dir.record().display()), &error)
         })
     }
 
@@ -89,7 +87,7 @@ impl Record {
         })
     }
 
-    /// Moves to `next` on disk, if the state machine has that arrow.
+    /// Changes the state and writes the record, if the state machine allows it.
     pub(crate) fn become_state(&mut self, next: SandboxState, dir: &SandboxDir) -> Result<()> {
         if !self.state.can_become(next) {
             return Err(conflict(&self.id, self.state, next));
@@ -98,7 +96,7 @@ impl Record {
         self.write(dir)
     }
 
-    /// Forgets what only a live sandbox has.
+    /// Clears what only a live sandbox has.
     pub(crate) fn forget_life(&mut self) {
         self.init = None;
         self.id_range = None;
@@ -106,7 +104,7 @@ impl Record {
         self.trust = None;
     }
 
-    /// Variables its commands get: those its maker set, and those it needs to trust the gateway.
+    /// Environment variables of its commands: those its creator set, and those that make programs trust the gateway.
     pub(crate) fn environment(&self) -> BTreeMap<String, String> {
         let trust = trust::variables(self.trust.as_ref());
         let mut all: BTreeMap<_, _> = trust
@@ -116,7 +114,7 @@ impl Record {
         all
     }
 
-    /// The state as it is now: the record's, unless its first process has died since.
+    /// The state now: that of the record, unless its first process has died since.
     pub(crate) fn observed_state(&self) -> SandboxState {
         let alive = self.init.is_some_and(ProcessKey::is_alive);
         if self.state.is_live() && !alive {
@@ -126,7 +124,7 @@ impl Record {
         }
     }
 
-    /// What callers get to know.
+    /// The description for callers.
     pub(crate) fn info(&self) -> SandboxInfo {
         let state = self.observed_state();
         let died = state != self.state;
@@ -146,16 +144,16 @@ impl Record {
             } else {
                 self.reason.clone()
             },
-            lacks: self.lacks.clone(),
+            limitations: self.limitations.clone(),
         }
     }
 }
 
-/// Why a sandbox is stopped that nobody stopped.
+/// Reason of a sandbox that stopped without a request.
 pub(crate) const DIED: &str =
     "its first process ended: the host restarted, or it was killed or ran out of memory";
 
-/// The answer to a move that the state machine does not have.
+/// The error for a change that the state machine does not allow.
 pub(crate) fn conflict(id: &SandboxId, state: SandboxState, wanted: SandboxState) -> EngineError {
     let name = |state: SandboxState| format!("{state:?}").to_lowercase();
     EngineError::new(

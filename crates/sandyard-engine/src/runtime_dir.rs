@@ -1,7 +1,7 @@
-//! Where things lie that mean nothing after a restart of the host: sockets, locks, claims.
+//! The folder for what is only valid until the host restarts: sockets, locks, claims.
 //!
-//! In memory, if the host has a file system for that: making a file there takes microseconds whatever the disk does, and a
-//! restart clears it. `<data>/run` leads there, so that every path goes by the data directory.
+//! It is in memory if the host has a file system for that: making a file there takes microseconds however busy the disk is, and a
+//! restart clears it. `<data>/run` is a link to it, so that every path starts with the data directory.
 
 use std::fs;
 use std::io;
@@ -13,26 +13,26 @@ use rustix::fs::statfs;
 /// `TMPFS_MAGIC` of statfs(2).
 const TMPFS: u32 = 0x0102_1994;
 
-/// Makes `link` lead to a folder of ours in memory, or be one itself where there is none. `name` tells data directories apart.
+/// Makes `link` a link to a folder in memory, or a folder itself where there is none. `name` distinguishes data directories.
 pub(crate) fn ensure(link: &Path, name: &str) -> io::Result<()> {
     match fs::read_link(link) {
         Ok(target) if make_own(&target).is_ok() => return Ok(()),
-        // It led to a place that we can no longer use.
+        // The folder it leads to can no longer be used.
         Ok(_) => fs::remove_file(link)?,
         // A folder already.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(()),
         Err(_) => {}
     }
-    for place in places() {
-        let target = place.join(format!("sandyard-{name}"));
-        if is_memory(&place) && make_own(&target).is_ok() {
+    for parent in parents() {
+        let target = parent.join(format!("sandyard-{name}"));
+        if is_memory(&parent) && make_own(&target).is_ok() {
             return symlink(&target, link);
         }
     }
     make_own(link)
 }
 
-/// Removes the folder in memory that `link` leads to, and the link, if no sandbox has anything there.
+/// Removes the folder in memory that `link` leads to, and the link, if no sandbox has files there.
 pub(crate) fn remove_if_unused(link: &Path) {
     let Ok(target) = fs::read_link(link) else {
         return;
@@ -53,21 +53,21 @@ pub(crate) fn remove_if_unused(link: &Path) {
     {
         return;
     }
-    // Not with all that is in them: somebody may just be claiming ids.
+    // Not recursively: a worker may be claiming ids.
     if fs::remove_dir(target.join("ids")).is_ok() {
         entries
             .iter()
             .filter(|path| is_lock(path))
             .for_each(|path| drop(fs::remove_file(path)));
-        // As long as something is in it, the link is all that leads there.
+        // While something is in the folder, the link must stay.
         if fs::remove_dir(&target).is_ok() {
             let _ = fs::remove_file(link);
         }
     }
 }
 
-fn places() -> Vec<PathBuf> {
-    // By the id that owns the files we make, which in a user namespace is not 0 for the host's /run.
+fn parents() -> Vec<PathBuf> {
+    // The owner of files that we make, as the host sees it: in a user namespace root is not 0 for the host's /run.
     let uid = fs::metadata("/proc/self").map_or(0, |metadata| metadata.uid());
     match rustix::process::geteuid().is_root() && uid == 0 {
         true => vec!["/run".into(), "/dev/shm".into()],
@@ -75,11 +75,11 @@ fn places() -> Vec<PathBuf> {
     }
 }
 
-fn is_memory(place: &Path) -> bool {
-    statfs(place).is_ok_and(|found| found.f_type as u32 == TMPFS)
+fn is_memory(folder: &Path) -> bool {
+    statfs(folder).is_ok_and(|found| found.f_type as u32 == TMPFS)
 }
 
-/// Makes a folder for us alone. In a place where others can make folders too, one that is theirs is refused.
+/// Makes a folder for this user alone. Fails if another user has made it first.
 fn make_own(folder: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_link_is_made_once_and_again_after_a_restart() {
+    fn the_link_is_made_once_and_repaired_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         let link = folder.path().join("run");
         let name = format!("test{}", std::process::id());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unused_goes_and_what_is_used_stays() {
+    fn an_unused_folder_is_removed_and_a_used_one_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let (link, target) = (folder.path().join("run"), folder.path().join("memory"));
         fs::create_dir_all(target.join("ids")).expect("make");

@@ -1,4 +1,4 @@
-//! What an operator decides: `settings.json` in the data directory, read when the launcher starts.
+//! The operator's settings: `settings.json` in the data directory, read when the launcher starts.
 //!
 //! ```json
 //! { "default_limits": { "memory": "1g", "cpu": 1 }, "max_limits": { "memory": "8g", "cpu": 4, "pids": 4096, "disk": "20g" } }
@@ -19,11 +19,11 @@ use crate::error::{EngineError, ErrorKind, Result};
 /// The limits in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// What a sandbox gets when nothing is asked for.
+    /// Limits of a sandbox whose creator asks for none.
     pub(crate) default_limits: Limits,
-    /// The most that should be asked for.
+    /// The highest limits that users may ask for.
     pub(crate) max_limits: Limits,
-    /// What nobody gets more of.
+    /// Limits that nobody may exceed.
     pub(crate) hard_limits: Limits,
 }
 

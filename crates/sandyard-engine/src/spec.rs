@@ -1,4 +1,4 @@
-//! What a caller asks for, and what it gets to know.
+//! What a caller asks for, and how the engine describes a sandbox.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,24 +15,24 @@ pub const DEFAULT_TEMPLATE: &str = "host";
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxSpec {
-    /// What it starts from.
+    /// Name of the template it starts from.
     pub template: String,
     /// How much of the host it may use.
     pub limits: Limits,
-    /// Variables every command in it gets. They may be secrets: never logged. Those that make programs trust the gateway
-    /// (`SSL_CERT_FILE` and the like) are added where they are not set.
+    /// Environment variables of every command. They may be secrets and are never logged. Variables that make programs trust the
+    /// gateway (such as `SSL_CERT_FILE`) are added where they are not set.
     pub env: BTreeMap<String, String>,
-    /// Asked of whoever talks to the agent from inside or through a port. None: nobody may.
+    /// Token for requests to the agent from inside or through a port. `None`: a random one.
     pub access_token: Option<String>,
-    /// Its host name; its id when none is given.
+    /// Its host name; `None`: its id.
     pub hostname: Option<String>,
-    /// What its maker writes on it, to find it again. Not secret, and nothing the sandbox gets to see.
+    /// Labels that its creator finds it by. Not secret, and not visible inside.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Volumes in it. None of their files are in snapshots, differences and forks; a fork has the same volumes.
+    /// Its volumes. Snapshots and diffs leave their files out; a fork mounts the same volumes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<MountSpec>,
-    /// Delete it when the connection that made it closes, however that happens.
+    /// Delete it when the connection that made it closes, for any reason.
     pub ephemeral: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct SandboxSpec {
 pub struct MountSpec {
     /// The volume's id.
     pub volume: String,
-    /// Where, as seen inside: absolute, and not below `/proc`, `/sys` or `/dev`. Made if it is missing; no link is followed.
+    /// Mount point inside: absolute, and not below `/proc`, `/sys` or `/dev`. Made if it is missing; links are not followed.
     pub path: String,
 }
 
@@ -75,17 +75,17 @@ impl fmt::Debug for SandboxSpec {
     }
 }
 
-/// How a fork is to differ from the sandbox it is made from. Files, limits and volumes are the same.
+/// How a fork differs from the original sandbox. Files, limits and volumes are the same.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ForkSpec {
-    /// Variables every command in it gets; the other's when none are given.
+    /// Environment variables of every command; `None`: those of the original.
     pub env: Option<BTreeMap<String, String>>,
-    /// Asked of whoever talks to its agent; a new one when none is given, so that who may use one may not use both.
+    /// Token for requests to the agent; `None`: a new random one, so that users of the original cannot use the fork.
     pub access_token: Option<String>,
-    /// Its host name; its id when none is given.
+    /// Its host name; `None`: its id.
     pub hostname: Option<String>,
-    /// What its maker writes on it. Never the other's: they say who that one is.
+    /// Its labels. Those of the original are not copied: they identify the original.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -98,50 +98,51 @@ impl fmt::Debug for ForkSpec {
     }
 }
 
-/// What the engine tells about a sandbox.
+/// The engine's description of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxInfo {
-    /// Its name.
+    /// Its id.
     pub id: SandboxId,
-    /// Where it stands.
+    /// Its state.
     pub state: SandboxState,
-    /// What it was made from.
+    /// Name of the template it was made from.
     pub template: String,
-    /// What its maker wrote on it.
+    /// Its labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Whether it goes with the connection that made it.
+    /// Whether it is deleted with the connection that made it.
     #[serde(default)]
     pub ephemeral: bool,
     /// How much of the host it may use.
     pub limits: Limits,
-    /// Its first process, seen from the host.
+    /// Its first process, as seen from the host.
     pub init: Option<ProcessKey>,
     /// First host user id of its range.
     pub first_uid: Option<u32>,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When its first process last started.
+    /// When its first process last started, in milliseconds since 1970.
     pub started_ms: Option<u64>,
-    /// Why it stopped or was paused, when nobody asked for that; while it runs, what was repaired when it started.
+    /// Why it stopped or was paused without a request; while it runs, what was repaired when it started.
     pub reason: Option<String>,
-    /// What this host could not give it, in words. Empty: everything holds.
-    pub lacks: Vec<String>,
+    /// What this host could not give it, as sentences for the user. Empty: nothing is missing.
+    #[serde(rename = "lacks")]
+    pub limitations: Vec<String>,
 }
 
-/// What a sandbox uses at the moment. Absent: this host does not count it.
+/// What a sandbox uses. `None`: this host does not count it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxStats {
     /// Memory in bytes, page cache included.
     pub memory_bytes: Option<u64>,
-    /// Page cache in it.
+    /// Page cache in bytes, part of `memory_bytes`.
     pub memory_cache_bytes: Option<u64>,
     /// Processor time used so far, in microseconds.
     pub cpu_usage_us: Option<u64>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub pids: Option<u64>,
     /// Bytes written on top of the template.
     pub disk_bytes: u64,
-    /// Processes the kernel killed for want of memory.
+    /// Number of processes the kernel killed because the memory limit was reached.
     pub oom_kills: Option<u64>,
 }

@@ -1,10 +1,10 @@
-//! Work done in steps, each with its undo, and failures on demand to prove that the undos work.
+//! Work in steps, each with its undo, and faults that tests inject to prove that the undos work.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{EngineError, ErrorKind, Result};
 
-/// A failure asked for by a test. A launcher honours it only when started with `--allow-faults`.
+/// A failure that a test asks for. A launcher honours it only when started with `--allow-faults`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Which process it hits.
@@ -35,15 +35,16 @@ pub enum FaultAction {
     KillBefore,
     /// The process is killed just after the step; in a worker, the launcher with it.
     KillAfter,
-    /// A step that a sandbox can do without is not taken, as on a kernel that cannot. Any other step is.
-    Lack,
+    /// An optional step is skipped, as on a kernel without that feature. Any other step runs.
+    Skip,
 }
 
-/// The faults that hit one process.
+/// Counts the steps of one process and injects its fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     fault: Option<Fault>,
-    taken: u32,
+    /// Steps so far.
+    count: u32,
 }
 
 impl Faults {
@@ -51,23 +52,23 @@ impl Faults {
     pub(crate) fn at(place: FaultPlace, fault: Option<Fault>) -> Self {
         Self {
             fault: fault.filter(|fault| fault.place == place),
-            taken: 0,
+            count: 0,
         }
     }
 
-    /// Takes one step, unless a fault is due.
+    /// Runs one step, unless a fault is due.
     pub(crate) fn step<T, E: Into<EngineError>>(
         &mut self,
         name: &'static str,
         act: impl FnOnce() -> Result<T, E>,
     ) -> Result<T> {
-        self.taken += 1;
-        let due = self.fault.filter(|fault| fault.step == self.taken);
+        self.count += 1;
+        let due = self.fault.filter(|fault| fault.step == self.count);
         match due.map(|fault| fault.action) {
             Some(FaultAction::Fail) => {
                 return Err(EngineError::new(
                     ErrorKind::Failed,
-                    format!("step `{name}` failed as asked"),
+                    format!("step `{name}` failed because a test asked for it"),
                 ));
             }
             Some(FaultAction::KillBefore) => self.die(),
@@ -85,7 +86,7 @@ impl Faults {
         result
     }
 
-    /// Takes a step that a sandbox can do without: how it failed is told and not returned.
+    /// Runs an optional step. The inner result is that of the step; the outer one fails only by a fault.
     pub(crate) fn attempt<T, E: Into<EngineError>>(
         &mut self,
         name: &'static str,
@@ -93,10 +94,10 @@ impl Faults {
     ) -> Result<Result<T>> {
         let due = self
             .fault
-            .is_some_and(|fault| fault.step == self.taken + 1 && fault.action == FaultAction::Lack);
+            .is_some_and(|fault| fault.step == self.count + 1 && fault.action == FaultAction::Skip);
         if due {
-            self.taken += 1;
-            let message = format!("`{name}` was left out as asked");
+            self.count += 1;
+            let message = format!("step `{name}` was skipped because a test asked for it");
             return Ok(Err(EngineError::new(ErrorKind::Unsupported, message)));
         }
         self.step(name, || Ok::<_, EngineError>(act().map_err(Into::into)))
@@ -107,7 +108,7 @@ impl Faults {
             .fault
             .is_some_and(|fault| fault.place == FaultPlace::Worker)
         {
-            // Without a launcher, whoever adopts orphans is our parent.
+            // If the launcher has died, our parent is the process that adopts orphans.
             let launcher = rustix::process::getppid().filter(|parent| !parent.is_init());
             if let Some(launcher) = launcher {
                 let _ = rustix::process::kill_process(launcher, rustix::process::Signal::KILL);
@@ -122,14 +123,14 @@ impl Faults {
 
 type Undo<'a> = (&'static str, Box<dyn FnOnce() -> Result<()> + 'a>);
 
-/// Steps taken so far, with the way back.
+/// The undos of the steps so far.
 pub(crate) struct Steps<'a> {
     faults: Faults,
     undos: Vec<Undo<'a>>,
 }
 
 impl<'a> Steps<'a> {
-    /// Starts with nothing taken.
+    /// Starts with no steps.
     pub(crate) fn new(fault: Option<Fault>) -> Self {
         Self {
             faults: Faults::at(FaultPlace::Worker, fault),
@@ -137,7 +138,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Takes a step that needs no undo of its own.
+    /// Runs a step.
     pub(crate) fn step<T, E: Into<EngineError>>(
         &mut self,
         name: &'static str,
@@ -146,7 +147,7 @@ impl<'a> Steps<'a> {
         self.faults.step(name, act)
     }
 
-    /// Takes a step that a sandbox can do without: see [`Faults::attempt`].
+    /// Runs an optional step: see [`Faults::attempt`].
     pub(crate) fn attempt<T, E: Into<EngineError>>(
         &mut self,
         name: &'static str,
@@ -155,12 +156,12 @@ impl<'a> Steps<'a> {
         self.faults.attempt(name, act)
     }
 
-    /// Remembers how to undo the step just taken (or about to be: an undo must bear that nothing was done).
+    /// Registers the undo of the last step, or of the next one: an undo must also work if its step did nothing.
     pub(crate) fn undo(&mut self, name: &'static str, undo: impl FnOnce() -> Result<()> + 'a) {
         self.undos.push((name, Box::new(undo)));
     }
 
-    /// Ends the work: on failure everything is undone, last step first.
+    /// Ends the work. On failure, runs the undos, last first.
     pub(crate) fn finish<T>(mut self, result: Result<T>) -> Result<T> {
         let Err(mut error) = result else {
             return result;

@@ -1,16 +1,16 @@
-//! One check: a hostile attempt, what it must give, and what it must give where there is no sandbox.
+//! One check: a hostile attempt, and what must happen with and without a sandbox.
 
 use std::fmt::Display;
 
 use crate::context::Context;
 use crate::finding::{Finding, Group, Severity, Verdict};
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Outcome {
-    /// Whether the promise was kept.
+    /// Whether the sandbox held.
     pub verdict: Verdict,
-    /// What was seen, for the report.
+    /// What happened, for the report.
     pub observed: String,
 }
 
@@ -58,9 +58,9 @@ impl Outcome {
 /// What a check does when the suite runs on the bare host, with the plants in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnHost {
-    /// It could do harm there and is left out.
+    /// It could do harm there and is skipped.
     Unsafe,
-    /// It is harmless and must report a breach: otherwise it has no teeth.
+    /// It is harmless and must report a breach: otherwise the check proves nothing.
     Breaches,
     /// The same, for root only: an ordinary user of the host may be kept out.
     BreachesForRoot,
@@ -79,9 +79,9 @@ pub struct Check {
     pub group: Group,
     /// How bad a breach is.
     pub severity: Severity,
-    /// What is done.
+    /// What it does.
     pub tried: &'static str,
-    /// What a sandbox that holds answers.
+    /// What happens in a secure sandbox.
     pub expected: &'static str,
     /// What happens without a sandbox.
     pub on_host: OnHost,
@@ -89,7 +89,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check that is not safe on the bare host, until told otherwise.
+    /// A check that is unsafe on the bare host, unless [`Check::on_host`] says otherwise.
     pub(crate) const fn new(
         group: Group,
         severity: Severity,
@@ -109,7 +109,7 @@ impl Check {
         }
     }
 
-    /// Says what is done and what a sandbox that holds answers.
+    /// Says what it does, and what happens in a secure sandbox.
     pub(crate) const fn doing(mut self, tried: &'static str, expected: &'static str) -> Self {
         self.tried = tried;
         self.expected = expected;

@@ -1,14 +1,14 @@
-//! What every check is given: the plan, and who we are.
+//! The context of every check: the plan, and the identity of the probe.
 
 use crate::identity::Identity;
 use crate::plan::Plan;
 
-/// The plan and the facts taken once, before the first attempt could change them.
+/// The plan, and facts that are read once, before an attempt can change them.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) plan: Plan,
     pub(crate) identity: Identity,
-    /// Our descriptors at the start and what they point to, before the probe opened any of its own.
+    /// The descriptors at the start and what they point to, before the probe opens any of its own.
     pub(crate) descriptors: Vec<(i32, String)>,
 }
 

@@ -1,11 +1,11 @@
-//! What one check found, in the words a person reads.
+//! The result of one check, as text for people.
 
 use serde::{Deserialize, Serialize};
 
 /// One check's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Stable name, `group.what`, for scripts and for talking about it.
+    /// Stable name, `group.what`.
     pub id: String,
     /// The promise in a few words.
     pub title: String,
@@ -13,25 +13,25 @@ pub struct Finding {
     pub group: Group,
     /// What the hostile program did.
     pub what_was_tried: String,
-    /// What a sandbox that holds answers.
+    /// What happens in a secure sandbox.
     pub expected: String,
-    /// What it answered.
+    /// What happened.
     pub observed: String,
-    /// Whether the promise was kept.
+    /// Whether the sandbox held.
     pub verdict: Verdict,
     /// How bad a breach of it is.
     pub severity: Severity,
 }
 
-/// Whether a promise was kept.
+/// Whether the sandbox held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The attempt gave nothing.
+    /// The attempt failed.
     Held,
-    /// The attempt reached something it must not.
+    /// The attempt reached something that it must not.
     Breached,
-    /// The check could not be made, so nothing is known.
+    /// The check could not run, so nothing is known.
     Inconclusive,
 }
 
@@ -39,7 +39,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// The sandbox learns something about the host that helps little.
+    /// The sandbox learns something about the host that is of little use.
     Low,
     /// A layer of defence is missing behind others that hold.
     Medium,
@@ -57,7 +57,7 @@ pub enum Group {
     Files,
     /// The mount table, and read-only mounts.
     Mounts,
-    /// Kernel knobs below /proc and /sys, and cgroups.
+    /// Kernel settings below /proc and /sys, and cgroups.
     Knobs,
     /// Device nodes.
     Devices,
@@ -65,7 +65,7 @@ pub enum Group {
     Processes,
     /// Namespaces, capabilities, keys.
     Privileges,
-    /// Kernel interfaces nobody inside needs.
+    /// Kernel interfaces that nothing inside needs.
     Kernel,
     /// Addresses and ports.
     Network,
@@ -73,7 +73,7 @@ pub enum Group {
     Ipc,
     /// Limits under attack.
     Resources,
-    /// What the host sees of it all afterwards.
+    /// Effects on the host, checked afterwards.
     Host,
 }
 
@@ -99,7 +99,7 @@ impl Group {
         match self {
             Self::Files => "Files of the host",
             Self::Mounts => "Mounts",
-            Self::Knobs => "Kernel knobs and cgroups",
+            Self::Knobs => "Kernel settings and cgroups",
             Self::Devices => "Devices",
             Self::Processes => "Processes",
             Self::Privileges => "Namespaces and privileges",

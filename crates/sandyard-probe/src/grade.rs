@@ -1,4 +1,4 @@
-//! One letter for a whole suite.
+//! The grade of a suite: one letter.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Severity, Verdict};
 
-/// How well a sandbox held, decided by its worst finding alone: ninety-nine locked doors do not make up for an open one.
+/// How well a sandbox held, decided by its worst finding alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Grade {
     /// Every check held.
     A,
-    /// At worst a low breach, or something could not be checked.
+    /// At worst a low breach, or a check could not run.
     B,
     /// At worst a medium breach: a layer of defence is missing.
     C,
@@ -23,8 +23,8 @@ pub enum Grade {
 
 impl Grade {
     /// The rule in one line, for under a report.
-    pub const RULE: &'static str = "A everything held; B a low breach or something could not be checked; C a medium \
-                                    breach; D a high one; F a critical one, or nothing was checked";
+    pub const RULE: &'static str = "A: every check held; B: a low breach, or a check could not run; C: a medium breach; \
+                                    D: a high breach; F: a critical breach, or nothing was checked";
 
     /// Grades findings by the worst of them.
     pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Self {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_checked_is_no_pass() {
+    fn a_suite_without_checks_fails() {
         assert_eq!(Grade::of([]), Grade::F);
     }
 }

@@ -1,4 +1,4 @@
-//! What the host planted, and what was promised: the sheet a probe is sent in with.
+//! The plan of a probe: what the host planted, and what the sandbox promises.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -39,24 +39,24 @@ pub struct Plan {
     pub hostname: Option<String>,
     /// The host's boot id.
     pub boot_id: Option<String>,
-    /// Folders of the host that hold sandboxes' data: their names must not be told inside.
+    /// Folders of the host that hold sandboxes' data: their names must not be visible inside.
     pub host_folders: Vec<PathBuf>,
-    /// A file name nobody has: the probe makes it in system directories, and the host looks whether it arrived there.
+    /// An unused file name: the probe makes such files in system directories, and the host checks that none arrives there.
     pub footprint: Option<String>,
-    /// Capabilities that may be in the bounding set, one bit each; none: only the dangerous ones are refused.
+    /// Capabilities that may be in the bounding set, one bit each; `None`: only dangerous ones count as a breach.
     pub allowed_caps: Option<u64>,
     /// The sandbox has one id only (a rootless host without id ranges), so root and the user inside are the same.
     pub single_uid: bool,
-    /// Who root inside is on the host, seen from the host. In a namespace within a namespace the map alone cannot tell.
+    /// The host's user id of root inside, as seen from the host. In nested namespaces the map alone does not show it.
     pub root_on_host: Option<u32>,
 }
 
-/// A file of the host that is no business of a sandbox.
+/// A file of the host that a sandbox must not read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretFile {
     /// Where it is on the host.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub marker: String,
     /// Its kernel file handle (type and bytes), which opens it with no path at all where that is allowed.
     pub handle: Option<(i32, Vec<u8>)>,
@@ -69,20 +69,20 @@ pub struct SecretFile {
 pub struct HostProcess {
     /// Its id in the host's pid namespace.
     pub pid: i32,
-    /// Field 22 of its stat file; with the pid it names a process for ever.
+    /// Field 22 of its stat file, which with the pid identifies the process.
     pub start_time: u64,
     /// A word in its environment.
     pub marker: String,
 }
 
-/// Where something answers with a greeting.
+/// A port that answers with a greeting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetTarget {
     /// The address as the host knows it.
     pub address: IpAddr,
     /// The port.
     pub port: u16,
-    /// What it sends to whoever comes.
+    /// What it sends to every client.
     pub greeting: String,
 }
 
@@ -91,7 +91,7 @@ pub struct NetTarget {
 pub struct SocketTarget {
     /// Path, or abstract name without the leading NUL.
     pub name: String,
-    /// What it sends to whoever comes.
+    /// What it sends to every client.
     pub greeting: String,
 }
 
@@ -126,7 +126,7 @@ pub struct HostKey {
     pub marker: String,
 }
 
-/// Another sandbox, with a [`crate::Beacon`] in it.
+/// Another sandbox, with a [`crate::GreetingServer`] in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbour {
     /// TCP on its loopback.
@@ -154,7 +154,7 @@ impl Plan {
         serde_json::from_str(text).map_err(|source| PlanError { source })
     }
 
-    /// The JSON to send it in with.
+    /// The plan as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a plan has only string keys and plain values")

@@ -1,4 +1,4 @@
-//! A report for people.
+//! A report as text.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::finding::{Finding, Group, Verdict};
 use crate::grade::Grade;
 use crate::report::{Report, Suite};
 
-/// Whether to colour, which is the terminal's business and so the caller's.
+/// Whether to use colours, which depends on the caller's terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
     /// Plain text.
@@ -88,7 +88,7 @@ fn finding_into(text: &mut String, finding: &Finding, paint: Paint) {
     );
 }
 
-/// The probe reports from a hostile place: no control characters of its choosing reach the terminal.
+/// Replaces control characters: the text comes from inside a sandbox and must not control the terminal.
 fn printable(text: &str) -> String {
     text.chars()
         .map(|letter| {

@@ -9,7 +9,7 @@ use crate::identity::Identity;
 /// One run of the probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Whose run it is, for the reader: `as root inside`, `as the user inside`, `the host afterwards`.
+    /// What this run was, for the reader: `as root inside`, `as the user inside`, `the host afterwards`.
     pub label: String,
     /// Who the probe was; none for what the host says.
     pub identity: Option<Identity>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::beacon::{Beacon, serve_beacon};
+use crate::greeting_server::{GreetingServer, serve_greeting};
 use crate::plan::Plan;
 use crate::resources::Exhaust;
 use crate::run::run;
@@ -16,7 +16,7 @@ pub enum Task {
     /// Use something up; answers with a [`crate::resources::Exhausted`].
     Exhaust(Exhaust),
     /// Listen, so that another sandbox can be asked to reach it; answers with one line and stays.
-    Beacon(Beacon),
+    GreetingServer(GreetingServer),
     /// `kill(-1, SIGKILL)`: end all that can be ended. There is no answer; the agent must live on.
     KillAll,
 }
@@ -30,16 +30,16 @@ pub enum TaskError {
     /// The answer could not be written as JSON.
     #[error("failed to write the probe's answer")]
     Write(#[source] serde_json::Error),
-    /// The beacon could not listen.
-    #[error("failed to serve the beacon")]
-    Beacon(#[source] std::io::Error),
+    /// The server could not listen.
+    #[error("failed to start the greeting server")]
+    GreetingServer(#[source] std::io::Error),
     /// The resource check could not be set up.
     #[error("failed to set up the resource check")]
     Exhaust(#[source] std::io::Error),
 }
 
 impl Task {
-    /// The JSON to send a probe in with.
+    /// The task as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a task has only string keys and plain values")
@@ -48,7 +48,7 @@ impl Task {
 
 /// Does a task and returns its answer as one line of JSON. The process must be single-threaded.
 ///
-/// A beacon calls `announce` with its line once it listens, and then never returns but for an error.
+/// A greeting server calls `announce` with its line once it listens, and then returns only with an error.
 ///
 /// # Errors
 /// When the task cannot be read or set up. What a check finds is never an error.
@@ -59,8 +59,8 @@ pub fn perform(task: &str, announce: impl FnOnce(&str)) -> Result<String, TaskEr
             let exhausted = exhaust.run().map_err(TaskError::Exhaust)?;
             serde_json::to_string(&exhausted).map_err(TaskError::Write)
         }
-        Task::Beacon(beacon) => {
-            serve_beacon(&beacon, announce).map_err(TaskError::Beacon)?;
+        Task::GreetingServer(server) => {
+            serve_greeting(&server, announce).map_err(TaskError::GreetingServer)?;
             Ok(String::new())
         }
         Task::KillAll => {

@@ -1,4 +1,4 @@
-//! How much a tree or an archive may hold, how far the work is, and what was left out.
+//! Limits of an import or snapshot, its progress, and what was left out.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Four million entries and 128 GiB: above any sane root, below what hurts a host before somebody looks.
+    /// Four million entries and 128 GiB: more than any normal root has.
     fn default() -> Self {
         Self {
             entries: 4_000_000,
@@ -29,16 +29,16 @@ impl Default for Limits {
     }
 }
 
-/// How far the work is.
+/// The progress of the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Entries begun.
+    /// Entries so far.
     pub entries: u64,
-    /// Bytes of file data written.
+    /// Bytes of file data so far.
     pub bytes: u64,
 }
 
-/// What was copied and what was left out, for a line to the user.
+/// What was copied and what was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
@@ -58,7 +58,7 @@ pub struct Tally {
     pub xattrs: u64,
 }
 
-/// Callback told of progress; breaking stops the work.
+/// Called with the progress; breaking stops the work.
 pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Counts against [`Limits`] while work goes on.
@@ -134,7 +134,7 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Tells the caller, who may have had enough.
+    /// Reports the progress to the caller, who may stop the work.
     pub(crate) fn report(&mut self) -> Result<(), TemplateError> {
         match (self.on_progress)(self.tally.done) {
             ControlFlow::Continue(()) => Ok(()),

@@ -1,4 +1,4 @@
-//! Writes single files, directories and links into a layer, with owners and modes as asked and links contained.
+//! Writes files, directories and links into a layer. Links in the path never lead out of it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::budget::Tally;
 use crate::copy::{Owners, chown_fd, chown_name};
 use crate::error::{Doing, TemplateError};
-use crate::place::{Parents, Place, clear_name, make_directory, split};
+use crate::target::{EntryTarget, Parents, clear_name, make_directory, split};
 use crate::tree::Tree;
 
 /// Owner inside: user and group have the same number for all we make.
@@ -41,22 +41,22 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Makes a directory, or gives the one that is there these attributes. Anything else of that name goes.
+    /// Makes a directory, or changes the attributes of an existing one. Anything else of that name is removed.
     pub(crate) fn dir(&mut self, path: &str, mode: u32, owner: Owner) -> Result<(), TemplateError> {
-        self.at(path, |place, owners, tally| {
-            make_directory(place)?;
-            chown_name(&place.dir, &place.name, owner.0, owner.1, owners, tally)?;
+        self.at(path, |target, owners, tally| {
+            make_directory(target)?;
+            chown_name(&target.dir, &target.name, owner.0, owner.1, owners, tally)?;
             // The name is a directory, made or seen just now, and nobody else writes here.
             chmodat(
-                &place.dir,
-                &place.name,
+                &target.dir,
+                &target.name,
                 Mode::from_raw_mode(mode),
                 AtFlags::empty(),
             )
         })
     }
 
-    /// Makes a file, in the place of what is there.
+    /// Makes a file, replacing what is there.
     pub(crate) fn file(
         &mut self,
         path: &str,
@@ -83,20 +83,16 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Makes a symbolic link, in the place of what is there.
-    pub(crate) fn link(
-        &mut self,
-        path: &str,
-        target: impl AsRef<Path>,
-    ) -> Result<(), TemplateError> {
-        self.at(path, |place, owners, tally| {
-            clear_name(place)?;
-            symlinkat(target.as_ref(), &place.dir, &place.name)?;
-            chown_name(&place.dir, &place.name, 0, 0, owners, tally)
+    /// Makes a symbolic link, replacing what is there.
+    pub(crate) fn link(&mut self, path: &str, link: impl AsRef<Path>) -> Result<(), TemplateError> {
+        self.at(path, |target, owners, tally| {
+            clear_name(target)?;
+            symlinkat(link.as_ref(), &target.dir, &target.name)?;
+            chown_name(&target.dir, &target.name, 0, 0, owners, tally)
         })
     }
 
-    /// Says whether something is there, links followed inside.
+    /// Says whether the path exists, following links inside the layer.
     pub(crate) fn exists(&self, path: &str) -> bool {
         self.root
             .open_in_root(Path::new(path), OFlags::PATH)
@@ -112,7 +108,7 @@ impl<'a> Builder<'a> {
     /// Reads a file of at most `limit` bytes; `None` when there is no such file.
     pub(crate) fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, TemplateError> {
         let reading = || format!("read `{path}` of the layer");
-        // Non-blocking, for a pipe of that name would wait for ever.
+        // Non-blocking, because a pipe of that name would block for ever.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = match self.root.open_in_root(Path::new(path), flags) {
             Ok(file) => file,
@@ -145,13 +141,13 @@ impl<'a> Builder<'a> {
         fill: impl FnOnce(&mut File) -> std::io::Result<()>,
     ) -> Result<(), TemplateError> {
         let mut made = None;
-        self.at(path, |place, _, _| {
-            clear_name(place)?;
+        self.at(path, |target, _, _| {
+            clear_name(target)?;
             let flags =
                 OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             made = Some(openat(
-                &place.dir,
-                &place.name,
+                &target.dir,
+                &target.name,
                 flags,
                 Mode::RUSR | Mode::WUSR,
             )?);
@@ -167,13 +163,13 @@ impl<'a> Builder<'a> {
     fn at(
         &mut self,
         path: &str,
-        make: impl FnOnce(&Place, Owners, &mut Tally) -> Result<(), Errno>,
+        make: impl FnOnce(&EntryTarget, Owners, &mut Tally) -> Result<(), Errno>,
     ) -> Result<(), TemplateError> {
         let making = || format!("make `{path}` in the layer");
         let (parent, name) = split(path.as_bytes()).ok_or(Errno::INVAL).doing(making)?;
-        let place = self.parents.open(parent, name).doing(making)?;
-        make(&place, self.owners, &mut self.tally).doing(making)?;
-        self.parents.give_back(place);
+        let target = self.parents.open(parent, name).doing(making)?;
+        make(&target, self.owners, &mut self.tally).doing(making)?;
+        self.parents.cache(target);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Copies a directory tree into a layer, keeping everything a sandbox can tell apart.
+//! Copies a directory tree into a layer, with everything that is visible in a sandbox.
 //!
 //! The source may be hostile (a sandbox wrote it) and alive (the sandbox may still run): no symbolic link is followed,
 //! nothing is opened before its kind is known, what vanishes meanwhile is left out, and depth costs neither stack nor
@@ -26,12 +26,12 @@ use crate::overlay;
 use crate::tree::{MAX_PATH_BYTES, Tree, for_each_name, stat_entry};
 use crate::xattr::Origin;
 
-/// Whose the files of a layer are.
+/// The owners of the files of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
-    /// As in the source; needs the right to give files away.
+    /// As in the source; needs the capability to change owners.
     Keep,
-    /// The user who runs this, who is the only one a rootless sandbox may know.
+    /// The user of this process, the only one that exists in a rootless sandbox.
     Current,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) admit: &'a Admit<'a>,
 }
 
-/// Says whether to copy an entry, by its path, its status and, of a link, where it leads.
+/// Says whether to copy an entry, by its path, its status and, for a link, its target.
 pub(crate) type Admit<'a> = dyn Fn(&Path, &Stat, Option<&[u8]>) -> bool + 'a;
 
 /// Admits everything.
@@ -103,7 +103,7 @@ struct Copier<'a, 'b> {
     data: data::Copier,
 }
 
-/// What a live source answers when an entry went away or became something else under our hands.
+/// Errors of a live source when an entry was removed or replaced meanwhile.
 fn vanished(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::LOOP | Errno::NOTDIR)
 }
@@ -227,7 +227,7 @@ impl Copier<'_, '_> {
         path: &Path,
         name: &OsStr,
     ) -> Result<(), TemplateError> {
-        // Non-blocking in case a pipe took the file's place since it was looked at.
+        // Non-blocking, in case a pipe has replaced the file meanwhile.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let source = match openat(from, name, flags, Mode::empty()) {
             Ok(file) => file,

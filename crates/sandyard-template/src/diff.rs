@@ -1,7 +1,7 @@
-//! Lists what a sandbox changed, read straight from its upper directories against its template's layers.
+//! Lists what a sandbox changed, by comparing its upper directories with its template's layers.
 //!
-//! An upper directory already is the list of changes; what it does not say is whether a name existed before. That is
-//! found by looking the name up in the layers as overlayfs would.
+//! An upper directory is the list of changes, but does not say whether a name existed before. For that the name is
+//! looked up in the layers, as overlayfs does.
 
 mod walk;
 
@@ -60,7 +60,7 @@ pub enum FileType {
 pub struct Diff {
     /// Sorted by the bytes of the path.
     pub changes: Vec<Change>,
-    /// There were more than [`DiffOptions`] allow; these are some of them.
+    /// There are more changes than [`DiffOptions`] allow, and these are some of them.
     pub truncated: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::tree::Tree;
 pub(crate) struct NewLayer {
     id: String,
     dir: PathBuf,
-    /// Holds the flock; the kernel lets go of it when the process dies.
+    /// Holds the flock, which the kernel releases when the process dies.
     lock: OwnedFd,
     kept: bool,
 }
@@ -57,12 +57,12 @@ impl NewLayer {
         Tree::open(&self.tree_path())
     }
 
-    /// Waits until all of it is on disk, so that no manifest can outlive a power cut that its layer did not.
+    /// Syncs it to disk, so that no manifest survives a power failure without its layer.
     pub(crate) fn sync(&self) -> Result<(), TemplateError> {
         syncfs(self.tree()?).doing(|| format!("write out layer `{}`", self.dir.display()))
     }
 
-    /// Leaves it in place: a manifest names it now.
+    /// Keeps it: a manifest names it now.
     pub(crate) fn keep(mut self) {
         self.kept = true;
     }
@@ -74,7 +74,7 @@ impl Drop for NewLayer {
             // What cannot be removed now is found by the next sweep.
             let _ = remove_tree(&self.dir);
         }
-        // Closing is not enough: a process that is just being started has the descriptor, too, for a moment.
+        // Closing is not enough: a process that is just being started also has the descriptor for a moment.
         let _ = flock(&self.lock, FlockOperation::Unlock);
     }
 }
@@ -86,7 +86,7 @@ pub(crate) fn make_dir(path: &Path, mode: u32) -> std::io::Result<()> {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode))
 }
 
-/// Twelve characters nobody else has.
+/// Twelve random characters.
 pub(crate) fn random_suffix() -> Result<String, TemplateError> {
     let mut bytes = [0_u8; 6];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())

@@ -17,7 +17,7 @@
 //! | start from a tree or a tarball       | `import/`     |
 //! | keep what a sandbox changed          | `snapshot.rs` |
 //! | list what a sandbox changed          | `diff.rs`     |
-//! | find what is shown at a path         | `view.rs`     |
+//! | find what is shown at a path         | `lookup.rs`   |
 //! | know whiteouts and opaque directories| `overlay.rs`  |
 //!
 //! Everything is synchronous, starts no thread and keeps no state in memory, because the launcher forks without exec.
@@ -33,16 +33,16 @@ mod error;
 mod host;
 mod import;
 mod layer;
-mod lower;
+mod lookup;
 mod manifest;
+mod merged;
 mod name;
 mod overlay;
-mod place;
 mod remove;
 mod snapshot;
 mod store;
+mod target;
 mod tree;
-mod view;
 mod xattr;
 
 pub use budget::{Limits, Progress, Tally};
@@ -51,9 +51,9 @@ pub use diff::{Change, ChangeKind, Diff, DiffOptions, FileType, diff, diff_with}
 pub use error::TemplateError;
 pub use host::{HOST_TEMPLATE, HostOptions};
 pub use import::{ImportOptions, Imported};
+pub use lookup::{Folder, Found, LayerFile, ResolvedPath, TemplateLookup};
 pub use manifest::{Kind, Part, Template};
 pub use name::is_valid_name;
 pub use remove::remove_tree;
 pub use snapshot::MAX_LAYERS;
 pub use store::{Store, SweepOptions, Swept};
-pub use view::{Folder, Found, LayerFile, Place, View};

@@ -1,4 +1,4 @@
-//! What a template is, in memory and on disk.
+//! Templates in memory, and their manifests on disk.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,21 +10,21 @@ use crate::host::Fingerprint;
 /// Format of the manifests this version writes.
 pub(crate) const FORMAT: u32 = 1;
 
-/// What sandboxes start from, with layers as paths on this host. Travels to the engine.
+/// What sandboxes start from, with layers as paths on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
     /// Its name in the store.
     pub name: String,
-    /// How it came to be.
+    /// How it was made.
     pub kind: Kind,
-    /// When, in milliseconds since 1970.
+    /// When it was made, in milliseconds since 1970.
     pub created_unix_ms: u64,
     /// Mounts, parents before children.
     pub parts: Vec<Part>,
 }
 
 impl Template {
-    /// Every layer of every part, for those who must know whether a layer is in use.
+    /// Every layer of every part.
     pub fn layers(&self) -> impl Iterator<Item = &Path> {
         self.parts
             .iter()
@@ -32,7 +32,7 @@ impl Template {
     }
 }
 
-/// How a template came to be.
+/// How a template was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 #[non_exhaustive]
@@ -43,7 +43,7 @@ pub enum Kind {
     Imported,
     /// From a sandbox.
     Snapshot {
-        /// What that sandbox had started from.
+        /// Name of the template of that sandbox.
         base: String,
     },
 }
@@ -59,7 +59,7 @@ pub struct Part {
     pub layers: Vec<PathBuf>,
 }
 
-/// A template as it is written down. Layers of the store are names, so that the data directory can move.
+/// The content of a manifest. Layers of the store are names, so that the data directory can be moved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) format: u32,
@@ -67,7 +67,7 @@ pub(crate) struct Manifest {
     pub(crate) kind: Kind,
     pub(crate) created_unix_ms: u64,
     pub(crate) parts: Vec<ManifestPart>,
-    /// Of the host template: what it was made from.
+    /// For the host template: the state of the host that it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<Fingerprint>,
 }
@@ -90,7 +90,7 @@ pub(crate) enum LayerRef {
 }
 
 impl Manifest {
-    /// Reads a manifest and refuses what could lead out of the store.
+    /// Reads a manifest and rejects paths that lead out of the store.
     pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Self, TemplateError> {
         let bad = |source| TemplateError::Manifest {
             path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Keeps what a sandbox wrote as one more layer on each part of its template.
+//! Saves what a sandbox wrote as a new layer on each part of its template.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use crate::store::{Replace, Store};
 use crate::tree::{Tree, for_each_name};
 use crate::xattr::Origin;
 
-/// Most layers of one part. Overlayfs takes 500, but each costs every failed lookup.
+/// Maximum number of layers of one part. Overlayfs allows 500, but each one slows down failed lookups.
 pub const MAX_LAYERS: usize = 100;
 
 impl Store {
     /// Makes template `name` of `base` with the sandbox's upper directories, given by part key, copied on top.
     ///
     /// Parts without an upper directory, or with an empty one, stay as in `base`. The sandbox should be frozen or
-    /// stopped: what changes meanwhile is copied as it is found. `base` must be what the store or the engine's own state
-    /// says, never a client's word: its layer paths are taken as they are.
+    /// stopped: what changes meanwhile is copied as it is found. `base` must come from the store or the engine's own
+    /// state, never from a client: its layer paths are used as they are.
     ///
     /// # Errors
     /// [`TemplateError::TooManyLayers`], [`TemplateError::Exists`], [`TemplateError::UnknownPart`] before anything is

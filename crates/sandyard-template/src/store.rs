@@ -1,4 +1,4 @@
-//! Templates on disk: found, listed, removed, swept; by any number of processes at once.
+//! The store of templates on disk. Any number of processes can use it at once.
 
 mod sweep;
 
@@ -25,7 +25,7 @@ pub struct Store {
     durable: bool,
 }
 
-/// Whether a new template may take the place of one of the same name.
+/// Whether a new template may replace one of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Replace {
     Yes,
@@ -51,7 +51,7 @@ impl Store {
             durable: true,
         };
         for dir in [&root, &store.templates, &store.layers] {
-            // Nobody else's business: layers hold setuid programs and what sandboxes wrote.
+            // For the owner alone: layers hold setuid programs and what sandboxes wrote.
             match make_dir(dir, 0o700) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 made => made.doing(|| format!("make directory `{}`", dir.display()))?,
@@ -88,8 +88,8 @@ impl Store {
             .collect())
     }
 
-    /// Forgets the template `name`; false when there is none. Its layers stay until [`Store::sweep`] finds them
-    /// unused: sandboxes and other templates may stand on them.
+    /// Removes the template `name`; false if it does not exist. Its layers stay until [`Store::sweep`] finds them
+    /// unused: sandboxes and other templates may use them.
     ///
     /// # Errors
     /// [`TemplateError::BadName`], or when the manifest cannot be removed.
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Refuses names that a new template cannot have, before any work is done for it.
+    /// Rejects names that a new template cannot have, before any work is done.
     pub(crate) fn check_new(&self, name: &str, replace: Replace) -> Result<(), TemplateError> {
         name::check(name)?;
         if name == crate::host::HOST_TEMPLATE {
@@ -156,13 +156,13 @@ impl Store {
         Ok(())
     }
 
-    /// An empty layer that is gone again unless [`Store::publish`] keeps it.
+    /// An empty layer, which is removed unless [`Store::publish`] keeps it.
     pub(crate) fn new_layer(&self, stem: &str) -> Result<NewLayer, TemplateError> {
         let _locked = self.lock()?;
         NewLayer::create(&self.layers, stem)
     }
 
-    /// Makes a template of finished layers: from the rename on it exists, before it never did.
+    /// Makes a template of finished layers. It exists from the rename on.
     pub(crate) fn publish(
         &self,
         name: &str,
@@ -246,8 +246,8 @@ impl Store {
         dir.doing(|| format!("write out `{}`", self.templates.display()))
     }
 
-    /// Lets the age of a template's layers count from now, when the template goes: somebody may just have read the
-    /// manifest and be about to mount them.
+    /// Resets the age of a removed template's layers: another process may just have read the manifest and be about to
+    /// mount them.
     fn retire_layers(&self, name: &str) {
         let Ok(Some(manifest)) = self.manifest(name) else {
             return;

@@ -79,9 +79,7 @@ impl Hierarchy {
 
     /// Finds out what the host has. Trees we cannot use are left out; [`Hierarchy::support`] tells.
     pub fn detect_with(settings: &Settings) -> Self {
-        let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let own_groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let mounts = mounts::parse(&mountinfo, &own_groups);
+        let mounts = mounts::find();
         let mut trees: Vec<Tree> = mounts
             .iter()
             .filter_map(|mount| open_tree(mount, settings))
@@ -94,6 +92,15 @@ impl Hierarchy {
         Self {
             trees: trees.into(),
             support,
+            prepared: AtomicBool::new(false),
+        }
+    }
+
+    /// A host without control groups: nothing is limited, and groups are names only.
+    pub fn none() -> Self {
+        Self {
+            trees: Arc::new([]),
+            support: support(&[], &[]),
             prepared: AtomicBool::new(false),
         }
     }

@@ -1,6 +1,8 @@
-//! Finds the mounted cgroup hierarchies and this process's place in each.
+//! Finds the mounted cgroup hierarchies and this process's own group in each.
 
 use std::path::{Path, PathBuf};
+
+use crate::mountinfo;
 
 /// One mounted hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,21 +15,33 @@ pub(super) struct Mount {
     pub(super) own: PathBuf,
 }
 
-/// Reads `/proc/self/mountinfo` and `/proc/self/cgroup` texts. Earlier mounts win: later ones are copies elsewhere.
-pub(super) fn parse(mountinfo: &str, own_groups: &str) -> Vec<Mount> {
+/// Finds the hierarchies that are mounted for this process.
+pub(super) fn find() -> Vec<Mount> {
+    let own_groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    select(mountinfo::mounts(), &own_groups)
+}
+
+/// Selects the hierarchies, with the text of `/proc/self/cgroup`. Earlier mounts win: later ones are copies elsewhere.
+fn select(mounts: Vec<mountinfo::Mount>, own_groups: &str) -> Vec<Mount> {
     let mut found: Vec<Mount> = Vec::new();
-    for line in mountinfo.lines() {
-        let Some((root, mut mount)) = parse_mount(line) else {
-            continue;
+    for mount in mounts {
+        let v1 = match mount.kind.as_str() {
+            "cgroup2" => None,
+            "cgroup" => Some(controllers(mount.super_options)),
+            _ => continue,
         };
-        if found.iter().any(|other| same_tree(&other.v1, &mount.v1)) {
+        if found.iter().any(|other| same_tree(&other.v1, &v1)) {
             continue;
         }
-        mount.own = own_path(own_groups, mount.v1.as_deref())
-            .and_then(|path| path.strip_prefix(&root).ok().map(Path::to_owned))
+        let own = own_path(own_groups, v1.as_deref())
+            .and_then(|path| path.strip_prefix(&mount.root).ok().map(Path::to_owned))
             .filter(|path| path.components().all(is_plain))
             .unwrap_or_default();
-        found.push(mount);
+        found.push(Mount {
+            point: mount.point,
+            v1,
+            own,
+        });
     }
     found
 }
@@ -45,34 +59,9 @@ fn same_tree(one: &Option<Vec<String>>, other: &Option<Vec<String>>) -> bool {
     }
 }
 
-/// Takes a mountinfo line apart: `id parent dev root point options... - type source super-options`.
-fn parse_mount(line: &str) -> Option<(PathBuf, Mount)> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ').skip(3);
-    let root = PathBuf::from(unescape(left.next()?));
-    let point = PathBuf::from(unescape(left.next()?));
-    let mut right = right.split(' ');
-    let v1 = match right.next()? {
-        "cgroup2" => None,
-        "cgroup" => Some(controllers(right.nth(1)?)),
-        _ => return None,
-    };
-    Some((
-        root,
-        Mount {
-            point,
-            v1,
-            own: PathBuf::new(),
-        },
-    ))
-}
-
-fn controllers(super_options: &str) -> Vec<String> {
+fn controllers(mut super_options: Vec<String>) -> Vec<String> {
+    super_options.retain(|option| !matches!(option.as_str(), "rw" | "ro"));
     super_options
-        .split(',')
-        .filter(|option| !matches!(*option, "rw" | "ro"))
-        .map(str::to_owned)
-        .collect()
 }
 
 /// Finds our own group in lines like `4:memory:/a/b` or `0::/a/b`.
@@ -90,33 +79,13 @@ fn own_path<'text>(own_groups: &'text str, v1: Option<&[String]>) -> Option<&'te
     })
 }
 
-/// Undoes the octal escapes (`\040` for a space) of mountinfo.
-fn unescape(field: &str) -> String {
-    let mut text = String::with_capacity(field.len());
-    let mut rest = field;
-    while let Some(at) = rest.find('\\') {
-        text.push_str(&rest[..at]);
-        let code = rest
-            .get(at + 1..at + 4)
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match code {
-            Some(code) => {
-                text.push(char::from(code));
-                rest = &rest[at + 4..];
-            }
-            None => {
-                text.push('\\');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    text.push_str(rest);
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(mountinfo: &str, own_groups: &str) -> Vec<Mount> {
+        select(mountinfo::parse(mountinfo.as_bytes()), own_groups)
+    }
 
     fn mount(point: &str, v1: Option<&[&str]>, own: &str) -> Mount {
         Mount {
@@ -184,10 +153,5 @@ mod tests {
             "",
         );
         assert_eq!(mounts, [mount("/first", None, "")]);
-    }
-
-    #[test]
-    fn escapes_in_mount_points_are_undone() {
-        assert_eq!(unescape(r"/a\040b\134c\x"), r"/a b\c\x");
     }
 }

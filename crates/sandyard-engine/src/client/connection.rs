@@ -1,7 +1,6 @@
 //! One connection to the launcher, served by a worker of its own.
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -10,63 +9,56 @@ use tokio::net::UnixStream;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::frame;
 use crate::protocol::{Answer, MAX_REPLY, Request};
+use crate::sys::socket::shortened;
 
 /// Archive data sent at once.
 const CHUNK: usize = 256 << 10;
 
-/// One connection: one request at a time.
+/// A connection. One request at a time.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: UnixStream,
-    is_unheard: bool,
+    was_not_received: bool,
 }
 
 impl Connection {
     /// Connects to the launcher's socket, however long its path is.
     pub(super) async fn open(socket: &Path) -> io::Result<Self> {
-        let (Some(parent), Some(name)) = (socket.parent(), socket.file_name()) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let folder = std::fs::File::open(parent)?;
-        let path = format!(
-            "/proc/self/fd/{}/{}",
-            folder.as_raw_fd(),
-            name.to_string_lossy()
-        );
+        let (_folder, short) = shortened(socket)?;
         Ok(Self {
-            stream: UnixStream::connect(path).await?,
-            is_unheard: false,
+            stream: UnixStream::connect(short).await?,
+            was_not_received: false,
         })
     }
 
-    /// The process that listens on the socket, as the kernel tells; `None`: one that cannot be seen from here.
+    /// The process that listens on the socket, by the kernel's account; `None`: it is in another pid namespace.
     pub(super) fn listener_pid(&self) -> Option<i32> {
         let peer = self.stream.peer_cred().ok()?;
         peer.pid().filter(|pid| *pid > 0)
     }
 
-    /// Says whether the other end has hung up. Nothing is ever sent unasked, so anything to read means the end.
+    /// Says whether the other end has closed. It sends nothing without a request, so anything to read means the end.
     pub(super) fn is_closed(&self) -> bool {
         let mut byte = [0];
         !matches!(self.stream.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Says whether nobody has read the request that got lost, so that nothing was done of it.
-    pub(super) fn is_unheard(&self) -> bool {
-        self.is_unheard
+    /// Says whether the last request was lost before anybody read it, so that nothing of it was done.
+    pub(super) fn was_not_received(&self) -> bool {
+        self.was_not_received
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Answer> {
         let frame = encode(request)?;
-        // Of one that could not even be sent nobody has the end.
-        self.is_unheard = true;
+        // A request that could not be sent whole cannot be read either.
+        self.was_not_received = true;
         self.send(&frame).await.map_err(lost)?;
-        self.is_unheard = false;
+        self.was_not_received = false;
         self.receive().await
     }
 
-    /// Asks, sends the archive, and waits for the answer.
+    /// Sends a request and an archive, and waits for the answer.
     pub(super) async fn import(
         &mut self,
         request: &Request,
@@ -96,20 +88,22 @@ impl Connection {
 
     async fn receive(&mut self) -> Result<Answer> {
         let length = self.stream.read_u32_le().await.map_err(|error| {
-            // The kernel's word for an end that was closed with something unread, or never accepted (unix_release_sock).
-            self.is_unheard = error.kind() == io::ErrorKind::ConnectionReset;
+            // The kernel's error for an end that was closed with unread data, or was never accepted (unix_release_sock).
+            self.was_not_received = error.kind() == io::ErrorKind::ConnectionReset;
             lost(error)
         })? as usize;
         if length > MAX_REPLY {
             return Err(EngineError::new(
                 ErrorKind::Unavailable,
-                format!("the launcher's answer has {length} bytes"),
+                format!(
+                    "the launcher's answer has {length} bytes, more than the {MAX_REPLY} allowed"
+                ),
             ));
         }
         let mut frame = vec![0; length];
         self.stream.read_exact(&mut frame).await.map_err(lost)?;
         serde_json::from_slice(&frame)
-            .map_err(|error| EngineError::failed("understanding the launcher", &error))
+            .map_err(|error| EngineError::failed("parsing the launcher's answer", &error))
     }
 }
 
@@ -118,6 +112,6 @@ fn encode(request: &Request) -> Result<Vec<u8>> {
 }
 
 fn lost(error: io::Error) -> EngineError {
-    EngineError::new(ErrorKind::Unavailable, format!("the launcher went away during the request: {error}"))
-        .hint("look at what is there with `sandyard ls`, then try again; a half-made sandbox is removed by itself")
+    EngineError::new(ErrorKind::Unavailable, format!("the launcher ended during the request: {error}"))
+        .hint("check the state with `sandyard ls`, then try again; half-made sandboxes are removed automatically")
 }

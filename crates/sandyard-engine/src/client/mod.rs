@@ -1,8 +1,8 @@
-//! The engine as the rest of the program sees it: async, without privilege, safe to share.
+//! The client of the launcher: async, without privilege, safe to share.
 
 mod connection;
-mod house;
 mod replace;
+mod resources;
 mod sampler;
 mod start;
 
@@ -22,29 +22,28 @@ use crate::steps::Fault;
 use connection::Connection;
 pub use sampler::{Sample, Sampler};
 
-/// Idle connections kept for the next request; each costs the launcher a small process.
+/// Idle connections kept for the next request. Each costs the launcher a small process.
 const MAX_IDLE: usize = 16;
 const CREATES_PER_PROCESSOR: usize = 2;
-/// How often a request is asked again after its launcher died.
+/// How often a request is repeated after its launcher died.
 const RETRIES: usize = 3;
 
 /// How to reach, and if need be start, the launcher.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Where everything lies.
+    /// The data directory.
     pub data_dir: PathBuf,
     /// The program to start as launcher when none runs, with its first arguments. `--data-dir` and the rest are added.
     pub launcher: Option<Vec<String>>,
     /// How long a started launcher stays without connections.
     pub idle_exit: Duration,
-    /// Let requests ask for failures. For tests.
+    /// Start launchers that honour faults. For tests.
     pub allow_faults: bool,
-    /// Where sandboxes' tool server is found, if not where it usually is.
+    /// Port of the sandboxes' tool server; `None`: the default.
     pub tools_port: Option<u16>,
-    /// Memory that a started launcher keeps free for the host, in bytes; none: a share of the host's memory.
+    /// Memory that a started launcher keeps free for the host, in bytes; `None`: a share of the host's memory.
     pub memory_reserve: Option<u64>,
-    /// End a running launcher that is of another build, or was told another port for tools or amount of memory to keep free, and
-    /// start one of ours.
+    /// Replace a running launcher of another build, tools port or memory reserve.
     pub replaces_other: bool,
 }
 
@@ -78,20 +77,20 @@ struct Shared {
     config: EngineConfig,
     data: DataDir,
     idle: Mutex<Vec<Connection>>,
-    /// One start at a time from this process; others are kept apart by the launcher's lock.
+    /// One start at a time from this process. The launcher's lock keeps other processes apart.
     starting: tokio::sync::Mutex<()>,
-    /// Creates on their way at once: beyond a few for each processor they only get in each other's way.
+    /// Slots for creates: more than a few for each processor only slow each other down.
     creating: tokio::sync::Semaphore,
 }
 
-/// Keeps an ephemeral sandbox: when this is dropped, or this process ends in any way, the sandbox is removed.
+/// Keeps an ephemeral sandbox alive. The sandbox is deleted when this is dropped or this process ends in any way.
 #[derive(Debug)]
 pub struct Lease {
     _connection: Connection,
 }
 
 impl Engine {
-    /// Reaches the launcher, starting one if none runs.
+    /// Connects to the launcher, starting one if none runs.
     pub async fn connect(config: EngineConfig) -> Result<Self> {
         let data = DataDir::new(&config.data_dir);
         let idle = Mutex::new(Vec::new());
@@ -114,12 +113,12 @@ impl Engine {
         }
         if hello.generation != GENERATION {
             let message = format!(
-                "the running launcher is of version {} and speaks another protocol",
+                "the running launcher has version {} and uses another protocol",
                 hello.version
             );
             return Err(
                 EngineError::new(ErrorKind::Unavailable, message).hint(format!(
-                    "end it (process {}); sandboxes go on without it",
+                    "end it (process {}); running sandboxes are not affected",
                     hello.launcher_pid
                 )),
             );
@@ -127,7 +126,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Asks the launcher who it is.
+    /// Describes the running launcher.
     pub async fn hello(&self) -> Result<Hello> {
         match self.ask(&Request::Hello).await? {
             Reply::Hello(hello) => Ok(hello),
@@ -141,7 +140,7 @@ impl Engine {
             ephemeral: false,
             ..spec.clone()
         };
-        let _turn = self.shared.creating.acquire().await;
+        let _slot = self.shared.creating.acquire().await;
         self.ask_sandbox(&Request::Create {
             spec: Box::new(spec),
             fault: None,
@@ -170,7 +169,7 @@ impl Engine {
         ))
     }
 
-    /// Makes a sandbox with a failure on the way. For tests.
+    /// Makes a sandbox with a fault. For tests.
     pub async fn create_with_fault(&self, spec: &SandboxSpec, fault: Fault) -> Result<SandboxInfo> {
         let mut connection = self.dial().await?;
         sandbox(
@@ -183,12 +182,12 @@ impl Engine {
         )
     }
 
-    /// Tells of one sandbox.
+    /// Describes one sandbox.
     pub async fn inspect(&self, id: &SandboxId) -> Result<SandboxInfo> {
         self.ask_sandbox(&Request::Inspect { id: id.clone() }).await
     }
 
-    /// Tells of all sandboxes, oldest first.
+    /// Lists all sandboxes, oldest first.
     pub async fn list(&self) -> Result<Vec<SandboxInfo>> {
         match self.ask(&Request::List).await? {
             Reply::Sandboxes(infos) => Ok(infos),
@@ -220,7 +219,7 @@ impl Engine {
         .await
     }
 
-    /// Starts a stopped sandbox with a failure on the way. For tests.
+    /// Starts a stopped sandbox with a fault. For tests.
     pub async fn start_with_fault(&self, id: &SandboxId, fault: Fault) -> Result<SandboxInfo> {
         self.ask_sandbox(&Request::Start {
             id: id.clone(),
@@ -260,7 +259,7 @@ impl Engine {
         }
     }
 
-    /// Tells what a sandbox uses.
+    /// Reads what a sandbox uses.
     pub async fn stats(&self, id: &SandboxId) -> Result<SandboxStats> {
         match self.ask(&Request::Stats { id: id.clone() }).await? {
             Reply::Stats(stats) => Ok(stats),
@@ -268,7 +267,7 @@ impl Engine {
         }
     }
 
-    /// The client of a sandbox's agent. Nothing is dialled before the first call.
+    /// The client of a sandbox's agent. It connects with the first call.
     pub fn agent(&self, id: &SandboxId) -> AgentClient {
         AgentClient::new(Endpoint::Unix(self.shared.data.agent_socket(id)))
     }
@@ -292,17 +291,17 @@ impl Engine {
     }
 
     async fn ask(&self, request: &Request) -> Result<Reply> {
-        let kept = self.idle().pop();
-        let mut connection = match kept {
+        let idle = self.idle().pop();
+        let mut connection = match idle {
             Some(connection) if !connection.is_closed() => connection,
             _ => self.dial().await?,
         };
         let mut answer = connection.ask(request).await;
         for _ in 0..RETRIES {
-            // The launcher died under it; or, a moment later, in the middle of accepting the next connection. Asked again
-            // unless that might do something twice.
+            // The launcher died during the request, or while it accepted the next connection. Repeated unless that might do
+            // something twice.
             let lost = matches!(&answer, Err(error) if error.kind == ErrorKind::Unavailable);
-            if !lost || !(request.can_be_repeated() || connection.is_unheard()) {
+            if !lost || !(request.can_be_repeated() || connection.was_not_received()) {
                 break;
             }
             connection = self.dial().await?;
@@ -328,7 +327,7 @@ impl Engine {
         if let Ok(connection) = Connection::open(&socket).await {
             return Ok(connection);
         }
-        let _only_one = self.shared.starting.lock().await;
+        let _start_lock = self.shared.starting.lock().await;
         if let Ok(connection) = Connection::open(&socket).await {
             return Ok(connection);
         }
@@ -352,6 +351,6 @@ fn sandbox(reply: Reply) -> Result<SandboxInfo> {
 fn unexpected(reply: &Reply) -> EngineError {
     EngineError::new(
         ErrorKind::Unavailable,
-        format!("the launcher gave an answer of another kind: {reply:?}"),
+        format!("the launcher sent an unexpected reply: {reply:?}"),
     )
 }

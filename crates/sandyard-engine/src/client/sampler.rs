@@ -1,5 +1,5 @@
-//! What sandboxes use, read past the launcher: asking it costs a process each time, and here somebody asks for every sandbox
-//! every few seconds.
+//! Reads resource usage without the launcher: a request costs the launcher a process, and usage of every sandbox is read every
+//! few seconds.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use crate::context;
 use crate::disk::{self, DiskRecord};
 use crate::layout::DataDir;
 
-/// How old the size of a folder may be: every file in it has to be looked at.
+/// How old the measured size of a folder may be. To measure it means to look at every file.
 const FOLDER_AGE: Duration = Duration::from_secs(60);
 
-/// What a sandbox uses at one moment. A figure this host does not count is zero.
+/// What a sandbox uses at one moment. Zero: this host does not count it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     counters: cgroup::Sample,
     disk_bytes: u64,
-    /// When that was looked up, where it is dear.
-    looked: Option<Instant>,
+    /// When the disk was measured, if it is a folder.
+    measured: Option<Instant>,
 }
 
 impl Sample {
@@ -47,8 +47,8 @@ impl Sample {
     }
 }
 
-/// Reads what sandboxes use. Blocks for some microseconds a sandbox; an ordinary user's, with folders for disks, now and then
-/// for as long as it takes to look at all its files.
+/// Reads what sandboxes use. A call blocks for some microseconds. Where disks are folders, it sometimes takes as long as looking at
+/// all files of the sandbox.
 #[derive(Debug)]
 pub struct Sampler {
     data: DataDir,
@@ -56,7 +56,7 @@ pub struct Sampler {
 }
 
 impl Engine {
-    /// Makes a sampler of this engine's sandboxes. Blocks while it looks at the host's control groups.
+    /// Makes a sampler of this engine's sandboxes. Blocks while it detects the host's cgroups.
     pub fn sampler(&self) -> Sampler {
         let data = self.shared.data.clone();
         Sampler {
@@ -67,7 +67,7 @@ impl Engine {
 }
 
 impl Sampler {
-    /// Reads what a sandbox uses; `before` is the sample taken before this one. None: it has no processes, or is gone.
+    /// Reads what a sandbox uses; `before` is its previous sample. `None`: the sandbox has no processes, or does not exist.
     pub fn sample(&self, id: &SandboxId, before: Option<&Sample>) -> Option<Sample> {
         let dir = self.data.sandbox(id);
         let group = self.groups.named(id.as_str());
@@ -81,17 +81,17 @@ impl Sampler {
             sample.disk_bytes = image.blocks() * 512;
             return Some(sample);
         }
-        let known = before.and_then(|before| Some((before.looked?, before.disk_bytes)));
-        let (looked, bytes) = match known {
+        let known = before.and_then(|before| Some((before.measured?, before.disk_bytes)));
+        let (measured, bytes) = match known {
             Some(known) if known.0.elapsed() < FOLDER_AGE => known,
             _ => {
                 let bytes = disk::used_bytes(&dir, &DiskRecord::Folder);
                 (Instant::now(), bytes)
             }
         };
-        sample.looked = Some(looked);
+        sample.measured = Some(measured);
         sample.disk_bytes = bytes;
-        // Without control groups this is all that tells whether it is there.
+        // Without cgroups, only the socket shows that the sandbox runs.
         dir.agent_socket().exists().then_some(sample)
     }
 }

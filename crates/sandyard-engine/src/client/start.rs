@@ -10,16 +10,18 @@ use super::EngineConfig;
 use super::connection::Connection;
 use crate::error::{EngineError, ErrorKind, Result};
 
-/// How long a new launcher may take until it answers; its first sweep may have much to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a new launcher may take to answer. Its first sweep may take a while.
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LOG: &str = "launcher.log";
 
-/// Starts the launcher as a process of its own, which outlives us.
+/// Starts the launcher as a process that outlives this one.
 pub(super) async fn start(config: &EngineConfig) -> Result<()> {
     let Some((program, arguments)) = config.launcher.as_deref().and_then(<[String]>::split_first)
     else {
-        return Err(EngineError::new(ErrorKind::Unavailable, "no launcher runs")
-            .hint("start one with `sandyard launcher`"));
+        return Err(
+            EngineError::new(ErrorKind::Unavailable, "no launcher is running")
+                .hint("start one with `sandyard launcher`"),
+        );
     };
     let failed = |error: std::io::Error| {
         EngineError::failed(format!("starting the launcher `{program}`"), &error)
@@ -30,7 +32,7 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
         .create(&config.data_dir)
         .map_err(|error| {
             let doing = format!("making the data directory `{}`", config.data_dir.display());
-            EngineError::failed(doing, &error).hint("name another one with --data-dir")
+            EngineError::failed(doing, &error).hint("use another directory with --data-dir")
         })?;
     let log = fs::File::create(config.data_dir.join(LOG)).map_err(failed)?;
     let mut command = std::process::Command::new(program);
@@ -51,7 +53,7 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
     if config.allow_faults {
         command.arg("--allow-faults");
     }
-    // It passes its environment on to nobody, but root inside a sandbox can read what its first process was born with.
+    // Root inside a sandbox can read the environment that its first process inherited from the launcher.
     command.env_clear().env(
         "PATH",
         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -60,7 +62,7 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log);
-    // It detaches at once: what we wait for is only the parent half, a few milliseconds.
+    // It detaches at once, so this takes a few milliseconds.
     let status = tokio::task::spawn_blocking(move || command.status()).await;
     match status
         .map_err(|error| EngineError::failed("starting the launcher", &error))?
@@ -69,21 +71,21 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
         status if status.success() => Ok(()),
         status => Err(explain(
             config,
-            &format!("the launcher ended with {status}"),
+            &format!("the launcher exited with {status}"),
         )),
     }
 }
 
 /// Connects as soon as the new launcher answers.
 pub(super) async fn wait_for(socket: &Path, config: &EngineConfig) -> Result<Connection> {
-    let give_up = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut pause = Duration::from_millis(1);
     loop {
         if let Ok(connection) = Connection::open(socket).await {
             return Ok(connection);
         }
-        let said = said(config);
-        if Instant::now() >= give_up || said.is_some_and(|said| said.contains("error")) {
+        let has_failed = log(config).is_some_and(|log| log.contains("error"));
+        if has_failed || Instant::now() >= deadline {
             return Err(explain(config, "the launcher does not answer"));
         }
         tokio::time::sleep(pause).await;
@@ -92,17 +94,16 @@ pub(super) async fn wait_for(socket: &Path, config: &EngineConfig) -> Result<Con
 }
 
 fn explain(config: &EngineConfig, what: &str) -> EngineError {
-    let said = said(config).unwrap_or_default();
-    let message = if said.is_empty() {
-        what.to_owned()
-    } else {
-        format!("{what}: {said}")
+    let message = match log(config) {
+        Some(log) => format!("{what}: {log}"),
+        None => what.to_owned(),
     };
     EngineError::new(ErrorKind::Unavailable, message)
-        .hint("`sandyard doctor` says what this host lacks")
+        .hint("run `sandyard doctor` to see what is missing on this host")
 }
 
-fn said(config: &EngineConfig) -> Option<String> {
+/// What the launcher has logged, if anything.
+fn log(config: &EngineConfig) -> Option<String> {
     let text = fs::read_to_string(config.data_dir.join(LOG)).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())

@@ -1,6 +1,6 @@
-//! The first process of a container that somebody else's engine made, and the way from outside to its agent.
+//! The first process of a container that another engine made, and the connection from outside to its agent.
 //!
-//! A container engine such as Docker makes the namespaces, mounts and limits; what is left is done by this program, put into the
+//! A container engine such as Docker makes the namespaces, mounts and limits. This program does the rest. It is put into the
 //! container as `/.sandyard/agent` and started there in two roles:
 //!
 //! ```text
@@ -12,32 +12,32 @@
 //! Options of `contained`:
 //!
 //! ```text
-//! --user NAME        who commands run as when nobody is named: a name, or an image's `USER` (`1000`, `node:node`); default `user`.
-//!                    An account `user` is there in any case; accounts that are missing are added
-//! --workdir PATH     where commands start when no folder is named; made if it is missing, and then the user's
+//! --user NAME        the user that commands run as by default: a name, or an image's `USER` (`1000`, `node:node`); default `user`.
+//!                    The account `user` always exists; missing accounts are added
+//! --workdir PATH     default working directory of commands; created for the user if it is missing
 //! --env KEY=VALUE    a variable of every command; may be repeated. The image's own, `PATH` among them, are not taken from the
-//!                    environment of this process: whoever starts it says what commands get, here or by `POST /init`
-//! --tools-port PORT  where the host finds the tool server, if not on 6060
-//! --way-out          the only link is `lo` (Docker's network `none`): everything that is sent elsewhere comes to the agent
+//!                    environment of this process: they must be given here or by `POST /init`
+//! --tools-port PORT  port of the tool server (default 6060)
+//! --way-out          the only link is `lo` (Docker's network `none`): everything that is sent elsewhere goes to the agent
 //! ```
 //!
-//! Capabilities it needs at the start, all of which it gives up but for those that root inside is to keep
-//! ([`privileges::KEPT`]): `SETPCAP`, and with `--way-out` `NET_ADMIN` and `NET_RAW`. Without `NET_ADMIN` programs
-//! inside have to use the proxy that their variables name.
+//! Capabilities it needs at the start, all of which it drops except those that root inside keeps
+//! ([`privileges::KEPT`]): `SETPCAP`, and with `--way-out` `NET_ADMIN` and `NET_RAW`. Without `NET_ADMIN`, programs
+//! inside must use the proxy that their environment names.
 //!
 //! Files:
 //!
 //! ```text
-//! /.sandyard/gateway.pem       the gateway's certificate, if programs are to trust it; put there before the start
-//! /run/sandyard/agent.sock     the host's door, for root alone
-//! 127.0.0.1:49983              everybody's door: shut to all until `POST /init` has brought an access token
+//! /.sandyard/gateway.pem       the gateway's certificate, if programs are to trust it; written before the start
+//! /run/sandyard/agent.sock     the agent's socket for the host; only root may connect
+//! 127.0.0.1:49983              the agent for everybody else; refuses all requests until `POST /init` has set an access token
 //! ```
 //!
 //! `SIGTERM` (`docker stop`) ends the commands and then the container.
 
 mod accounts;
-mod door;
 mod folders;
+mod listener;
 mod options;
 pub mod privileges;
 mod setup;
@@ -48,9 +48,9 @@ use std::io::{self, Write};
 use options::Options;
 use sandyard_agent::{AgentConfig, Tools};
 
-/// Acts as `contained` or `link` if the first of the arguments says so. Returns the exit code.
+/// Runs `contained` or `link` if that is the first argument. Returns the exit code.
 ///
-/// `tools` is the tool server that a container gets. To be called by a process with a single thread.
+/// `tools` is the tool server of the container. The process must have a single thread.
 pub fn main_if_asked(
     mut arguments: impl Iterator<Item = OsString>,
     tools: Option<Tools>,
@@ -58,9 +58,9 @@ pub fn main_if_asked(
     match arguments.next()?.to_str()? {
         "contained" => Some(contain(arguments, tools)),
         "link" => {
-            // `docker exec` gives the container's capabilities, of which a link needs none.
+            // `docker exec` grants the container's capabilities, and a link needs none of them.
             if let Err(error) = sandyard_confine::caps::confine_to(0) {
-                say(&error);
+                log(&error);
             }
             Some(sandyard_link::inside::main(arguments))
         }
@@ -83,13 +83,13 @@ fn contain(arguments: impl Iterator<Item = OsString>, tools: Option<Tools>) -> u
     match run() {
         Ok(()) => 0,
         Err(error) => {
-            say(&error);
+            log(&error);
             1
         }
     }
 }
 
-/// Tells who reads the container's log.
-fn say(problem: &dyn std::fmt::Display) {
+/// Writes to the container's log.
+fn log(problem: &dyn std::fmt::Display) {
     let _ = writeln!(io::stderr(), "sandyard: {problem}");
 }

@@ -1,15 +1,15 @@
-//! What the first process of a container is told.
+//! The command line of a container's first process.
 
 use std::collections::BTreeMap;
 use std::io;
 
-/// The options, read.
+/// The options.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) user: Option<String>,
     pub(super) workdir: Option<String>,
     pub(super) env: BTreeMap<String, String>,
-    pub(super) has_way_out: bool,
+    pub(super) has_egress: bool,
     pub(super) tools_port: Option<u16>,
 }
 
@@ -26,12 +26,15 @@ impl Options {
                 value.ok_or_else(|| invalid(&format!("{name} needs a value")))
             };
             match name.as_str() {
-                "--way-out" => options.has_way_out = true,
+                "--way-out" => options.has_egress = true,
                 "--user" => options.user = Some(value()?).filter(|user| !user.is_empty()),
                 "--workdir" => options.workdir = Some(value()?).filter(|path| !path.is_empty()),
                 "--tools-port" => {
                     let port = value()?.parse().ok().filter(|&port| port != 0);
-                    options.tools_port = Some(port.ok_or_else(|| invalid("no port number"))?);
+                    options.tools_port =
+                        Some(port.ok_or_else(|| {
+                            invalid("--tools-port needs a port number (1 to 65535)")
+                        })?);
                 }
                 "--env" => {
                     let pair = value()?;
@@ -60,19 +63,19 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_behind_or_after_an_equals_sign() {
+    fn values_follow_a_space_or_an_equals_sign() {
         let options =
             parse("--user=node:node --workdir /app --env A=b=c --way-out --tools-port 7").unwrap();
         assert_eq!(options.user.as_deref(), Some("node:node"));
         assert_eq!(options.workdir.as_deref(), Some("/app"));
         assert_eq!(options.env["A"], "b=c");
-        assert!(options.has_way_out);
+        assert!(options.has_egress);
         assert_eq!(options.tools_port, Some(7));
         assert_eq!(parse("--user=").unwrap(), Options::default());
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unknown_arguments_are_rejected() {
         for line in ["--user", "--env A", "--wayout", "more", "--tools-port=0"] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -1,6 +1,6 @@
-//! What root inside a container keeps.
+//! The capabilities that root inside a container keeps.
 //!
-//! Less than in a sandbox of our own engine, since there it is root of a user namespace and here it may be the host's.
+//! Fewer than in a sandbox of our own engine: there root is root of a user namespace, here it may be the host's.
 
 use std::io;
 
@@ -18,8 +18,8 @@ pub const KEPT: [(u32, &str); 8] = [
     (10, "NET_BIND_SERVICE"),
 ];
 
-/// Gives up all others, for good.
-pub(super) fn give_up() -> io::Result<()> {
+/// Drops all others for good.
+pub(super) fn drop_others() -> io::Result<()> {
     let mask = KEPT.iter().fold(0, |mask, (number, _)| mask | 1 << number);
     caps::confine_to(mask).map_err(io::Error::other)
 }

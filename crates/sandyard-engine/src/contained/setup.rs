@@ -8,22 +8,23 @@ use sandyard_link::inside::AGENT_SOCKET;
 
 use super::accounts::{Account, USER};
 use super::options::Options;
-use super::{door, folders, privileges, say};
-use crate::init::{resolver_settings, way_out};
+use super::{folders, listener, log, privileges};
+use crate::init::{egress, resolver_settings};
 use crate::sys::fds;
 use crate::trust;
 
 const ROOT: &str = "/";
-/// Where projects are.
+/// The folder for projects.
 const WORKSPACE: &str = "/workspace";
-/// The gateway's certificate, if somebody put it there.
+/// The gateway's certificate, if programs are to trust it.
 const CERTIFICATE: &str = "/.sandyard/gateway.pem";
 
-/// Sets everything up. What an image or a container engine does not let us do is told and done without, but for the host's door.
+/// Sets the container up. What the image or the container engine does not allow is logged and left out, except for the agent's
+/// socket and dropping privileges.
 pub(super) fn set_up(options: Options) -> io::Result<AgentConfig> {
     let root = Path::new(ROOT);
-    // Before anything can leave.
-    let egress = options.has_way_out.then(open_way_out).transpose()?;
+    // First, so that nothing can be sent before.
+    let egress = options.has_egress.then(open_egress).transpose()?;
     for (path, mode) in [
         ("/run", 0o755),
         ("/tmp", 0o1777),
@@ -36,21 +37,21 @@ pub(super) fn set_up(options: Options) -> io::Result<AgentConfig> {
         );
     }
     if !Path::new("/proc/self").exists() {
-        say(&"there is no /proc: some of what the agent tells is missing");
+        log(&"/proc is not mounted: the agent cannot report processes and resource usage");
     }
     let user = attempt("add accounts", add_accounts(root, options.user.as_deref()));
     if let Some(user) = &user {
         give_folders(user, options.workdir.as_deref());
     }
-    let mut lasting_env = trusting();
+    let mut lasting_env = trust_gateway();
     lasting_env.extend(options.env);
-    let door = door::open(Path::new(AGENT_SOCKET))?;
-    // Nothing may run with more than it is to have.
-    privileges::give_up()?;
-    // Programs inside could write there, and it is kept outside.
+    let listener = listener::open(Path::new(AGENT_SOCKET))?;
+    // Before any command runs.
+    privileges::drop_others()?;
+    // Programs inside could write to them and fill the log of the container engine.
     attempt("silence standard streams", fds::silence_standard_streams());
     Ok(AgentConfig {
-        host_listener: Some(door),
+        host_listener: Some(listener),
         tcp: Some(([127, 0, 0, 1], sandyard_agent::DEFAULT_PORT).into()),
         needs_token: true,
         default_user: user.map_or_else(|| "root".to_owned(), |user| user.name),
@@ -64,20 +65,21 @@ pub(super) fn set_up(options: Options) -> io::Result<AgentConfig> {
     })
 }
 
-/// Opens the way out, and has names looked up there.
-fn open_way_out() -> io::Result<EgressDoors> {
-    let mut lacks = Vec::new();
-    let way_out = way_out::open_here(&mut lacks).map_err(io::Error::other)?;
-    lacks.iter().for_each(|lack| say(lack));
-    let settings = resolver_settings(way_out.name_server);
+/// Sets up egress, and makes it the DNS server.
+fn open_egress() -> io::Result<EgressDoors> {
+    let mut limitations = Vec::new();
+    let egress = egress::open_here(&mut limitations).map_err(io::Error::other)?;
+    limitations.iter().for_each(|limitation| log(limitation));
+    let settings = resolver_settings(egress.name_server);
     attempt(
         "write /etc/resolv.conf",
         std::fs::write("/etc/resolv.conf", settings),
     );
-    Ok(way_out.doors)
+    Ok(egress.listeners)
 }
 
-/// Makes sure of the account `user`, which clients of a sandbox expect, and of the one that commands run as; returns that.
+/// Adds the account `user`, which clients of a sandbox expect, and the account that commands run as, where they are missing.
+/// Returns the latter.
 fn add_accounts(root: &Path, wanted: Option<&str>) -> io::Result<Account> {
     let mut accounts = folders::read_accounts(root)?;
     let has = |path: &str| root.join(path).exists();
@@ -86,7 +88,7 @@ fn add_accounts(root: &Path, wanted: Option<&str>) -> io::Result<Account> {
     } else {
         "/bin/sh"
     };
-    // In this order: a number that nobody has becomes `user`.
+    // In this order: an id without an account becomes `user`.
     let wanted = accounts.ensure(wanted.unwrap_or(USER), shell);
     let user = accounts.ensure(USER, shell);
     folders::add_accounts(root, &accounts)?;
@@ -105,8 +107,8 @@ fn give_folders(user: &Account, workdir: Option<&str>) {
     }
 }
 
-/// Makes programs trust the gateway, if its certificate is there; returns what those have to be told that do not look by themselves.
-fn trusting() -> std::collections::BTreeMap<String, String> {
+/// Makes programs trust the gateway if its certificate exists. Returns variables for programs that do not use the system's list.
+fn trust_gateway() -> std::collections::BTreeMap<String, String> {
     let trusted = trust::trust_in_place(Path::new(ROOT), Path::new(CERTIFICATE));
     let record = attempt("trust the gateway", trusted).flatten();
     trust::variables(record.as_ref())
@@ -114,12 +116,12 @@ fn trusting() -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// Tells what failed.
+/// Logs a failure.
 fn attempt<T, E: std::fmt::Display>(what: &str, result: Result<T, E>) -> Option<T> {
     match result {
         Ok(done) => Some(done),
         Err(error) => {
-            say(&format_args!("cannot {what}: {error}"));
+            log(&format_args!("cannot {what}: {error}"));
             None
         }
     }

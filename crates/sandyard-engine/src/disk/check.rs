@@ -1,7 +1,7 @@
-//! Mounting an ext4 that may be damaged: it is checked and repaired first.
+//! Mounts an ext4 that may be damaged: errors are repaired first.
 //!
-//! The kernel notes errors in the superblock and then mounts the file system all the same. Without a check the damage stays and
-//! spreads, and the sandbox finds out one file at a time.
+//! The kernel notes errors in the superblock and mounts the file system all the same. Without a repair the damage spreads, and the
+//! sandbox finds out one file at a time.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -15,9 +15,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mount::MountAttrFlags;
 
 use crate::error::{EngineError, ErrorKind, Result};
+use crate::kernel::Kernel;
 use crate::sys::ext4::LoopExt4;
 use crate::sys::loopdev::LoopDevice;
-use crate::sys::{Doing, SysError, mount};
+use crate::sys::{Doing, SysError};
 
 /// Where the superblock is, and in it the 16 bits of the state.
 const STATE_OFFSET: u64 = 1024 + 0x3A;
@@ -31,9 +32,9 @@ const LOG_BYTES: u64 = 4096;
 /// A mounted file system.
 #[derive(Debug)]
 pub(crate) struct Mounted {
-    /// The mount, attached nowhere.
+    /// The mount, detached.
     pub(crate) tree: OwnedFd,
-    /// What was repaired, for the owner of the files.
+    /// What was repaired, as a sentence for the user.
     pub(crate) repair: Option<String>,
 }
 
@@ -41,25 +42,31 @@ pub(crate) struct Mounted {
 ///
 /// # Errors
 /// `Failed` when it cannot be repaired, or not in time.
-pub(crate) fn mount(device: &LoopDevice, attributes: MountAttrFlags) -> Result<Mounted> {
-    let attach = || mount::detached_ext4(&device.path, attributes);
+pub(crate) fn mount(
+    kernel: &dyn Kernel,
+    device: &LoopDevice,
+    attributes: MountAttrFlags,
+) -> Result<Mounted> {
+    let attach = || kernel.mount_ext4(device, attributes);
     if LoopExt4::on(device).is_mounted() {
         // A file system in use must not be checked; it was checked when it was mounted first.
         let tree = attach()?;
         return Ok(Mounted { tree, repair: None });
     }
-    let mut repair = has_errors(device)?.then(|| run(device)).transpose()?;
+    let mut repair = has_errors(device)?
+        .then(|| repair_device(device))
+        .transpose()?;
     let mut tree = match attach() {
         Err(error) if repair.is_none() && is_damage(&error) => {
-            repair = Some(run(device)?);
+            repair = Some(repair_device(device)?);
             attach()?
         }
         attached => attached?,
     };
-    // An error that only the journal knew of, as when it was aborted: the mount has copied it into the superblock.
+    // The mount copies an error that only the journal has, as after an abort, into the superblock.
     if repair.is_none() && has_errors(device)? {
         drop(tree);
-        repair = Some(run(device)?);
+        repair = Some(repair_device(device)?);
         tree = attach()?;
     }
     Ok(Mounted { tree, repair })
@@ -72,7 +79,7 @@ fn has_errors(device: &LoopDevice) -> Result<bool> {
     Ok(u16::from_le_bytes(state) & STATE_ERRORS != 0)
 }
 
-/// The kernel's answers to a file system that it does not understand.
+/// The kernel's errors for a damaged file system.
 fn is_damage(error: &SysError) -> bool {
     matches!(
         error.raw_os_error(),
@@ -80,13 +87,13 @@ fn is_damage(error: &SysError) -> bool {
     )
 }
 
-/// Repairs the file system on `device`, which nobody has mounted; returns what to tell the owner of the files.
-fn run(device: &LoopDevice) -> Result<String> {
+/// Repairs the file system on `device`, which must not be mounted. Returns a sentence for the user.
+fn repair_device(device: &LoopDevice) -> Result<String> {
     let began = Instant::now();
-    // Whatever can be repaired without losing anything; then whatever can be repaired.
+    // First what can be repaired without loss, then everything.
     for mode in ["-p", "-y"] {
         let (code, output) = e2fsck(mode, &device.path, began + CHECK_TIMEOUT)?;
-        // To the launcher's log; it may be gone.
+        // To the launcher's log, which may be closed.
         let _ = writeln!(
             io::stderr(),
             "e2fsck {mode} {} ended with {code}: {}",
@@ -115,8 +122,8 @@ fn run(device: &LoopDevice) -> Result<String> {
     .hint("delete the sandbox, or restore the disk image from a backup"))
 }
 
-/// The first pass does not look at the copies of a superblock: it answers like one that could not read the disk, out of memory or
-/// killed, after which nothing may be thrown away. Only its words tell the difference.
+/// Says whether e2fsck found a damaged superblock. With `-p` it does not try the backup superblocks, and its exit code is that of a
+/// failed run (unreadable disk, out of memory, killed), after which nothing may be repaired. Only its output tells the difference.
 fn is_superblock_damage(output: &str) -> bool {
     [
         "Bad magic number in super-block",
@@ -124,10 +131,10 @@ fn is_superblock_damage(output: &str) -> bool {
         "superblock is corrupt",
     ]
     .iter()
-    .any(|words| output.contains(words))
+    .any(|text| output.contains(text))
 }
 
-/// Runs e2fsck, which refuses a device that is mounted. Returns its exit code and the beginning of what it printed.
+/// Runs e2fsck, which refuses a device that is mounted. Returns its exit code and the start of its output.
 fn e2fsck(mode: &str, device: &Path, deadline: Instant) -> Result<(i32, String)> {
     let output = memfd_create("e2fsck", MemfdFlags::CLOEXEC).doing("make", "a memory file")?;
     let mut output = File::from(output);
@@ -169,7 +176,7 @@ fn e2fsck(mode: &str, device: &Path, deadline: Instant) -> Result<(i32, String)>
         .rewind()
         .and_then(|()| output.take(LOG_BYTES).read_to_end(&mut text));
     read.doing("read", "what e2fsck printed")?;
-    // Ended by a signal: as good as nothing done.
+    // Ended by a signal: counts as a failed run.
     let code = status.code().unwrap_or(8);
     Ok((code, String::from_utf8_lossy(&text).into_owned()))
 }
@@ -179,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_damaged_superblock_is_told_from_a_check_that_failed() {
+    fn a_damaged_superblock_is_distinguished_from_a_failed_run() {
         let folder = tempfile::tempdir().expect("a folder");
         let image = folder.path().join("disk.img");
         let made = File::create(&image).and_then(|file| file.set_len(8 << 20));

@@ -1,27 +1,27 @@
 //! How much each disk image may still grow while the host's disk is nearly full.
 //!
 //! Images are sparse: together they promise more than the host has. So the bytes that are left are divided among the disks in
-//! use, and each gets a hard bound until the next look. A program that wants more gets an error when it writes, and nobody loses what
-//! was written before.
+//! use, and each gets a hard bound until the next check. A program that writes more gets an error, and nothing that was written
+//! before is lost.
 
-/// What is known of one disk in use, in bytes.
+/// The use of one disk, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DiskUse {
-    /// Written by the sandbox, and still in memory without a place on the host's disk.
+    /// Written by the sandbox, and still in memory without blocks on the host's disk.
     pub(crate) pending: u64,
-    /// How much it grew since the host's disk became scarce.
+    /// Growth since the host's disk became scarce.
     pub(crate) grown: u64,
-    /// Whether it grew since the last look.
+    /// Whether it grew since the last check.
     pub(crate) is_growing: bool,
 }
 
-/// With more than this left, no disk can take it all before the next look.
+/// With more than this left, no disk can use it all before the next check.
 const AMPLE: u64 = 1 << 30;
 
 /// Divides `left` bytes among `disks`: how much each may grow beyond what it holds and has pending.
 ///
 /// The last `shared` bytes are divided evenly by what each has taken since the disk became scarce. Of the rest, those that are
-/// growing get most. As long as there is plenty, what is given may be more than there is: the next look comes first.
+/// growing get most. While there is plenty, the shares may add up to more than there is: the next check comes first.
 pub(crate) fn divide(left: u64, shared: u64, disks: &[DiskUse]) -> Vec<u64> {
     let shared = left.min(shared);
     let rest = left - shared;

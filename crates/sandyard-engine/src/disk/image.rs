@@ -11,10 +11,10 @@ use rustix::fs::{SeekFrom, copy_file_range, ioctl_ficlone, seek};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::sys::Doing;
 
-/// Parts whose overlays find their folders on an empty image: the first files on an empty file system are the dear ones.
+/// Parts whose folders are on an empty image from the start: the first files on an empty file system take the longest.
 pub(super) const USUAL_PARTS: [&str; 3] = ["root", "usr", "opt"];
 
-/// Formats an image of `size_bytes` at `image`, empty but for what the overlays of `parts` need.
+/// Formats an image of `size_bytes` at `image`, with the folders that the overlays of `parts` need.
 pub(crate) fn format(image: &Path, size_bytes: u64, parts: &[&str]) -> Result<()> {
     let temporary = PathBuf::from(format!("{}.{}", image.display(), std::process::id()));
     let content = PathBuf::from(format!("{}.d", temporary.display()));
@@ -50,7 +50,7 @@ fn run_mkfs(image: &Path, content: &Path) -> Result<()> {
         .env_clear()
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
         .args(["-q", "-F", "-m0", "-b", "4096", "-I", "256", "-i", "16384"])
-        // A small journal and no room for growing: an empty image is then 200 KiB, quick to copy.
+        // A small journal and no space reserved for resizing: an empty image is then 200 KiB, quick to copy.
         .args(["-O", "^resize_inode", "-J", "size=4"])
         .args([
             "-E",
@@ -61,26 +61,23 @@ fn run_mkfs(image: &Path, content: &Path) -> Result<()> {
         .arg(image)
         .stdin(Stdio::null())
         .output();
-    let missing = "install the package e2fsprogs";
     match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(EngineError::new(
-                ErrorKind::Failed,
-                format!("mkfs.ext4 failed: {said}"),
-            ))
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let message = format!("mkfs.ext4 failed: {}", stderr.trim());
+            Err(EngineError::new(ErrorKind::Failed, message))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(EngineError::new(
             ErrorKind::Unsupported,
             "mkfs.ext4 is not installed",
         )
-        .hint(missing)),
+        .hint("install the package e2fsprogs")),
         Err(error) => Err(EngineError::failed("running mkfs.ext4", &error)),
     }
 }
 
-/// Copies a file, its holes staying holes; shares its blocks where the file system can.
+/// Copies a sparse file. Shares its blocks where the file system can.
 pub(super) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
     let source = File::open(from)?;
     let target = OpenOptions::new()
@@ -98,7 +95,7 @@ pub(super) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
     while at < length {
         let start = match seek(&source, SeekFrom::Data(at)) {
             Ok(start) => start,
-            // ENXIO: nothing but a hole is left.
+            // ENXIO: only a hole follows.
             Err(rustix::io::Errno::NXIO) => break,
             Err(error) => return Err(error.into()),
         };
@@ -112,13 +109,13 @@ pub(super) fn copy_sparse(from: &Path, to: &Path) -> io::Result<()> {
 fn copy_range(source: &File, target: &File, start: u64, end: u64) -> io::Result<()> {
     let (mut read_at, mut write_at) = (start, start);
     while read_at < end {
-        let asked = (end - read_at) as usize;
+        let length = (end - read_at) as usize;
         if copy_file_range(
             source,
             Some(&mut read_at),
             target,
             Some(&mut write_at),
-            asked,
+            length,
         )? == 0
         {
             return Err(io::ErrorKind::UnexpectedEof.into());

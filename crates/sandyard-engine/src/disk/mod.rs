@@ -1,20 +1,20 @@
-//! What a sandbox writes on top of its template.
+//! The disk of a sandbox: what it writes on top of its template.
 //!
-//! Root: a sparse ext4 image of the limit's size, mounted through a loop device that nothing but the sandbox holds. The
-//! limit is hard, deleting is one `unlink` however many files there are, and the kernel detaches everything when the
-//! sandbox's processes end. Others: a plain folder, which the launcher measures (see `guard`).
+//! As root, a sparse ext4 image of the limit's size, mounted through a loop device that only the sandbox holds. The limit is hard,
+//! deleting is one `unlink` however many files there are, and the kernel detaches everything when the sandbox's processes end.
+//! As an ordinary user, a plain folder, which the launcher measures (see its `folder_limits`).
 //!
-//! Images promise more than the host has. While free space is plentiful that does not matter; when it becomes scarce the launcher
-//! bounds how much each image may still grow (see `growth` and the launcher's `disk_watch`).
+//! All images together may promise more space than the host has. When free space becomes scarce, the launcher bounds how much
+//! each image may still grow (see `growth` and the launcher's `disk_watch`).
 //!
-//! Inside either: `<part>/upper` and `<part>/work` for every part of the template.
+//! In both: `<part>/upper` and `<part>/work` for every part of the template.
 
+pub(crate) mod blanks;
 mod check;
 pub(crate) mod growth;
 mod image;
 pub(crate) mod reserve_file;
 mod space;
-pub(crate) mod stock;
 mod usage;
 
 pub(crate) use check::Mounted;
@@ -33,13 +33,12 @@ use sandyard_template::Template;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::kernel::Kernel;
 use crate::layout::{DataDir, SandboxDir};
 use crate::mode::Mode;
 use crate::sys::Doing;
-use crate::sys::loopdev::LoopDevice;
-use crate::sys::mount;
 
-/// How an image is called in its folder.
+/// Name of an image in its folder.
 pub(crate) const IMAGE: &str = "disk.img";
 
 /// Which kind of disk a sandbox has.
@@ -55,7 +54,7 @@ pub(crate) enum DiskRecord {
     Folder,
 }
 
-/// A disk that can be looked into from here.
+/// A disk that this process can read.
 #[derive(Debug)]
 pub(crate) enum OpenDisk {
     /// A detached mount.
@@ -65,7 +64,7 @@ pub(crate) enum OpenDisk {
 }
 
 impl OpenDisk {
-    /// A path that leads into it, valid in this process while the value lives.
+    /// A path to it, valid in this process while the value lives.
     pub(crate) fn path(&self) -> PathBuf {
         match self {
             Self::Mount(tree) => PathBuf::from(format!("/proc/self/fd/{}", tree.as_raw_fd())),
@@ -84,7 +83,7 @@ pub(crate) fn make(
     check_free_space(data)?;
     match mode {
         Mode::Root => {
-            stock::take(&data.blanks(), dir.root(), size_bytes)?;
+            blanks::take(&data.blanks(), dir.root(), size_bytes)?;
             Ok(DiskRecord::Image { loop_number: None })
         }
         Mode::Subordinate { .. } | Mode::Rootless { .. } => {
@@ -96,8 +95,9 @@ pub(crate) fn make(
     }
 }
 
-/// Opens the disk of a sandbox, attaching its image if it is not attached yet. With it comes what had to be repaired.
+/// Opens the disk of a sandbox, attaching its image if it is not attached yet. Also returns what was repaired.
 pub(crate) fn open(
+    kernel: &dyn Kernel,
     dir: &SandboxDir,
     record: &mut DiskRecord,
 ) -> Result<(OpenDisk, Option<String>)> {
@@ -106,23 +106,25 @@ pub(crate) fn open(
     };
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
     let Some(number) = *loop_number else {
-        // Never mounted before, so there is nothing to check, and a create does not wait for it.
-        let device = LoopDevice::attach(&dir.image())?;
+        // Never mounted before, so there is nothing to check.
+        let device = kernel.attach_loop(&dir.image())?;
         *loop_number = Some(device.number);
-        let tree = mount::detached_ext4(&device.path, attributes)?;
+        let tree = kernel.mount_ext4(&device, attributes)?;
         return Ok((OpenDisk::Mount(tree), None));
     };
-    let attached = LoopDevice::reopen(number, &dir.image()).doing("look at loop device", number)?;
+    let attached = kernel
+        .reopen_loop(number, &dir.image())
+        .doing("open loop device", number)?;
     let device = match attached {
         Some(device) => device,
-        None => LoopDevice::attach(&dir.image())?,
+        None => kernel.attach_loop(&dir.image())?,
     };
     *loop_number = Some(device.number);
-    let Mounted { tree, repair } = check::mount(&device, attributes)?;
+    let Mounted { tree, repair } = check::mount(kernel, &device, attributes)?;
     Ok((OpenDisk::Mount(tree), repair))
 }
 
-/// Makes the folders the overlays of `template` need, where an image does not have them from the start.
+/// Makes the folders that the overlays of `template` need, if the image was not formatted with them.
 pub(crate) fn prepare(disk: &OpenDisk, template: &Template) -> Result<()> {
     let has = |key: &str| matches!(disk, OpenDisk::Mount(_)) && image::USUAL_PARTS.contains(&key);
     for part in template.parts.iter().filter(|part| !has(&part.key)) {
@@ -134,7 +136,7 @@ pub(crate) fn prepare(disk: &OpenDisk, template: &Template) -> Result<()> {
     Ok(())
 }
 
-/// The uppers of a template's parts on this disk, as the template crate wants them.
+/// The upper folder of each part of a template on this disk, by the key of the part.
 pub(crate) fn uppers(disk: &OpenDisk, template: &Template) -> Vec<(String, PathBuf)> {
     template
         .parts
@@ -143,7 +145,7 @@ pub(crate) fn uppers(disk: &OpenDisk, template: &Template) -> Vec<(String, PathB
         .collect()
 }
 
-/// Bytes the sandbox has on the host's disk.
+/// Bytes that a sandbox uses on the host's disk.
 pub(crate) fn used_bytes(dir: &SandboxDir, record: &DiskRecord) -> u64 {
     use std::os::unix::fs::MetadataExt;
     match record {

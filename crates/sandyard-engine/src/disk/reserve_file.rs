@@ -1,7 +1,7 @@
-//! A file that takes room on the host's disk in order to give it back.
+//! A file that reserves space on the host's disk.
 //!
-//! What sandboxes have written may still be in memory when another program fills the disk. With the room of this file it can be
-//! written all the same.
+//! When another program fills the disk, what sandboxes have written may still be in memory. Releasing this file makes room to
+//! write it out.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-/// How much is given back at a time, at least.
+/// Least number of bytes to release at a time.
 const STEP: u64 = 32 << 20;
 
-/// The file, by its path: it is there or it is not.
+/// The file, which may not exist.
 #[derive(Debug)]
 pub(crate) struct ReserveFile {
     path: PathBuf,
@@ -24,24 +24,24 @@ impl ReserveFile {
         Self { path }
     }
 
-    /// Bytes it takes.
+    /// Bytes it reserves.
     pub(crate) fn bytes(&self) -> u64 {
         std::fs::metadata(&self.path).map_or(0, |found| found.blocks() * 512)
     }
 
-    /// Makes it take `bytes`. Does nothing on file systems that cannot promise room.
+    /// Makes it reserve `bytes`. Does nothing on file systems that cannot reserve space.
     pub(crate) fn fill(&self, bytes: u64) -> io::Result<()> {
         let file = open(&self.path)?;
         file.set_len(bytes)?;
         let filled = fallocate(&file, FallocateFlags::empty(), 0, bytes);
         if filled.is_err() {
-            // Half a reserve would be taken for a whole one.
+            // A partial reserve would be taken for a whole one.
             let _ = std::fs::remove_file(&self.path);
         }
         Ok(filled?)
     }
 
-    /// Gives back `bytes` or a little more, as long as there are any.
+    /// Releases at least `bytes`, or all it has.
     pub(crate) fn release(&self, bytes: u64) -> io::Result<()> {
         let left = self.bytes().saturating_sub(bytes.max(STEP));
         if left == 0 {

@@ -1,4 +1,4 @@
-//! How much room the host's disk has, and how much of it is kept back.
+//! Free space of the host's disk, and how much of it is kept free.
 
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
@@ -15,7 +15,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Asks the kernel.
+    /// Reads it from the kernel.
     pub(crate) fn of(data: &DataDir) -> Result<Self> {
         let stat = rustix::fs::statvfs(data.root())
             .doing("ask for free space of", data.root().display())?;
@@ -25,12 +25,12 @@ impl Space {
         })
     }
 
-    /// Free space that no sandbox may take: for the database, the logs and what the kernel has yet to write.
+    /// Free space that no sandbox may use: for the database, logs and what the kernel has yet to write.
     pub(crate) fn margin(self) -> u64 {
         (self.total / 16).clamp(64 * MIB, 512 * MIB)
     }
 
-    /// The last free space above the margin. Sandboxes share it evenly, so that one that took the rest leaves the others some.
+    /// The last free space above the margin, which sandboxes share evenly: one that took the rest leaves some to the others.
     pub(crate) fn shared(self) -> u64 {
         self.margin()
     }
@@ -40,28 +40,28 @@ impl Space {
         self.margin() + self.shared() / 2
     }
 
-    /// What the reserve file takes, to be given back when other programs fill the disk.
+    /// Size of the reserve file, which is released when other programs fill the disk.
     pub(crate) fn reserve_file(self) -> u64 {
         (self.total / 32).clamp(32 * MIB, 256 * MIB)
     }
 
-    /// Says whether sandboxes together could fill the disk before the launcher looks again. `dirty_limit` is what the kernel
+    /// Says whether sandboxes together could fill the disk before the next check. `dirty_limit` is what the kernel
     /// may hold in memory for all files.
     pub(crate) fn is_scarce(self, dirty_limit: u64) -> bool {
         self.free < self.margin() + self.shared() + GIB + dirty_limit.min(16 * GIB)
     }
 
-    /// Says whether the disk is filling up from elsewhere: sandboxes alone cannot take it this far.
+    /// Says whether other programs are filling the disk: sandboxes alone cannot get this far.
     pub(crate) fn is_critical(self) -> bool {
         self.free < self.margin() / 2
     }
 
-    /// Refuses something for which `needed` bytes must be free.
+    /// Fails with `NoCapacity` unless `needed` bytes are free.
     pub(crate) fn check(self, data: &DataDir, needed: u64) -> Result<()> {
         if self.free >= needed {
             return Ok(());
         }
-        // The hint is for everybody, the message for the operator alone: it names a path of the host.
+        // The hint is for users. The message names a path of the host and is for the operator.
         let numbers = format!(
             "{} MiB of the host's disk are free, and {} MiB are needed",
             self.free / MIB,
@@ -73,24 +73,24 @@ impl Space {
     }
 }
 
-/// Refuses to make anything while the host's disk is about to be full.
+/// Fails while the host's disk is nearly full.
 pub(crate) fn check_free_space(data: &DataDir) -> Result<()> {
     check_free_space_for(data, 0)
 }
 
-/// Refuses to make something of `bytes` while the host's disk is about to be full, or would be with it.
+/// Fails while the host's disk is nearly full, or would be with `bytes` more.
 pub(crate) fn check_free_space_for(data: &DataDir, bytes: u64) -> Result<()> {
     let space = Space::of(data)?;
     space.check(data, space.admission().saturating_add(bytes))
 }
 
-/// Refuses to start a sandbox on a full disk. Less is needed than for a new one, whose files are nowhere yet.
+/// Fails if there is not enough space to start a stopped sandbox. A new one needs more.
 pub(crate) fn check_space_to_start(data: &DataDir) -> Result<()> {
     let space = Space::of(data)?;
     space.check(data, space.margin())
 }
 
-/// Says whether nothing should be made just now.
+/// Says whether the disk has too little space to make anything.
 pub(crate) fn is_nearly_full(data: &DataDir) -> Result<bool> {
     let space = Space::of(data)?;
     Ok(space.free < space.admission())

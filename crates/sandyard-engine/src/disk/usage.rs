@@ -1,15 +1,15 @@
-//! How much a folder holds, when whoever filled it would rather not have it known.
+//! Measures a folder whose content may be hostile.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, chmodat, openat, statat};
 
-/// No honest program nests folders deeper.
+/// Deeper nesting is taken for an attack.
 const MAX_DEPTH: usize = 500;
 
-/// Bytes on disk below `folder`. Folders without rights for their owner are opened all the same; one that is nested too deep to
-/// look into counts as endless.
+/// Bytes on disk below `folder`. Folders without permissions for their owner are opened all the same. Too deep nesting counts as
+/// `u64::MAX`.
 pub(super) fn folder_bytes(folder: &Path) -> u64 {
     match rustix::fs::open(folder, OPEN, Mode::empty()) {
         Ok(folder) => bytes_below(folder, 0),
@@ -52,7 +52,7 @@ fn open_below(folder: impl AsFd, name: &std::ffi::CStr, mode: Mode) -> Option<Ow
     let open = || openat(&folder, name, OPEN, Mode::empty());
     match open() {
         Err(rustix::io::Errno::ACCESS) => {
-            // We own it: a moment of rights, and then as it was.
+            // We own it: grant permission for a moment, then restore the mode.
             chmodat(
                 &folder,
                 name,

@@ -1,4 +1,4 @@
-//! What the first process gives up before anything of the user's runs.
+//! What the first process drops before anything of the user's runs.
 
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::UnshareFlags;
@@ -9,20 +9,16 @@ use sandyard_confine::{caps, rlimits};
 use crate::error::{EngineError, Result};
 use crate::sys::{Doing, fds};
 
-/// Gives up, in this order: the host's cgroup view, limits, system calls, capabilities.
-pub(super) fn confine(
-    filter: &Filter,
-    counted: Counted,
-    most_processes: Option<u32>,
-) -> Result<()> {
-    // Only now, being in the sandbox's own cgroup: the namespace shows what is below the place it was made in.
+/// Drops, in this order: the host's cgroup view, resource limits, system calls, capabilities.
+pub(super) fn confine(filter: &Filter, counted: Counted, max_processes: Option<u32>) -> Result<()> {
+    // Only now that it is in the sandbox's own cgroup: the namespace shows what is below the group it was made in.
     // SAFETY: a cgroup namespace changes how paths are shown; no descriptor or memory is affected.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWCGROUP) }
         .doing("leave", "the host's cgroup namespace")?;
     fds::silence_standard_streams().doing("silence", "standard streams")?;
     rlimits::apply(counted)
         .map_err(|error| EngineError::failed("setting resource limits", &error))?;
-    if let Some(count) = most_processes {
+    if let Some(count) = max_processes {
         let limit = Rlimit {
             current: Some(count.into()),
             maximum: Some(count.into()),

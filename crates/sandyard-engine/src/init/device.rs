@@ -10,10 +10,10 @@ use super::InitPlan;
 use crate::error::Result;
 use crate::sys::{Doing, mount};
 
-/// Shown from the host: device nodes cannot be made in a user namespace.
+/// Bind-mounted from the host: device nodes cannot be made in a user namespace.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Terminals of one sandbox. The kernel has 3,072 (`kernel.pty.max` less `kernel.pty.reserve`) for all sandboxes together.
+/// Terminals of one sandbox. The kernel has 3,072 (`kernel.pty.max` minus `kernel.pty.reserve`) for all sandboxes together.
 const MAX_TERMINALS: u32 = 32;
 
 const LINKS: [(&str, &str); 6] = [

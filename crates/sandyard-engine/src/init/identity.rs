@@ -1,4 +1,4 @@
-//! Who the first process is, and what its machine is called.
+//! The user of the first process, and the host name.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -7,15 +7,15 @@ use std::path::Path;
 use rustix::process::{Gid, Uid};
 use sandyard_wire::egress::NAME_SERVER;
 
-use super::way_out::PROXIED_NAME_SERVER;
+use super::egress::PROXIED_NAME_SERVER;
 use crate::error::Result;
 use crate::mode::Mode;
 use crate::sys::Doing;
 
-/// Takes on user and group 0 of the new user namespace, with no other groups, in a session of its own.
+/// Becomes user and group 0 of the new user namespace, without other groups, in a new session.
 pub(super) fn become_root(mode: Mode) -> Result<()> {
     if mode.has_many_ids() {
-        // With a single mapped id the kernel denies setgroups, and there is no group to drop by it either way.
+        // With a single mapped id the kernel denies setgroups, and there is no other group to drop.
         rustix::thread::set_thread_groups(&[]).doing("drop", "supplementary groups")?;
     }
     let (root, group) = (Uid::ROOT, Gid::ROOT);
@@ -29,14 +29,14 @@ pub(super) fn become_root(mode: Mode) -> Result<()> {
     Ok(())
 }
 
-/// Names the machine, makes its name resolve to itself, and says who is to be asked for others.
+/// Sets the host name, makes it resolve to loopback, and sets the DNS server.
 pub(super) fn set_hostname(root: &Path, hostname: &str, name_server: Ipv4Addr) -> Result<()> {
     rustix::system::sethostname(hostname.as_bytes()).doing("set host name", hostname)?;
     for (file, text) in generated_files(hostname, name_server) {
         let path = root.join(file);
         // A template without /etc is legal, if unusual.
         if path.parent().is_some_and(Path::is_dir) {
-            // Replaced, not written through: the template may hold a link there.
+            // Replaced: the template may have a link there.
             let _ = fs::remove_file(&path);
             fs::write(&path, text).doing("write", path.display())?;
         }
@@ -44,7 +44,7 @@ pub(super) fn set_hostname(root: &Path, hostname: &str, name_server: Ipv4Addr) -
     Ok(())
 }
 
-/// Files every sandbox gets, by path inside: they are not changes its user made.
+/// Files that the engine writes in every sandbox, by path inside. A diff leaves them out.
 fn generated_files(hostname: &str, name_server: Ipv4Addr) -> [(&'static str, String); 3] {
     let hosts = format!(
         "127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback {hostname}\nff02::1 ip6-allnodes\nff02::2 ip6-allrouters\n"
@@ -52,17 +52,17 @@ fn generated_files(hostname: &str, name_server: Ipv4Addr) -> [(&'static str, Str
     [
         ("etc/hostname", format!("{hostname}\n")),
         ("etc/hosts", hosts),
-        // No search list: a name is what it says.
+        // No search list: names are complete.
         ("etc/resolv.conf", resolver_settings(name_server)),
     ]
 }
 
-/// The text of `/etc/resolv.conf`. Programs wait for longer than look-ups may take.
+/// The text of `/etc/resolv.conf`. Its timeouts are longer than a DNS query may take.
 pub(crate) fn resolver_settings(name_server: Ipv4Addr) -> String {
     format!("nameserver {name_server}\noptions edns0 timeout:10 attempts:3\n")
 }
 
-/// Those of a sandbox whose network is not known, whichever it has.
+/// The generated files with either DNS server, for a sandbox whose network is unknown.
 pub(crate) fn possible_files(hostname: &str) -> impl Iterator<Item = (&'static str, String)> {
     [NAME_SERVER, PROXIED_NAME_SERVER]
         .into_iter()

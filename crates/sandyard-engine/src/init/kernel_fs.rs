@@ -1,4 +1,4 @@
-//! `/proc` and `/sys`: the kernel's own view, with the parts that steer or betray the host closed.
+//! `/proc` and `/sys`, without the parts that control the host or reveal it.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use super::root::{BOOT_ID, folder};
 use crate::error::Result;
 use crate::sys::{Doing, SysError, mount};
 
-/// Files shown empty: they tell of the host's disks, memory, keys, timers or symbols, or steer it.
+/// Files shown empty: they reveal the host's disks, memory, keys, timers or symbols, or control it.
 const HIDDEN_FILES: [&str; 12] = [
     "proc/cmdline",
     "proc/diskstats",
@@ -32,7 +32,7 @@ const HIDDEN_FILES: [&str; 12] = [
 const HIDDEN_FOLDERS: [&str; 15] = [
     "proc/acpi",
     "proc/fs",
-    // The host's load; and everybody may ask the kernel there to watch it, in memory and time charged to nobody.
+    // The load of the host. Everybody could register triggers there, in memory and time that no cgroup counts.
     "proc/pressure",
     "sys/block",
     "sys/class/block",
@@ -60,13 +60,13 @@ const EMPTY: &str = "empty";
 
 /// Kernel settings of the sandbox's own namespaces, set before they become read-only.
 const SETTINGS: [(&str, &str); 9] = [
-    // A program of an ordinary user inside may listen on port 80: there is no other user to protect from it.
+    // An ordinary user inside may listen on port 80: there is no other user to protect.
     ("proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
     ("proc/sys/net/ipv4/ping_group_range", "0 65535"),
-    // What waits in sockets is not all charged to the sandbox on every kernel: so each holds little.
+    // Not every kernel counts all data in sockets for the sandbox, so each socket holds little.
     ("proc/sys/net/ipv4/tcp_rmem", "4096 65536 1048576"),
     ("proc/sys/net/ipv4/tcp_wmem", "4096 65536 1048576"),
-    // Connections to elsewhere that are over, or were never answered: remembered in memory that is charged to nobody.
+    // The kernel tracks connections that have ended or were never answered, in memory that no cgroup counts.
     (
         "proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait",
         "10",
@@ -77,14 +77,14 @@ const SETTINGS: [(&str, &str); 9] = [
     ),
     ("proc/sys/net/netfilter/nf_conntrack_udp_timeout", "10"),
     ("proc/sys/user/max_inotify_watches", "65536"),
-    // No user namespaces within: they are the usual way to the kernel's rarely walked paths.
+    // No nested user namespaces: they expose kernel code that is rarely tested.
     ("proc/sys/user/max_user_namespaces", "0"),
 ];
 
 /// Instances of inotify. The kernel's default for one user is 128.
 const INOTIFY_INSTANCES: &str = "proc/sys/user/max_inotify_instances";
 
-/// Mounts `/proc` and closes what should be closed.
+/// Mounts `/proc` and hides parts of it.
 pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
     // One empty folder, shown in many places: a bind is cheaper than a file system.
     let empty = plan.stage.join(EMPTY);
@@ -103,10 +103,10 @@ pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
     };
     let _ = fs::write(root.join(INOTIFY_INSTANCES), instances);
     if !plan.mode.has_many_ids() {
-        // There is one group, and the range above names others.
+        // There is only one group.
         let _ = fs::write(root.join("proc/sys/net/ipv4/ping_group_range"), "0 0");
     }
-    close(root, &plan.stage, "proc/")?;
+    hide(root, &plan.stage, "proc/")?;
     mount::bind_read_only(
         &plan.stage.join(BOOT_ID),
         &root.join("proc/sys/kernel/random/boot_id"),
@@ -115,13 +115,17 @@ pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
 }
 
 /// Mounts `/sys`, or an empty folder where an outer container's masks forbid it.
-pub(super) fn mount_sys(root: &Path, plan: &InitPlan<'_>, lacks: &mut Vec<String>) -> Result<()> {
+pub(super) fn mount_sys(
+    root: &Path,
+    plan: &InitPlan<'_>,
+    limitations: &mut Vec<String>,
+) -> Result<()> {
     let target = folder(root, Path::new("sys"))?;
     match mount::file_system("sysfs", &target, FLAGS | MountFlags::RDONLY, "") {
-        Ok(()) => close(root, &plan.stage, "sys/"),
+        Ok(()) => hide(root, &plan.stage, "sys/"),
         Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
-            lacks.push(
-                "no /sys: the host runs in a container that hides parts of its own".to_owned(),
+            limitations.push(
+                "no /sys: the host is a container that hides parts of its own /sys".to_owned(),
             );
             Ok(())
         }
@@ -129,7 +133,7 @@ pub(super) fn mount_sys(root: &Path, plan: &InitPlan<'_>, lacks: &mut Vec<String
     }
 }
 
-fn close(root: &Path, stage: &Path, under: &str) -> Result<()> {
+fn hide(root: &Path, stage: &Path, under: &str) -> Result<()> {
     let here = |path: &&&str| path.starts_with(under);
     for path in READ_ONLY.iter().filter(here) {
         let path = root.join(path);
@@ -144,7 +148,7 @@ fn close(root: &Path, stage: &Path, under: &str) -> Result<()> {
     Ok(())
 }
 
-/// Which of these files exist depends on the kernel.
+/// Not every kernel has all of these files.
 fn unless_missing(result: Result<(), SysError>) -> Result<()> {
     match result {
         Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -158,5 +162,5 @@ fn explain_proc(error: SysError) -> crate::error::EngineError {
     if !refused {
         return error;
     }
-    error.hint("the host's own /proc is partly hidden, as in a container; start that container with an unmasked /proc")
+    error.hint("parts of the host's own /proc are hidden, as in a container; start that container with an unmasked /proc")
 }

@@ -1,16 +1,16 @@
-//! The first process of a sandbox, from its birth in new namespaces until it becomes the agent.
+//! The first process of a sandbox, from its start in new namespaces until it becomes the agent.
 //!
-//! It runs as root of its own user namespace and of nothing else. It builds its view of the world from what the worker hands
-//! over, gives up what it no longer needs, waits for the worker's word that the sandbox is on record, and turns into the
-//! agent without an `exec`. If the worker dies before that word, it ends too: no sandbox exists that is not on record.
+//! It is root of its own user namespace and of nothing else. It builds its file system from the mounts that the worker sends, drops
+//! what it no longer needs, waits until the worker has noted it, and becomes the agent without an `exec`. If the worker dies before
+//! that, it ends too: a sandbox that is not on record does not run.
 
 mod confine;
 mod device;
+pub(crate) mod egress;
 mod identity;
 mod kernel_fs;
 mod root;
 mod volumes;
-pub(crate) mod way_out;
 
 pub(crate) use identity::{possible_files, resolver_settings};
 
@@ -29,28 +29,28 @@ use crate::steps::{Fault, FaultPlace, Faults};
 use crate::sys::title::Title;
 use crate::sys::{fds, socket};
 
-/// The worker's word that the sandbox is on record.
+/// The worker's message that the first process may run.
 pub(crate) const GO: &[u8] = b"go";
 
-/// All that the first process needs to know. It inherits this by the fork.
+/// All that the first process needs to know. It inherits this by the clone.
 pub(crate) struct InitPlan<'a> {
     pub(crate) mode: Mode,
     pub(crate) title: Title,
     pub(crate) template: &'a Template,
     /// Key of the part whose top layer makes the sandbox trust the gateway, if there is one.
     pub(crate) trusting: Option<&'a str>,
-    /// A directory that this process can reach and mount on, to put the new root together.
+    /// A directory that this process can reach and mount on, to assemble the new root.
     pub(crate) stage: PathBuf,
-    /// The disk, where this process can use paths of the host; else it comes as a mount, as the layers do.
+    /// The disk, if this process can use paths of the host; otherwise the worker sends it as a mount, like the layers.
     pub(crate) disk: Option<PathBuf>,
     pub(crate) volumes: Vec<VolumePlan>,
     pub(crate) hostname: String,
-    /// Half of the memory limit: what `/dev/shm` may hold.
+    /// Size of `/dev/shm` in bytes: half of the memory limit.
     pub(crate) shm_bytes: u64,
     pub(crate) filter: &'a Filter,
-    /// Given where no cgroup counts processes: then the user namespace's own count of its users' must do.
-    pub(crate) most_processes: Option<u32>,
-    /// For whom the kernel counts queues, timers and watchers of this sandbox.
+    /// Limit on processes by the user namespace, where no cgroup counts them.
+    pub(crate) max_processes: Option<u32>,
+    /// Which user the kernel counts queues, timers and watchers of this sandbox for.
     pub(crate) counted: Counted,
     pub(crate) agent: AgentConfig,
     pub(crate) fault: Option<Fault>,
@@ -58,9 +58,9 @@ pub(crate) struct InitPlan<'a> {
 
 /// One volume of the sandbox.
 pub(crate) struct VolumePlan {
-    /// Where it belongs, as seen inside.
+    /// Its mount point inside.
     pub(crate) path: String,
-    /// The volume, where this process can use paths of the host; else it comes as a mount, after the layers.
+    /// The volume, if this process can use paths of the host; otherwise the worker sends it as a mount, after the layers.
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -69,8 +69,8 @@ pub(crate) struct VolumePlan {
 pub(crate) enum InitReport {
     /// Everything is in place.
     Ready {
-        /// What this host could not give, in words.
-        lacks: Vec<String>,
+        /// What this host could not give, as sentences for the user.
+        limitations: Vec<String>,
     },
     /// It failed and ends.
     Failed(EngineError),
@@ -79,7 +79,7 @@ pub(crate) enum InitReport {
 /// Runs the first process. Never returns: ends with the agent.
 ///
 /// # Safety
-/// To be called in a fresh child only: it closes every descriptor but the given ones.
+/// Only for a fresh child: it closes every descriptor except the given ones.
 pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: OwnedFd) -> ! {
     // SAFETY: this is a fresh child that uses nothing but the two descriptors from here on.
     let kept = unsafe { fds::keep_only(vec![worker, listener]) };
@@ -93,9 +93,9 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
         set_up(&plan, worker.as_fd())
     }));
     let report = match outcome {
-        Ok(Ok((lacks, doors))) => {
-            plan.agent.egress = Some(doors);
-            InitReport::Ready { lacks }
+        Ok(Ok((limitations, listeners))) => {
+            plan.agent.egress = Some(listeners);
+            InitReport::Ready { limitations }
         }
         Ok(Err(error)) => InitReport::Failed(error),
         Err(_) => leave(74),
@@ -118,19 +118,19 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
     }
 }
 
-/// Returns what this host could not give, and the way out.
+/// Returns what this host could not give, and the egress listeners.
 fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, EgressDoors)> {
     let mut steps = Faults::at(FaultPlace::Init, plan.fault);
-    let mut lacks = Vec::new();
-    steps.step("forget the launcher's arguments", || {
+    let mut limitations = Vec::new();
+    steps.step("clear the launcher's arguments", || {
         plan.title.overwrite(c"sandyard-agent")
     })?;
-    // While the worker mounts the disk: both take about as long.
-    let way_out = way_out::open(&mut steps, &mut lacks)?;
+    // While the worker mounts the disk, which takes about as long.
+    let egress = egress::open(&mut steps, &mut limitations)?;
     let trees = steps.step("receive mounts", || receive_trees(worker))?;
     steps.step("become root inside", || identity::become_root(plan.mode))?;
-    let (root, rest) = steps.step("put the root together", || {
-        root::assemble(plan, trees, &mut lacks)
+    let (root, rest) = steps.step("assemble the root", || {
+        root::assemble(plan, trees, &mut limitations)
     })?;
     let volumes = match plan.volumes.is_empty() {
         true => rest,
@@ -139,27 +139,27 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, Egress
     steps.step("make /dev", || device::populate(&root, plan))?;
     steps.step("mount /proc", || kernel_fs::mount_proc(&root, plan))?;
     steps.step("mount /sys", || {
-        kernel_fs::mount_sys(&root, plan, &mut lacks)
+        kernel_fs::mount_sys(&root, plan, &mut limitations)
     })?;
     steps.step("enter the root", || root::enter(&root))?;
     // Only now: a link that the sandbox left in its root must not lead anywhere on the host.
     steps.step("set the host name", || {
-        identity::set_hostname(Path::new("/"), &plan.hostname, way_out.name_server)
+        identity::set_hostname(Path::new("/"), &plan.hostname, egress.name_server)
     })?;
     if !plan.volumes.is_empty() {
         steps.step("mount volumes", || volumes::attach(plan, volumes))?;
     }
-    steps.step("give up privileges", || {
-        confine::confine(plan.filter, plan.counted, plan.most_processes)
+    steps.step("drop privileges", || {
+        confine::confine(plan.filter, plan.counted, plan.max_processes)
     })?;
-    Ok((lacks, way_out.doors))
+    Ok((limitations, egress.listeners))
 }
 
 fn receive_trees(worker: impl AsFd) -> Result<Vec<OwnedFd>> {
     let (message, trees) = socket::receive(worker)
         .map_err(|error| EngineError::failed("receiving the worker's mounts", &error))?;
     if message.is_empty() {
-        return Err(EngineError::new(ErrorKind::Failed, "the worker is gone"));
+        return Err(EngineError::new(ErrorKind::Failed, "the worker has ended"));
     }
     Ok(trees)
 }

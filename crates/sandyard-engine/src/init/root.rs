@@ -14,23 +14,22 @@ use crate::boot_id;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::sys::{Doing, mount};
 
-/// One page is what mount(2) takes, with a zero at its end.
-const MOST_OPTION_BYTES: usize = 4094;
+/// mount(2) takes one page, with a zero at its end.
+const MAX_OPTION_BYTES: usize = 4094;
 
-/// Where on the stage the boot id is, for `/proc` to show.
+/// Name of the boot id file on the stage, shown in `/proc`.
 pub(super) const BOOT_ID: &str = "boot_id";
 
-/// Builds the root under the stage; returns where it is, and the trees that are not part of it.
+/// Assembles the root on the stage. Returns its path, and the trees that do not belong to it.
 ///
-/// `trees` are the disk and then every layer of every part, in order, before others; none of those when this process can use
-/// the paths itself.
+/// `trees` are the disk, then every layer of every part in order, then others. If this process can use paths of the host, disk and
+/// layers are not among them.
 ///
-/// The kernel shows the options of a mount inside, so overlays are given names relative to the stage, which tell nothing of
-/// where the host keeps its data.
+/// The options of a mount are visible inside, so overlays get paths relative to the stage, which reveal no path of the host.
 pub(super) fn assemble(
     plan: &InitPlan<'_>,
     trees: Vec<OwnedFd>,
-    lacks: &mut Vec<String>,
+    limitations: &mut Vec<String>,
 ) -> Result<(PathBuf, Vec<OwnedFd>)> {
     mount::make_everything_private()?;
     mount::file_system(
@@ -50,7 +49,7 @@ pub(super) fn assemble(
         Some(disk) => sources.link(disk)?,
         None => sources.attach_next()?,
     };
-    // In a file system of the sandbox's own: a bind mount shows the path of its source inside.
+    // On the stage: a bind mount shows the path of its source inside.
     fs::write(BOOT_ID, boot_id::generate()?).doing("write", BOOT_ID)?;
     for part in &plan.template.parts {
         let layers = part
@@ -63,10 +62,10 @@ pub(super) fn assemble(
             .collect::<Result<Vec<_>>>()?;
         let is_trusting = plan.trusting == Some(part.key.as_str());
         let mut options = options(part, &layers, &disk);
-        if options.len() > MOST_OPTION_BYTES && is_trusting {
-            // A sandbox that ran before there was a gateway must not stop for it.
+        if options.len() > MAX_OPTION_BYTES && is_trusting {
+            // A sandbox that could start without a gateway must start with one.
             options = self::options(part, &layers[1..], &disk);
-            lacks.push(
+            limitations.push(
                 "programs inside do not trust the gateway: the template has too many layers"
                     .to_owned(),
             );
@@ -85,15 +84,15 @@ pub(super) fn assemble(
     Ok((root, sources.trees.collect()))
 }
 
-/// A folder inside, to mount on. What the sandbox did to its root while it ran may have put a link there, which before the root
-/// is entered would lead to the host.
+/// A folder inside, to mount on. The sandbox may have replaced it with a link, which would lead to the host as long as the root is
+/// not entered.
 pub(super) fn folder(root: &Path, inside: &Path) -> Result<PathBuf> {
     if is_real_folder(root, inside) {
         return Ok(root.join(inside));
     }
     let message = format!("`/{}` inside is not a folder", inside.display());
     Err(EngineError::new(ErrorKind::Conflict, message).hint(
-        "the sandbox replaced or removed it; its other files can still be kept with a snapshot",
+        "the sandbox replaced or removed it; its other files can still be saved with a snapshot",
     ))
 }
 
@@ -113,7 +112,7 @@ fn is_real_folder(root: &Path, inside: &Path) -> bool {
     rustix::fs::openat2(root, inside, flags, Mode::empty(), beneath).is_ok()
 }
 
-/// Makes the root the only thing there is.
+/// Makes `root` the root of this mount namespace.
 pub(super) fn enter(root: &Path) -> Result<()> {
     Ok(mount::pivot_into(root)?)
 }
@@ -121,12 +120,14 @@ pub(super) fn enter(root: &Path) -> Result<()> {
 fn mount_part(part: &Part, options: &str, root: &Path) -> Result<()> {
     let inside = part.target.strip_prefix("/").unwrap_or(&part.target);
     let target = folder(root, inside)?;
-    if options.len() > MOST_OPTION_BYTES {
+    if options.len() > MAX_OPTION_BYTES {
         return Err(EngineError::new(
             ErrorKind::Invalid,
             format!("template part `{}` has too many layers", part.key),
         )
-        .hint("make a snapshot flatter, or import the tree anew"));
+        .hint(
+            "use a template with fewer layers: export the files and import them as a new template",
+        ));
     }
     mount::file_system("overlay", &target, MountFlags::NODEV, options)?;
     Ok(())
@@ -140,7 +141,7 @@ fn options(part: &Part, layers: &[PathBuf], disk: &Path) -> String {
         .map(|path| escape(path))
         .collect::<Vec<_>>()
         .join(":");
-    // userxattr: overlay's own marks are user.* attributes, which root of a user namespace may set.
+    // userxattr: overlayfs marks files with user.* attributes, which root of a user namespace may set.
     format!(
         "lowerdir={lower},upperdir={},workdir={},userxattr",
         escape(&upper),
@@ -148,7 +149,7 @@ fn options(part: &Part, layers: &[PathBuf], disk: &Path) -> String {
     )
 }
 
-/// Hides what the option parser of overlay would take for its own.
+/// Escapes characters with a meaning in overlayfs options.
 fn escape(path: &Path) -> String {
     let mut text = String::new();
     for character in path.to_string_lossy().chars() {
@@ -160,7 +161,7 @@ fn escape(path: &Path) -> String {
     text
 }
 
-/// Disk and layers, each at a numbered place on the stage, which is the working directory.
+/// Gives disk and layers numbered names on the stage, which is the working directory.
 struct Sources {
     trees: std::vec::IntoIter<OwnedFd>,
     count: usize,
@@ -173,20 +174,20 @@ impl Sources {
             .trees
             .next()
             .ok_or_else(|| EngineError::new(ErrorKind::Failed, "the worker sent too few mounts"))?;
-        let place = self.next_place();
-        make_dir(&place)?;
-        mount::attach(tree, &place)?;
-        Ok(place)
+        let name = self.next_name();
+        make_dir(&name)?;
+        mount::attach(tree, &name)?;
+        Ok(name)
     }
 
     /// Gives a folder of the host a name on the stage.
     fn link(&mut self, folder: &Path) -> Result<PathBuf> {
-        let place = self.next_place();
-        symlink(folder, &place).doing("link to", folder.display())?;
-        Ok(place)
+        let name = self.next_name();
+        symlink(folder, &name).doing("link to", folder.display())?;
+        Ok(name)
     }
 
-    fn next_place(&mut self) -> PathBuf {
+    fn next_name(&mut self) -> PathBuf {
         self.count += 1;
         PathBuf::from((self.count - 1).to_string())
     }
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layer_path_cannot_smuggle_in_an_option() {
+    fn a_layer_path_cannot_add_an_option() {
         assert_eq!(
             escape(Path::new("/a,upperdir=/etc:b\\c")),
             r"/a\,upperdir=/etc\:b\\c"

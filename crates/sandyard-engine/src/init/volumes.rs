@@ -1,4 +1,4 @@
-//! Volumes in the sandbox's root.
+//! Mounts volumes in the sandbox's root.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -12,7 +12,8 @@ use crate::volume;
 
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens volumes that are folders of the host, as long as this process can reach them; those that came as mounts are `sent`.
+/// Opens volumes that are folders of the host, while this process can still reach them. The worker has `sent` the others as
+/// mounts.
 pub(super) fn open(plan: &InitPlan<'_>, sent: Vec<OwnedFd>) -> Result<Vec<OwnedFd>> {
     let folders = plan.volumes.iter().filter_map(|one| one.folder.as_ref());
     let opened = folders.map(|folder| Ok(idmap::safe_clone(folder)?));
@@ -28,7 +29,7 @@ pub(super) fn open(plan: &InitPlan<'_>, sent: Vec<OwnedFd>) -> Result<Vec<OwnedF
     Err(EngineError::new(ErrorKind::Failed, message))
 }
 
-/// Puts each volume where it belongs. For a process that is in its root already: nothing leads out of that.
+/// Mounts each volume at its path. Only for a process that is in its new root, which no link leads out of.
 pub(super) fn attach(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<()> {
     for (volume, tree) in plan.volumes.iter().zip(trees) {
         let target = make_folder(&volume.path)?;
@@ -37,15 +38,15 @@ pub(super) fn attach(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<()> {
     Ok(())
 }
 
-/// Opens the folder at `path`, making what is missing of it. No link is followed: neither a template nor what ran here before
-/// decides where a volume is.
+/// Opens the folder at `path`, making what is missing of it. No link is followed: neither the template nor
+/// earlier programs decide where a volume is.
 fn make_folder(path: &str) -> Result<OwnedFd> {
     let mut at = rustix::fs::open("/", FOLDER, Mode::empty()).doing("open", "/")?;
-    for piece in volume::pieces(path)? {
-        at = match open_below(&at, piece) {
+    for name in volume::components(path)? {
+        at = match open_below(&at, name) {
             Err(Errno::NOENT) => {
-                make_below(&at, piece).doing("make a folder on the way to", path)?;
-                open_below(&at, piece)
+                make_below(&at, name).doing("make a parent folder of", path)?;
+                open_below(&at, name)
             }
             other => other,
         }
@@ -59,12 +60,12 @@ fn open_below(folder: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat2(folder, name, FOLDER, Mode::empty(), resolve)
 }
 
-/// Makes a folder that belongs to whom the one above belongs: in a user's home it is the user's.
+/// Makes a folder with the owner of its parent: in a user's home it belongs to the user.
 fn make_below(folder: impl AsFd, name: &str) -> rustix::io::Result<()> {
     rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755))?;
     let above = rustix::fs::statat(&folder, "", AtFlags::EMPTY_PATH)?;
     let owner = (Uid::from_raw(above.st_uid), Gid::from_raw(above.st_gid));
-    // One that has no id in here cannot be given anything.
+    // An owner without an id in this user namespace cannot own anything.
     let _ = rustix::fs::chownat(
         &folder,
         name,
@@ -77,11 +78,11 @@ fn make_below(folder: impl AsFd, name: &str) -> rustix::io::Result<()> {
 
 fn explain(path: &str, error: Errno) -> EngineError {
     let why = match error {
-        Errno::LOOP => "is a symbolic link, or leads through one",
-        Errno::NOTDIR => "is not a folder, or leads through a file",
+        Errno::LOOP => "is a symbolic link, or below one",
+        Errno::NOTDIR => "is not a folder, or below a file",
         other => return EngineError::failed(format!("opening `{path}` inside"), &other),
     };
-    let message = format!("no volume can be at `{path}`: inside, that {why}");
+    let message = format!("a volume cannot be mounted at `{path}`: inside the sandbox, it {why}");
     EngineError::new(ErrorKind::Conflict, message)
-        .hint("mount the volume at another path, or start from a template without that")
+        .hint("mount the volume at another path, or use a template without that link or file")
 }

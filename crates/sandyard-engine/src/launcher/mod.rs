@@ -1,12 +1,12 @@
-//! The privileged process: accepts connections, forks a worker for each, reaps, and looks after the house.
+//! The privileged process: accepts connections, forks a worker for each, reaps them, and starts background work.
 //!
-//! It has one thread and no memory of sandboxes: all that is known is on disk, so it can be killed and started again at any
+//! It has one thread and keeps no state of sandboxes in memory: all state is on disk, so it can be killed and started again at any
 //! moment. It must stay single-threaded because its forks go on without an `exec`.
 
 pub mod command;
 mod disk_watch;
-mod guard;
-mod sealed;
+mod folder_limits;
+mod sealed_program;
 mod subordinate;
 mod worker;
 
@@ -22,7 +22,7 @@ use rustix::process::{WaitOptions, wait};
 use sandyard_agent::Tools;
 
 use crate::context::Context;
-use crate::disk::{self, stock};
+use crate::disk::{self, blanks};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::installation;
 use crate::layout::DataDir;
@@ -33,32 +33,32 @@ use crate::sys::lock::Lock;
 use crate::sys::{Doing, socket, terminate};
 use crate::verbs::{pool, sweep};
 
-/// How long those forks of a launcher may take that it made in the moment of its death: they give its lock up at once, but on
-/// a busy host that is not so soon.
-const LOCK_PATIENCE: Duration = Duration::from_secs(20);
-/// How often the house is looked after while nothing happens.
+/// How long to wait for the lock of a launcher that has just died: its last forks close the lock first of all, which takes a
+/// while on a busy host.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often background work is considered while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
-/// How often crashes' remains are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(30);
-/// How often a pool that has too few or too many is seen to.
-const FILL_EVERY: Duration = Duration::from_secs(1);
+/// How often a sweep removes what crashes have left.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+/// How often a pool with too few or too many spares is filled.
+const FILL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often disks without a hard limit are measured.
-const GUARD_EVERY: Duration = Duration::from_secs(3);
+const FOLDER_LIMITS_INTERVAL: Duration = Duration::from_secs(3);
 
 /// How the launcher runs.
 #[derive(Clone, Debug)]
 pub struct LauncherConfig {
-    /// Where everything lies.
+    /// The data directory.
     pub data_dir: PathBuf,
-    /// End after this long without a connection; never, when none is given.
+    /// End after this long without a connection; `None`: never.
     pub idle_exit: Option<Duration>,
-    /// Let requests ask for failures. For tests.
+    /// Honour faults that requests ask for. For tests.
     pub allow_faults: bool,
     /// The launcher's program file, installed as `sudo` where a template has none.
     pub program: PathBuf,
-    /// The tool server of every sandbox; none: there is none.
+    /// The tool server of every sandbox, if there is one.
     pub tools: Option<Tools>,
-    /// Memory to keep free for the host, in bytes; none: a share of the host's memory.
+    /// Memory to keep free for the host, in bytes; `None`: a share of the host's memory.
     pub memory_reserve: Option<u64>,
 }
 
@@ -73,10 +73,10 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
     let Some(lock) = take_lock(&ctx.data)? else {
         return Err(EngineError::new(
             ErrorKind::Conflict,
-            "another launcher has this data directory",
+            "another launcher is using this data directory",
         ));
     };
-    // On a full disk there is none for now: that must not keep anybody from deleting sandboxes.
+    // On a full disk there is none for now. Sandboxes can be deleted all the same.
     ctx.installation_id =
         installation::read_or_make(&ctx.data.installation_id()).or_else(|error| {
             match error.kind {
@@ -84,7 +84,7 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
                 _ => Err(error),
             }
         })?;
-    // So that sandboxes' first processes come back to us to be reaped, whichever worker made them.
+    // So that this process reaps the first processes of all sandboxes, whichever worker made them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .doing("become", "sub-reaper")?;
     sweep_and_wait(&ctx, &lock);
@@ -102,22 +102,22 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
         _lock: lock,
         workers: Vec::new(),
         sweeper: None,
-        guard: None,
+        folder_limits: None,
         disk_watch: None,
-        stocker: None,
+        blanks: None,
     }
     .serve();
     Ok(())
 }
 
-/// Takes the lock of this data directory's launcher. `None`: another one has it.
+/// Takes the launcher's lock of this data directory. `None`: another launcher has it.
 fn take_lock(data: &DataDir) -> Result<Option<Lock>> {
     let path = data.launcher_lock();
-    let give_up = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         let lock = Lock::try_take(&path).doing("lock", path.display())?;
         let is_served = || socket::is_served(&data.launcher_socket());
-        if lock.is_some() || is_served() || Instant::now() >= give_up {
+        if lock.is_some() || is_served() || Instant::now() >= deadline {
             return Ok(lock);
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -125,8 +125,8 @@ fn take_lock(data: &DataDir) -> Result<Option<Lock>> {
 }
 
 impl Drop for Launcher<'_> {
-    /// Leaves no socket, no empty group and no empty folder in memory behind, while the lock still keeps the next launcher from
-    /// making its own.
+    /// Removes the socket, the empty cgroup and the empty folder in memory. The lock is still held, so the next launcher has not
+    /// made its own yet.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(self.ctx.data.launcher_socket());
         let _ = self.ctx.cgroups.remove_parent_if_empty();
@@ -134,8 +134,8 @@ impl Drop for Launcher<'_> {
     }
 }
 
-/// The first sweep, before the first request: nobody may meet a half-made sandbox. In a fork like all later ones: whoever reads
-/// records must not become the ancestor of a sandbox.
+/// The first sweep, before the first request, so that no request meets a half-made sandbox. In a fork, like all later ones: a
+/// process that has read records must not become the ancestor of a sandbox.
 fn sweep_and_wait(ctx: &Context, lock: &Lock) {
     match fork() {
         Ok(Forked::Child) => {
@@ -157,14 +157,14 @@ struct Launcher<'a> {
     _lock: Lock,
     /// Processes that serve a connection.
     workers: Vec<i32>,
-    /// The process that looks after the house, if one is at it.
+    /// The process that sweeps, if one runs.
     sweeper: Option<i32>,
-    /// The process that measures disks, if one is at it.
-    guard: Option<i32>,
+    /// The process that measures disks which are folders, if one runs.
+    folder_limits: Option<i32>,
     /// The process that watches the host's free space.
     disk_watch: Option<i32>,
-    /// The process that fills up the stock of empty disks, if one is at it.
-    stocker: Option<i32>,
+    /// The process that makes empty disks, if one runs.
+    blanks: Option<i32>,
 }
 
 impl Launcher<'_> {
@@ -172,10 +172,10 @@ impl Launcher<'_> {
         terminate::catch();
         let mut idle_since = Instant::now();
         let mut swept = Instant::now();
-        let mut guarded = Instant::now();
+        let mut measured = Instant::now();
         loop {
             let ready = self.wait_for_connection();
-            if terminate::is_asked() {
+            if terminate::is_requested() {
                 return;
             }
             self.reap();
@@ -187,39 +187,37 @@ impl Launcher<'_> {
             if !self.workers.is_empty() {
                 idle_since = Instant::now();
             }
-            if self.guard.is_none() {
-                self.start_guard(&mut guarded);
+            if self.folder_limits.is_none() {
+                self.start_folder_limits(&mut measured);
             }
             if self.disk_watch.is_none() {
                 let launcher = rustix::process::getpid();
                 self.disk_watch = start_fork(self, |own| disk_watch::watch(&own.ctx, launcher));
             }
-            // Logging out can take the user's folder in memory away.
+            // When a user logs out, systemd can remove the folder in memory.
             if !self.ctx.data.id_ranges().is_dir() {
                 let _ = self.ctx.data.create();
             }
-            if self.stocker.is_none()
-                && stock::is_short(&self.ctx.data.blanks())
+            if self.blanks.is_none()
+                && blanks::needs_refill(&self.ctx.data.blanks())
                 && matches!(disk::is_nearly_full(&self.ctx.data), Ok(false))
             {
-                self.stocker = start_fork(self, |launcher| {
-                    let lock = Lock::try_take(&launcher.ctx.data.stock_lock());
-                    // Another launcher's, killed a moment ago, may still be at it.
+                self.blanks = start_fork(self, |launcher| {
+                    let lock = Lock::try_take(&launcher.ctx.data.blanks_lock());
+                    // The process of an earlier launcher may still be making them.
                     if let Ok(Some(_lock)) = lock {
-                        let _ = stock::refill(&launcher.ctx.data.blanks());
+                        let _ = blanks::refill(&launcher.ctx.data.blanks());
                     }
                 });
             }
-            let due = swept.elapsed() >= SWEEP_EVERY
-                || (swept.elapsed() >= FILL_EVERY && pool::is_off(&self.ctx));
+            let due = swept.elapsed() >= SWEEP_INTERVAL
+                || (swept.elapsed() >= FILL_INTERVAL && pool::needs_filling(&self.ctx));
             if due && self.sweeper.is_none() {
                 swept = Instant::now();
                 self.start_sweeper();
             }
-            let patience = self.config.idle_exit;
-            if patience.is_some_and(|patience| idle_since.elapsed() >= patience)
-                && !self.is_needed()
-            {
+            let idle_exit = self.config.idle_exit;
+            if idle_exit.is_some_and(|limit| idle_since.elapsed() >= limit) && !self.is_needed() {
                 return;
             }
         }
@@ -241,31 +239,32 @@ impl Launcher<'_> {
         while let Ok(Some((pid, _))) = wait(WaitOptions::NOHANG) {
             let pid = pid.as_raw_nonzero().get();
             self.workers.retain(|worker| *worker != pid);
-            self.sweeper = self.sweeper.filter(|sweeper| *sweeper != pid);
-            self.guard = self.guard.filter(|guard| *guard != pid);
-            self.disk_watch = self.disk_watch.filter(|watch| *watch != pid);
-            self.stocker = self.stocker.filter(|stocker| *stocker != pid);
+            self.sweeper = self.sweeper.filter(|child| *child != pid);
+            self.folder_limits = self.folder_limits.filter(|child| *child != pid);
+            self.disk_watch = self.disk_watch.filter(|child| *child != pid);
+            self.blanks = self.blanks.filter(|child| *child != pid);
         }
     }
 
     fn start_worker(&mut self, stream: UnixStream) {
-        // None: out of processes or memory. The client sees the connection close and may try again.
+        // `None`: out of processes or memory. The client sees the connection close and may try again.
         self.workers.extend(start_fork(self, |launcher| {
             worker::serve(&launcher.ctx, stream)
         }));
     }
 
-    fn start_guard(&mut self, guarded: &mut Instant) {
-        if guarded.elapsed() >= GUARD_EVERY && guard::is_needed(&self.ctx) {
-            *guarded = Instant::now();
-            self.guard = start_fork(self, |launcher| guard::check_limits(&launcher.ctx));
+    fn start_folder_limits(&mut self, measured: &mut Instant) {
+        if measured.elapsed() >= FOLDER_LIMITS_INTERVAL && folder_limits::is_needed(&self.ctx) {
+            *measured = Instant::now();
+            self.folder_limits =
+                start_fork(self, |launcher| folder_limits::check_limits(&launcher.ctx));
         }
     }
 
     fn start_sweeper(&mut self) {
         self.sweeper = start_fork(self, |launcher| {
-            // Not in one process: a sweep has read every sandbox's record, secrets and all, and what fills the pool becomes
-            // the first process of somebody's sandbox.
+            // In two processes: a sweep reads every record with its secrets, and the process that fills the pool becomes the
+            // first process of other sandboxes.
             if let Ok(Forked::Child) = fork() {
                 run_and_leave(|| drop(pool::fill(&launcher.ctx)));
             }
@@ -273,35 +272,35 @@ impl Launcher<'_> {
         });
     }
 
-    /// In a fork: what must end with the launcher must not be held by a worker that outlives it.
-    fn give_up_own_descriptors(&self) {
+    /// Closes, in a fork, the listener and the lock: they must end with the launcher, and the fork may outlive it.
+    fn close_own_descriptors(&self) {
         close_in_fork(self.listener.as_raw_fd());
         close_in_fork(self._lock.as_raw_fd());
     }
 
-    /// Something would go unwatched without us.
+    /// Says whether something must be watched or made.
     fn is_needed(&self) -> bool {
-        guard::is_needed(&self.ctx)
+        folder_limits::is_needed(&self.ctx)
             || disk_watch::has_images(&self.ctx)
             || !pool::settings(&self.ctx).is_empty()
-            || pool::is_off(&self.ctx)
+            || pool::needs_filling(&self.ctx)
     }
 }
 
-/// Has `work` done by a fork; returns its process id.
+/// Does `work` in a fork. Returns its process id.
 fn start_fork<'a>(launcher: &Launcher<'a>, work: impl FnOnce(&Launcher<'a>)) -> Option<i32> {
     match fork() {
         Ok(Forked::Parent { pid }) => Some(pid),
         Ok(Forked::Child) => {
             terminate::restore();
-            launcher.give_up_own_descriptors();
+            launcher.close_own_descriptors();
             run_and_leave(|| work(launcher));
         }
         Err(_) => None,
     }
 }
 
-/// Closes, in a fork, a descriptor of the launcher's: what ends with the launcher must not be held by those who outlive it.
+/// Closes a descriptor of the launcher's in a fork.
 fn close_in_fork(fd: RawFd) {
     // SAFETY: this fork never returns to the code that owns the descriptor; it ends in `run_and_leave`.
     unsafe { libc::close(fd) };
@@ -323,7 +322,7 @@ fn run_and_report(work: impl FnOnce() -> bool) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Says whether an error means that a launcher is already there.
+/// Says whether an error means that another launcher uses the data directory.
 pub fn is_taken(error: &EngineError) -> bool {
     error.kind == ErrorKind::Conflict
 }

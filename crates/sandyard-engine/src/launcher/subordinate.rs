@@ -1,8 +1,8 @@
-//! More than one user id for an ordinary user: the launcher moves into a user namespace of its own in which it is root over
-//! the ids that `/etc/subuid` and `/etc/subgid` lend to the user.
+//! Subordinate user ids of an ordinary user: the launcher moves into a user namespace in which it is root of the ids that
+//! `/etc/subuid` and `/etc/subgid` assign to the user.
 //!
-//! `newuidmap` and `newgidmap` write the map, since only they may; so it needs the package `uidmap`. Without it, or without
-//! ids, sandboxes have a single id.
+//! Only `newuidmap` and `newgidmap` of the package `uidmap` may write the map. Without them, or without ids, sandboxes have a
+//! single id.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -16,32 +16,32 @@ use crate::id_range::IDS_PER_RANGE;
 use crate::mode::Mode;
 use crate::sys::clone::{Forked, fork};
 
-/// Moves this process, if it can be done; says in which mode it is afterwards.
+/// Moves this process if possible. Returns its mode afterwards.
 ///
-/// To be called before any thread is started.
+/// Must be called before any thread is started.
 pub(super) fn enter_if_possible() -> Mode {
     let mode = Mode::detect();
     let Mode::Rootless { uid, gid } = mode else {
         return mode;
     };
-    let Some(ids) = Ids::lent_to(uid) else {
+    let Some(ids) = Ids::of_user(uid) else {
         return mode;
     };
-    // There is no way back from a half-made namespace, so somebody else goes first.
+    // A process cannot leave a half-made namespace, so a fork tries it first.
     if !works_in_a_fork(&ids, uid, gid) || enter(&ids, uid, gid).is_err() {
         return mode;
     }
     Mode::Subordinate { uid, gid }
 }
 
-/// Where the lent ids begin.
+/// The first subordinate ids.
 struct Ids {
     first_uid: u32,
     first_gid: u32,
 }
 
 impl Ids {
-    fn lent_to(uid: u32) -> Option<Self> {
+    fn of_user(uid: u32) -> Option<Self> {
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let name = passwd.lines().find_map(|line| {
             let mut fields = line.split(':');
@@ -56,7 +56,7 @@ impl Ids {
     }
 }
 
-/// The start of the first range of `text` that is `name`'s and large enough. Lines are `NAME-OR-ID:FIRST:COUNT`.
+/// The start of the first range in `text` that belongs to the user and is large enough. Lines are `NAME-OR-ID:FIRST:COUNT`.
 fn first_range(text: &str, name: &str, uid: u32) -> Option<u32> {
     text.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -75,32 +75,32 @@ fn works_in_a_fork(ids: &Ids, uid: u32, gid: u32) -> bool {
         Ok(Forked::Child) => {
             run_and_leave(|| enter(ids, uid, gid).expect("the parent sees the exit code"))
         }
-        Ok(Forked::Parent { pid }) => ended_well(pid),
+        Ok(Forked::Parent { pid }) => has_succeeded(pid),
         Err(_) => false,
     }
 }
 
 fn enter(ids: &Ids, uid: u32, gid: u32) -> io::Result<()> {
     let target = std::process::id().to_string();
-    let (mut wait, mut say) = io::pipe()?;
-    // The map must be written from outside, and by a process that is ours.
+    let (mut ready_reader, mut ready_writer) = io::pipe()?;
+    // A process of ours outside of the namespace must write the map.
     let writer = match fork()? {
         Forked::Parent { pid } => pid,
         Forked::Child => {
-            drop(say);
+            drop(ready_writer);
             run_and_leave(|| {
-                let heard = wait.read_exact(&mut [0]);
-                heard
+                let ready = ready_reader.read_exact(&mut [0]);
+                ready
                     .and_then(|()| write_maps(ids, &target, uid, gid))
                     .expect("the parent sees the exit code");
             })
         }
     };
-    drop(wait);
+    drop(ready_reader);
     // SAFETY: a user namespace changes ids and rights of this only thread; no descriptor or memory is affected.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }?;
-    say.write_all(b"1")?;
-    if !ended_well(writer) {
+    ready_writer.write_all(b"1")?;
+    if !has_succeeded(writer) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     rustix::thread::set_thread_groups(&[])?;
@@ -126,7 +126,7 @@ fn write_maps(ids: &Ids, target: &str, uid: u32, gid: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn ended_well(pid: i32) -> bool {
+fn has_succeeded(pid: i32) -> bool {
     let Some(pid) = Pid::from_raw(pid) else {
         return false;
     };

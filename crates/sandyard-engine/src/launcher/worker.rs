@@ -1,8 +1,8 @@
 //! Serves one connection: one request after another, each in a process of its own.
 //!
-//! The process that reads a request may become the first process of a sandbox, whose root can read that process's memory. So
-//! it must never have seen another request: specifications hold secrets of other sandboxes. The worker itself reads nothing
-//! but the end of the connection.
+//! The process that reads a request may become the first process of a sandbox, and root in that sandbox can read its memory. So it
+//! must never have read another request: specs hold secrets of other sandboxes. The worker itself reads nothing from the
+//! connection.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,21 +23,21 @@ use crate::mode::Mode;
 use crate::protocol::{Answer, GENERATION, Hello, MAX_REQUEST, Reply, Request};
 use crate::spec::SandboxInfo;
 use crate::sys::clone::clone_into_namespaces;
-use crate::sys::process::{ProcessKey, wait_gone};
+use crate::sys::process::{ProcessKey, wait_ended};
 use crate::verbs::{
     create, delete, diff, fork, import, list, pause, pool, resume, snapshot, start, stats, stop,
     sweep, volume,
 };
 
-/// What the process of a request tells the worker, a line each: `+ID` to be deleted with the connection, `-ID` no longer,
-/// and last this, when the connection can go on.
+/// The process of a request reports to the worker in lines: `+ID` delete this sandbox with the connection, `-ID` no longer, and
+/// last this line if the connection can be used for another request.
 const GO_ON: &str = "ok";
-/// What the kernel shows for a user that a namespace does not have.
+/// What the kernel shows for a user without an id in a user namespace.
 const OVERFLOW_UID: u32 = 65_534;
-/// Longer than any request takes.
+/// Longer than any request takes: the wait has no other end.
 const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Serves until the client hangs up; then removes what was to live no longer than it.
+/// Serves until the client closes the connection, and then deletes its ephemeral sandboxes.
 pub(super) fn serve(ctx: &Context, stream: UnixStream) {
     let Ok(peer) = check_peer(ctx, &stream) else {
         return;
@@ -61,8 +61,8 @@ pub(super) fn serve(ctx: &Context, stream: UnixStream) {
         if notes.lines().last() != Some(GO_ON) {
             break;
         }
-        // With its launcher gone a connection should be, too, so that the client turns to the next one; but not while there
-        // is something to remove with it.
+        // If the launcher dies, the connection should close, so that the client connects to the next launcher; but not while this
+        // worker has ephemeral sandboxes to delete.
         let signal = ephemeral.is_empty().then_some(Signal::KILL);
         let _ = rustix::process::set_parent_process_death_signal(signal);
     }
@@ -71,7 +71,7 @@ pub(super) fn serve(ctx: &Context, stream: UnixStream) {
     }
 }
 
-/// Waits for the first byte of a request, without taking it.
+/// Waits for the first byte of a request, without reading it.
 fn has_request(stream: &UnixStream) -> bool {
     let mut byte = [0_u8; 1];
     loop {
@@ -83,10 +83,10 @@ fn has_request(stream: &UnixStream) -> bool {
     }
 }
 
-/// Has one request served by a new process; returns what that tells.
+/// Serves one request in a new process. Returns the lines it reports.
 fn serve_one(ctx: &Context, stream: &UnixStream, peer: Option<ProcessKey>) -> Result<String> {
     let (reader, writer) = std::io::pipe()?;
-    // A child of the launcher, not of this worker: so that what it makes is, too, and is reaped there.
+    // A child of the launcher, not of this worker, as is everything it starts: the launcher reaps them.
     let Some(child) = clone_into_namespaces(0, None)? else {
         drop(reader);
         run_and_leave(|| {
@@ -101,7 +101,7 @@ fn serve_one(ctx: &Context, stream: &UnixStream, peer: Option<ProcessKey>) -> Re
     drop(writer);
     let mut notes = String::new();
     File::from(std::os::fd::OwnedFd::from(reader)).read_to_string(&mut notes)?;
-    wait_gone(&child.pidfd, A_YEAR)?;
+    wait_ended(&child.pidfd, A_YEAR)?;
     Ok(notes)
 }
 
@@ -121,18 +121,18 @@ fn serve_request(
     }
 }
 
-/// The socket's mode keeps others out already; this holds even if somebody changes it.
+/// Checks the user of the client. The socket's mode keeps others out already, unless somebody changes it.
 fn check_peer(ctx: &Context, stream: &UnixStream) -> Result<Option<ProcessKey>> {
     let _ = stream.set_nonblocking(false);
     let peer = socket_peercred(stream)
-        .map_err(|error| EngineError::failed("asking who connects", &error))?;
-    // Seen from a user namespace, the host's root is nobody in particular; anybody else is kept out by the folder's mode.
+        .map_err(|error| EngineError::failed("reading the credentials of the client", &error))?;
+    // In a user namespace the host's root has the overflow id. The folder's mode keeps out others with that id.
     let is_hosts_root =
         matches!(ctx.mode, Mode::Subordinate { .. }) && peer.uid.as_raw() == OVERFLOW_UID;
     if !peer.uid.is_root() && peer.uid != rustix::process::geteuid() && !is_hosts_root {
         return Err(EngineError::new(
             ErrorKind::Unsupported,
-            "the launcher serves its own user and root only",
+            "the launcher serves only its own user and root",
         ));
     }
     Ok(ProcessKey::of(peer.pid.as_raw_nonzero().get()))
@@ -145,8 +145,9 @@ fn answer(
     mut stream: &UnixStream,
     notes: &mut File,
 ) -> Answer {
-    let request = serde_json::from_slice(frame)
-        .map_err(|error| EngineError::new(ErrorKind::Invalid, format!("not a request: {error}")))?;
+    let request = serde_json::from_slice(frame).map_err(|error| {
+        EngineError::new(ErrorKind::Invalid, format!("invalid request: {error}"))
+    })?;
     let one = |info: SandboxInfo| Reply::Sandbox(Box::new(info));
     match request {
         Request::Hello => Ok(Reply::Hello(hello(ctx))),
@@ -154,7 +155,7 @@ fn answer(
             let ephemeral = spec.ephemeral;
             let info = create::create(ctx, *spec, peer, fault)?;
             if ephemeral && let Err(error) = writeln!(notes, "+{}", info.id) {
-                // Nobody is left to delete it later.
+                // The worker has died, so nobody would delete it later.
                 delete::delete(ctx, &info.id)?;
                 return Err(error.into());
             }
@@ -168,7 +169,7 @@ fn answer(
         Request::Start { id, fault } => start::start(ctx, &id, fault).map(one),
         Request::Delete { id } => {
             delete::delete(ctx, &id)?;
-            // Without a worker to hear it there is nothing to forget.
+            // If the worker has died, this does not matter.
             let _ = writeln!(notes, "-{id}");
             Ok(Reply::Done)
         }
@@ -206,7 +207,7 @@ fn hello(ctx: &Context) -> Hello {
         installation_id: ctx.installation_id.clone(),
         mode: ctx.mode,
         can_limit: ctx.can_limit(),
-        lacks: ctx.lacks(),
+        limitations: ctx.limitations(),
         default_limits: ctx.settings.default_limits.clone(),
         max_limits: ctx.settings.max_limits.clone(),
         hard_limits: Some(ctx.settings.hard_limits.clone()),

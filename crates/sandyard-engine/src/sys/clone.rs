@@ -1,4 +1,4 @@
-//! Processes made by `clone3` and `fork`, and what must hold for that to be sound.
+//! Processes made by `clone3` and `fork`, and the conditions for that to be sound.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -8,10 +8,10 @@ use super::{check, effective_user};
 /// From `linux/sched.h`; the one of `libc` does not fit its type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Which half of a fork this is.
+/// The two sides of a fork.
 #[derive(Debug)]
 pub(crate) enum Forked {
-    /// The one that asked.
+    /// The caller.
     Parent {
         /// The new process.
         pid: i32,
@@ -20,7 +20,7 @@ pub(crate) enum Forked {
     Child,
 }
 
-/// Splits this process in two.
+/// Forks this process.
 ///
 /// The launcher and its workers have a single thread by design, so the child may go on using the allocator and locks: no
 /// other thread can have held them at the moment of the fork.
@@ -33,7 +33,7 @@ pub(crate) fn fork() -> io::Result<Forked> {
     }
 }
 
-/// What [`clone_into_namespaces`] returns to the caller's half.
+/// The new process, as [`clone_into_namespaces`] returns it to the caller.
 #[derive(Debug)]
 pub(crate) struct Cloned {
     /// The new process as seen from here.
@@ -42,10 +42,10 @@ pub(crate) struct Cloned {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// Forks into new namespaces (none, for no flags); `None` in the child.
+/// Clones this process into new namespaces (none, without flags). `None` in the child.
 ///
-/// The child starts in `cgroup` (of version 2) if one is given. It becomes a child of *our parent* (`CLONE_PARENT`): the launcher reaps it, and it outlives the worker that made
-/// it. The same single-thread condition as for [`fork`] holds.
+/// The child starts in `cgroup` (of version 2) if one is given. It becomes a child of *our parent* (`CLONE_PARENT`): the launcher
+/// reaps it, and it outlives the worker that made it. As for [`fork`], the process must have a single thread.
 pub(crate) fn clone_into_namespaces(
     flags: i32,
     cgroup: Option<BorrowedFd<'_>>,
@@ -56,7 +56,7 @@ pub(crate) fn clone_into_namespaces(
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = flags as u32 as u64 | (libc::CLONE_PIDFD | libc::CLONE_PARENT) as u64;
     if let Some(cgroup) = cgroup {
-        // Born there: moving a process between groups later takes a lock that can cost milliseconds.
+        // Moving a process between groups later takes a lock that can cost milliseconds.
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = cgroup.as_raw_fd() as u64;
     }
@@ -83,7 +83,7 @@ pub(crate) fn clone_into_namespaces(
     }))
 }
 
-/// The same, with a new user namespace that belongs to the user `owner` instead of to our own.
+/// The same, with a user namespace that belongs to the user `owner`.
 ///
 /// The kernel counts what is used inside (POSIX queues, timers, inotify instances, …) for the namespace's owner as well.
 pub(crate) fn clone_with_owner(

@@ -1,11 +1,11 @@
-//! Acting as another user for one system call, with all capabilities kept.
+//! Changes the effective user for one system call, with all capabilities kept.
 
 use std::io;
 
 use rustix::process::{DumpableBehavior, Uid};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_thread_res_uid};
 
-/// To return to root, and to look into a process of another user afterwards.
+/// Needed to return to root, and to inspect a process of another user later.
 const NEEDED: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SYS_PTRACE);
 
 /// Says whether this process is root and may act as another user.
@@ -18,7 +18,7 @@ pub(crate) fn is_available() -> bool {
 /// Becomes the effective user `uid`. The real user stays root, which is what allows [`restore`].
 pub(crate) fn become_user(uid: u32) -> io::Result<()> {
     set_thread_res_uid(Uid::ROOT, Uid::from_raw(uid), Uid::ROOT)?;
-    // Nobody may go on as half of another user.
+    // On failure, return to root.
     keep_capabilities().inspect_err(|_| drop(restore()))
 }
 

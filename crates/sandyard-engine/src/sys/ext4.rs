@@ -1,4 +1,4 @@
-//! The kernel's knobs for ext4 file systems on loop devices, in sysfs.
+//! Settings of ext4 file systems on loop devices, in sysfs.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::loopdev::LoopDevice;
 
-/// Blocks are 4 KiB on every disk the engine formats; clusters are blocks.
+/// Block size in bytes of every disk that the engine formats. A cluster is one block.
 pub(crate) const BLOCK: u64 = 4096;
 
 /// An ext4 that is mounted from loop device N.
@@ -29,7 +29,7 @@ impl LoopExt4 {
     }
 
     pub(crate) fn is_mounted(self) -> bool {
-        self.knob("").exists()
+        self.setting("").exists()
     }
 
     /// The file below the loop device.
@@ -49,17 +49,17 @@ impl LoopExt4 {
         self.number("errors_count")
     }
 
-    /// Free blocks that are kept from every program.
+    /// Free blocks that no program may use.
     pub(crate) fn reserved(self) -> u64 {
         self.number("reserved_clusters")
     }
 
-    /// Keeps `blocks` free blocks from every program, root too: a write that needs one of them fails with ENOSPC.
+    /// Reserves `blocks` free blocks, from root too: a write that needs one of them fails with ENOSPC.
     pub(crate) fn set_reserved(self, blocks: u64) -> io::Result<()> {
-        std::fs::write(self.knob("reserved_clusters"), blocks.to_string())
+        std::fs::write(self.setting("reserved_clusters"), blocks.to_string())
     }
 
-    /// Bounds what is written and not on its way to the image yet; `None` lifts the bound.
+    /// Bounds the dirty pages of the file system; `None` lifts the bound.
     pub(crate) fn set_dirty_limit(self, bytes: Option<u64>) -> io::Result<()> {
         let folder = self.writeback();
         match bytes {
@@ -74,27 +74,27 @@ impl LoopExt4 {
         }
     }
 
-    /// Lifts a bound that the user of the device before us left behind; costs one read when there is none.
-    pub(crate) fn lift_left_dirty_limit(self) {
+    /// Lifts a bound that an earlier user of the device has left. Costs one read if there is none.
+    pub(crate) fn lift_old_dirty_limit(self) {
         let strict = std::fs::read_to_string(self.writeback().join("strict_limit"));
         if strict.is_ok_and(|text| text.trim() == "1") {
             let _ = self.set_dirty_limit(None);
         }
     }
 
-    /// The device's knobs for what is written back. They stay when the file system and its image are gone.
+    /// The device's writeback settings. They outlive the file system and its image.
     fn writeback(self) -> PathBuf {
         PathBuf::from(format!("/sys/class/bdi/7:{}", self.0))
     }
 
     fn number(self, name: &str) -> u64 {
-        let text = std::fs::read_to_string(self.knob(name));
+        let text = std::fs::read_to_string(self.setting(name));
         text.ok()
             .and_then(|text| text.trim().parse().ok())
             .unwrap_or(0)
     }
 
-    fn knob(self, name: &str) -> PathBuf {
+    fn setting(self, name: &str) -> PathBuf {
         Path::new("/sys/fs/ext4")
             .join(format!("loop{}", self.0))
             .join(name)

@@ -1,11 +1,11 @@
-//! Descriptors: keeping the right ones across a fork.
+//! Descriptors across a fork.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::check;
 
-/// Closes every descriptor but the standard three and `keep`, and moves `keep` to the numbers from 3 up.
+/// Closes every descriptor except the standard three and `keep`, and renumbers `keep` from 3 up.
 ///
 /// A sandbox's first process must not hold the launcher's lock, a worker's connection or anything else of the host.
 ///

@@ -16,9 +16,9 @@ pub(crate) fn write_maps(pid: i32, first: u32, count: u32) -> SysResult<()> {
     write_both(pid, &format!("0 {first} {count}\n"))
 }
 
-/// Gives the child the `count` ids that we have, where our own root is mapped apart from the rest.
+/// Maps the `count` ids of our own user namespace, in which root is mapped apart from the rest.
 pub(crate) fn write_same_maps(pid: i32, count: u32) -> SysResult<()> {
-    // In two lines: one may not span two lines of our own map.
+    // In two lines: a line may not span two lines of our own map.
     write_both(pid, &format!("0 0 1\n1 1 {}\n", count - 1))
 }
 
@@ -30,7 +30,7 @@ fn write_both(pid: i32, map: &str) -> SysResult<()> {
     Ok(())
 }
 
-/// Maps root inside to our own ids and nothing else: all that an ordinary user may do without helpers.
+/// Maps root inside to our own ids and nothing else: an ordinary user may map no more without helper programs.
 pub(crate) fn write_single_maps(pid: i32, uid: u32, gid: u32) -> SysResult<()> {
     // Without this the kernel refuses gid_map: dropping a group could grant access (user_namespaces(7)).
     let setgroups = format!("/proc/{pid}/setgroups");
@@ -56,10 +56,10 @@ pub(crate) fn shifted_read_only(path: &Path, user_namespace: impl AsFd) -> SysRe
     Ok(tree)
 }
 
-/// Clones the mount at `path` as a detached one, with no devices and no privilege to gain from it.
+/// Clones the mount at `path` as a detached one, without devices and setuid programs.
 pub(crate) fn safe_clone(path: &Path) -> SysResult<OwnedFd> {
     let tree = clone_mount(path)?;
-    // Added to what the host's own mount has, and nothing taken from it: the kernel would not let us.
+    // Only added to the attributes of the host's mount: the kernel does not allow clearing any.
     let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
     set_attributes(&tree, attributes, None).doing("secure clone of", path.display())?;
     Ok(tree)

@@ -1,4 +1,4 @@
-//! Advisory file locks: they end with their holder, however it ends.
+//! Advisory file locks, which end when their holder ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// A lock, held until dropped or until every process that inherited it is gone.
+/// A lock, held until it is dropped in every process that inherited it.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock at `path` if it is free. `None`: somebody holds it.
+    /// Takes the lock at `path` if it is free. `None`: it is held.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         Self::try_lock(Self::open(path)?)
     }
@@ -38,12 +38,12 @@ impl Lock {
         }
     }
 
-    /// As [`Lock::try_take`], without making the file. None there: an error of that kind.
+    /// As [`Lock::try_take`], without making the file. Fails with `NotFound` if it does not exist.
     pub(crate) fn try_take_existing(path: &Path) -> io::Result<Option<Self>> {
         Self::try_lock(OpenOptions::new().write(true).open(path)?)
     }
 
-    /// Says whether this is the lock at `path`, and not one that was removed while we waited for it.
+    /// Says whether this is the lock at `path`: the file may have been removed while this process waited for it.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         let key = |found: std::fs::Metadata| (found.dev(), found.ino());
         match (self.file.metadata(), std::fs::metadata(path)) {
@@ -52,22 +52,22 @@ impl Lock {
         }
     }
 
-    /// Takes the lock at `path` beside other sharers, waiting for an exclusive holder.
+    /// Shares the lock at `path`, waiting for an exclusive holder.
     pub(crate) fn share(path: &Path) -> io::Result<Self> {
         let file = Self::open(path)?;
         flock(&file, FlockOperation::LockShared)?;
         Ok(Self { file })
     }
 
-    /// Takes the lock at `path`, waiting for its holder up to `patience`.
-    pub(crate) fn take(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
-        let give_up = Instant::now() + patience;
+    /// Takes the lock at `path`, waiting for its holder up to `timeout`.
+    pub(crate) fn take(path: &Path, timeout: Duration) -> io::Result<Option<Self>> {
+        let deadline = Instant::now() + timeout;
         let mut pause = Duration::from_micros(200);
         loop {
             if let Some(lock) = Self::try_take(path)? {
                 return Ok(Some(lock));
             }
-            if Instant::now() >= give_up {
+            if Instant::now() >= deadline {
                 return Ok(None);
             }
             std::thread::sleep(pause);

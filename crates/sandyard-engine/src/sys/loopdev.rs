@@ -1,4 +1,4 @@
-//! Loop devices: a file as a block device, gone by itself with its last user.
+//! Loop devices: a file as a block device, which the kernel frees with its last user.
 
 use std::fs::File;
 use std::io;
@@ -12,9 +12,9 @@ use super::{Doing, SysResult, check};
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82 as libc::Ioctl;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A as libc::Ioctl;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05 as libc::Ioctl;
-/// The device detaches itself when its last user (the mount) goes away, so a crash cannot leak one.
+/// The kernel detaches the device with its last user (the mount), so a crash cannot leak one.
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
-/// How often another process may snatch the free device before we give up.
+/// How often another process may take the free device before this fails.
 const TRIES: usize = 128;
 
 #[repr(C)]
@@ -53,6 +53,15 @@ pub(crate) struct LoopDevice {
 }
 
 impl LoopDevice {
+    /// Device `number`, open.
+    pub(crate) fn new(device: File, number: u32) -> Self {
+        Self {
+            device,
+            path: path_of(number),
+            number,
+        }
+    }
+
     /// The open device.
     pub(crate) fn file(&self) -> &File {
         &self.device
@@ -76,7 +85,7 @@ impl LoopDevice {
             let number =
                 check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) }.into())
                     .doing("find a free device with", "/dev/loop-control")? as u32;
-            let path = PathBuf::from(format!("/dev/loop{number}"));
+            let path = path_of(number);
             let device = File::options()
                 .read(true)
                 .write(true)
@@ -84,12 +93,8 @@ impl LoopDevice {
                 .doing("open", path.display())?;
             match configure(&device, &backing) {
                 Ok(()) => {
-                    LoopExt4(number).lift_left_dirty_limit();
-                    return Ok(Self {
-                        device,
-                        path,
-                        number,
-                    });
+                    LoopExt4(number).lift_old_dirty_limit();
+                    return Ok(Self::new(device, number));
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
                 Err(error) => return Err(error).doing("attach disk image to", path.display()),
@@ -98,18 +103,18 @@ impl LoopDevice {
         Err(last).doing("attach disk image", image.display())
     }
 
-    /// Finds the device that stands on `image` in the kernel's list, where that can be read.
+    /// Finds the device of `image` in the kernel's list, if that can be read.
     pub(crate) fn find(image: &Path) -> io::Result<Option<Self>> {
         let folder = image.parent().and_then(Path::file_name);
         let (Some(folder), Some(name)) = (folder, image.file_name()) else {
             return Ok(None);
         };
-        // The whole path may look different to whoever attached it.
+        // The process that attached it may have seen another path: only its end counts.
         let end = Path::new(folder).join(name);
         let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
         for device in devices.flatten() {
             let backing = std::fs::read_to_string(device.path().join("loop/backing_file"));
-            let stands = backing.is_ok_and(|file| Path::new(file.trim_end()).ends_with(&end));
+            let is_backed = backing.is_ok_and(|file| Path::new(file.trim_end()).ends_with(&end));
             let number = || {
                 device
                     .file_name()
@@ -118,7 +123,7 @@ impl LoopDevice {
                     .parse()
                     .ok()
             };
-            if stands
+            if is_backed
                 && let Some(number) = number()
                 && let Some(found) = Self::reopen(number, image)?
             {
@@ -128,12 +133,12 @@ impl LoopDevice {
         Ok(None)
     }
 
-    /// Opens device `number` if it still stands on `image`.
+    /// Opens device `number` if it is still attached to `image`.
     pub(crate) fn reopen(number: u32, image: &Path) -> io::Result<Option<Self>> {
-        let path = PathBuf::from(format!("/dev/loop{number}"));
+        let path = path_of(number);
         let device = match File::options().read(true).write(true).open(&path) {
             Ok(device) => device,
-            // Not there, or just being taken from its last user.
+            // It does not exist, or is just being detached.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENXIO)) => {
                 return Ok(None);
             }
@@ -147,12 +152,12 @@ impl LoopDevice {
         if status == -1 || info.inode != image.ino() || info.device != image.dev() {
             return Ok(None);
         }
-        Ok(Some(Self {
-            device,
-            path,
-            number,
-        }))
+        Ok(Some(Self::new(device, number)))
     }
+}
+
+fn path_of(number: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/loop{number}"))
 }
 
 fn configure(device: &File, backing: &File) -> io::Result<()> {

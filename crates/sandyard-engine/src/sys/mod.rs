@@ -1,18 +1,18 @@
-//! The kernel calls the engine makes, each behind a safe function that says what it was doing when it failed.
+//! The system calls of the engine, each behind a safe function whose error says what it was doing.
 //!
-//! All `unsafe` of this crate lives here, but for the two forks (`launcher`, `init`).
+//! All `unsafe` code of this crate is here, except around forks (`launcher`, `init`, `kernel::Linux`).
 
 pub(crate) mod clone;
 pub(crate) mod effective_user;
 pub(crate) mod ext4;
 pub(crate) mod fds;
+pub(crate) mod icmp;
 pub(crate) mod idmap;
 pub(crate) mod lock;
 pub(crate) mod loopdev;
 pub(crate) mod mount;
 pub(crate) mod net;
 pub(crate) mod process;
-pub(crate) mod refusals;
 pub(crate) mod socket;
 pub(crate) mod terminate;
 pub(crate) mod title;
@@ -20,30 +20,30 @@ pub(crate) mod title;
 use std::fmt::Display;
 use std::io;
 
-/// A kernel call that failed, with what it was for.
+/// A failed system call, with what it was for.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {doing} `{target}`")]
 pub struct SysError {
     /// The verb: `mount overlay on`, `write`, …
     pub doing: &'static str,
-    /// What it was done to.
+    /// The object of the verb.
     pub target: String,
-    /// The kernel's answer.
+    /// The kernel's error.
     #[source]
     pub source: io::Error,
 }
 
 impl SysError {
-    /// The kernel's error number, when it gave one.
+    /// The kernel's error number, if there is one.
     pub fn raw_os_error(&self) -> Option<i32> {
         self.source.raw_os_error()
     }
 }
 
-/// Result of a kernel call.
+/// Result of a system call.
 pub(crate) type SysResult<T> = Result<T, SysError>;
 
-/// Says what a call was for, when it fails.
+/// Adds what a call was for to its error.
 pub(crate) trait Doing<T> {
     /// Adds the verb and its object to a failure.
     fn doing(self, doing: &'static str, target: impl Display) -> SysResult<T>;
@@ -68,8 +68,8 @@ pub(crate) fn check(returned: libc::c_long) -> io::Result<libc::c_long> {
     }
 }
 
-/// Has the kernel write a file's data to disk. Unlike `fsync` this does not wait for the disk's own cache: it is for speed later
-/// on, not for safety.
+/// Makes the kernel write a file's data to disk. Unlike `fsync`, this does not flush the disk's own cache: it is for speed later,
+/// not for safety.
 pub(crate) fn write_out(file: &std::fs::File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE

@@ -11,13 +11,13 @@ use rustix::mount::{
 
 use super::{Doing, SysResult};
 
-/// Mounts the ext4 on `device` without attaching it anywhere. One that is mounted already is the same file system.
+/// Mounts the ext4 on `device`, detached. If it is mounted already, this is another mount of the same file system.
 pub(crate) fn detached_ext4(device: &Path, attributes: MountAttrFlags) -> SysResult<OwnedFd> {
     let context = rustix::mount::fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC)
         .doing("open file system type", "ext4")?;
     let configure = || {
         rustix::mount::fsconfig_set_string(&context, "source", device)?;
-        // Deleted files give their blocks back to the host's disk.
+        // Frees blocks of deleted files on the host's disk.
         rustix::mount::fsconfig_set_flag(&context, "discard")?;
         // A damaged file system takes no more writes: the launcher then stops the sandbox, and its next start repairs the disk.
         rustix::mount::fsconfig_set_string(&context, "errors", "remount-ro")?;
@@ -39,7 +39,7 @@ pub(crate) fn attach(tree: impl AsFd, target: &Path) -> SysResult<()> {
     .doing("attach mount at", target.display())
 }
 
-/// Attaches a detached mount at the open folder `target`, which people know as `name`.
+/// Attaches a detached mount at the open folder `target`; `name` is for errors.
 pub(crate) fn attach_to(tree: impl AsFd, target: impl AsFd, name: &str) -> SysResult<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     rustix::mount::move_mount(tree, "", target, "", flags).doing("attach mount at", name)
@@ -59,12 +59,12 @@ pub(crate) fn file_system(
         .doing("mount file system on", target.display())
 }
 
-/// Shows `source` at `target` too.
+/// Bind-mounts `source` at `target`.
 pub(crate) fn bind(source: &Path, target: &Path) -> SysResult<()> {
     rustix::mount::mount_bind(source, target).doing("bind-mount on", target.display())
 }
 
-/// Shows `source` at `target` too, read-only and with nothing to gain from it.
+/// Bind-mounts `source` at `target`, read-only and without devices, setuid programs and execution.
 pub(crate) fn bind_read_only(source: &Path, target: &Path) -> SysResult<()> {
     bind(source, target)?;
     let flags = MountFlags::BIND
@@ -75,7 +75,7 @@ pub(crate) fn bind_read_only(source: &Path, target: &Path) -> SysResult<()> {
     rustix::mount::mount_remount(target, flags, c"").doing("make read-only", target.display())
 }
 
-/// Stops mounts made here from showing up in the host's namespace, and the reverse.
+/// Keeps mounts made here from appearing in the host's namespace, and the reverse.
 pub(crate) fn make_everything_private() -> SysResult<()> {
     rustix::mount::mount_change(
         "/",
@@ -84,10 +84,10 @@ pub(crate) fn make_everything_private() -> SysResult<()> {
     .doing("make private", "/")
 }
 
-/// Makes `new_root` the root and forgets the old one.
+/// Makes `new_root` the root and unmounts the old one.
 pub(crate) fn pivot_into(new_root: &Path) -> SysResult<()> {
     rustix::process::chdir(new_root).doing("enter", new_root.display())?;
-    // Old root stacked over the new at the same place, then lazily unmounted: no directory for it is needed
+    // Stacks the old root on the new one, then lazily unmounts it: no directory for it is needed
     // (pivot_root(2), "pivot_root(".", ".")").
     rustix::process::pivot_root(".", ".").doing("pivot into", new_root.display())?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).doing("detach", "the old root")?;

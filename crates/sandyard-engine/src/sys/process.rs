@@ -1,4 +1,4 @@
-//! Processes seen from outside: which one a number means, whether it lives, and how to end it.
+//! Other processes: which one a process id means, whether it runs, and how to end it.
 
 use std::fs;
 use std::io;
@@ -9,17 +9,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
-/// One process, told apart from a later one of the same number by its start time.
+/// One process, distinguished from a later one with the same process id by its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessKey {
-    /// Its number in the launcher's pid namespace.
+    /// Its process id in the launcher's pid namespace.
     pub pid: i32,
     /// Clock ticks since boot at which it started (field 22 of `/proc/<pid>/stat`).
     pub start_ticks: u64,
 }
 
 impl ProcessKey {
-    /// Names the process that has number `pid` now.
+    /// The process that has this id now.
     pub fn of(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The command name may hold spaces and parentheses; the last `)` ends it.
@@ -34,18 +34,18 @@ impl ProcessKey {
         })
     }
 
-    /// Says whether this very process still runs.
+    /// Says whether this process still runs.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 
-    /// Opens a handle on it; `None` when it is gone.
+    /// Opens a handle on it. `None`: it has ended.
     pub(crate) fn open(self) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return Ok(None);
         };
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-            // The number may have been given out again between our look and the open.
+            // The process id may have been reused just before the open.
             Ok(pidfd) if self.is_alive() => Ok(Some(pidfd)),
             Ok(_) => Ok(None),
             Err(rustix::io::Errno::SRCH | rustix::io::Errno::INVAL) => Ok(None),
@@ -54,21 +54,21 @@ impl ProcessKey {
     }
 }
 
-/// Ends a process and waits, up to `patience`, until it is gone. Says whether it is.
-pub(crate) fn kill_and_wait(pidfd: impl AsFd, patience: Duration) -> io::Result<bool> {
+/// Kills a process and waits, up to `timeout`, until it has ended. Says whether it has.
+pub(crate) fn kill_and_wait(pidfd: impl AsFd, timeout: Duration) -> io::Result<bool> {
     match rustix::process::pidfd_send_signal(&pidfd, Signal::KILL) {
         Ok(()) => {}
         Err(rustix::io::Errno::SRCH) => return Ok(true),
         Err(error) => return Err(error.into()),
     }
-    wait_gone(pidfd, patience)
+    wait_ended(pidfd, timeout)
 }
 
-/// Waits, up to `patience`, until a process has ended. Says whether it has.
-pub(crate) fn wait_gone(pidfd: impl AsFd, patience: Duration) -> io::Result<bool> {
-    let give_up = Instant::now() + patience;
+/// Waits, up to `timeout`, until a process has ended. Says whether it has.
+pub(crate) fn wait_ended(pidfd: impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + timeout;
     loop {
-        let left = give_up.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec {
             tv_sec: left.as_secs() as i64,
             tv_nsec: left.subsec_nanos().into(),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_process_is_gone_even_before_it_is_reaped() {
+    fn an_ended_process_counts_as_ended_before_it_is_reaped() {
         let mut child = std::process::Command::new("true")
             .spawn()
             .expect("start true");
@@ -112,7 +112,7 @@ mod tests {
         let pidfd =
             rustix::process::pidfd_open(Pid::from_raw(key.pid).expect("pid"), PidfdFlags::empty())
                 .expect("pidfd");
-        assert!(wait_gone(pidfd, Duration::from_secs(60)).expect("poll"));
+        assert!(wait_ended(pidfd, Duration::from_secs(60)).expect("poll"));
         assert_eq!(ProcessKey::of(key.pid), None);
         child.wait().expect("reap");
     }

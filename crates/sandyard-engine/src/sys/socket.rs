@@ -16,7 +16,7 @@ use rustix::net::{
 pub(crate) const MAX_FDS: usize = 253;
 const MAX_MESSAGE: usize = 16 * 1024;
 
-/// Binds and listens at `path`, replacing what a crash may have left there.
+/// Binds and listens at `path`, replacing a socket that a crash may have left.
 ///
 /// A socket address holds 107 bytes at most, less than many paths: so the directory is named by its descriptor.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
@@ -28,7 +28,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(short)
 }
 
-/// Says whether somebody listens at `path`. One who has too many at the door listens too.
+/// Says whether a process listens at `path`, be its queue full or not.
 pub(crate) fn is_served(path: &Path) -> bool {
     let connect = || {
         let (_folder, short) = shortened(path)?;
@@ -43,8 +43,8 @@ pub(crate) fn is_served(path: &Path) -> bool {
     }
 }
 
-/// A name for `path` that fits an address, good while the descriptor is open.
-fn shortened(path: &Path) -> io::Result<(OwnedFd, String)> {
+/// A path to `path` that fits a socket address, valid while the returned descriptor is open.
+pub(crate) fn shortened(path: &Path) -> io::Result<(OwnedFd, String)> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -91,7 +91,7 @@ pub(crate) fn send(socket: impl AsFd, message: &[u8], fds: &[BorrowedFd<'_>]) ->
     Ok(())
 }
 
-/// Receives one message with its descriptors; an empty message means that the other end is gone.
+/// Receives one message with its descriptors; an empty message means that the other end has closed.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

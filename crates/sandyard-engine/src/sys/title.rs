@@ -1,8 +1,8 @@
-//! The name, arguments and environment a process shows in `/proc`.
+//! The name, arguments and environment of this process in `/proc`.
 
 use super::{Doing, SysResult};
 
-/// Where the kernel put the arguments and the environment of this program. Forks have them in the same place.
+/// Addresses of the arguments and the environment of this program. They are the same in forks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Title {
     arguments: (usize, usize),
@@ -10,7 +10,7 @@ pub(crate) struct Title {
 }
 
 impl Title {
-    /// Looks it up.
+    /// Reads the addresses from `/proc`.
     pub(crate) fn find() -> SysResult<Self> {
         let stat = std::fs::read_to_string("/proc/self/stat").doing("read", "/proc/self/stat")?;
         let after_name = stat.rfind(')').map_or("", |end| &stat[end + 1..]);
@@ -28,8 +28,8 @@ impl Title {
 
     /// Replaces name and arguments by `title`, and the environment by nothing.
     ///
-    /// Root inside a sandbox can read `/proc/1/cmdline` and `/proc/1/environ`: without this they would show the launcher's,
-    /// with paths and perhaps secrets of the host.
+    /// Root inside a sandbox can read `/proc/1/cmdline` and `/proc/1/environ`, which would show those of the launcher, with paths and
+    /// perhaps secrets of the host.
     pub(crate) fn overwrite(self, title: &std::ffi::CStr) -> SysResult<()> {
         fill(self.arguments, title.to_bytes());
         fill(self.environment, b"");

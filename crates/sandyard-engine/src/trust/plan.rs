@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sandyard_template::{Folder, Found, LayerFile, Place, Template, View};
+use sandyard_template::{Folder, Found, LayerFile, ResolvedPath, Template, TemplateLookup};
 use sha2::{Digest, Sha256};
 
 use super::certificate::Certificate;
@@ -83,15 +83,15 @@ pub(super) enum Text {
 impl Plan {
     /// Looks at the template. `None`: it has no `/etc`.
     pub(super) fn draw(template: &Template, certificate: &Certificate) -> Result<Option<Self>> {
-        let mut view = View::new(template);
-        if !is_folder(find(&mut view, "/etc")?.as_ref()) {
+        let mut lookup = TemplateLookup::new(template);
+        if !is_folder(find(&mut lookup, "/etc")?.as_ref()) {
             return Ok(None);
         }
-        let Some(folder) = find(&mut view, CERTIFICATES)?.filter(is_free) else {
+        let Some(folder) = find(&mut lookup, CERTIFICATES)?.filter(is_free) else {
             let message = format!("`{CERTIFICATES}` of the template is no folder");
             return Err(EngineError::new(ErrorKind::Conflict, message));
         };
-        let lists = lists(&mut view)?;
+        let lists = lists(&mut lookup)?;
         let mut plan = Self {
             part: folder.part,
             target: template.parts[folder.part].target.clone(),
@@ -105,18 +105,18 @@ impl Plan {
         plan.add_lists(&folder);
         // In every template: a browser may be installed later.
         for path in POLICIES {
-            plan.add_if_here(find(&mut view, path)?, POLICY_NAME, Text::Policy);
+            plan.add_if_here(find(&mut lookup, path)?, POLICY_NAME, Text::Policy);
         }
-        let usr = find(&mut view, "/usr")?;
+        let usr = find(&mut lookup, "/usr")?;
         let is_ours = usr.as_ref().is_some_and(|usr| usr.part == plan.part);
         if is_ours && is_folder(usr.as_ref()) {
-            plan.add_if_here(find(&mut view, LOCAL)?, LOCAL_NAME, Text::Certificate);
+            plan.add_if_here(find(&mut lookup, LOCAL)?, LOCAL_NAME, Text::Certificate);
         }
         Ok(Some(plan))
     }
 
-    /// The template's lists where they are, and one at the usual place in any case, if there are any.
-    fn add_lists(&mut self, folder: &Place) {
+    /// The template's lists where they are, and one at the usual found in any case, if there are any.
+    fn add_lists(&mut self, folder: &ResolvedPath) {
         let usual = folder.path.join(name_of(BUNDLE));
         for index in 0..self.lists.len() {
             let list = &self.lists[index];
@@ -139,7 +139,7 @@ impl Plan {
     }
 
     /// Adds a file in a folder that can be had in this part of the template.
-    fn add_if_here(&mut self, folder: Option<Place>, name: &str, text: Text) {
+    fn add_if_here(&mut self, folder: Option<ResolvedPath>, name: &str, text: Text) {
         let Some(folder) = folder.filter(is_free) else {
             return;
         };
@@ -150,7 +150,7 @@ impl Plan {
         }
     }
 
-    fn add(&mut self, folder: &Place, name: &str, text: Text) {
+    fn add(&mut self, folder: &ResolvedPath, name: &str, text: Text) {
         self.files.push(NewFile {
             path: folder.path.join(name),
             text,
@@ -192,18 +192,18 @@ impl Plan {
     }
 }
 
-fn lists(view: &mut View<'_>) -> Result<Vec<List>> {
+fn lists(lookup: &mut TemplateLookup<'_>) -> Result<Vec<List>> {
     let mut lists: Vec<List> = Vec::new();
     for path in BUNDLES {
-        if let Some(place) = find(view, path)?
-            && let Found::File(file) = place.found
-            && lists.iter().all(|list| list.path != place.path)
+        if let Some(found) = find(lookup, path)?
+            && let Found::File(file) = found.found
+            && lists.iter().all(|list| list.path != found.path)
         {
             lists.push(List {
                 file,
-                part: place.part,
-                path: place.path,
-                folders: place.folders,
+                part: found.part,
+                path: found.path,
+                folders: found.folders,
                 is_usual: path == BUNDLE,
             });
         }
@@ -211,18 +211,19 @@ fn lists(view: &mut View<'_>) -> Result<Vec<List>> {
     Ok(lists)
 }
 
-fn find(view: &mut View<'_>, path: &str) -> Result<Option<Place>> {
-    view.find(Path::new(path))
+fn find(lookup: &mut TemplateLookup<'_>, path: &str) -> Result<Option<ResolvedPath>> {
+    lookup
+        .find(Path::new(path))
         .map_err(|error| EngineError::template("looking for certificates", &error))
 }
 
-fn is_folder(place: Option<&Place>) -> bool {
-    place.is_some_and(|place| matches!(place.found, Found::Folder))
+fn is_folder(found: Option<&ResolvedPath>) -> bool {
+    found.is_some_and(|found| matches!(found.found, Found::Folder))
 }
 
 /// A folder, or room for one.
-fn is_free(place: &Place) -> bool {
-    matches!(place.found, Found::Folder | Found::Nothing)
+fn is_free(found: &ResolvedPath) -> bool {
+    matches!(found.found, Found::Folder | Found::Nothing)
 }
 
 fn name_of(path: &str) -> &str {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandyard_core::{SandboxId, SandboxState};
 use sandyard_template::{HostOptions, Template};
 
-use super::{delete, pool};
+use super::{delete, import, pool};
 use crate::boot::boot;
 use crate::clock;
 use crate::context::Context;
@@ -22,7 +22,7 @@ use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
 use crate::volume;
 
-/// For how long the host is not looked at again for changes of its programs.
+/// How long a scan of the host's programs for changes stays valid.
 const HOST_TRUSTED_FOR: Duration = Duration::from_secs(2);
 
 const MAX_LABELS: usize = 64;
@@ -38,7 +38,7 @@ pub(crate) fn create(
 ) -> Result<SandboxInfo> {
     check(ctx, &spec)?;
     disk::check_free_space(&ctx.data)?;
-    // A ready one has no volumes, and cannot be given any.
+    // Ready sandboxes have no volumes.
     if fault.is_none()
         && spec.mounts.is_empty()
         && let Some(info) = pool::take(ctx, &spec, owner)?
@@ -48,14 +48,14 @@ pub(crate) fn create(
     make(ctx, spec, owner, fault)
 }
 
-/// Makes a sandbox from nothing.
+/// Makes a new sandbox.
 pub(crate) fn make(
     ctx: &Context,
     spec: SandboxSpec,
     owner: Option<ProcessKey>,
     fault: Option<Fault>,
 ) -> Result<SandboxInfo> {
-    make_named(
+    make_with_id(
         ctx,
         SandboxId::from_random(random::bytes()?),
         spec,
@@ -64,8 +64,8 @@ pub(crate) fn make(
     )
 }
 
-/// Makes a sandbox from nothing, whose id is known already.
-pub(crate) fn make_named(
+/// Makes a new sandbox with this id.
+pub(crate) fn make_with_id(
     ctx: &Context,
     id: SandboxId,
     mut spec: SandboxSpec,
@@ -75,7 +75,7 @@ pub(crate) fn make_named(
     if fault.is_some() && !ctx.allow_faults {
         return Err(EngineError::new(
             ErrorKind::Invalid,
-            "this launcher does not fail on demand",
+            "this launcher does not allow faults",
         ));
     }
     let template = find_template(ctx, &spec.template)?;
@@ -85,8 +85,8 @@ pub(crate) fn make_named(
     let dir = ctx.data.sandbox(&id);
     let mut steps = Steps::new(fault);
     let build = || {
-        let births = steps.step("announce it", || {
-            Lock::share(&ctx.data.births_lock()).doing("share", "births.lock")
+        let creation_lock = steps.step("take the creation lock", || {
+            Lock::share(&ctx.data.creation_lock()).doing("share", "the creation lock")
         })?;
         let run = dir.run().to_owned();
         steps.undo("remove lock", move || delete::remove_tree(&run));
@@ -95,7 +95,7 @@ pub(crate) fn make_named(
                 .and_then(|()| Lock::try_take(&dir.lock()))
                 .doing("lock", dir.lock().display())
         })?;
-        drop(births);
+        drop(creation_lock);
         let root = dir.root().to_owned();
         steps.undo("remove folder", move || delete::remove_tree(&root));
         let disk = steps.step("make its folder", || {
@@ -115,7 +115,7 @@ pub(crate) fn make_named(
             created_ms: clock::now_ms(),
             started_ms: None,
             reason: None,
-            lacks: Vec::new(),
+            limitations: Vec::new(),
         };
         boot(ctx, &dir, &mut record, &mut steps, fault)?;
         drop(lock);
@@ -125,23 +125,25 @@ pub(crate) fn make_named(
     steps.finish(result)
 }
 
-/// Refuses what could not work before anything is touched.
+/// Rejects specs that cannot work, before anything is made.
 pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
     spec.limits
         .check(&ctx.settings.hard_limits)
         .map_err(|error| EngineError::new(ErrorKind::Invalid, error.to_string()))?;
     ctx.memory.check()?;
-    let odd = |name: &str| name.is_empty() || name.contains(['=', '\0']);
-    if let Some(name) = spec.env.keys().find(|name| odd(name)) {
+    let is_invalid = |name: &str| name.is_empty() || name.contains(['=', '\0']);
+    if let Some(name) = spec.env.keys().find(|name| is_invalid(name)) {
         return Err(EngineError::new(
             ErrorKind::Invalid,
-            format!("`{name}` cannot be the name of a variable"),
+            format!(
+                "`{name}` is not a valid name of an environment variable: it is empty or contains `=` or a NUL byte"
+            ),
         ));
     }
     if let Some((name, _)) = spec.env.iter().find(|(_, value)| value.contains('\0')) {
         return Err(EngineError::new(
             ErrorKind::Invalid,
-            format!("the value of `{name}` has a NUL byte"),
+            format!("the value of environment variable `{name}` contains a NUL byte"),
         ));
     }
     check_labels(&spec.labels)?;
@@ -154,24 +156,27 @@ pub(crate) fn check(ctx: &Context, spec: &SandboxSpec) -> Result<()> {
     if !fits {
         return Err(EngineError::new(
             ErrorKind::Invalid,
-            format!("`{hostname}` cannot be a host name"),
+            format!("`{hostname}` is not a valid host name"),
         )
         .hint("use 1 to 63 letters, digits and dashes"));
     }
     Ok(())
 }
 
-/// Refuses labels that would make records large.
+/// Rejects labels that would make records large.
 fn check_labels(labels: &BTreeMap<String, String>) -> Result<()> {
     let invalid = |message: String| Err(EngineError::new(ErrorKind::Invalid, message));
     if labels.len() > MAX_LABELS {
-        return invalid(format!("more than {MAX_LABELS} labels"));
+        return invalid(format!(
+            "a sandbox can have at most {MAX_LABELS} labels (got {})",
+            labels.len()
+        ));
     }
     for (key, value) in labels {
         if key.is_empty() || key.len() > MAX_LABEL_KEY || value.len() > MAX_LABEL_VALUE {
             let short: String = key.chars().take(MAX_LABEL_KEY).collect();
             return invalid(format!(
-                "label `{short}` is out of range: allowed is 1 to {MAX_LABEL_KEY} bytes for the name and {MAX_LABEL_VALUE} for the value"
+                "label `{short}` is too long or empty: names have 1 to {MAX_LABEL_KEY} bytes, values up to {MAX_LABEL_VALUE}"
             ));
         }
     }
@@ -184,15 +189,13 @@ pub(crate) fn find_template(ctx: &Context, name: &str) -> Result<Template> {
     if name == DEFAULT_TEMPLATE {
         let options = HostOptions {
             shim_program: Some(ctx.program.clone()),
-            // The host's own is setuid to an id that does not exist inside.
+            // The host's own `sudo` is setuid to an id that does not exist inside.
             prefer_shim: ctx.mode != Mode::Root,
             trust_for: HOST_TRUSTED_FOR,
             ..HostOptions::new(ctx.owners())
         };
         return ctx.templates.host_template(&options).map_err(failed);
     }
-    ctx.templates.get(name).map_err(failed)?.ok_or_else(|| {
-        EngineError::new(ErrorKind::NotFound, format!("no template `{name}`"))
-            .hint("`sandyard template ls` lists them")
-    })
+    let found = ctx.templates.get(name).map_err(failed)?;
+    found.ok_or_else(|| import::not_found(name))
 }

@@ -12,10 +12,10 @@ use crate::disk;
 use crate::error::{EngineError, Result};
 use crate::init;
 
-/// Reads the changes straight from the overlay's upper folders. What the engine itself put there does not count.
+/// Reads the changes from the overlay's upper folders. Files that the engine wrote are left out.
 pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Diff> {
     let mut open = ctx.open(id)?;
-    let (disk, _) = disk::open(&open.dir, &mut open.record.disk)?;
+    let (disk, _) = disk::open(&*ctx.kernel, &open.dir, &mut open.record.disk)?;
     let uppers = disk::uppers(&disk, &open.record.template);
     let mut diff = sandyard_template::diff(&open.record.template, &uppers).map_err(|error| {
         EngineError::template(

@@ -9,10 +9,10 @@ use crate::random;
 use crate::spec::{ForkSpec, SandboxInfo, SandboxSpec};
 use crate::sys::process::ProcessKey;
 
-/// How the template on the way is called.
+/// Prefix of the temporary template of a fork.
 pub(crate) const PREFIX: &str = "fork-";
 
-/// Makes a copy: same files, limits, volumes and (unless given) variables; its own id, token, labels, processes and later changes.
+/// Makes a copy with the same files, limits, volumes and (unless given) variables, and its own id, token, labels and processes.
 pub(crate) fn fork(
     ctx: &Context,
     id: &SandboxId,
@@ -21,7 +21,7 @@ pub(crate) fn fork(
 ) -> Result<SandboxInfo> {
     let mut open = ctx.open(id)?;
     let name = format!("{PREFIX}{id}-{}", &random::token()?[..8]);
-    snapshot::keep(ctx, &mut open, &name)?;
+    snapshot::snapshot_open(ctx, &mut open, &name)?;
     let spec = SandboxSpec {
         template: name.clone(),
         limits: open.record.spec.limits.clone(),
@@ -33,7 +33,7 @@ pub(crate) fn fork(
         ..SandboxSpec::default()
     };
     let made = create::check(ctx, &spec).and_then(|()| create::make(ctx, spec, owner, None));
-    // The name was only the way there: the layer stays as long as a sandbox stands on it.
+    // Only the name is removed: the layer stays as long as a sandbox uses it.
     let removed = super::import::remove(ctx, &name);
     let info = made?;
     removed?;

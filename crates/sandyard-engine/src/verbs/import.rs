@@ -23,7 +23,7 @@ pub(crate) fn import(ctx: &Context, name: &str, archive: impl Read) -> Result<Te
         .template)
 }
 
-/// Lists them.
+/// Lists templates by name.
 pub(crate) fn templates(ctx: &Context) -> Result<Vec<Template>> {
     let mut all = ctx
         .templates
@@ -36,10 +36,11 @@ pub(crate) fn templates(ctx: &Context) -> Result<Vec<Template>> {
 /// Removes a template by name. Sandboxes made from it keep its layers.
 pub(crate) fn remove(ctx: &Context, name: &str) -> Result<()> {
     if name == DEFAULT_TEMPLATE {
-        let message = format!("template `{name}` is made from this host whenever it is needed");
-        return Err(
-            EngineError::new(ErrorKind::Invalid, message).hint("use another one with --template")
+        let message = format!(
+            "template `{name}` cannot be removed: it is made from this host whenever it is needed"
         );
+        return Err(EngineError::new(ErrorKind::Invalid, message)
+            .hint("to use another template, pass `--template`"));
     }
     let removed = ctx.templates.remove(name);
     if removed
@@ -47,10 +48,13 @@ pub(crate) fn remove(ctx: &Context, name: &str) -> Result<()> {
     {
         return Ok(());
     }
-    Err(
-        EngineError::new(ErrorKind::NotFound, format!("no template `{name}`"))
-            .hint("`sandyard template ls` lists them"),
-    )
+    Err(not_found(name))
+}
+
+/// The error for a template that does not exist.
+pub(super) fn not_found(name: &str) -> EngineError {
+    EngineError::new(ErrorKind::NotFound, format!("no template `{name}`"))
+        .hint("list templates with `sandyard template ls`")
 }
 
 /// Deletes layers that neither a template nor a sandbox uses.
@@ -68,7 +72,7 @@ pub(crate) fn sweep_layers(ctx: &Context) -> Result<()> {
 fn layers_in_use(ctx: &Context) -> Result<Vec<PathBuf>> {
     let mut layers = Vec::new();
     for id in list::ids(ctx)? {
-        // A record that cannot be read might use anything: better to keep a layer too long than to lose a sandbox.
+        // A record that cannot be read fails the sweep: its sandbox might use any layer.
         if let Some(record) = Record::read(&ctx.data.sandbox(&id))? {
             layers.extend(
                 record

@@ -1,26 +1,25 @@
-//! Tells what is known of sandboxes, without taking their locks.
+//! Describes sandboxes, without taking their locks.
 
 use std::fs;
 use std::path::Path;
 
 use sandyard_core::SandboxId;
 
-use crate::context::Context;
-use crate::error::{EngineError, ErrorKind, Result};
+use crate::context::{Context, not_found};
+use crate::error::Result;
 use crate::record::Record;
 use crate::spec::SandboxInfo;
 use crate::sys::Doing;
 
-/// Tells of one.
+/// Describes one sandbox.
 pub(crate) fn inspect(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
     let record = Record::read(&ctx.data.sandbox(id))?;
-    record.map(|record| record.info()).ok_or_else(|| {
-        EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`"))
-            .hint("`sandyard ls` lists them")
-    })
+    record
+        .map(|record| record.info())
+        .ok_or_else(|| not_found(id))
 }
 
-/// Tells of all that are on record, but for the pool's.
+/// Describes all sandboxes that are on record, except those of the pool.
 pub(crate) fn list(ctx: &Context) -> Result<Vec<SandboxInfo>> {
     let spares = ctx.data.spares();
     let mut infos = Vec::new();
@@ -28,7 +27,7 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<SandboxInfo>> {
         if spares.join(id.as_str()).exists() {
             continue;
         }
-        // One that cannot be read must not hide the others; a sweep reports it.
+        // A record that cannot be read must not hide the others; a sweep reports it.
         if let Ok(Some(record)) = Record::read(&ctx.data.sandbox(&id)) {
             infos.push(record.info());
         }
@@ -37,18 +36,18 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<SandboxInfo>> {
     Ok(infos)
 }
 
-/// The folders there are, on record or not.
+/// The ids of all folders, on record or not.
 pub(crate) fn ids(ctx: &Context) -> Result<Vec<SandboxId>> {
     ids_in(&ctx.data.sandboxes())
 }
 
-/// The names in `folder` that can be a sandbox's.
+/// The names in `folder` that can be the id of a sandbox.
 pub(crate) fn ids_in(folder: &Path) -> Result<Vec<SandboxId>> {
     let entries = fs::read_dir(folder).doing("list", folder.display())?;
     Ok(entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        // The folder of claims lies beside the sandboxes' own.
+        // The folder of claimed user ids is beside those of the sandboxes.
         .filter(|id: &SandboxId| id.as_str() != "ids")
         .collect())
 }

@@ -16,3 +16,6 @@ pub(crate) mod stats;
 pub(crate) mod stop;
 pub(crate) mod sweep;
 pub(crate) mod volume;
+
+#[cfg(test)]
+mod tests;

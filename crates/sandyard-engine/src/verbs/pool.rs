@@ -1,16 +1,15 @@
-//! Ready sandboxes: made before anybody asks, so that a create is an adoption.
+//! The pool of ready sandboxes. A create that fits one adopts it instead of making a new one.
 //!
-//! A spare is an ordinary sandbox with a mark in `spares/`, named after it and holding its key. It has never run anything of a
-//! user's. While it is made, taken or taken away the mark is empty, which needs no room on a full disk, and its lock is held: so
-//! whoever is killed half-way leaves nothing that nobody knows of.
+//! A spare is an ordinary sandbox that has never run anything of a user's. A mark in `spares/`, named after its id, holds its key:
+//! all that cannot be changed once it runs. While a spare is made, adopted or deleted, its lock is held and its mark is empty,
+//! which needs no room on a full disk. So a worker that is killed half-way leaves a mark, and the next sweep finds it.
 //!
-//! The mark is looked at under the lock and before the record, which may be somebody's by then, secrets and all: whoever fills
-//! the pool or makes another sandbox next must not have read it.
+//! A worker reads the mark under the lock and before the record. The record may belong to a user by then and hold secrets, and a
+//! process that fills the pool becomes the first process of other sandboxes: it must not have read them.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,22 +29,23 @@ use crate::spec::{DEFAULT_TEMPLATE, SandboxInfo, SandboxSpec};
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
+use crate::sys::socket::shortened;
 use crate::trust;
 
-/// How long a spare's agent may take to learn who it is. On a host so busy that it takes long, making another takes longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a spare's agent may take to answer an adoption. On a host so busy that it takes longer, a new sandbox would too.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a sweep may look at a spare that somebody wants.
-const TAKE_PATIENCE: Duration = Duration::from_millis(500);
-/// The same for one that is to go.
-const DISCARD_PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait for somebody else who is filling the pool.
-const FILL_PATIENCE: Duration = Duration::from_secs(60);
-/// The same for a sweep, which comes again.
-const SWEEP_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a wish for ready sandboxes holds. Servers repeat it every twenty seconds; of one that was killed and never came
-/// back nobody would take it back, and its sandboxes would wait for ever.
-const WISH_HOLDS: Duration = Duration::from_secs(300);
+/// How long an adoption waits for a worker that has the spare's lock, such as a sweep.
+const TAKE_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a deletion waits for that lock.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a change of the pool waits for a worker that fills it.
+const FILL_TIMEOUT: Duration = Duration::from_secs(60);
+/// The same for a sweep, which is repeated anyway.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long pool settings are valid. Servers repeat them every twenty seconds. If a server is killed and does not come back, its
+/// spares must not wait for ever.
+const SETTINGS_VALID_FOR: Duration = Duration::from_secs(300);
 
 /// Takes a ready sandbox that fits, if there is one.
 pub(crate) fn take(
@@ -67,22 +67,22 @@ pub(crate) fn take(
         let Some(id) = mark.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        if !says(&mark.path(), &key) {
+        if !mark_is(&mark.path(), &key) {
             continue;
         }
         match adopt(ctx, &id, &key, spec, owner) {
             Ok(Some(info)) => return Ok(Some(info)),
-            // Somebody was faster.
+            // Another worker has adopted it.
             Ok(None) => {}
-            // It died while waiting: another one, or a new one. If it does not go now, then later.
-            Err(_) => drop(discard(ctx, &id, TAKE_PATIENCE, Path::exists)),
+            // It died while it waited. If it cannot be deleted now, a sweep does so later.
+            Err(_) => drop(discard(ctx, &id, TAKE_TIMEOUT, Path::exists)),
         }
     }
     Ok(None)
 }
 
-/// Makes as many spares as are missing, and deletes those nobody asks for any more. Who finds somebody at it leaves: those who
-/// look after the house come again, and must not become a crowd.
+/// Makes missing spares and deletes surplus ones. Returns at once if another worker is filling the pool: the launcher calls this
+/// again and again, and workers must not pile up.
 pub(crate) fn fill(ctx: &Context) -> Result<()> {
     let path = ctx.data.pool_lock();
     match Lock::try_take(&path).doing("lock", path.display())? {
@@ -91,10 +91,9 @@ pub(crate) fn fill(ctx: &Context) -> Result<()> {
     }
 }
 
-/// Says what to keep ready from now on, and sees to it.
+/// Changes what is kept ready, and fills the pool.
 ///
-/// Written down before anything is waited for: whoever asks may be gone before all is done, as a server that ends on a busy
-/// host is, and then the launcher sees to it.
+/// The settings are written first: the client may go away before the pool is filled, and the launcher then fills it.
 pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     write_settings(ctx, pool)?;
     match lock(ctx.data.pool_lock())? {
@@ -103,12 +102,12 @@ pub(crate) fn set(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     }
 }
 
-/// One at a time: all write the same file before it takes its place.
+/// Under a lock, since all writers use the same temporary file.
 fn write_settings(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
     let path = ctx.data.pool_settings();
     let _lock = lock(ctx.data.pool_settings_lock())?.ok_or_else(busy)?;
     if pool.is_empty() {
-        // Nothing is written, since there may be no room for it: on a full disk too this must be possible.
+        // Removing works on a full disk too, where nothing can be written.
         return match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => Ok(removed.doing("remove", path.display())?),
@@ -122,27 +121,27 @@ fn write_settings(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
 }
 
 fn lock(path: PathBuf) -> Result<Option<Lock>> {
-    Ok(Lock::take(&path, FILL_PATIENCE).doing("lock", path.display())?)
+    Ok(Lock::take(&path, FILL_TIMEOUT).doing("lock", path.display())?)
 }
 
 fn busy() -> EngineError {
-    EngineError::new(ErrorKind::Busy, "the pool is being filled").hint("try again")
+    EngineError::new(ErrorKind::Busy, "another worker is filling the pool").hint("try again")
 }
 
-/// One at a time, or two would each make what is missing.
+/// Needs the lock of the pool, or two workers would each make what is missing.
 fn fill_locked(ctx: &Context) -> Result<()> {
-    // One kind that cannot be made does not keep the others from being ready. The first failure is told.
-    let mut done = remove_surplus(ctx);
+    // A kind that cannot be made must not keep the others from being ready. The first failure is returned.
+    let mut outcome = remove_surplus(ctx);
     let mut goals = BTreeMap::new();
     for wanted in settings(ctx) {
         let filled = fill_kind(ctx, &wanted, &mut goals);
-        done = done.and(filled);
+        outcome = outcome.and(filled);
     }
-    done
+    outcome
 }
 
-/// Makes what is missing of one kind: nothing, as long as there is no such template. `goals` adds up what is wanted of those
-/// that are alike.
+/// Makes the missing spares of one kind: none while its template does not exist. `goals` adds up the counts of kinds with the
+/// same key.
 fn fill_kind(ctx: &Context, wanted: &PoolSpec, goals: &mut BTreeMap<String, usize>) -> Result<()> {
     let template = match create::find_template(ctx, &wanted.template) {
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
@@ -157,9 +156,9 @@ fn fill_kind(ctx: &Context, wanted: &PoolSpec, goals: &mut BTreeMap<String, usiz
     let key = key(ctx, &template, spec.limits.disk_bytes);
     let goal = goals.entry(key.clone()).or_default();
     *goal += wanted.count;
-    let there = keys(ctx)?.iter().filter(|there| **there == key).count();
-    for _ in there..*goal {
-        // Somebody wants something else by now, and waits for us.
+    let existing = keys(ctx)?.iter().filter(|other| **other == key).count();
+    for _ in existing..*goal {
+        // The settings have changed, and the client that changed them waits for us.
         if !settings(ctx).contains(wanted) {
             break;
         }
@@ -168,8 +167,8 @@ fn fill_kind(ctx: &Context, wanted: &PoolSpec, goals: &mut BTreeMap<String, usiz
     Ok(())
 }
 
-/// Says whether fewer are ready than could be, or more than are wanted. What has no template yet cannot be.
-pub(crate) fn is_off(ctx: &Context) -> bool {
+/// Says whether the number of spares differs from the settings. Kinds whose template does not exist do not count.
+pub(crate) fn needs_filling(ctx: &Context) -> bool {
     let can_be_made = |wanted: &PoolSpec| {
         wanted.template == DEFAULT_TEMPLATE
             || matches!(ctx.templates.get(&wanted.template), Ok(Some(_)))
@@ -179,52 +178,52 @@ pub(crate) fn is_off(ctx: &Context) -> bool {
         .filter(|wanted| can_be_made(wanted))
         .map(|wanted| wanted.count)
         .sum();
-    // One that is of no use is to go, too.
+    // A spare with an empty mark is unusable and must be deleted.
     keys(ctx).is_ok_and(|keys| keys.len() != wanted || keys.iter().any(String::is_empty))
 }
 
-/// Makes one. Marked before it is there, so that it belongs to the pool at every moment of its life.
+/// Makes one. Its mark comes first, so that it belongs to the pool at every moment of its life.
 fn add(ctx: &Context, spec: &SandboxSpec, key: &str) -> Result<()> {
     let id = SandboxId::from_random(random::bytes()?);
     let mark = ctx.data.spares().join(id.as_str());
-    empty(&mark)?;
-    let made = create::make_named(ctx, id.clone(), spec.clone(), None, None)
+    clear_mark(&mark)?;
+    let made = create::make_with_id(ctx, id.clone(), spec.clone(), None, None)
         .and_then(|_| Ok(fs::write(&mark, key).doing("write", mark.display())?));
     if made.is_err() {
-        let _ = discard(ctx, &id, DISCARD_PATIENCE, Path::exists);
+        let _ = discard(ctx, &id, DISCARD_TIMEOUT, Path::exists);
     }
     made
 }
 
-/// Deletes one whose mark is right. The mark goes last: without one it would be nobody's, and nobody would try again.
+/// Deletes a spare if `is_right` accepts its mark. The mark is removed last, so that a failed deletion is repeated.
 fn discard(
     ctx: &Context,
     id: &SandboxId,
-    patience: Duration,
+    timeout: Duration,
     is_right: impl Fn(&Path) -> bool,
 ) -> Result<()> {
     let mark = ctx.data.spares().join(id.as_str());
-    match claim(ctx, id, patience, is_right) {
+    match claim(ctx, id, timeout, is_right) {
         Ok(None) => return Ok(()),
         Ok(Some(locked)) => match locked.open() {
             Ok(open) => return delete::delete_recorded(ctx, &open.dir, open.record),
-            // Not to be read.
+            // Its record cannot be read.
             Err(_) => delete::delete_unrecorded(ctx, id)?,
         },
-        // Never made, or gone.
+        // It was never made, or is deleted already.
         Err(error) if error.kind == ErrorKind::NotFound => delete::delete_unrecorded(ctx, id)?,
         Err(error) => return Err(error),
     }
-    // If it does not go, somebody comes again.
+    // If this fails, the next sweep does it.
     let _ = fs::remove_file(&mark);
     Ok(())
 }
 
-/// Deletes those that are gone, stopped, or were never finished.
+/// Deletes spares that are stopped or were never finished.
 pub(crate) fn sweep(ctx: &Context) -> Result<()> {
-    // Else one that is just being made looks like one that was never finished.
+    // Without the lock, a spare that is being made would look like one that was never finished.
     let path = ctx.data.pool_lock();
-    let Some(_lock) = Lock::take(&path, SWEEP_PATIENCE).doing("lock", path.display())? else {
+    let Some(_lock) = Lock::take(&path, SWEEP_TIMEOUT).doing("lock", path.display())? else {
         return Ok(());
     };
     let mut outcome = Ok(());
@@ -234,27 +233,27 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
             matches!(record, Ok(Some(record)) if record.observed_state() == SandboxState::Running);
         let mark = fs::read_to_string(ctx.data.spares().join(id.as_str()));
         if !runs || mark.is_ok_and(|key| key.is_empty()) {
-            outcome = outcome.and(discard(ctx, &id, TAKE_PATIENCE, Path::exists));
+            outcome = outcome.and(discard(ctx, &id, TAKE_TIMEOUT, Path::exists));
         }
     }
     outcome
 }
 
-/// Says in a mark that its sandbox is of no use, yet or any more.
-fn empty(mark: &Path) -> Result<()> {
+/// Empties a mark: its sandbox cannot be adopted.
+fn clear_mark(mark: &Path) -> Result<()> {
     fs::File::create(mark).doing("write", mark.display())?;
     Ok(())
 }
 
-fn says(mark: &Path, key: &str) -> bool {
+fn mark_is(mark: &Path, key: &str) -> bool {
     fs::read_to_string(mark).is_ok_and(|text| text == key)
 }
 
-/// Deletes ready ones that are no longer asked for. Those that are not ready are for [`sweep`], since they may know somebody.
+/// Deletes spares that the settings no longer ask for. [`sweep`] deletes those with an empty mark, which may have met a user.
 fn remove_surplus(ctx: &Context) -> Result<()> {
     let mut wanted = BTreeMap::new();
     for kind in settings(ctx) {
-        // Of a template that is gone, or cannot be read, none are wanted.
+        // No spares are wanted of a template that does not exist or cannot be read.
         let Ok(template) = create::find_template(ctx, &kind.template) else {
             continue;
         };
@@ -262,7 +261,7 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
             .entry(key(ctx, &template, kind.limits.disk_bytes))
             .or_insert(0) += kind.count;
     }
-    let mut done = Ok(());
+    let mut outcome = Ok(());
     for id in list::ids_in(&ctx.data.spares())? {
         let Ok(key) = fs::read_to_string(ctx.data.spares().join(id.as_str())) else {
             continue;
@@ -271,12 +270,12 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
             Some(left) => *left -= 1,
             None if key.is_empty() => {}
             None => {
-                let deleted = discard(ctx, &id, DISCARD_PATIENCE, |mark| says(mark, &key));
-                done = done.and(deleted);
+                let deleted = discard(ctx, &id, DISCARD_TIMEOUT, |mark| mark_is(mark, &key));
+                outcome = outcome.and(deleted);
             }
         }
     }
-    done
+    outcome
 }
 
 /// How many are ready.
@@ -284,7 +283,7 @@ pub(crate) fn count(ctx: &Context) -> Result<usize> {
     Ok(keys(ctx)?.iter().filter(|key| !key.is_empty()).count())
 }
 
-/// What the marks say.
+/// The keys in all marks.
 fn keys(ctx: &Context) -> Result<Vec<String>> {
     let folder = ctx.data.spares();
     let marks = fs::read_dir(&folder)
@@ -295,10 +294,10 @@ fn keys(ctx: &Context) -> Result<Vec<String>> {
         .collect())
 }
 
-/// What is asked to be kept ready.
+/// What to keep ready, as the servers have asked.
 pub(crate) fn settings(ctx: &Context) -> Vec<PoolSpec> {
     let path = ctx.data.pool_settings();
-    if clock::age(&path).is_some_and(|age| age > WISH_HOLDS) {
+    if clock::age(&path).is_some_and(|age| age > SETTINGS_VALID_FOR) {
         return Vec::new();
     }
     fs::read(path)
@@ -307,7 +306,7 @@ pub(crate) fn settings(ctx: &Context) -> Vec<PoolSpec> {
         .unwrap_or_default()
 }
 
-/// Everything of a sandbox that cannot be changed once it runs.
+/// All of a sandbox that cannot be changed once it runs, as one text.
 fn key(ctx: &Context, template: &Template, disk_bytes: u64) -> String {
     let layers: Vec<String> = template
         .parts
@@ -316,7 +315,7 @@ fn key(ctx: &Context, template: &Template, disk_bytes: u64) -> String {
         .map(|path| path.display().to_string())
         .collect();
     let trusted = trust::fingerprint(&ctx.data);
-    // Its first process is a fork of the launcher that made it, and has that one's tool server.
+    // The first process is a fork of the launcher that made it, and has the tool server of that launcher.
     let tools = ctx.tools.map_or(0, |tools| tools.port);
     format!(
         "{} {disk_bytes} {} {trusted} {tools} {} {VERSION}",
@@ -326,29 +325,29 @@ fn key(ctx: &Context, template: &Template, disk_bytes: u64) -> String {
     )
 }
 
-/// Locks a spare whose mark is right, and says there that it is of no use any more. `None`: it is another's.
+/// Locks a spare whose mark `is_right`, and empties the mark. `None`: another worker has claimed it.
 fn claim(
     ctx: &Context,
     id: &SandboxId,
-    patience: Duration,
+    timeout: Duration,
     is_right: impl Fn(&Path) -> bool,
 ) -> Result<Option<LockedSandbox>> {
     let mark = ctx.data.spares().join(id.as_str());
-    let give_up = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     while is_right(&mark) {
         match ctx.lock(id, Duration::ZERO)? {
             Some(locked) if is_right(&mark) => {
-                empty(&mark)?;
+                clear_mark(&mark)?;
                 return Ok(Some(locked));
             }
-            _ if Instant::now() >= give_up => break,
+            _ if Instant::now() >= deadline => break,
             _ => std::thread::sleep(Duration::from_millis(1)),
         }
     }
     Ok(None)
 }
 
-/// Gives a spare to whoever asked. `None`: it is another's already.
+/// Gives a spare to a caller. `None`: another worker has claimed it.
 fn adopt(
     ctx: &Context,
     id: &SandboxId,
@@ -357,7 +356,7 @@ fn adopt(
     owner: Option<ProcessKey>,
 ) -> Result<Option<SandboxInfo>> {
     let mark = ctx.data.spares().join(id.as_str());
-    let Some(locked) = claim(ctx, id, TAKE_PATIENCE, |mark| says(mark, key))? else {
+    let Some(locked) = claim(ctx, id, TAKE_TIMEOUT, |mark| mark_is(mark, key))? else {
         return Ok(None);
     };
     let mut open = locked.open()?;
@@ -373,15 +372,15 @@ fn adopt(
     cgroup
         .apply(&spec.limits)
         .map_err(|error| EngineError::failed("changing limits", &error))?;
-    introduce(ctx, record)?;
+    configure_agent(ctx, record)?;
     record.write(&open.dir)?;
-    // From here on it is theirs: a sweep that finds the mark would take it away.
+    // Last: a sweep deletes every spare that has a mark.
     fs::remove_file(&mark).doing("remove", mark.display())?;
     Ok(Some(open.record.info()))
 }
 
-/// Tells the agent who it now works for.
-fn introduce(ctx: &Context, record: &Record) -> Result<()> {
+/// Sends the agent its variables, token and host name.
+fn configure_agent(ctx: &Context, record: &Record) -> Result<()> {
     let body = serde_json::json!({
         "envVars": record.environment(),
         "accessToken": record.spec.access_token,
@@ -389,12 +388,10 @@ fn introduce(ctx: &Context, record: &Record) -> Result<()> {
     })
     .to_string();
     let exchange = || -> std::io::Result<Vec<u8>> {
-        let folder = fs::File::open(ctx.data.sandbox(&record.id).run())?;
-        // By descriptor: a socket address holds 107 bytes at most.
-        let mut stream =
-            UnixStream::connect(format!("/proc/self/fd/{}/agent.sock", folder.as_raw_fd()))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let (_folder, short) = shortened(&ctx.data.agent_socket(&record.id))?;
+        let mut stream = UnixStream::connect(short)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         write!(
             stream,
             "POST /init HTTP/1.1\r\nHost: agent\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -405,12 +402,15 @@ fn introduce(ctx: &Context, record: &Record) -> Result<()> {
         Ok(status)
     };
     let status =
-        exchange().map_err(|error| EngineError::failed("introducing the agent", &error))?;
+        exchange().map_err(|error| EngineError::failed("configuring the agent", &error))?;
     if status.starts_with(b"HTTP/1.1 2") {
         return Ok(());
     }
     Err(EngineError::new(
         ErrorKind::Failed,
-        format!("the agent answered {:?}", String::from_utf8_lossy(&status)),
+        format!(
+            "the agent refused its configuration: {:?}",
+            String::from_utf8_lossy(&status)
+        ),
     ))
 }

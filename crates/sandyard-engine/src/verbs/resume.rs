@@ -1,4 +1,4 @@
-//! Thaws a frozen sandbox.
+//! Resumes a paused sandbox.
 
 use sandyard_core::{SandboxId, SandboxState};
 
@@ -6,16 +6,15 @@ use super::pause::DISK_FULL;
 use crate::context::Context;
 use crate::disk;
 use crate::error::Result;
-use crate::freeze;
 use crate::record::conflict;
 use crate::spec::SandboxInfo;
 
-/// Thaws it; one that runs is left as it is.
+/// Resumes it. A running one is not changed.
 pub(crate) fn resume(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
     resume_if(ctx, id, |_| true)
 }
 
-/// Thaws it if it is paused for want of room; one that somebody paused is left as it is.
+/// Resumes it if it was paused because the disk was full. One that a user paused is not changed.
 pub(crate) fn resume_for_room(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
     resume_if(ctx, id, |reason| reason == Some(DISK_FULL))
 }
@@ -31,11 +30,11 @@ fn resume_if(
         SandboxState::Paused if !is_wanted(open.record.reason.as_deref()) => {}
         SandboxState::Paused => {
             if open.record.reason.as_deref() == Some(DISK_FULL) {
-                // It would go on where it was stopped.
+                // It would continue to write.
                 disk::check_free_space(&ctx.data)?;
                 open.record.reason = None;
             }
-            freeze::thaw(ctx, &open.record)?;
+            ctx.runtime.thaw(ctx, &open.record)?;
             open.record.become_state(SandboxState::Running, &open.dir)?;
         }
         state => return Err(conflict(id, state, SandboxState::Running)),

@@ -10,7 +10,7 @@ use crate::record::conflict;
 use crate::spec::SandboxInfo;
 use crate::steps::{Fault, Steps};
 
-/// Starts it; one that runs is left as it is.
+/// Starts it. A running one is not changed.
 pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Result<SandboxInfo> {
     let mut open = ctx.open(id)?;
     match open.record.observed_state() {
@@ -20,7 +20,7 @@ pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Resu
     }
     ctx.memory.check()?;
     disk::check_space_to_start(&ctx.data)?;
-    // What a first process that died by itself has left.
+    // Releases what a first process that died has left.
     shut_down(ctx, &open.dir, &mut open.record)?;
     open.record.state = SandboxState::Stopped;
     let fault = fault.filter(|_| ctx.allow_faults);
@@ -28,7 +28,7 @@ pub(crate) fn start(ctx: &Context, id: &SandboxId, fault: Option<Fault>) -> Resu
     let result = boot(ctx, &open.dir, &mut open.record, &mut steps, fault);
     let result = steps.finish(result);
     if result.is_err() {
-        // Its record may say running already; its files are untouched, and it can be started again.
+        // Its record may say `running` already. Its files are unchanged, and it can be started again.
         open.record.forget_life();
         open.record.state = SandboxState::Stopped;
         open.record.write(&open.dir)?;

@@ -1,18 +1,17 @@
-//! Tells what a sandbox uses.
+//! Reads what a sandbox uses.
 
 use sandyard_core::SandboxId;
 
-use crate::context::Context;
+use crate::context::{Context, not_found};
 use crate::disk;
-use crate::error::{EngineError, ErrorKind, Result};
+use crate::error::Result;
 use crate::record::Record;
 use crate::spec::SandboxStats;
 
-/// Reads its counters.
+/// Reads the counters of its cgroup and its disk.
 pub(crate) fn stats(ctx: &Context, id: &SandboxId) -> Result<SandboxStats> {
     let dir = ctx.data.sandbox(id);
-    let record = Record::read(&dir)?
-        .ok_or_else(|| EngineError::new(ErrorKind::NotFound, format!("no sandbox `{id}`")))?;
+    let record = Record::read(&dir)?.ok_or_else(|| not_found(id))?;
     let mut stats = SandboxStats {
         disk_bytes: disk::used_bytes(&dir, &record.disk),
         ..SandboxStats::default()

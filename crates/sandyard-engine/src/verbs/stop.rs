@@ -8,12 +8,12 @@ use crate::error::Result;
 use crate::record::DIED;
 use crate::spec::SandboxInfo;
 
-/// Stops it; one that is stopped is left as it is.
+/// Stops it. A stopped one is not changed.
 pub(crate) fn stop(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
     end(ctx, id, None)
 }
 
-/// Stops it without having been asked, and says why.
+/// Stops it without a request, with a reason.
 pub(crate) fn stop_because(ctx: &Context, id: &SandboxId, reason: &str) -> Result<SandboxInfo> {
     end(ctx, id, Some(reason))
 }

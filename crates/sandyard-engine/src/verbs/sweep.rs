@@ -1,6 +1,6 @@
-//! Puts right what crashes have left: the way back of every interrupted verb.
+//! Removes what crashes have left: the undo of every interrupted verb.
 //!
-//! Safe at any time and any number of times: whatever a live worker holds is locked, and skipped.
+//! Safe at any time and any number of times: whatever a worker is changing is locked, and skipped.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -12,7 +12,6 @@ use crate::boot::{remove_cgroup, shut_down};
 use crate::clock;
 use crate::context::Context;
 use crate::error::Result;
-use crate::freeze;
 use crate::id_range;
 use crate::layout::SandboxDir;
 use crate::record::{DIED, Record};
@@ -21,10 +20,10 @@ use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
 use crate::trust;
 
-/// Longer than any fork takes.
-const FORK_PATIENCE_MS: u64 = 60 * 60 * 1000;
+/// Longer than any fork takes, in milliseconds.
+const FORK_TIMEOUT_MS: u64 = 60 * 60 * 1000;
 
-/// Sweeps everything; the first failure is reported after all of it was tried.
+/// Sweeps everything. Goes on after a failure, and returns the first one.
 pub(crate) fn sweep(ctx: &Context) -> Result<()> {
     let mut failure = None;
     let mut keep = |result: Result<()>| {
@@ -53,19 +52,20 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
 
 fn sweep_sandbox(ctx: &Context, id: &SandboxId) -> Result<()> {
     let dir = ctx.data.sandbox(id);
-    // While this is held nobody is between making a folder and locking it: a free lock then means nobody is there.
-    let Some(_births) = Lock::try_take(&ctx.data.births_lock()).doing("lock", "births.lock")?
+    // While this is held, no worker is between making a folder and locking it. A free lock then means that none works on it.
+    let Some(creation_lock) =
+        Lock::try_take(&ctx.data.creation_lock()).doing("lock", "the creation lock")?
     else {
         return Ok(());
     };
     let _lock = match Lock::try_take_existing(&dir.lock()) {
         Ok(Some(lock)) => Some(lock),
         Ok(None) => return Ok(()),
-        // None made since the host started, or being removed.
+        // The host has restarted since, or the folder is being removed.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error).doing("lock", dir.lock().display())?,
     };
-    drop(_births);
+    drop(creation_lock);
     match Record::read(&dir)? {
         None => delete::delete_unrecorded(ctx, id),
         Some(record) => sweep_record(ctx, &dir, record),
@@ -86,10 +86,10 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
             record.reason = Some(DIED.to_owned());
             record.become_state(SandboxState::Stopped, dir)
         }
-        // A snapshot or a pause that was cut off may have left it frozen.
-        SandboxState::Running => freeze::thaw_if_frozen(ctx, &record),
-        // A start that was cut off before it was complete.
-        SandboxState::Stopped if dir.birth().exists() => {
+        // An interrupted snapshot or pause may have left it frozen.
+        SandboxState::Running => ctx.runtime.thaw_if_frozen(ctx, &record),
+        // A start was interrupted.
+        SandboxState::Stopped if dir.first_process().exists() => {
             shut_down(ctx, dir, &mut record)?;
             record.write(dir)
         }
@@ -97,18 +97,18 @@ fn sweep_record(ctx: &Context, dir: &SandboxDir, mut record: Record) -> Result<(
     }
 }
 
-/// Layers with a certificate that no live sandbox stands on.
+/// Removes certificate layers that no sandbox uses.
 fn sweep_trust(ctx: &Context) -> Result<()> {
     let mut in_use = BTreeSet::new();
     for id in list::ids(ctx)? {
-        // One that cannot be read might use any.
+        // A sandbox whose record cannot be read might use any of them, so this fails.
         let record = Record::read(&ctx.data.sandbox(&id))?;
         in_use.extend(record.and_then(|record| Some(record.trust?.layer)));
     }
     trust::sweep(&ctx.data, &in_use)
 }
 
-/// A claim that was written down but not made.
+/// Removes notes of claims that were never made.
 fn sweep_claim_notes(ctx: &Context) -> Result<()> {
     let folder = ctx.data.id_ranges();
     for entry in std::fs::read_dir(&folder)
@@ -132,23 +132,23 @@ fn sweep_claim_notes(ctx: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A claim whose sandbox is gone.
+/// Releases user ids whose sandbox does not exist.
 fn sweep_id_ranges(ctx: &Context) -> Result<()> {
     for (range, id) in id_range::claims(&ctx.data.id_ranges())? {
-        let kept = id
+        let is_claimed = id
             .parse()
             .is_ok_and(|id: SandboxId| claims_range(ctx, &id, range));
-        if !kept {
+        if !is_claimed {
             id_range::revoke(&ctx.data.id_ranges(), range)?;
         }
     }
     Ok(())
 }
 
-/// Says whether a sandbox has that range, or may be about to.
+/// Says whether a sandbox has that range, or may be about to claim it.
 fn claims_range(ctx: &Context, id: &SandboxId, range: u32) -> bool {
     let dir = ctx.data.sandbox(id);
-    // Held: being created or started. Free, and held by us while we read: what the record says is all there is.
+    // A held lock means that it is being created or started. With the lock, the record is complete.
     let lock = Lock::try_take_existing(&dir.lock());
     if matches!(lock, Ok(None)) {
         return true;
@@ -156,16 +156,16 @@ fn claims_range(ctx: &Context, id: &SandboxId, range: u32) -> bool {
     matches!(Record::read(&dir), Ok(Some(record)) if record.id_range == Some(range))
 }
 
-/// A cgroup whose sandbox is gone.
+/// Removes cgroups whose sandbox does not exist.
 fn sweep_cgroups(ctx: &Context) -> Result<()> {
     let existing: BTreeSet<String> = list::ids(ctx)?.into_iter().map(String::from).collect();
-    let Ok(names) = ctx.cgroups.list() else {
+    let Ok(names) = ctx.kernel.cgroup_names(&ctx.cgroups) else {
         return Ok(());
     };
     let mut any_left = false;
     let mut outcome = Ok(());
     for name in names {
-        // Listed before it was made, or deleted since: look again before touching it.
+        // It may have been made after the ids were listed, so check again.
         let gone = !existing.contains(&name)
             && name
                 .parse()
@@ -182,11 +182,11 @@ fn sweep_cgroups(ctx: &Context) -> Result<()> {
     outcome
 }
 
-/// Templates that a fork made on its way and was killed before it could remove.
+/// Removes temporary templates of forks that were interrupted.
 fn sweep_forks(ctx: &Context) -> Result<()> {
     for template in import::templates(ctx)? {
         let age_ms = clock::now_ms().saturating_sub(template.created_unix_ms);
-        if template.name.starts_with(fork::PREFIX) && age_ms > FORK_PATIENCE_MS {
+        if template.name.starts_with(fork::PREFIX) && age_ms > FORK_TIMEOUT_MS {
             import::remove(ctx, &template.name)?;
         }
     }

@@ -1,21 +1,21 @@
-//! Volumes: named folders that outlive sandboxes and can be in several of them at once.
+//! Volumes: named folders that outlive sandboxes and can be mounted in several of them at once.
 //!
-//! Root: a sparse ext4 image of the volume's size, whose root folder is the volume. All mounts of it share one loop device and
-//! with it one file system of the kernel's (see `device`). Others: a plain folder, without a bound on its size.
+//! As root, a volume is a sparse ext4 image of the volume's size. All its mounts share one loop device, and with it one mounted
+//! file system (see `device`). As an ordinary user, it is a plain folder without a bound on its size.
 //!
-//! Two locks, both in memory and gone with a restart: whoever gives a volume to a sandbox shares `volume-<id>.lock` until the
-//! sandbox is on record, and whoever makes or removes the volume holds it alone; `volume-<id>.device.lock` is held while the
-//! loop device is looked for, and says its number.
+//! Each volume has two locks, which end with a restart of the host. A worker that starts a sandbox with the volume shares
+//! `volume-<id>.lock` until the sandbox is on record; a worker that makes or deletes the volume holds it alone.
+//! `volume-<id>.device.lock` is held while a worker looks for the loop device, and contains the device's number.
 
 mod device;
-mod mounts;
+mod mount_paths;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use device::attach;
-pub(crate) use mounts::{check, pieces};
+pub(crate) use mount_paths::{check, components};
 
 use crate::context::Context;
 use crate::disk::IMAGE;
@@ -27,17 +27,17 @@ use crate::spec::MountSpec;
 use crate::sys::Doing;
 use crate::sys::lock::Lock;
 
-/// What a sandbox with volumes is told where they are folders.
+/// The limitation of sandboxes whose volumes are folders.
 pub(crate) const NO_LIMIT: &str = "no limit on how much fits into its volumes";
 
-/// The user of sandboxes, to whom the root of a volume belongs.
+/// The user id inside sandboxes that owns the root of a volume.
 pub(crate) const USER: u32 = 1000;
 
 const MAX_ID: usize = 64;
-/// What the folder of a volume is called until it is whole: no id begins with a dot.
+/// Prefix of the folder of a volume until it is finished. No id begins with a dot.
 const UNFINISHED: &str = ".new-";
-/// How long to wait for somebody else who works on the same volume.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for another worker on the same volume.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The folder of one volume.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct VolumeDir {
 }
 
 impl VolumeDir {
-    /// Names the folder of volume `id`; nothing is touched.
+    /// Names the folder of volume `id`. Nothing on disk is touched.
     ///
     /// # Errors
     /// `Invalid` when that cannot be the id of a volume.
@@ -56,7 +56,7 @@ impl VolumeDir {
         let fits = (1..=MAX_ID).contains(&id.len());
         if !fits || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             let short: String = id.chars().take(MAX_ID).collect();
-            let message = format!("`{}` cannot be the id of a volume", short.escape_debug());
+            let message = format!("`{}` is not a valid volume id", short.escape_debug());
             return Err(EngineError::new(ErrorKind::Invalid, message)
                 .hint(format!("use 1 to {MAX_ID} letters and digits")));
         }
@@ -67,7 +67,7 @@ impl VolumeDir {
         })
     }
 
-    /// Those whose making was begun: which of them somebody still works on, their locks say.
+    /// Volumes that are being made, or whose making was interrupted. Their locks say which.
     pub(crate) fn unfinished(data: &DataDir) -> Result<Vec<Self>> {
         let volumes = data.volumes();
         let entries = std::fs::read_dir(&volumes).doing("list", volumes.display())?;
@@ -83,16 +83,16 @@ impl VolumeDir {
     }
 
     /// Where it is made, before it is renamed.
-    pub(crate) fn fresh(&self) -> PathBuf {
+    pub(crate) fn unfinished_root(&self) -> PathBuf {
         self.volumes.join(format!("{UNFINISHED}{}", self.id))
     }
 
-    /// Where it is put aside, on its way out.
-    pub(crate) fn aside(&self, data: &DataDir, tag: &str) -> PathBuf {
+    /// Where it is moved when it is deleted.
+    pub(crate) fn trash(&self, data: &DataDir, tag: &str) -> PathBuf {
         data.trash().join(format!("volume-{}-{tag}", self.id))
     }
 
-    /// The volume as a folder of the host, where it is one.
+    /// The volume as a folder of the host, if it is one.
     pub(crate) fn folder(&self) -> PathBuf {
         folder_in(&self.root())
     }
@@ -105,14 +105,14 @@ impl VolumeDir {
         self.run.join(format!("volume-{}.device.lock", self.id))
     }
 
-    pub(crate) fn is_there(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.root().is_dir()
     }
 
-    /// Keeps it from being removed.
-    fn hold(&self) -> Result<Lock> {
+    /// Keeps it from being deleted.
+    fn share(&self) -> Result<Lock> {
         let path = self.lock_path();
-        let held = || -> std::io::Result<Lock> {
+        let shared = || -> std::io::Result<Lock> {
             loop {
                 let lock = Lock::share(&path)?;
                 if lock.is_at(&path) {
@@ -120,15 +120,15 @@ impl VolumeDir {
                 }
             }
         };
-        Ok(held().doing("share", path.display())?)
+        Ok(shared().doing("share", path.display())?)
     }
 
-    /// Takes it for making or removing it.
+    /// Takes its lock, to make or delete it.
     pub(crate) fn take(&self) -> Result<Lock> {
         let path = self.lock_path();
         let taken = || -> std::io::Result<Option<Lock>> {
             loop {
-                match Lock::take(&path, PATIENCE)? {
+                match Lock::take(&path, TIMEOUT)? {
                     Some(lock) if !lock.is_at(&path) => {}
                     other => return Ok(other),
                 }
@@ -139,15 +139,15 @@ impl VolumeDir {
             .ok_or_else(|| self.busy())
     }
 
-    /// Takes it if nobody has it.
+    /// Takes its lock if it is free.
     pub(crate) fn try_take(&self) -> Result<Option<Lock>> {
         let path = self.lock_path();
         let lock = Lock::try_take(&path).doing("lock", path.display())?;
         Ok(lock.filter(|lock| lock.is_at(&path)))
     }
 
-    /// Removes the locks themselves. Only for the holder of a volume that is not there: who waits for it looks again.
-    pub(crate) fn forget(&self) {
+    /// Removes the lock files. Only for the holder of the lock of a volume that does not exist: workers that wait for it notice.
+    pub(crate) fn remove_locks(&self) {
         for path in [self.device_lock(), self.lock_path()] {
             let _ = std::fs::remove_file(path);
         }
@@ -158,47 +158,47 @@ impl VolumeDir {
     }
 }
 
-/// The image in the folder of a volume.
+/// The image in a volume's folder `root`.
 pub(crate) fn image_in(root: &Path) -> PathBuf {
     root.join(IMAGE)
 }
 
-/// The volume in its folder, where it is a folder of the host.
+/// The files in a volume's folder `root`, if it is not an image.
 pub(crate) fn folder_in(root: &Path) -> PathBuf {
     root.join("data")
 }
 
-/// Volumes that are not removed as long as this lives.
+/// Locks that keep volumes from being deleted.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct VolumeLocks {
     _locks: Vec<Lock>,
 }
 
-/// Keeps the volumes of a sandbox-to-be from being removed before it is on record.
+/// Keeps the volumes of a starting sandbox from being deleted before it is on record.
 ///
 /// # Errors
-/// `NotFound` when there is none of that name.
-pub(crate) fn hold(ctx: &Context, mounts: &[MountSpec]) -> Result<Held> {
-    let held = mounts.iter().map(|mount| {
+/// `NotFound` when a volume does not exist.
+pub(crate) fn share_all(ctx: &Context, mounts: &[MountSpec]) -> Result<VolumeLocks> {
+    let locks = mounts.iter().map(|mount| {
         let dir = VolumeDir::new(&ctx.data, &mount.volume)?;
         let missing = || {
             let message = format!("no volume `{}`", mount.volume);
             EngineError::new(ErrorKind::NotFound, message)
-                .hint("make it first; its files are gone if it was removed")
+                .hint("create it first; if it was deleted, its files are gone")
         };
-        // Before the lock, so that asking for what never was leaves none.
-        if !dir.is_there() {
+        // Checked before the lock, so that no lock file is left of a volume that never existed.
+        if !dir.exists() {
             return Err(missing());
         }
-        let lock = dir.hold()?;
-        dir.is_there().then_some(lock).ok_or_else(missing)
+        let lock = dir.share()?;
+        dir.exists().then_some(lock).ok_or_else(missing)
     });
-    let _locks = held.collect::<Result<_>>()?;
-    Ok(Held { _locks })
+    let _locks = locks.collect::<Result<_>>()?;
+    Ok(VolumeLocks { _locks })
 }
 
-/// Opens the volumes of a sandbox as detached mounts, where they are images; else none. Adds to `repairs` what had to be
-/// repaired.
+/// Opens the volumes of a sandbox as detached mounts. None, where volumes are folders. Adds repairs of their file systems to
+/// `repairs`.
 pub(crate) fn open(
     ctx: &Context,
     mounts: &[MountSpec],
@@ -209,7 +209,7 @@ pub(crate) fn open(
     }
     let open = |mount: &MountSpec| {
         let dir = VolumeDir::new(&ctx.data, &mount.volume)?;
-        let mounted = attach(&dir, &image_in(&dir.root()))?;
+        let mounted = attach(&*ctx.kernel, &dir, &image_in(&dir.root()))?;
         repairs.extend(
             mounted
                 .repair
@@ -220,7 +220,7 @@ pub(crate) fn open(
     mounts.iter().map(open).collect()
 }
 
-/// What the first process of a sandbox needs to know of its volumes.
+/// What the first process needs to know about its volumes.
 pub(crate) fn plans(ctx: &Context, mounts: &[MountSpec]) -> Vec<VolumePlan> {
     let folder = |mount: &MountSpec| {
         let dir = VolumeDir::new(&ctx.data, &mount.volume).ok();
@@ -261,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_was_removed_while_somebody_waited_is_no_lock() {
+    fn a_lock_file_that_was_removed_meanwhile_does_not_lock() {
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataDir::new(folder.path());
         std::fs::create_dir_all(data.run()).expect("make");
         let dir = VolumeDir::new(&data, "a").expect("an id");
         let first = dir.take().expect("take");
         assert!(dir.try_take().expect("try").is_none());
-        dir.forget();
+        dir.remove_locks();
         assert!(!first.is_at(&dir.lock_path()));
         let second = dir.take().expect("another lock of the same name");
         assert!(second.is_at(&dir.lock_path()));

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use sandyard_core::SandboxState::Running;
 use sandyard_engine::{Engine, EngineConfig};
 
-use crate::yard::{LAUNCHER, Yard, small};
+use crate::test_env::{LAUNCHER, TestEnv, small};
 
 const COUNT: usize = 100;
 const COUNTER: &str = r#"(echo started >> ~/starts; i=0
@@ -14,17 +14,17 @@ const GROWS: &str = r#"until [ -s ~/count ]; do sleep 0.3; done; a=$(cat ~/count
 
 #[tokio::test]
 async fn a_hundred_counters_never_stop_while_the_launcher_is_killed_and_replaced() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut ids = Vec::new();
     for _ in 0..COUNT {
-        ids.push(yard.engine.create(&small()).await.expect("create").id);
+        ids.push(env.engine.create(&small()).await.expect("create").id);
     }
-    join_all(ids.iter().map(|id| yard.sh(id, COUNTER))).await;
-    yard.kill_launcher().await;
+    join_all(ids.iter().map(|id| env.sh(id, COUNTER))).await;
+    env.kill_launcher().await;
     // A new client that knows nothing but the data directory, and so a new launcher.
     let config = EngineConfig {
         launcher: Some(vec![LAUNCHER.into()]),
-        ..EngineConfig::new(&yard.data)
+        ..EngineConfig::new(&env.data)
     };
     let engine = Engine::connect(config).await.expect("connect");
     let listed = engine.list().await.expect("list");
@@ -34,8 +34,8 @@ async fn a_hundred_counters_never_stop_while_the_launcher_is_killed_and_replaced
         "{listed:?}"
     );
     // The same process counts on: nothing inside was started again, and the number grows.
-    let grown = join_all(ids.iter().map(|id| yard.out(id, GROWS))).await;
+    let grown = join_all(ids.iter().map(|id| env.out(id, GROWS))).await;
     assert_eq!(grown, vec!["1 grown"; COUNT]);
     drop(engine);
-    yard.finish().await;
+    env.finish().await;
 }

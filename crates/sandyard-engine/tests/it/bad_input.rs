@@ -3,10 +3,10 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use crate::yard::Yard;
+use crate::test_env::TestEnv;
 
-fn exchange(yard: &Yard, bytes: &[u8]) -> Vec<u8> {
-    let mut stream = UnixStream::connect(yard.data.join("launcher.sock")).expect("connect");
+fn exchange(env: &TestEnv, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = UnixStream::connect(env.data.join("launcher.sock")).expect("connect");
     stream
         .set_read_timeout(Some(std::time::Duration::from_secs(90)))
         .expect("time limit");
@@ -29,14 +29,10 @@ fn framed(text: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn nonsense_is_answered_or_hung_up_on_and_the_next_request_works() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
+    assert_eq!(exchange(&env, &[0xff; 64]), b"", "a frame beyond the limit");
     assert_eq!(
-        exchange(&yard, &[0xff; 64]),
-        b"",
-        "a frame beyond the limit"
-    );
-    assert_eq!(
-        exchange(&yard, &[5, 0, 0, 0, b'x']),
+        exchange(&env, &[5, 0, 0, 0, b'x']),
         b"",
         "a frame cut short"
     );
@@ -49,14 +45,14 @@ async fn nonsense_is_answered_or_hung_up_on_and_the_next_request_works() {
         r#"{"create":{"spec":{"surprise":1}}}"#,
         "\u{0}",
     ] {
-        let answer = exchange(&yard, &framed(text));
+        let answer = exchange(&env, &framed(text));
         assert!(
-            String::from_utf8_lossy(&answer).contains("not a request"),
+            String::from_utf8_lossy(&answer).contains("invalid request"),
             "{text}: {}",
             String::from_utf8_lossy(&answer)
         );
     }
-    let id = yard.create().await.id;
-    assert_eq!(yard.out(&id, "echo works").await, "works");
-    yard.finish().await;
+    let id = env.create().await.id;
+    assert_eq!(env.out(&id, "echo works").await, "works");
+    env.finish().await;
 }

@@ -15,9 +15,9 @@ use sandyard_core::SandboxId;
 use sandyard_wire::egress::{FromAgent, ToAgent, Via, decode, encode};
 
 use crate::network::create_proxied;
-use crate::yard::Yard;
+use crate::test_env::TestEnv;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The gateway's end of the channel.
 struct Gateway {
@@ -27,10 +27,10 @@ struct Gateway {
 }
 
 impl Gateway {
-    fn attach(yard: &Yard, id: &SandboxId) -> Self {
-        let socket = yard.data.join("run").join(id.as_str()).join("agent.sock");
+    fn attach(env: &TestEnv, id: &SandboxId) -> Self {
+        let socket = env.data.join("run").join(id.as_str()).join("agent.sock");
         let stream = UnixStream::connect(socket).expect("the agent's door");
-        stream.set_read_timeout(Some(PATIENCE)).expect("patience");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("timeout");
         let ask = "GET /egress HTTP/1.1\r\nHost: agent\r\nConnection: Upgrade\r\nUpgrade: sandyard-egress\r\n\r\n";
         (&stream).write_all(ask.as_bytes()).expect("ask");
         let mut gateway = Self {
@@ -137,30 +137,30 @@ fn answer(query: &[u8], address: Option<Ipv4Addr>) -> Bytes {
 
 /// Runs a shell line inside, and the gateway beside it; what the line printed.
 async fn with_gateway<T: Send + 'static>(
-    yard: &Yard,
+    env: &TestEnv,
     id: &SandboxId,
     line: &str,
     serve: impl FnOnce(&mut Gateway) -> T + Send + 'static,
 ) -> (String, T) {
-    let mut gateway = Gateway::attach(yard, id);
+    let mut gateway = Gateway::attach(env, id);
     // Given back, so that it is there until the line has ended.
     let served = tokio::task::spawn_blocking(move || (serve(&mut gateway), gateway));
-    let printed = yard.out(id, line).await;
+    let printed = env.out(id, line).await;
     let (result, _gateway) = served.await.expect("the gateway");
     (printed, result)
 }
 
 #[tokio::test]
 async fn a_program_reaches_the_gateway_by_name_and_by_address() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
     let fetch = |host: &str| {
         format!(
             "python3 -c 'import socket; s = socket.create_connection((\"{host}\", 4000), 100); print(s.makefile().read())'"
         )
     };
     for host in ["service.test", "9.9.9.9", "2001:db8::1"] {
-        let (printed, (name, port, via)) = with_gateway(&yard, &id, &fetch(host), |gateway| {
+        let (printed, (name, port, via)) = with_gateway(&env, &id, &fetch(host), |gateway| {
             let (name, port, via, _, mut connection) = gateway.open();
             connection.write_all(b"from outside").expect("write");
             (name, port, via)
@@ -169,13 +169,13 @@ async fn a_program_reaches_the_gateway_by_name_and_by_address() {
         assert_eq!((name.as_str(), port, via), (host, 4000, Via::Redirect));
         assert_eq!(printed, "from outside");
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn packets_that_nothing_carries_are_told_of_once_each() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
     let line = r#"python3 - <<'END'
 import socket
 def send(family, host, port, times):
@@ -190,7 +190,7 @@ send(socket.AF_INET6, "2001:db8::1", 99, 2)
 send(socket.AF_INET, "9.9.9.9", 123, 3)
 send(socket.AF_INET, "9.9.9.9", 124, 1)
 END"#;
-    let (_, told) = with_gateway(&yard, &id, line, |gateway| {
+    let (_, told) = with_gateway(&env, &id, line, |gateway| {
         let mut told: Vec<(String, u64)> = Vec::new();
         // Those to one place are told at several times if it took the program longer to send them.
         while told.iter().map(|(_, count)| count).sum::<u64>() < 6 {
@@ -223,15 +223,15 @@ END"#;
         told,
         expected.map(|(place, count)| (place.to_owned(), count))
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn without_a_redirect_programs_that_heed_the_variables_reach_the_gateway() {
-    let yard = Yard::new().await;
-    let id = create_proxied(&yard).await.id;
+    let env = TestEnv::new().await;
+    let id = create_proxied(&env).await.id;
     let line = "python3 -c 'import socket; print(socket.gethostbyname(\"service.test\"))'; curl -s --max-time 100 http://service.test/path";
-    let (printed, (name, port, via, early)) = with_gateway(&yard, &id, line, |gateway| {
+    let (printed, (name, port, via, early)) = with_gateway(&env, &id, line, |gateway| {
         let (name, port, via, early, mut connection) = gateway.open();
         let reply =
             "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: close\r\n\r\nfrom outside";
@@ -245,5 +245,5 @@ async fn without_a_redirect_programs_that_heed_the_variables_reach_the_gateway()
     let (address, body) = printed.split_once('\n').expect("two lines");
     assert_eq!(body, "from outside");
     assert!(address.starts_with("198.18."), "{address}");
-    yard.finish().await;
+    env.finish().await;
 }

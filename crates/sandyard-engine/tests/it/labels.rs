@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sandyard_engine::{ErrorKind, ForkSpec, SandboxSpec};
 
-use crate::yard::{Yard, ready, small};
+use crate::test_env::{TestEnv, ready, small};
 
 fn labels(text: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("sandyard.test".to_owned(), text.to_owned())])
@@ -19,88 +19,88 @@ fn labelled(text: &str) -> SandboxSpec {
 
 #[tokio::test]
 async fn labels_stay_through_a_whole_life_and_another_launcher() {
-    let yard = Yard::new().await;
-    let made = yard.engine.create(&labelled("one")).await.expect("create");
+    let env = TestEnv::new().await;
+    let made = env.engine.create(&labelled("one")).await.expect("create");
     assert_eq!(made.labels, labels("one"));
     let id = made.id;
-    let paused = yard.engine.pause(&id).await.expect("pause");
+    let paused = env.engine.pause(&id).await.expect("pause");
     assert_eq!(paused.labels, labels("one"));
-    yard.engine.resume(&id).await.expect("resume");
-    yard.engine.stop(&id).await.expect("stop");
-    yard.kill_launcher().await;
-    let started = yard.engine.start(&id).await.expect("start");
+    env.engine.resume(&id).await.expect("resume");
+    env.engine.stop(&id).await.expect("stop");
+    env.kill_launcher().await;
+    let started = env.engine.start(&id).await.expect("start");
     assert_eq!(started.labels, labels("one"));
-    let listed = yard.engine.list().await.expect("list");
+    let listed = env.engine.list().await.expect("list");
     assert_eq!(listed[0].labels, labels("one"));
-    let inside = yard.out(&id, "env").await;
+    let inside = env.out(&id, "env").await;
     assert!(!inside.contains("sandyard.test"), "{inside}");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_ready_sandbox_takes_the_labels_of_whoever_gets_it() {
-    let yard = Yard::new().await;
-    yard.engine
+    let env = TestEnv::new().await;
+    env.engine
         .set_pool(vec![ready("host", 1)])
         .await
         .expect("fill");
-    let spare = std::fs::read_dir(yard.data.join("spares"))
+    let spare = std::fs::read_dir(env.data.join("spares"))
         .expect("spares")
         .flatten()
         .next()
         .expect("a ready one")
         .file_name();
-    let info = yard.engine.create(&labelled("mine")).await.expect("create");
+    let info = env.engine.create(&labelled("mine")).await.expect("create");
     assert_eq!(
         info.id.as_str(),
         spare.to_str().expect("text"),
         "from the pool"
     );
     assert_eq!(info.labels, labels("mine"));
-    let found = yard.engine.inspect(&info.id).await.expect("inspect");
+    let found = env.engine.inspect(&info.id).await.expect("inspect");
     assert_eq!(found.labels, labels("mine"));
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_fork_has_the_labels_token_and_name_it_was_given_and_none_of_the_others() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let spec = SandboxSpec {
         access_token: Some("first".into()),
         env: BTreeMap::from([("WHO".to_owned(), "first".to_owned())]),
         ..labelled("one")
     };
-    let id = yard.engine.create(&spec).await.expect("create").id;
-    let plain = yard.engine.fork(&id, &ForkSpec::default()).await;
+    let id = env.engine.create(&spec).await.expect("create").id;
+    let plain = env.engine.fork(&id, &ForkSpec::default()).await;
     let plain = plain.expect("fork");
     assert_eq!(plain.labels, BTreeMap::new());
-    assert_eq!(yard.out(&plain.id, "echo $WHO").await, "first");
+    assert_eq!(env.out(&plain.id, "echo $WHO").await, "first");
     let fork = ForkSpec {
         env: Some(BTreeMap::from([("WHO".to_owned(), "second".to_owned())])),
         access_token: Some("second".into()),
         hostname: Some("other".into()),
         labels: labels("two"),
     };
-    let fork = yard.engine.fork(&id, &fork).await.expect("fork");
+    let fork = env.engine.fork(&id, &fork).await.expect("fork");
     assert_eq!(fork.labels, labels("two"));
     assert_eq!(
-        yard.out(&fork.id, "echo $WHO $(hostname)").await,
+        env.out(&fork.id, "echo $WHO $(hostname)").await,
         "second other"
     );
     let token = |id: &sandyard_core::SandboxId| {
-        let path = yard.data.join("sandboxes").join(id.as_str());
+        let path = env.data.join("sandboxes").join(id.as_str());
         let record = std::fs::read(path.join("state.json")).expect("a record");
         let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
         record["spec"]["access_token"].as_str().map(str::to_owned)
     };
     assert_eq!(token(&fork.id).as_deref(), Some("second"));
     assert_ne!(token(&plain.id).as_deref(), Some("first"));
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn labels_beyond_all_measure_are_refused() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let many = (0..65).map(|n| (n.to_string(), String::new())).collect();
     for labels in [
         labels(&"x".repeat(1025)),
@@ -108,20 +108,20 @@ async fn labels_beyond_all_measure_are_refused() {
         many,
     ] {
         let spec = SandboxSpec { labels, ..small() };
-        let refused = yard.engine.create(&spec).await.expect_err("refused");
+        let refused = env.engine.create(&spec).await.expect_err("refused");
         assert_eq!(refused.kind, ErrorKind::Invalid);
     }
-    assert_eq!(yard.engine.list().await.expect("list"), []);
-    yard.finish().await;
+    assert_eq!(env.engine.list().await.expect("list"), []);
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn the_installation_id_outlives_launchers() {
-    let yard = Yard::new().await;
-    let id = yard.engine.hello().await.expect("hello").installation_id;
+    let env = TestEnv::new().await;
+    let id = env.engine.hello().await.expect("hello").installation_id;
     assert_eq!(id.len(), 32, "{id}");
-    yard.kill_launcher().await;
-    let after = yard.engine.hello().await.expect("hello").installation_id;
+    env.kill_launcher().await;
+    let after = env.engine.hello().await.expect("hello").installation_id;
     assert_eq!(after, id);
-    yard.finish().await;
+    env.finish().await;
 }

@@ -5,77 +5,77 @@ use std::time::Duration;
 use sandyard_core::SandboxState::{Paused, Running, Stopped};
 use sandyard_engine::{ErrorKind, SandboxSpec};
 
-use crate::yard::{Yard, small, text};
+use crate::test_env::{TestEnv, small, text};
 
 #[tokio::test]
 async fn a_new_sandbox_runs_commands_as_user_and_as_root() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut spec = small();
     spec.env.insert("GREETING".into(), "hello".into());
     spec.hostname = Some("box".into());
-    let info = yard.engine.create(&spec).await.expect("create");
+    let info = env.engine.create(&spec).await.expect("create");
     assert_eq!(info.state, Running);
-    assert_eq!(info.lacks, Vec::<String>::new());
+    assert_eq!(info.limitations, Vec::<String>::new());
     assert_eq!(
-        yard.out(
+        env.out(
             &info.id,
             "echo $GREETING $(id -un) $HOME $(pwd) $(hostname)"
         )
         .await,
         "hello user /home/user /home/user box"
     );
-    let root = yard
+    let root = env
         .sh_as(&info.id, "root", "id -u; cat /etc/hostname; exit 3")
         .await;
     assert_eq!(
         (text(&root.stdout), root.exit.exit_code),
         ("0\nbox".to_owned(), 3)
     );
-    assert_eq!(yard.out(&info.id, "sudo id -u").await, "0");
+    assert_eq!(env.out(&info.id, "sudo id -u").await, "0");
     assert_eq!(
-        yard.out(
+        env.out(
             &info.id,
             "echo 1 > ~/a; echo 2 > /workspace/b; echo 3 > /tmp/c; cat ~/a /workspace/b /tmp/c"
         )
         .await,
         "1\n2\n3"
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_pause_that_was_asked_for_replaces_one_for_want_of_room() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    yard.engine.pause(&id).await.expect("pause");
-    let path = yard.data.join(format!("sandboxes/{id}/state.json"));
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    env.engine.pause(&id).await.expect("pause");
+    let path = env.data.join(format!("sandboxes/{id}/state.json"));
     let record = std::fs::read(&path).expect("the record");
     let mut record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
     let reason = "it went on writing while the host's disk was nearly full";
     record["reason"] = reason.into();
     std::fs::write(&path, record.to_string()).expect("the record");
 
-    let paused = yard.engine.pause(&id).await.expect("pause again");
+    let paused = env.engine.pause(&id).await.expect("pause again");
     assert_eq!((paused.state, paused.reason), (Paused, None));
-    let paused = yard.engine.list().await.expect("list").remove(0);
+    let paused = env.engine.list().await.expect("list").remove(0);
     assert_eq!((paused.state, paused.reason), (Paused, None), "on record");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    let boot_id = yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await;
-    yard.sh(
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    let boot_id = env.out(&id, "cat /proc/sys/kernel/random/boot_id").await;
+    env.sh(
         &id,
         "(while :; do echo >> ~/ticks; sleep 0.01; done) > /dev/null 2>&1 &
         until [ -s ~/ticks ]; do sleep 0.01; done",
     )
     .await;
-    assert_eq!(yard.engine.pause(&id).await.expect("pause").state, Paused);
+    assert_eq!(env.engine.pause(&id).await.expect("pause").state, Paused);
     assert_eq!(
-        yard.engine
+        env.engine
             .pause(&id)
             .await
             .expect("pausing twice is fine")
@@ -83,7 +83,7 @@ async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
         Paused
     );
     let used = async || {
-        let stats = yard.engine.stats(&id).await.expect("stats");
+        let stats = env.engine.stats(&id).await.expect("stats");
         stats.cpu_usage_us.expect("counted here")
     };
     let before = used().await;
@@ -91,37 +91,34 @@ async fn a_paused_sandbox_stands_still_and_goes_on_with_its_memory() {
     let more = used().await - before;
     // One that stands still may have had a last step to do in the kernel; the loop alone takes more than this.
     assert!(more < 1000, "a paused sandbox used {more} us");
-    assert_eq!(
-        yard.engine.resume(&id).await.expect("resume").state,
-        Running
-    );
-    let first: u64 = yard
+    assert_eq!(env.engine.resume(&id).await.expect("resume").state, Running);
+    let first: u64 = env
         .out(&id, "wc -l < ~/ticks")
         .await
         .parse()
         .expect("a count");
-    let grown = yard.out(&id, &format!("for i in $(seq 5000); do n=$(wc -l < ~/ticks); [ $n -gt {first} ] && echo grown && exit; sleep 0.01; done")).await;
+    let grown = env.out(&id, &format!("for i in $(seq 5000); do n=$(wc -l < ~/ticks); [ $n -gt {first} ] && echo grown && exit; sleep 0.01; done")).await;
     assert_eq!(grown, "grown");
     assert_eq!(
-        yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await,
+        env.out(&id, "cat /proc/sys/kernel/random/boot_id").await,
         boot_id
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_stopped_sandbox_starts_again_with_its_files_and_a_new_boot_id() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    let boot_id = yard
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    let boot_id = env
         .out(
             &id,
             "cat /proc/sys/kernel/random/boot_id; sudo touch /usr/local/mark; echo kept > ~/file",
         )
         .await;
-    assert_eq!(yard.engine.stop(&id).await.expect("stop").state, Stopped);
+    assert_eq!(env.engine.stop(&id).await.expect("stop").state, Stopped);
     assert_eq!(
-        yard.engine
+        env.engine
             .stop(&id)
             .await
             .expect("stopping twice is fine")
@@ -129,85 +126,81 @@ async fn a_stopped_sandbox_starts_again_with_its_files_and_a_new_boot_id() {
         Stopped
     );
     assert_eq!(
-        yard.engine.pause(&id).await.unwrap_err().kind,
+        env.engine.pause(&id).await.unwrap_err().kind,
         ErrorKind::Conflict
     );
-    assert_eq!(yard.engine.start(&id).await.expect("start").state, Running);
+    assert_eq!(env.engine.start(&id).await.expect("start").state, Running);
     assert_eq!(
-        yard.out(&id, "ls /usr/local/mark; cat ~/file").await,
+        env.out(&id, "ls /usr/local/mark; cat ~/file").await,
         "/usr/local/mark\nkept"
     );
     assert_ne!(
-        yard.out(&id, "cat /proc/sys/kernel/random/boot_id").await,
+        env.out(&id, "cat /proc/sys/kernel/random/boot_id").await,
         boot_id
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn every_state_can_be_deleted_and_deleting_twice_is_fine() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let (running, paused, stopped) = (
-        yard.create().await.id,
-        yard.create().await.id,
-        yard.create().await.id,
+        env.create().await.id,
+        env.create().await.id,
+        env.create().await.id,
     );
-    yard.engine.pause(&paused).await.expect("pause");
-    yard.engine.stop(&stopped).await.expect("stop");
+    env.engine.pause(&paused).await.expect("pause");
+    env.engine.stop(&stopped).await.expect("stop");
     for id in [&running, &paused, &stopped] {
-        yard.engine.delete(id).await.expect("delete");
-        yard.engine.delete(id).await.expect("delete again");
+        env.engine.delete(id).await.expect("delete");
+        env.engine.delete(id).await.expect("delete again");
         assert_eq!(
-            yard.engine.inspect(id).await.unwrap_err().kind,
+            env.engine.inspect(id).await.unwrap_err().kind,
             ErrorKind::NotFound
         );
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_sandbox_whose_first_process_is_killed_is_stopped_with_a_reason() {
-    let yard = Yard::new().await;
-    let info = yard.create().await;
-    crate::yard::kill(info.init.expect("a live sandbox").pid);
-    let info = yard.engine.inspect(&info.id).await.expect("inspect");
+    let env = TestEnv::new().await;
+    let info = env.create().await;
+    crate::test_env::kill(info.init.expect("a live sandbox").pid);
+    let info = env.engine.inspect(&info.id).await.expect("inspect");
     assert_eq!(info.state, Stopped);
     assert!(
         info.reason
             .is_some_and(|reason| reason.contains("first process ended"))
     );
     assert_eq!(
-        yard.engine.start(&info.id).await.expect("start").state,
+        env.engine.start(&info.id).await.expect("start").state,
         Running
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn an_ephemeral_sandbox_goes_with_its_lease() {
-    let yard = Yard::new().await;
-    let (info, lease) = yard
-        .engine
-        .create_ephemeral(&small())
-        .await
-        .expect("create");
-    assert_eq!(yard.out(&info.id, "echo hi").await, "hi");
+    let env = TestEnv::new().await;
+    let (info, lease) = env.engine.create_ephemeral(&small()).await.expect("create");
+    assert_eq!(env.out(&info.id, "echo hi").await, "hi");
     drop(lease);
     let give_up = std::time::Instant::now() + Duration::from_secs(90);
-    while yard.engine.inspect(&info.id).await.is_ok() {
+    while env.engine.inspect(&info.id).await.is_ok() {
         assert!(std::time::Instant::now() < give_up, "still there");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_with_the_reason() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let refuse = async |change: fn(&mut SandboxSpec)| {
         let mut spec = small();
         change(&mut spec);
-        let error = yard.engine.create(&spec).await.unwrap_err();
+        let error = env.engine.create(&spec).await.unwrap_err();
         (error.kind, error.message)
     };
     let (kind, message) = refuse(|spec| spec.limits.memory_bytes = 1).await;
@@ -236,50 +229,50 @@ async fn what_makes_no_sense_is_refused_with_the_reason() {
             .0,
         ErrorKind::Invalid
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn eight_deletes_at_once_all_succeed() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     for _ in 0..10 {
-        let id = yard.create().await.id;
-        let deletes = (0..8).map(|_| yard.engine.delete(&id));
+        let id = env.create().await.id;
+        let deletes = (0..8).map(|_| env.engine.delete(&id));
         for deleted in futures_util::future::join_all(deletes).await {
             deleted.expect("delete");
         }
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_sandbox_whose_record_cannot_be_read_can_be_deleted() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    let record = yard
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    let record = env
         .data
         .join("sandboxes")
         .join(id.as_str())
         .join("state.json");
     std::fs::write(record, "").expect("what a power failure can leave");
-    yard.engine.delete(&id).await.expect("delete");
-    yard.finish().await;
+    env.engine.delete(&id).await.expect("delete");
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_cgroup_that_was_removed_by_half_keeps_nothing_from_working() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    let groups = crate::yard::cgroups(&yard.data);
-    yard.engine.stop(&id).await.expect("stop");
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    let groups = crate::test_env::cgroups(&env.data);
+    env.engine.stop(&id).await.expect("stop");
     let half = groups
         .iter()
         .find(|group| !group.display().to_string().contains("unified"))
         .expect("a group");
     std::fs::create_dir_all(half).expect("what a kill can leave");
-    yard.engine.start(&id).await.expect("start");
-    yard.engine.stop(&id).await.expect("stop");
+    env.engine.start(&id).await.expect("start");
+    env.engine.stop(&id).await.expect("stop");
     std::fs::create_dir_all(half).expect("what a kill can leave");
-    yard.engine.delete(&id).await.expect("delete");
-    yard.finish().await;
+    env.engine.delete(&id).await.expect("delete");
+    env.finish().await;
 }

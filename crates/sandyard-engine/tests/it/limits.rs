@@ -1,32 +1,32 @@
 //! Memory, processes, disk and processor: a sandbox gets its share and no more, and neighbours do not notice.
 
-use crate::yard::{Yard, small};
+use crate::test_env::{TestEnv, small};
 
 #[tokio::test]
 async fn a_memory_hog_is_killed_and_its_sandbox_lives_on() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut spec = small();
     spec.limits.memory_bytes = 64 << 20;
-    let id = yard.engine.create(&spec).await.expect("create").id;
-    let hog = yard.sh(&id, "python3 -c 'x = bytearray(512 << 20)'").await;
+    let id = env.engine.create(&spec).await.expect("create").id;
+    let hog = env.sh(&id, "python3 -c 'x = bytearray(512 << 20)'").await;
     assert_ne!(hog.exit.exit_code, 0);
-    assert_eq!(yard.out(&id, "echo alive").await, "alive");
+    assert_eq!(env.out(&id, "echo alive").await, "alive");
     assert!(
-        yard.engine
+        env.engine
             .stats(&id)
             .await
             .expect("stats")
             .memory_bytes
             .is_some_and(|bytes| bytes <= 64 << 20)
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_disk_filler_meets_its_limit_and_the_space_comes_back() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    let filled = yard
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    let filled = env
         .sh(
             &id,
             "dd if=/dev/zero of=~/big bs=1M count=1000 2>&1 | tail -n 9; stat -c %s ~/big",
@@ -41,22 +41,22 @@ async fn a_disk_filler_meets_its_limit_and_the_space_comes_back() {
         .expect("a size");
     assert!(size < 64 << 20, "{size} bytes fit into 64 MiB");
     assert_eq!(
-        yard.out(&id, "rm ~/big && echo small > ~/small && cat ~/small")
+        env.out(&id, "rm ~/big && echo small > ~/small && cat ~/small")
             .await,
         "small"
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_fork_bomb_stops_at_the_process_limit_while_a_neighbour_answers() {
-    let yard = Yard::new().await;
-    let (bomb, neighbour) = (yard.create().await.id, yard.create().await.id);
-    yard.sh(&bomb, "(bomb() { bomb | bomb & }; bomb) >/dev/null 2>&1 &")
+    let env = TestEnv::new().await;
+    let (bomb, neighbour) = (env.create().await.id, env.create().await.id);
+    env.sh(&bomb, "(bomb() { bomb | bomb & }; bomb) >/dev/null 2>&1 &")
         .await;
     for _ in 0..20 {
-        assert_eq!(yard.out(&neighbour, "echo fine").await, "fine");
-        let pids = yard
+        assert_eq!(env.out(&neighbour, "echo fine").await, "fine");
+        let pids = env
             .engine
             .stats(&bomb)
             .await
@@ -65,27 +65,27 @@ async fn a_fork_bomb_stops_at_the_process_limit_while_a_neighbour_answers() {
             .expect("a count");
         assert!(pids <= 128, "{pids} processes");
     }
-    yard.engine
+    env.engine
         .delete(&bomb)
         .await
         .expect("a bombed sandbox can be deleted");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_busy_loop_gets_its_share_of_the_processor() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut spec = small();
     spec.limits.cpu_millis = 200;
-    let id = yard.engine.create(&spec).await.expect("create").id;
-    yard.sh(
+    let id = env.engine.create(&spec).await.expect("create").id;
+    env.sh(
         &id,
         "for i in 1 2 3 4; do (while :; do :; done) >/dev/null 2>&1 & done",
     )
     .await;
     let begin = (
         std::time::Instant::now(),
-        yard.engine
+        env.engine
             .stats(&id)
             .await
             .expect("stats")
@@ -93,7 +93,7 @@ async fn a_busy_loop_gets_its_share_of_the_processor() {
             .expect("a count"),
     );
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    let used = yard
+    let used = env
         .engine
         .stats(&id)
         .await
@@ -107,15 +107,15 @@ async fn a_busy_loop_gets_its_share_of_the_processor() {
         share < 0.35,
         "used {share:.2} of one core with a limit of 0.2"
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_sandbox_is_in_its_group_in_every_hierarchy() {
-    let yard = Yard::new().await;
-    let info = yard.create().await;
+    let env = TestEnv::new().await;
+    let info = env.create().await;
     let pid = info.init.expect("a live sandbox").pid.to_string();
-    let groups = crate::yard::cgroups(&yard.data);
+    let groups = crate::test_env::cgroups(&env.data);
     assert!(!groups.is_empty());
     for group in groups {
         let procs = std::fs::read_to_string(group.join("cgroup.procs")).expect("processes");
@@ -125,5 +125,5 @@ async fn a_sandbox_is_in_its_group_in_every_hierarchy() {
             group.display()
         );
     }
-    yard.finish().await;
+    env.finish().await;
 }

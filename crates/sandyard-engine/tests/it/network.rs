@@ -5,7 +5,7 @@ use std::process::Command;
 use sandyard_core::SandboxId;
 use sandyard_engine::{Fault, FaultAction, FaultPlace, SandboxInfo};
 
-use crate::yard::{Yard, small};
+use crate::test_env::{TestEnv, small};
 
 /// More steps than a first process has.
 const MOST_STEPS: u32 = 20;
@@ -47,24 +47,27 @@ END"#;
 /// What [`PROBE`] says where all is as it should be.
 const REFUSED: &str = "connected ConnectionRefusedError ConnectionRefusedError\nconnected ConnectionRefusedError ConnectionRefusedError";
 
-async fn probe(yard: &Yard, id: &SandboxId) -> String {
-    yard.out(id, PROBE).await
+async fn probe(env: &TestEnv, id: &SandboxId) -> String {
+    env.out(id, PROBE).await
 }
 
 /// Checks the network of a sandbox that has every rule; for other users of the engine, too.
-pub(crate) async fn assert_closed(yard: &Yard, info: &SandboxInfo) {
+pub(crate) async fn assert_closed(env: &TestEnv, info: &SandboxInfo) {
     let id = &info.id;
     assert!(
-        !info.lacks.iter().any(|lack| lack.contains("redirect")),
+        !info
+            .limitations
+            .iter()
+            .any(|limitation| limitation.contains("redirect")),
         "{:?}",
-        info.lacks
+        info.limitations
     );
-    assert_eq!(probe(yard, id).await, REFUSED);
+    assert_eq!(probe(env, id).await, REFUSED);
     assert_eq!(
-        yard.out(id, "cat /etc/resolv.conf").await,
+        env.out(id, "cat /etc/resolv.conf").await,
         "nameserver 198.18.0.1\noptions edns0 timeout:10 attempts:3"
     );
-    let listening = yard
+    let listening = env
         .out(id, "ss -Htln | awk '{print $4}' | grep -v :49983 | sort; ss -Huln | awk '{print $4}' | sort")
         .await;
     assert_eq!(
@@ -75,9 +78,9 @@ pub(crate) async fn assert_closed(yard: &Yard, info: &SandboxInfo) {
 
 #[tokio::test]
 async fn what_leaves_comes_to_the_agent_and_the_rest_is_refused_at_once() {
-    let yard = Yard::new().await;
-    let info = yard.create().await;
-    assert_closed(&yard, &info).await;
+    let env = TestEnv::new().await;
+    let info = env.create().await;
+    assert_closed(&env, &info).await;
     let pid = info.init.expect("it runs").pid.to_string();
     let rules = Command::new("nsenter")
         .args(["-t", &pid, "-n", "nft", "list", "ruleset"])
@@ -94,16 +97,16 @@ async fn what_leaves_comes_to_the_agent_and_the_rest_is_refused_at_once() {
         assert!(rules.contains(rule), "`{rule}` is not in {rules}");
     }
     // Stopped and started, it is the same.
-    yard.engine.stop(&info.id).await.expect("stop");
-    let info = yard.engine.start(&info.id).await.expect("start");
-    assert_closed(&yard, &info).await;
-    yard.finish().await;
+    env.engine.stop(&info.id).await.expect("stop");
+    let info = env.engine.start(&info.id).await.expect("start");
+    assert_closed(&env, &info).await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn connections_within_a_sandbox_work_and_cost_the_host_no_memory_of_them() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
     let talk = r#"python3 - <<'END'
 import socket, threading, time
 def remembered(wanted):
@@ -134,14 +137,14 @@ print(remembered(0))
 socket.create_connection(("9.9.9.9", 80), 60)
 print(remembered(1))
 END"#;
-    assert_eq!(yard.out(&id, talk).await, "HELLO HELLO HELLO\n0\n1");
-    yard.finish().await;
+    assert_eq!(env.out(&id, talk).await, "HELLO HELLO HELLO\n0\n1");
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn one_port_of_a_program_reaches_several_places() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
     let reuse = r#"python3 - <<'END'
 import socket
 kept = []
@@ -154,37 +157,37 @@ for host in "9.9.9.9", "8.8.8.8", "1.1.1.1":
     kept.append(s)
 print(len(kept), *(s.getpeername()[0] for s in kept))
 END"#;
-    assert_eq!(yard.out(&id, reuse).await, "3 9.9.9.9 8.8.8.8 1.1.1.1");
-    yard.finish().await;
+    assert_eq!(env.out(&id, reuse).await, "3 9.9.9.9 8.8.8.8 1.1.1.1");
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn programs_that_ask_for_configured_families_find_ipv4() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
     let ask = "python3 -c 'import socket; print(socket.getaddrinfo(\"localhost\", 80, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)[0][4])'";
-    assert_eq!(yard.out(&id, ask).await, "('127.0.0.1', 80)");
-    yard.finish().await;
+    assert_eq!(env.out(&id, ask).await, "('127.0.0.1', 80)");
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn no_command_inherits_the_agents_sockets() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    let held = yard
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    let held = env
         .out(
             &id,
             "ls -l /proc/self/fd | grep -c socket:; sleep 60 & ls -l /proc/$!/fd | grep -c socket:",
         )
         .await;
     assert_eq!(held, "0\n0");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn root_inside_can_take_the_raw_sockets_and_see_no_more_with_them() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
     let take = r#"python3 - <<'END'
 import ctypes, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -205,24 +208,24 @@ for s in sockets:
     if s is not None and s.type == socket.SOCK_RAW:
         print(said(lambda: s.setsockopt(socket.SOL_SOCKET, 27, 0)))
 END"#;
-    let output = yard.sh_as(&id, "root", take).await;
+    let output = env.sh_as(&id, "root", take).await;
     assert_eq!(
-        crate::yard::text(&output.stdout),
+        crate::test_env::text(&output.stdout),
         "Operation not permitted\nOperation not permitted",
         "without their filters: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn the_name_servers_file_is_no_change_of_the_sandboxs() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    assert_eq!(yard.engine.diff(&id).await.expect("diff").changes, []);
-    yard.sh_as(&id, "root", "echo nameserver 9.9.9.9 > /etc/resolv.conf")
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    assert_eq!(env.engine.diff(&id).await.expect("diff").changes, []);
+    env.sh_as(&id, "root", "echo nameserver 9.9.9.9 > /etc/resolv.conf")
         .await;
-    let changes = yard.engine.diff(&id).await.expect("diff").changes;
+    let changes = env.engine.diff(&id).await.expect("diff").changes;
     let changed: Vec<_> = changes.iter().map(|change| &change.path).collect();
     assert_eq!(
         changed,
@@ -231,73 +234,81 @@ async fn the_name_servers_file_is_no_change_of_the_sandboxs() {
             .iter()
             .collect::<Vec<_>>()
     );
-    yard.engine.stop(&id).await.expect("stop");
-    yard.engine.start(&id).await.expect("start");
+    env.engine.stop(&id).await.expect("stop");
+    env.engine.start(&id).await.expect("start");
     assert_eq!(
-        yard.out(&id, "cat /etc/resolv.conf").await,
+        env.out(&id, "cat /etc/resolv.conf").await,
         "nameserver 198.18.0.1\noptions edns0 timeout:10 attempts:3"
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_kernel_that_lacks_something_is_told_of_and_the_sandbox_runs() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut seen = Vec::new();
     for step in 1..MOST_STEPS {
-        let info = create_lacking(&yard, step).await;
-        let lacks = |word: &str| info.lacks.iter().any(|lack| lack.contains(word));
+        let info = create_lacking(&env, step).await;
+        let lacks = |word: &str| {
+            info.limitations
+                .iter()
+                .any(|limitation| limitation.contains(word))
+        };
         if lacks(NO_REDIRECT) {
             seen.push(NO_REDIRECT);
-            assert_proxied(&yard, &info.id).await;
+            assert_proxied(&env, &info.id).await;
         } else if lacks(NOT_RECORDED) {
             seen.push(NOT_RECORDED);
-            assert_closed(&yard, &info).await;
+            assert_closed(&env, &info).await;
         }
-        yard.engine.delete(&info.id).await.expect("delete");
+        env.engine.delete(&info.id).await.expect("delete");
     }
     assert_eq!(seen, [NO_REDIRECT, NOT_RECORDED]);
-    yard.finish().await;
+    env.finish().await;
 }
 
 /// A sandbox on a kernel that cannot do a step, if that is one that it can do without.
-async fn create_lacking(yard: &Yard, step: u32) -> SandboxInfo {
+async fn create_lacking(env: &TestEnv, step: u32) -> SandboxInfo {
     let fault = Fault {
         place: FaultPlace::Init,
         step,
-        action: FaultAction::Lack,
+        action: FaultAction::Skip,
     };
-    let created = yard.engine.create_with_fault(&small(), fault).await;
+    let created = env.engine.create_with_fault(&small(), fault).await;
     created.expect("create")
 }
 
 /// A sandbox on a kernel without a redirect.
-pub(crate) async fn create_proxied(yard: &Yard) -> SandboxInfo {
+pub(crate) async fn create_proxied(env: &TestEnv) -> SandboxInfo {
     for step in 1..MOST_STEPS {
-        let info = create_lacking(yard, step).await;
-        if info.lacks.iter().any(|lack| lack.contains(NO_REDIRECT)) {
+        let info = create_lacking(env, step).await;
+        if info
+            .limitations
+            .iter()
+            .any(|limitation| limitation.contains(NO_REDIRECT))
+        {
             return info;
         }
-        yard.engine.delete(&info.id).await.expect("delete");
+        env.engine.delete(&info.id).await.expect("delete");
     }
     panic!("no step was the redirect");
 }
 
 /// Nothing leaves by itself, and nothing is kept waiting.
-async fn assert_proxied(yard: &Yard, id: &SandboxId) {
+async fn assert_proxied(env: &TestEnv, id: &SandboxId) {
     assert_eq!(
-        probe(yard, id).await,
+        probe(env, id).await,
         "OSError OSError OSError\nOSError OSError OSError"
     );
     assert_eq!(
-        yard.out(id, "cat /etc/resolv.conf").await,
+        env.out(id, "cat /etc/resolv.conf").await,
         "nameserver 127.0.0.53\noptions edns0 timeout:10 attempts:3"
     );
     let listening =
         "ss -Htln | awk '{print $4}' | grep -v :49983 | sort; ss -Huln | awk '{print $4}'";
     assert_eq!(
-        yard.out(id, listening).await,
+        env.out(id, listening).await,
         "127.0.0.1:49980\n127.0.0.53:53\n127.0.0.53:53"
     );
-    assert_eq!(yard.engine.diff(id).await.expect("diff").changes, []);
+    assert_eq!(env.engine.diff(id).await.expect("diff").changes, []);
 }

@@ -8,19 +8,19 @@ use sandyard_core::{SandboxId, SandboxState};
 use sandyard_engine::{Engine, EngineConfig};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::yard::{LAUNCHER, Yard, copy_launcher, ready, small};
+use crate::test_env::{LAUNCHER, TestEnv, copy_launcher, ready, small};
 
 const OTHER_PORT: u16 = 7070;
 
 /// As a server connects: its own launcher or none.
-async fn server(yard: &Yard, launcher: &Path, port: u16) -> Engine {
+async fn server(env: &TestEnv, launcher: &Path, port: u16) -> Engine {
     let config = EngineConfig {
         launcher: Some(vec![launcher.display().to_string()]),
         allow_faults: true,
         idle_exit: Duration::from_secs(2),
         tools_port: Some(port),
         replaces_other: true,
-        ..EngineConfig::new(&yard.data)
+        ..EngineConfig::new(&env.data)
     };
     Engine::connect(config).await.expect("connect")
 }
@@ -42,20 +42,20 @@ async fn has_tools(engine: &Engine, id: &SandboxId, port: u16) -> bool {
 
 #[tokio::test]
 async fn a_launcher_that_would_make_other_sandboxes_is_replaced_and_sandboxes_go_on() {
-    let yard = Yard::new().await;
-    yard.engine
+    let env = TestEnv::new().await;
+    env.engine
         .set_pool(vec![ready("host", 1)])
         .await
         .expect("pool");
-    let old = yard.create().await.id;
+    let old = env.create().await.id;
     let started = "sleep 1000 > /dev/null 2>&1 & echo $!";
-    let process = yard.out(&old, started).await;
-    let first = launcher_of(&yard.engine).await;
+    let process = env.out(&old, started).await;
+    let first = launcher_of(&env.engine).await;
 
-    let same = server(&yard, Path::new(LAUNCHER), TOOLS_PORT).await;
+    let same = server(&env, Path::new(LAUNCHER), TOOLS_PORT).await;
     assert_eq!(launcher_of(&same).await, first, "it is as it should be");
 
-    let other = server(&yard, Path::new(LAUNCHER), OTHER_PORT).await;
+    let other = server(&env, Path::new(LAUNCHER), OTHER_PORT).await;
     let second = launcher_of(&other).await;
     assert_ne!(second, first);
     assert_eq!(
@@ -66,19 +66,19 @@ async fn a_launcher_that_would_make_other_sandboxes_is_replaced_and_sandboxes_go
     let listed = other.inspect(&old).await.expect("inspect");
     assert_eq!(listed.state, SandboxState::Running);
     let is_there = format!("kill -0 {process} && echo there");
-    assert_eq!(yard.out(&old, &is_there).await, "there");
+    assert_eq!(env.out(&old, &is_there).await, "there");
     assert!(has_tools(&other, &old, TOOLS_PORT).await, "as it was made");
     // Not the ready one that the launcher before had made.
     let new = other.create(&small()).await.expect("create").id;
     assert!(has_tools(&other, &new, OTHER_PORT).await);
     assert!(!has_tools(&other, &new, TOOLS_PORT).await);
 
-    let build = yard.data.with_file_name("launcher");
+    let build = env.data.with_file_name("launcher");
     copy_launcher(&build);
-    let upgraded = server(&yard, &build, OTHER_PORT).await;
+    let upgraded = server(&env, &build, OTHER_PORT).await;
     let third = launcher_of(&upgraded).await;
     assert_ne!(third, second, "another program file");
-    assert_eq!(yard.out(&old, &is_there).await, "there");
+    assert_eq!(env.out(&old, &is_there).await, "there");
     drop((same, other, upgraded));
-    yard.finish().await;
+    env.finish().await;
 }

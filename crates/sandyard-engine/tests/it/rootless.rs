@@ -8,14 +8,14 @@ use std::time::Duration;
 use sandyard_core::SandboxState::{Running, Stopped};
 use sandyard_engine::{ForkSpec, Mode};
 
-use crate::yard::{Yard, copy_launcher, wait_for};
+use crate::test_env::{TestEnv, copy_launcher, wait_for};
 use crate::{network, tools, trust, volumes};
 
 /// Nobody's id on any system we know of.
 const UID: u32 = 54_321;
 
-/// A yard whose launcher runs as an ordinary user.
-async fn yard(uid: u32) -> Yard {
+/// A env whose launcher runs as an ordinary user.
+async fn env(uid: u32) -> TestEnv {
     assert!(
         rustix::process::geteuid().is_root(),
         "these tests need root: run `./test` as root"
@@ -31,7 +31,7 @@ async fn yard(uid: u32) -> Yard {
     let drop_to = format!("setpriv --reuid={uid} --regid={uid} --clear-groups --");
     let mut launcher: Vec<String> = drop_to.split(' ').map(str::to_owned).collect();
     launcher.push(program.display().to_string());
-    Yard::with_launcher(folder, launcher).await
+    TestEnv::with_launcher(folder, launcher).await
 }
 
 /// A user with subordinate ids, for as long as this lives.
@@ -98,91 +98,94 @@ fn run(program: &str, arguments: &[&str]) {
 
 #[tokio::test]
 async fn the_tool_server_is_there_for_an_ordinary_user_too() {
-    let yard = yard(UID).await;
+    let env = env(UID).await;
     // There is one id only: everybody inside is root.
-    tools::check(&yard, "0").await;
-    yard.finish().await;
+    tools::check(&env, "0").await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn an_ordinary_user_with_subordinate_ids_gets_more_than_one_inside() {
     let account = Account::add();
-    let yard = yard(Account::UID).await;
+    let env = env(Account::UID).await;
     assert_eq!(
-        yard.engine.hello().await.expect("hello").mode,
+        env.engine.hello().await.expect("hello").mode,
         Mode::Subordinate {
             uid: Account::UID,
             gid: Account::UID
         }
     );
-    trust::certify(&yard, include_str!("other.pem"));
-    let info = yard.create().await;
-    network::assert_closed(&yard, &info).await;
-    trust::assert_trusts(&yard, &info.id, include_str!("other.pem")).await;
-    assert_eq!(yard.engine.diff(&info.id).await.expect("diff").changes, []);
+    trust::certify(&env, include_str!("other.pem"));
+    let info = env.create().await;
+    network::assert_closed(&env, &info).await;
+    trust::assert_trusts(&env, &info.id, include_str!("other.pem")).await;
+    assert_eq!(env.engine.diff(&info.id).await.expect("diff").changes, []);
     assert!(
-        !info.lacks.iter().any(|lack| lack.contains("one user id")),
+        !info
+            .limitations
+            .iter()
+            .any(|limitation| limitation.contains("one user id")),
         "{:?}",
-        info.lacks
+        info.limitations
     );
     let id = info.id;
     assert_eq!(
-        yard.out(
+        env.out(
             &id,
             "id -un; sudo id -un; stat -c %U ~ /etc; echo mine > ~/file; stat -c %U ~/file"
         )
         .await,
         "user\nroot\nuser\nroot\nuser"
     );
-    assert_eq!(yard.out(&id, "sudo sh -c 'touch /root/secret && chmod 600 /root/secret'; cat /root/secret 2>&1 | grep -c denied").await, "1");
-    yard.engine.stop(&id).await.expect("stop");
-    yard.engine.start(&id).await.expect("start");
+    assert_eq!(env.out(&id, "sudo sh -c 'touch /root/secret && chmod 600 /root/secret'; cat /root/secret 2>&1 | grep -c denied").await, "1");
+    env.engine.stop(&id).await.expect("stop");
+    env.engine.start(&id).await.expect("start");
     assert_eq!(
-        yard.out(&id, "cat ~/file; sudo ls /root").await,
+        env.out(&id, "cat ~/file; sudo ls /root").await,
         "mine\nsecret"
     );
-    let fork = yard
+    let fork = env
         .engine
         .fork(&id, &ForkSpec::default())
         .await
         .expect("fork")
         .id;
     assert_eq!(
-        yard.out(&fork, "stat -c %U ~/file; sudo stat -c %U /root/secret")
+        env.out(&fork, "stat -c %U ~/file; sudo stat -c %U /root/secret")
             .await,
         "user\nroot"
     );
-    volumes::assert_volumes_work(&yard).await;
-    yard.finish().await;
+    volumes::assert_volumes_work(&env).await;
+    env.finish().await;
     drop(account);
 }
 
 #[tokio::test]
 async fn a_fork_bomb_of_an_ordinary_user_stops_without_a_cgroup() {
-    let yard = yard(UID + 1).await;
-    let id = yard.create().await.id;
-    let forked = yard.out(&id, "python3 -c \"\nimport os, time\ncount = 0\ntry:\n    while count < 2000:\n        if os.fork() == 0: time.sleep(60)\n        count += 1\nexcept OSError: pass\nprint(count)\n\"").await;
+    let env = env(UID + 1).await;
+    let id = env.create().await.id;
+    let forked = env.out(&id, "python3 -c \"\nimport os, time\ncount = 0\ntry:\n    while count < 2000:\n        if os.fork() == 0: time.sleep(60)\n        count += 1\nexcept OSError: pass\nprint(count)\n\"").await;
     let forked: u32 = forked.parse().expect("a count");
     assert!(
         forked < 128,
         "{forked} processes were made with a limit of 128"
     );
-    yard.engine.delete(&id).await.expect("delete");
-    yard.finish().await;
+    env.engine.delete(&id).await.expect("delete");
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn an_ordinary_users_sandbox_that_writes_more_than_its_limit_is_stopped_with_its_files() {
-    let yard = yard(UID + 3).await;
-    let id = yard.create().await.id;
-    yard.sh(
+    let env = env(UID + 3).await;
+    let id = env.create().await.id;
+    env.sh(
         &id,
         "dd if=/dev/zero of=/tmp/big bs=1M count=100 status=none",
     )
     .await;
     let give_up = std::time::Instant::now() + std::time::Duration::from_secs(120);
     let info = loop {
-        let info = yard.engine.inspect(&id).await.expect("inspect");
+        let info = env.engine.inspect(&id).await.expect("inspect");
         if info.state == Stopped {
             break info;
         }
@@ -193,47 +196,51 @@ async fn an_ordinary_users_sandbox_that_writes_more_than_its_limit_is_stopped_wi
         info.reason.as_deref(),
         Some("it wrote more than its disk limit")
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn an_ordinary_user_gets_a_sandbox_and_is_told_what_it_lacks() {
-    let yard = yard(UID).await;
+    let env = env(UID).await;
     assert_eq!(
-        yard.engine.hello().await.expect("hello").mode,
+        env.engine.hello().await.expect("hello").mode,
         Mode::Rootless { uid: UID, gid: UID }
     );
-    let info = yard.create().await;
+    let info = env.create().await;
     assert_eq!(info.state, Running);
     assert!(
-        info.lacks.iter().any(|lack| lack.contains("one user id")),
+        info.limitations
+            .iter()
+            .any(|limitation| limitation.contains("one user id")),
         "{:?}",
-        info.lacks
+        info.limitations
     );
     assert!(
-        info.lacks.iter().any(|lack| lack.contains("disk")),
+        info.limitations
+            .iter()
+            .any(|limitation| limitation.contains("disk")),
         "{:?}",
-        info.lacks
+        info.limitations
     );
     let id = info.id;
-    assert_eq!(yard.out(&id, "python3 -c 'print(6*7)'").await, "42");
-    assert_eq!(yard.out(&id, "echo $HOME $USER; sudo -n true && echo sudo; echo x > ~/f && cat ~/f; ls /proc | grep -c '^[0-9]'").await.lines().take(3).collect::<Vec<_>>(), ["/home/user user", "sudo", "x"]);
+    assert_eq!(env.out(&id, "python3 -c 'print(6*7)'").await, "42");
+    assert_eq!(env.out(&id, "echo $HOME $USER; sudo -n true && echo sudo; echo x > ~/f && cat ~/f; ls /proc | grep -c '^[0-9]'").await.lines().take(3).collect::<Vec<_>>(), ["/home/user user", "sudo", "x"]);
     assert_eq!(
-        yard.out(&id, "cat /proc/self/uid_map | awk '{print $1, $2, $3}'")
+        env.out(&id, "cat /proc/self/uid_map | awk '{print $1, $2, $3}'")
             .await,
         format!("0 {UID} 1")
     );
-    volumes::assert_volumes_work(&yard).await;
-    yard.finish().await;
+    volumes::assert_volumes_work(&env).await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
-    let yard = yard(UID).await;
-    let id = yard.create().await.id;
-    yard.sh(&id, "echo kept > ~/file; (while :; do echo >> ~/ticks; sleep 0.01; done) >/dev/null 2>&1 & until [ -s ~/ticks ]; do sleep 0.01; done").await;
-    yard.engine.pause(&id).await.expect("pause");
-    let ticks = yard
+    let env = env(UID).await;
+    let id = env.create().await.id;
+    env.sh(&id, "echo kept > ~/file; (while :; do echo >> ~/ticks; sleep 0.01; done) >/dev/null 2>&1 & until [ -s ~/ticks ]; do sleep 0.01; done").await;
+    env.engine.pause(&id).await.expect("pause");
+    let ticks = env
         .data
         .join("sandboxes")
         .join(id.as_str())
@@ -241,37 +248,37 @@ async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
     let before = fs::metadata(&ticks).expect("ticks").len();
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     assert_eq!(fs::metadata(&ticks).expect("ticks").len(), before);
-    yard.engine.resume(&id).await.expect("resume");
-    assert_eq!(yard.out(&id, "cat ~/file").await, "kept");
-    yard.engine.stop(&id).await.expect("stop");
-    yard.engine.start(&id).await.expect("start");
-    assert_eq!(yard.out(&id, "cat ~/file").await, "kept");
-    let fork = yard
+    env.engine.resume(&id).await.expect("resume");
+    assert_eq!(env.out(&id, "cat ~/file").await, "kept");
+    env.engine.stop(&id).await.expect("stop");
+    env.engine.start(&id).await.expect("start");
+    assert_eq!(env.out(&id, "cat ~/file").await, "kept");
+    let fork = env
         .engine
         .fork(&id, &ForkSpec::default())
         .await
         .expect("fork")
         .id;
-    assert_eq!(yard.out(&fork, "cat ~/file").await, "kept");
+    assert_eq!(env.out(&fork, "cat ~/file").await, "kept");
     // What its own user stopped stays stopped, whatever is swept.
     let stop = "sleep 100 > /dev/null 2>&1 & kill -STOP $!; until grep -q 'State:.T' /proc/$!/status; do sleep 0.01; done; echo $!";
-    let stopped = yard.out(&fork, stop).await;
+    let stopped = env.out(&fork, stop).await;
     let state = format!(
         "sudo true; for i in 1 2 3; do sleep 0.5; done; cut -d' ' -f3 /proc/{stopped}/stat"
     );
-    let (state, swept) = tokio::join!(yard.out(&fork, &state), yard.engine.sweep());
+    let (state, swept) = tokio::join!(env.out(&fork, &state), env.engine.sweep());
     swept.expect("sweep");
     assert_eq!(state, "T");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn an_ordinary_users_sandbox_has_the_same_way_out_and_trusts_the_gateway() {
-    let yard = yard(UID + 4).await;
-    trust::certify(&yard, include_str!("other.pem"));
-    let info = yard.create().await;
-    network::assert_closed(&yard, &info).await;
-    trust::assert_trusts(&yard, &info.id, include_str!("other.pem")).await;
-    assert_eq!(yard.engine.diff(&info.id).await.expect("diff").changes, []);
-    yard.finish().await;
+    let env = env(UID + 4).await;
+    trust::certify(&env, include_str!("other.pem"));
+    let info = env.create().await;
+    network::assert_closed(&env, &info).await;
+    trust::assert_trusts(&env, &info.id, include_str!("other.pem")).await;
+    assert_eq!(env.engine.diff(&info.id).await.expect("diff").changes, []);
+    env.finish().await;
 }

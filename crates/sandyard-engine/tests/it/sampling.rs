@@ -1,22 +1,22 @@
 //! Reading what sandboxes use, past the launcher.
 
-use crate::yard::{Yard, small};
+use crate::test_env::{TestEnv, small};
 
 #[tokio::test]
 async fn a_sampler_reads_what_the_launcher_tells() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut spec = small();
     spec.limits.disk_bytes = 256 << 20;
-    let id = yard.engine.create(&spec).await.expect("create").id;
-    let sampler = yard.engine.sampler();
+    let id = env.engine.create(&spec).await.expect("create").id;
+    let sampler = env.engine.sampler();
     let first = sampler.sample(&id, None).expect("it runs");
     let busy = "dd if=/dev/urandom of=file bs=1M count=32 conv=fsync 2>/dev/null; for i in {1..200000}; do :; done";
-    yard.sh(&id, busy).await;
+    env.sh(&id, busy).await;
     let second = sampler.sample(&id, Some(&first)).expect("it runs");
     assert!(second.cpu_usage_us() > first.cpu_usage_us());
     assert!(second.disk_bytes() >= first.disk_bytes() + (32 << 20));
     assert!(second.cache_bytes() > first.cache_bytes());
-    let told = yard.engine.stats(&id).await.expect("stats");
+    let told = env.engine.stats(&id).await.expect("stats");
     assert!(
         told.cpu_usage_us
             .is_some_and(|us| us >= second.cpu_usage_us())
@@ -27,14 +27,14 @@ async fn a_sampler_reads_what_the_launcher_tells() {
         memory.abs_diff(sampled) < 16 << 20,
         "{memory} and {sampled}"
     );
-    yard.engine.pause(&id).await.expect("pause");
+    env.engine.pause(&id).await.expect("pause");
     let third = sampler.sample(&id, Some(&second)).expect("paused");
     let fourth = sampler.sample(&id, Some(&third)).expect("paused");
     // One that stands still may have had a last step to do in the kernel.
     assert!(fourth.cpu_usage_us() - third.cpu_usage_us() < 1000);
-    yard.engine.stop(&id).await.expect("stop");
+    env.engine.stop(&id).await.expect("stop");
     assert!(sampler.sample(&id, None).is_none(), "no processes");
-    yard.engine.delete(&id).await.expect("delete");
+    env.engine.delete(&id).await.expect("delete");
     assert!(sampler.sample(&id, Some(&third)).is_none(), "gone");
-    yard.finish().await;
+    env.finish().await;
 }

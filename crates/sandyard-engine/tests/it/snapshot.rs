@@ -3,16 +3,16 @@
 use sandyard_engine::{ErrorKind, ForkSpec, SandboxSpec};
 use sandyard_template::ChangeKind;
 
-use crate::yard::{Yard, small};
+use crate::test_env::{TestEnv, small};
 
 #[tokio::test]
 async fn a_snapshot_of_a_running_sandbox_is_a_template() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    yard.sh(&id, "echo one > ~/file; sudo rm -r /opt/* 2>/dev/null; sudo touch /usr/local/mark; mkdir -p ~/d && touch ~/d/x; ln ~/file ~/hard").await;
-    yard.engine.snapshot(&id, "first").await.expect("snapshot");
-    yard.sh(&id, "echo two > ~/file").await;
-    let copy = yard
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    env.sh(&id, "echo one > ~/file; sudo rm -r /opt/* 2>/dev/null; sudo touch /usr/local/mark; mkdir -p ~/d && touch ~/d/x; ln ~/file ~/hard").await;
+    env.engine.snapshot(&id, "first").await.expect("snapshot");
+    env.sh(&id, "echo two > ~/file").await;
+    let copy = env
         .engine
         .create(&SandboxSpec {
             template: "first".into(),
@@ -22,21 +22,21 @@ async fn a_snapshot_of_a_running_sandbox_is_a_template() {
         .expect("create")
         .id;
     assert_eq!(
-        yard.out(
+        env.out(
             &copy,
             "cat ~/file ~/hard; ls /usr/local/mark; stat -c %U ~/file ~/d"
         )
         .await,
         "one\none\n/usr/local/mark\nuser\nuser"
     );
-    assert_eq!(yard.out(&id, "cat ~/file").await, "two");
+    assert_eq!(env.out(&id, "cat ~/file").await, "two");
     // A snapshot of a sandbox that stands on a snapshot.
-    yard.sh(&copy, "rm ~/file; echo three > ~/third").await;
-    yard.engine
+    env.sh(&copy, "rm ~/file; echo three > ~/third").await;
+    env.engine
         .snapshot(&copy, "second")
         .await
         .expect("snapshot");
-    let last = yard
+    let last = env
         .engine
         .create(&SandboxSpec {
             template: "second".into(),
@@ -46,35 +46,31 @@ async fn a_snapshot_of_a_running_sandbox_is_a_template() {
         .expect("create")
         .id;
     assert_eq!(
-        yard.out(&last, "ls ~; cat ~/third").await,
+        env.out(&last, "ls ~; cat ~/third").await,
         "d\nhard\nthird\nthree"
     );
     // The template can go while sandboxes stand on its layers.
-    yard.engine.remove_template("second").await.expect("remove");
-    assert_eq!(yard.out(&last, "cat ~/third ~/hard").await, "three\none");
-    yard.engine.stop(&last).await.expect("stop");
-    yard.engine.sweep().await.expect("sweep");
-    yard.engine.start(&last).await.expect("start");
-    assert_eq!(yard.out(&last, "cat ~/third ~/hard").await, "three\none");
+    env.engine.remove_template("second").await.expect("remove");
+    assert_eq!(env.out(&last, "cat ~/third ~/hard").await, "three\none");
+    env.engine.stop(&last).await.expect("stop");
+    env.engine.sweep().await.expect("sweep");
+    env.engine.start(&last).await.expect("start");
+    assert_eq!(env.out(&last, "cat ~/third ~/hard").await, "three\none");
     assert_eq!(
-        yard.engine
-            .remove_template("second")
-            .await
-            .unwrap_err()
-            .kind,
+        env.engine.remove_template("second").await.unwrap_err().kind,
         ErrorKind::NotFound
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_snapshot_of_a_stopped_sandbox_works_too() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    yard.sh(&id, "echo kept > ~/file").await;
-    yard.engine.stop(&id).await.expect("stop");
-    yard.engine.snapshot(&id, "still").await.expect("snapshot");
-    let copy = yard
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    env.sh(&id, "echo kept > ~/file").await;
+    env.engine.stop(&id).await.expect("stop");
+    env.engine.snapshot(&id, "still").await.expect("snapshot");
+    let copy = env
         .engine
         .create(&SandboxSpec {
             template: "still".into(),
@@ -83,51 +79,51 @@ async fn a_snapshot_of_a_stopped_sandbox_works_too() {
         .await
         .expect("create")
         .id;
-    assert_eq!(yard.out(&copy, "cat ~/file").await, "kept");
-    yard.finish().await;
+    assert_eq!(env.out(&copy, "cat ~/file").await, "kept");
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_fork_has_the_files_and_a_life_of_its_own() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    yard.sh(&id, "echo shared > ~/file").await;
-    let fork = yard
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    env.sh(&id, "echo shared > ~/file").await;
+    let fork = env
         .engine
         .fork(&id, &ForkSpec::default())
         .await
         .expect("fork")
         .id;
-    yard.sh(&fork, "echo changed > ~/file").await;
-    assert_eq!(yard.out(&fork, "cat ~/file").await, "changed");
-    assert_eq!(yard.out(&id, "cat ~/file").await, "shared");
+    env.sh(&fork, "echo changed > ~/file").await;
+    assert_eq!(env.out(&fork, "cat ~/file").await, "changed");
+    assert_eq!(env.out(&id, "cat ~/file").await, "shared");
     assert!(
-        yard.engine
+        env.engine
             .templates()
             .await
             .expect("templates")
             .iter()
             .all(|template| !template.name.starts_with("fork-"))
     );
-    yard.engine.delete(&id).await.expect("delete");
+    env.engine.delete(&id).await.expect("delete");
     assert_eq!(
-        yard.out(&fork, "cat ~/file; touch ~/more; ls ~").await,
+        env.out(&fork, "cat ~/file; touch ~/more; ls ~").await,
         "changed\nfile\nmore"
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn the_diff_lists_what_the_user_changed_and_nothing_else() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    assert_eq!(yard.engine.diff(&id).await.expect("diff").changes, []);
-    yard.sh(
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    assert_eq!(env.engine.diff(&id).await.expect("diff").changes, []);
+    env.sh(
         &id,
         "echo new > ~/new; echo more >> ~/.bashrc; sudo rm /etc/shells; sudo touch /usr/local/mark",
     )
     .await;
-    let changes = yard.engine.diff(&id).await.expect("diff").changes;
+    let changes = env.engine.diff(&id).await.expect("diff").changes;
     let short: Vec<_> = changes
         .iter()
         .map(|change| (change.path.to_str().expect("UTF-8"), change.kind))
@@ -149,5 +145,5 @@ async fn the_diff_lists_what_the_user_changed_and_nothing_else() {
             .any(|(path, _)| path.contains("hostname") || *path == "/etc/hosts"),
         "{short:?}"
     );
-    yard.finish().await;
+    env.finish().await;
 }

@@ -5,11 +5,11 @@ use sandyard_core::SandboxId;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::yard::Yard;
+use crate::test_env::TestEnv;
 
 /// Says something to the tool server, and returns the answer.
-async fn ask(yard: &Yard, id: &SandboxId, line: &str) -> String {
-    let agent = yard.engine.agent(id);
+async fn ask(env: &TestEnv, id: &SandboxId, line: &str) -> String {
+    let agent = env.engine.agent(id);
     let mut stream = agent.dial(TOOLS_PORT).await.expect("dial");
     let line = format!("{line}\n");
     stream.write_all(line.as_bytes()).await.expect("say");
@@ -18,10 +18,13 @@ async fn ask(yard: &Yard, id: &SandboxId, line: &str) -> String {
         let mut bytes = [0; 4096];
         let count = stream.read(&mut bytes).await.expect("hear");
         if count == 0 {
-            let log = yard
+            let log = env
                 .sh_as(id, "root", "cat /var/log/sandyard-tools.log*")
                 .await;
-            panic!("it left at {line:?}: {}", crate::yard::text(&log.stdout));
+            panic!(
+                "it left at {line:?}: {}",
+                crate::test_env::text(&log.stdout)
+            );
         }
         answer.extend_from_slice(&bytes[..count]);
     }
@@ -32,17 +35,17 @@ async fn ask(yard: &Yard, id: &SandboxId, line: &str) -> String {
 }
 
 /// Checks the tool server of a fresh sandbox; `user` is who commands of `user` are there.
-pub(crate) async fn check(yard: &Yard, user: &str) {
-    let id = yard.create().await.id;
-    let shown = yard.out(&id, "ps -eo comm | grep -c sandyard-tools").await;
+pub(crate) async fn check(env: &TestEnv, user: &str) {
+    let id = env.create().await.id;
+    let shown = env.out(&id, "ps -eo comm | grep -c sandyard-tools").await;
     assert_eq!(shown, "0", "unused it is not there");
-    assert_eq!(ask(yard, &id, "hello").await, "hello");
-    let about: Value = serde_json::from_str(&ask(yard, &id, "who").await).expect("JSON");
+    assert_eq!(ask(env, &id, "hello").await, "hello");
+    let about: Value = serde_json::from_str(&ask(env, &id, "who").await).expect("JSON");
     assert_eq!(about["cwd"], "/workspace");
-    assert_eq!(ask(yard, &id, "run id -u").await.trim(), user);
-    assert_eq!(yard.out(&id, "stat -c %u /workspace").await, user);
+    assert_eq!(ask(env, &id, "run id -u").await.trim(), user);
+    assert_eq!(env.out(&id, "stat -c %u /workspace").await, user);
     assert_eq!(
-        ask(yard, &id, "panic").await,
+        ask(env, &id, "panic").await,
         "alive",
         "though the launcher ends on one"
     );
@@ -53,21 +56,21 @@ pub(crate) async fn check(yard: &Yard, user: &str) {
          head -c 1 /proc/{pid}/$f >/dev/null 2>&1 && echo read $f; done; \
          readlink /proc/{pid}/exe; head -c 4 /proc/{pid}/exe 2>/dev/null; ls /proc/{pid}/fd 2>/dev/null"
     );
-    assert_eq!(yard.out(&id, &look).await, "there");
-    let by_root = yard.sh_as(&id, "root", &look).await;
-    assert_eq!(crate::yard::text(&by_root.stdout), "there");
+    assert_eq!(env.out(&id, &look).await, "there");
+    let by_root = env.sh_as(&id, "root", &look).await;
+    assert_eq!(crate::test_env::text(&by_root.stdout), "there");
     // It is paused with its sandbox, and gone with it.
-    yard.engine.pause(&id).await.expect("pause");
-    yard.engine.resume(&id).await.expect("resume");
-    assert_eq!(ask(yard, &id, "again").await, "again");
-    yard.engine.stop(&id).await.expect("stop");
-    yard.engine.start(&id).await.expect("start");
-    assert_eq!(ask(yard, &id, "anew").await, "anew");
+    env.engine.pause(&id).await.expect("pause");
+    env.engine.resume(&id).await.expect("resume");
+    assert_eq!(ask(env, &id, "again").await, "again");
+    env.engine.stop(&id).await.expect("stop");
+    env.engine.start(&id).await.expect("start");
+    assert_eq!(ask(env, &id, "anew").await, "anew");
 }
 
 #[tokio::test]
 async fn every_sandbox_has_a_tool_server_once_it_is_asked_for() {
-    let yard = Yard::new().await;
-    check(&yard, "1000").await;
-    yard.finish().await;
+    let env = TestEnv::new().await;
+    check(&env, "1000").await;
+    env.finish().await;
 }

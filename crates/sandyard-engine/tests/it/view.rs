@@ -2,15 +2,15 @@
 
 use sandyard_core::SandboxId;
 
-use crate::yard::{Yard, ready, small};
+use crate::test_env::{TestEnv, ready, small};
 
 #[tokio::test]
 async fn the_default_template_shows_programs_and_nothing_private_of_the_host() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let secret = tempfile::NamedTempFile::new().expect("a file of the host");
-    let id = yard.create().await.id;
+    let id = env.create().await.id;
     assert_eq!(
-        yard.out(
+        env.out(
             &id,
             &format!(
                 "ls {} 2>&1 | grep -c 'No such file'",
@@ -20,16 +20,16 @@ async fn the_default_template_shows_programs_and_nothing_private_of_the_host() {
         .await,
         "1"
     );
-    assert_eq!(yard.out(&id, "python3 -c 'print(6*7)'").await, "42");
+    assert_eq!(env.out(&id, "python3 -c 'print(6*7)'").await, "42");
     assert_eq!(
-        yard.out(&id, "ls -A /root /home; ls /var/lib | grep -c sandyard")
+        env.out(&id, "ls -A /root /home; ls /var/lib | grep -c sandyard")
             .await
             .lines()
             .last(),
         Some("0")
     );
     assert_eq!(
-        yard.out(
+        env.out(
             &id,
             "stat -c '%U %a' /usr/bin /etc/sudoers 2>/dev/null | head -n 1"
         )
@@ -37,7 +37,7 @@ async fn the_default_template_shows_programs_and_nothing_private_of_the_host() {
         "root 755"
     );
     assert_eq!(
-        yard.out(
+        env.out(
             &id,
             "ls /proc | grep -c '^[0-9]'; cat /proc/1/comm > /dev/null && echo ok"
         )
@@ -46,26 +46,26 @@ async fn the_default_template_shows_programs_and_nothing_private_of_the_host() {
         .last(),
         Some("ok")
     );
-    assert_eq!(yard.out(&id, "ls /sys/class/net").await, "lo");
+    assert_eq!(env.out(&id, "ls /sys/class/net").await, "lo");
     assert_eq!(
-        yard.out(
+        env.out(
             &id,
             "cat /proc/kcore | wc -c; ls /sys/firmware | wc -l; ls /dev | sort | tr '\\n' ' '"
         )
         .await,
         "0\n0\ncore fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero"
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn nothing_of_the_engine_is_mounted_or_open_inside() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
-    let data = yard.data.display().to_string();
-    let mounts = yard.out(&id, "cat /proc/self/mounts").await;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
+    let data = env.data.display().to_string();
+    let mounts = env.out(&id, "cat /proc/self/mounts").await;
     assert!(!mounts.contains(&data), "{mounts}");
-    let fds = yard
+    let fds = env
         .sh_as(
             &id,
             "root",
@@ -74,13 +74,13 @@ async fn nothing_of_the_engine_is_mounted_or_open_inside() {
         .await;
     let fds = String::from_utf8_lossy(&fds.stdout).into_owned();
     assert!(!fds.contains(&data) && !fds.contains("launcher"), "{fds}");
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn programs_of_all_kinds_run() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
     for line in [
         "git init -q ~/repo && cd ~/repo && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log --oneline | wc -l",
         "perl -e 'print 1'",
@@ -91,15 +91,15 @@ async fn programs_of_all_kinds_run() {
         "mkfifo ~/fifo && (echo 1 > ~/fifo &) && cat ~/fifo",
         "node -e 'console.log(1)'",
     ] {
-        let result = yard.sh(&id, line).await;
+        let result = env.sh(&id, line).await;
         assert_eq!(
-            crate::yard::text(&result.stdout),
+            crate::test_env::text(&result.stdout),
             "1",
             "{line}: {}",
             String::from_utf8_lossy(&result.stderr)
         );
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 /// Looks for a text in all of the agent's memory, as root inside can.
@@ -120,55 +120,55 @@ with open("/proc/1/maps") as maps, open("/proc/1/mem", "rb", 0) as memory:
 print(found)
 END"#;
 
-async fn occurrences(yard: &Yard, id: &SandboxId, needle: &str) -> u32 {
+async fn occurrences(env: &TestEnv, id: &SandboxId, needle: &str) -> u32 {
     // In pieces, so that the command that looks does not itself bring what it looks for.
     let (head, tail) = needle.split_at(5);
     let line = format!("a={head}; NEEDLE=${{a}}{tail}; {SEARCH}");
-    let output = yard.sh_as(id, "root", &line).await;
-    let text = crate::yard::text(&output.stdout);
+    let output = env.sh_as(id, "root", &line).await;
+    let text = crate::test_env::text(&output.stdout);
     text.parse()
         .unwrap_or_else(|_| panic!("{text} {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 #[tokio::test]
 async fn nothing_of_another_sandbox_or_the_launcher_is_in_the_agents_memory() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut spec = small();
     spec.env
         .insert("KEY".into(), "first-sandboxes-secret-value".into());
-    let first = yard.engine.create(&spec).await.expect("create").id;
+    let first = env.engine.create(&spec).await.expect("create").id;
     // Long enough for everything that the launcher does now and then.
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-    let second = yard.create().await.id;
+    let second = env.create().await.id;
     // The search has teeth: the first one's own secret is in its own agent.
-    assert!(occurrences(&yard, &first, "first-sandboxes-secret-value").await > 0);
+    assert!(occurrences(&env, &first, "first-sandboxes-secret-value").await > 0);
     assert_eq!(
-        occurrences(&yard, &second, "first-sandboxes-secret-value").await,
+        occurrences(&env, &second, "first-sandboxes-secret-value").await,
         0
     );
-    assert_eq!(occurrences(&yard, &second, first.as_str()).await, 0);
-    let shown = yard
+    assert_eq!(occurrences(&env, &second, first.as_str()).await, 0);
+    let shown = env
         .sh_as(
             &second,
             "root",
             "cat /proc/1/cmdline /proc/1/environ | tr '\\0' ' '",
         )
         .await;
-    assert_eq!(crate::yard::text(&shown.stdout), "sandyard-agent");
-    yard.finish().await;
+    assert_eq!(crate::test_env::text(&shown.stdout), "sandyard-agent");
+    env.finish().await;
 }
 
 /// Whoever fills the pool, or finds that another was faster, may become somebody's first process.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_another_sandbox_comes_through_the_pool() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let pool = vec![ready("host", 3)];
-    yard.engine.set_pool(pool.clone()).await.expect("fill");
+    env.engine.set_pool(pool.clone()).await.expect("fill");
     let mut told = Vec::new();
     let mut others = Vec::new();
     for _ in 0..4 {
         let create = |secret: Option<&str>| {
-            let (engine, mut spec) = (yard.engine.clone(), small());
+            let (engine, mut spec) = (env.engine.clone(), small());
             let secret = secret.map(|secret| ("KEY".to_owned(), secret.to_owned()));
             spec.env.extend(secret);
             async move { engine.create(&spec).await.expect("create").id }
@@ -178,15 +178,15 @@ async fn nothing_of_another_sandbox_comes_through_the_pool() {
             create(secret),
             create(secret),
             create(None),
-            yard.engine.set_pool(pool.clone()),
+            env.engine.set_pool(pool.clone()),
             create(None)
         );
         filled.expect("fill");
         told.extend([one, two]);
         others.extend([other, another]);
     }
-    yard.engine.set_pool(pool).await.expect("fill");
-    let spares = std::fs::read_dir(yard.data.join("spares")).expect("spares");
+    env.engine.set_pool(pool).await.expect("fill");
+    let spares = std::fs::read_dir(env.data.join("spares")).expect("spares");
     let is_ready = |spare: &std::fs::DirEntry| spare.metadata().is_ok_and(|mark| mark.len() > 0);
     others.extend(spares.flatten().filter(is_ready).map(|spare| {
         let name = spare.file_name().into_string().expect("text");
@@ -194,18 +194,18 @@ async fn nothing_of_another_sandbox_comes_through_the_pool() {
     }));
     assert_eq!(others.len(), 8 + 3, "as many are ready");
     for id in &told {
-        assert!(occurrences(&yard, id, "pooled-sandboxes-secret-value").await > 0);
+        assert!(occurrences(&env, id, "pooled-sandboxes-secret-value").await > 0);
     }
     for id in &others {
-        let found = occurrences(&yard, id, "pooled-sandboxes-secret-value").await;
+        let found = occurrences(&env, id, "pooled-sandboxes-secret-value").await;
         assert_eq!(found, 0, "{id}");
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_link_in_place_of_a_folder_leads_nowhere_on_the_host() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let target = tempfile::tempdir().expect("a folder of the host");
     std::fs::set_permissions(
         target.path(),
@@ -219,22 +219,22 @@ async fn a_link_in_place_of_a_folder_leads_nowhere_on_the_host() {
         ("dev", false),
         ("proc", false),
     ] {
-        let id = yard.create().await.id;
+        let id = env.create().await.id;
         let place = target.path().display();
         // Mounted ones cannot be moved away while it runs: those are replaced on its disk, as a snapshot's author could.
-        let replaced = yard
+        let replaced = env
             .sh_as(
                 &id,
                 "root",
                 &format!("mv /{folder} /{folder}.old && ln -s {place} /{folder}"),
             )
             .await;
-        yard.engine.stop(&id).await.expect("stop");
-        let started = yard.engine.start(&id).await;
+        env.engine.stop(&id).await.expect("stop");
+        let started = env.engine.start(&id).await;
         if replaced.exit.exit_code == 0 {
             assert_eq!(started.is_ok(), starts, "{folder}: {started:?}");
         }
-        yard.engine.delete(&id).await.expect("delete");
+        env.engine.delete(&id).await.expect("delete");
     }
     let found: Vec<_> = std::fs::read_dir(target.path())
         .expect("list")
@@ -246,31 +246,31 @@ async fn a_link_in_place_of_a_folder_leads_nowhere_on_the_host() {
         std::fs::read_to_string(target.path().join("hosts")).expect("read"),
         "of the host"
     );
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn what_the_host_counts_for_everybody_cannot_be_used_up_by_one() {
-    let yard = Yard::new().await;
-    let id = yard.create().await.id;
+    let env = TestEnv::new().await;
+    let id = env.create().await.id;
     let count = |call: &str| {
         format!(
             "python3 -c \"\nimport ctypes, os\nlibc = ctypes.CDLL(None)\nn = 0\nwhile n < 1000 and {call} >= 0: n += 1\nprint(n)\n\""
         )
     };
-    let inotify: u32 = yard
+    let inotify: u32 = env
         .out(&id, &count("libc.inotify_init1(0)"))
         .await
         .parse()
         .expect("a count");
     assert!(inotify <= 128, "{inotify} inotify instances");
     assert_eq!(
-        yard.out(&id, &count("libc.open(b'/dev/ptmx', 2)")).await,
+        env.out(&id, &count("libc.open(b'/dev/ptmx', 2)")).await,
         "32",
         "terminals"
     );
     assert_eq!(
-        yard.out(
+        env.out(
             &id,
             &count("libc.syscall(206, 1, ctypes.byref(ctypes.c_ulong(0)))")
         )
@@ -279,12 +279,12 @@ async fn what_the_host_counts_for_everybody_cannot_be_used_up_by_one() {
         "aio contexts"
     );
     assert_eq!(
-        yard.out(
+        env.out(
             &id,
             "ls /sys/block | wc -l; cat /proc/cmdline /proc/diskstats | wc -c"
         )
         .await,
         "0\n0"
     );
-    yard.finish().await;
+    env.finish().await;
 }

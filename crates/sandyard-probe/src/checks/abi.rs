@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
         Kernel,
         High,
         "abi.tracer",
-        "A tracer cannot swap a call behind the filter's back",
+        "A tracer cannot change a system call after the filter has checked it",
         tracer,
     )
     .doing(
@@ -38,7 +38,7 @@ mod elsewhere {
     use super::{Context, Outcome};
 
     pub(super) fn none(_: &Context) -> Outcome {
-        Outcome::held("this processor has no such door")
+        Outcome::held("this processor has no such system call table")
     }
 }
 #[cfg(not(target_arch = "x86_64"))]
@@ -133,7 +133,7 @@ mod x86_64 {
     pub(super) fn tracer(_: &Context) -> Outcome {
         let direct = sys!(libc::SYS_bpf, 9999, &[0_u8; 128][..], 128);
         let Err(direct) = direct else {
-            return Outcome::breached("bpf works even without a trick");
+            return Outcome::breached("bpf works without tracing");
         };
         if !direct.is_refusal() {
             return Outcome::inconclusive(format_args!(

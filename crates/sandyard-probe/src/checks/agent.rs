@@ -11,7 +11,7 @@ use crate::finding::{
     Group::Processes,
     Severity::{High, Medium},
 };
-use crate::look::start_time;
+use crate::search::start_time;
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -63,7 +63,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn user_only(context: &Context, attempt: impl FnOnce() -> Outcome) -> Outcome {
     if context.is_root() || context.plan.single_uid {
-        return Outcome::held("root inside may: the host trusts nothing the agent says");
+        return Outcome::held("root inside is allowed to: the host does not trust the agent");
     }
     attempt()
 }
@@ -97,7 +97,7 @@ fn signal(context: &Context) -> Outcome {
         .as_ref()
         .is_none_or(|process| start_time(process.pid) == Some(process.start_time))
     {
-        return Outcome::inconclusive("not surely in a pid namespace of our own");
+        return Outcome::inconclusive("the probe may not be in a pid namespace of its own");
     }
     let before = start_time(1);
     let mut answers = Vec::new();
@@ -124,9 +124,9 @@ fn signal(context: &Context) -> Outcome {
     answers.dedup();
     match start_time(1) {
         now if now == before && !stopped => {
-            Outcome::held(format_args!("{}; it runs on", answers.join(", ")))
+            Outcome::held(format_args!("{}; it is still running", answers.join(", ")))
         }
-        _ => Outcome::breached("process 1 is not what it was"),
+        _ => Outcome::breached("process 1 has changed"),
     }
 }
 

@@ -9,19 +9,19 @@ use crate::finding::{
     Group::Knobs,
     Severity::{Critical, High, Low},
 };
-use crate::look::read_start;
-use crate::mountinfo::mounts;
 use crate::scratch::Scratch;
+use crate::search::read_start;
 use crate::sys::{self, sys};
+use sandyard_confine::mountinfo::mounts;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Knobs, High, "cgroups.writable", "No cgroup file is writable", writable)
         .doing("open every file of every mounted cgroup hierarchy for writing", "nothing there, read-only or refused"),
     Check::new(Knobs, Critical, "cgroups.release-agent", "No release agent can be set", release_agent)
         .doing("mount cgroup v1 hierarchies anew and open release_agent for writing; look for one already mounted", "refused"),
-    Check::new(Knobs, High, "cgroups.subgroup", "No cgroup can be made to hide in", subgroup)
+    Check::new(Knobs, High, "cgroups.subgroup", "No new cgroup can be made", subgroup)
         .doing("make a directory in every mounted cgroup hierarchy", "refused"),
-    Check::new(Knobs, Low, "cgroups.names", "The host's cgroup names are not told", names)
+    Check::new(Knobs, Low, "cgroups.names", "The host's cgroup names are not visible", names)
         .doing("read /proc/self/cgroup", "every path is /")
         .on_host(OnHost::Depends),
 ];
@@ -47,7 +47,7 @@ fn release_agent(_: &Context) -> Outcome {
         return found;
     }
     let Ok(scratch) = Scratch::make() else {
-        return Outcome::inconclusive("no place to mount on");
+        return Outcome::inconclusive("no directory to mount on");
     };
     let target = sys::c_path(scratch.path());
     let mut answers = Vec::new();

@@ -10,7 +10,7 @@ use crate::finding::{
     Group::Files,
     Severity::{Critical, High},
 };
-use crate::look::{pids, search};
+use crate::search::{pids, search};
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[

@@ -1,4 +1,4 @@
-//! Writing into system directories. Inside it may well work, on the sandbox's own layer; the host looks afterwards
+//! Writing into system directories. Inside it may well work, on the sandbox's own layer; the host checks afterwards
 //! whether anything of it arrived there.
 
 use std::path::Path;
@@ -19,22 +19,22 @@ pub(super) const CHECKS: &[Check] = &[Check::new(
     "the host sees none of it",
 )];
 
-/// Where a footprint is left; the host looks in the same places.
-pub(crate) const PLACES: [&str; 14] = [
+/// Directories that the probe writes to; the host checks the same ones.
+pub(crate) const DIRECTORIES: [&str; 14] = [
     "/", "/usr", "/usr/bin", "/usr/lib", "/bin", "/lib", "/lib64", "/opt", "/etc", "/root", "/var",
     "/home", "/srv", "/boot",
 ];
 
 fn footprint(context: &Context) -> Outcome {
     let Some(name) = &context.plan.footprint else {
-        return Outcome::inconclusive("the plan has no name for it");
+        return Outcome::inconclusive("the plan has no file name for this check");
     };
-    let written = PLACES
+    let written = DIRECTORIES
         .iter()
-        .filter(|place| std::fs::write(Path::new(place).join(name), "probe").is_ok())
+        .filter(|directory| std::fs::write(Path::new(directory).join(name), "probe").is_ok())
         .count();
-    let links = PLACES.iter().filter(|place| {
-        let link = Path::new(place).join(format!("{name}-link"));
+    let links = DIRECTORIES.iter().filter(|directory| {
+        let link = Path::new(directory).join(format!("{name}-link"));
         std::os::unix::fs::symlink("/etc/passwd", link).is_ok()
     });
     Outcome::held(format_args!(

@@ -3,9 +3,9 @@
 use crate::check::{Check, OnHost, Outcome};
 use crate::context::Context;
 use crate::finding::{Group::Files, Severity::Critical};
-use crate::look::{contains, read_fd};
-use crate::mountinfo::mounts;
+use crate::search::{contains, read_fd};
 use crate::sys::{self, sys};
+use sandyard_confine::mountinfo::mounts;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Files, Critical, "files.handle", "A file handle does not open the host's file", planted)

@@ -6,7 +6,7 @@ use crate::finding::{
     Group::Privileges,
     Severity::{Critical, High},
 };
-use crate::look::read_start;
+use crate::search::read_start;
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[

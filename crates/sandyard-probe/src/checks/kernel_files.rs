@@ -6,7 +6,7 @@ use crate::finding::{
     Group::Knobs,
     Severity::{Critical, High, Low, Medium},
 };
-use crate::look::read_start;
+use crate::search::read_start;
 use crate::sys;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -25,17 +25,17 @@ pub(super) const CHECKS: &[Check] = &[
             "empty, masked or refused",
         )
         .on_host(OnHost::Breaches),
-    Check::new(Knobs, Low, "knobs.pressure", "The host's load can be neither read nor watched", pressure)
-        .doing("read /proc/pressure/*, and ask the kernel to watch it", "nothing there, or refused")
+    Check::new(Knobs, Low, "knobs.pressure", "The host's load cannot be read or monitored", pressure)
+        .doing("read /proc/pressure/*, and register a trigger there", "nothing there, or refused")
         // Kernels can be built or started without it.
         .on_host(OnHost::Depends),
-    Check::new(Knobs, Low, "knobs.mount-table", "Mounts do not tell where the host keeps its data", mount_table)
-        .doing("look for the host's folders in /proc/self/mountinfo", "none is named")
+    Check::new(Knobs, Low, "knobs.mount-table", "Mounts do not reveal where the host keeps its data", mount_table)
+        .doing("search for the host's folders in /proc/self/mountinfo", "not found")
         .on_host(OnHost::Depends),
-    Check::new(Knobs, Low, "knobs.hostname", "The host's name is not told", hostname)
+    Check::new(Knobs, Low, "knobs.hostname", "The host's name is not visible", hostname)
         .doing("compare our host name with the host's", "another name")
         .on_host(OnHost::Breaches),
-    Check::new(Knobs, Low, "knobs.boot-id", "The host's boot id is not told", boot_id)
+    Check::new(Knobs, Low, "knobs.boot-id", "The host's boot id is not visible", boot_id)
         .doing("compare /proc/sys/kernel/random/boot_id with the host's", "another id")
         .on_host(OnHost::Breaches),
 ];
@@ -142,7 +142,7 @@ fn pressure(_: &Context) -> Outcome {
         }
         let file = std::fs::File::options().read(true).write(true).open(&path);
         if file.is_ok_and(|mut file| std::io::Write::write_all(&mut file, TRIGGER).is_ok()) {
-            found.push(format!("`{path}` took a trigger"));
+            found.push(format!("`{path}` accepted a trigger"));
         }
     }
     Outcome::breached_by(&found, "nothing there")
@@ -173,7 +173,7 @@ fn hostname(context: &Context) -> Outcome {
     match &context.plan.hostname {
         None => Outcome::inconclusive("the plan does not name the host"),
         Some(name) if *name == context.identity.hostname => {
-            Outcome::breached(format_args!("`{name}`, the host's"))
+            Outcome::breached(format_args!("`{name}`, the name of the host"))
         }
         Some(_) => Outcome::held(format_args!("`{}`", context.identity.hostname)),
     }
@@ -184,7 +184,7 @@ fn boot_id(context: &Context) -> Outcome {
     let ours = String::from_utf8_lossy(&ours).trim().to_owned();
     match &context.plan.boot_id {
         None => Outcome::inconclusive("the plan has no boot id"),
-        Some(id) if *id == ours => Outcome::breached("the host's own"),
+        Some(id) if *id == ours => Outcome::breached("it is the host's boot id"),
         Some(_) => Outcome::held(format_args!("`{ours}`")),
     }
 }

@@ -6,8 +6,8 @@ use crate::finding::{
     Group::Privileges,
     Severity::{Critical, High, Medium},
 };
-use crate::look::{contains, read_start};
 use crate::plan::HostKey;
+use crate::search::{contains, read_start};
 use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[

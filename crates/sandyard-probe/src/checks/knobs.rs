@@ -16,10 +16,10 @@ use crate::sys;
 const REFUSED: &str = "not there, read-only or refused";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new(Knobs, Critical, "knobs.helpers", "Programs that the kernel starts as root cannot be set", helpers)
+    Check::new(Knobs, Critical, "knobs.helpers", "Programs that the kernel starts as root cannot be changed", helpers)
         .doing("open core_pattern, modprobe, hotplug, poweroff_cmd, uevent_helper, binfmt_misc for writing", REFUSED)
         .on_host(OnHost::BreachesForRoot),
-    Check::new(Knobs, Critical, "knobs.sysrq", "The magic SysRq key cannot be pressed", sysrq)
+    Check::new(Knobs, Critical, "knobs.sysrq", "SysRq commands cannot be sent", sysrq)
         .doing("open /proc/sysrq-trigger and kernel/sysrq for writing", REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Knobs, High, "knobs.sysctl", "No setting of the whole kernel is writable", sysctls)
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_a_namespace_are_told_from_those_of_the_kernel() {
+    fn settings_of_a_namespace_are_distinguished_from_those_of_the_kernel() {
         assert!(is_namespaced(Path::new("/proc/sys/net/ipv4/ip_forward")));
         assert!(is_namespaced(Path::new("/proc/sys/kernel/sem")));
         assert!(!is_namespaced(Path::new("/proc/sys/kernel/sem_none")));

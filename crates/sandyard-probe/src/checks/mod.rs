@@ -8,9 +8,10 @@ mod cgroups;
 mod descriptors;
 mod devices;
 mod footprint;
-mod foreign;
 mod handles;
+mod host_processes;
 mod ids;
+mod ipc;
 mod kernel_files;
 mod keys;
 mod knobs;
@@ -18,7 +19,6 @@ mod mounting;
 mod namespaces;
 mod nesting;
 mod network;
-mod queues;
 mod remounting;
 mod routes;
 mod scheduling;
@@ -30,7 +30,7 @@ mod terminal;
 mod unix_sockets;
 
 use crate::check::Check;
-pub(crate) use footprint::PLACES as FOOTPRINTS;
+pub(crate) use footprint::DIRECTORIES as FOOTPRINT_DIRECTORIES;
 
 /// Every check in the order it is run: looking first, breaking things last.
 #[must_use]
@@ -43,7 +43,7 @@ pub fn all() -> Vec<Check> {
         knobs::CHECKS,
         cgroups::CHECKS,
         devices::CHECKS,
-        foreign::CHECKS,
+        host_processes::CHECKS,
         agent::CHECKS,
         ids::CHECKS,
         setuid::CHECKS,
@@ -59,7 +59,7 @@ pub fn all() -> Vec<Check> {
         network::CHECKS,
         routes::CHECKS,
         unix_sockets::CHECKS,
-        queues::CHECKS,
+        ipc::CHECKS,
         footprint::CHECKS,
         mounting::CHECKS,
         remounting::CHECKS,

@@ -6,7 +6,7 @@ use crate::finding::{
     Group::Privileges,
     Severity::{Critical, High, Medium},
 };
-use crate::look::pids;
+use crate::search::pids;
 use crate::sys::{self, Arg, Errno, sys};
 
 const REFUSED: &str = "refused";

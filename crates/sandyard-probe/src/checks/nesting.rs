@@ -6,10 +6,11 @@ use crate::finding::{
     Group::Privileges,
     Severity::{Critical, High},
 };
-use crate::look::read_start;
-use crate::mountinfo::mounts;
+use crate::mount_flags::mount_flags;
 use crate::scratch::Scratch;
+use crate::search::read_start;
 use crate::sys::{self, Arg, sys};
+use sandyard_confine::mountinfo::mounts;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, High, "nesting.mounts", "A nested namespace does not lift read-only or masks", masks)
@@ -47,7 +48,7 @@ fn masks(_: &Context) -> Outcome {
         for mount in &before {
             let point = sys::c_path(&mount.point);
             let point = point.as_c_str();
-            let flags = libc::MS_REMOUNT | libc::MS_BIND | mount.flags();
+            let flags = libc::MS_REMOUNT | libc::MS_BIND | mount_flags(mount);
             if mount.is_read_only()
                 && sys!(
                     libc::SYS_mount,

@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::check::{Check, OnHost, Outcome};
 use crate::context::Context;
 use crate::finding::{Group::Network, Severity::Critical};
-use crate::look::contains;
 use crate::plan::NetTarget;
+use crate::search::contains;
 use crate::sys::Errno;
 
-const NOBODY: &str = "nobody answers";
+const NO_ANSWER: &str = "no answer";
 /// How long to connect. What is refused is so at once.
 const LIMIT: Duration = Duration::from_secs(1);
 /// How long to wait for the greeting of one who let us in: on a host that is very busy it takes its time, and without it nothing
@@ -20,16 +20,16 @@ const GREETING_LIMIT: Duration = Duration::from_secs(6);
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Network, Critical, "network.loopback", "The host's loopback cannot be reached", loopback)
-        .doing("connect to the planted port at 127.0.0.1, other 127 addresses, 0.0.0.0, ::1 and mapped forms", NOBODY)
+        .doing("connect to the planted port at 127.0.0.1, other 127 addresses, 0.0.0.0, ::1 and mapped forms", NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.loopback-udp", "The host's loopback takes no datagram", loopback_udp)
-        .doing("send a datagram to the planted port and wait for its answer", NOBODY)
+        .doing("send a datagram to the planted port and wait for its answer", NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.lan", "The host's network address cannot be reached", lan)
-        .doing("connect to the planted port at the host's own address in its network", NOBODY)
+        .doing("connect to the planted port at the host's own address in its network", NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.neighbour", "Another sandbox's port cannot be reached", neighbour)
-        .doing("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address", NOBODY)
+        .doing("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address", NO_ANSWER)
     .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.own-ports", "Our ports are not the host's", own_ports)
         .doing("listen at the very address and port that the host listens on", "it works, since the loopback is our own")
@@ -89,17 +89,17 @@ fn greeted(target: &NetTarget, addresses: impl IntoIterator<Item = IpAddr>) -> O
 }
 
 fn greeting(address: SocketAddr) -> Result<Vec<u8>, String> {
-    let mut stream = TcpStream::connect_timeout(&address, LIMIT).map_err(told)?;
+    let mut stream = TcpStream::connect_timeout(&address, LIMIT).map_err(describe)?;
     stream
         .set_read_timeout(Some(GREETING_LIMIT))
-        .map_err(told)?;
+        .map_err(describe)?;
     let mut bytes = vec![0; 256];
-    let count = stream.read(&mut bytes).map_err(told)?;
+    let count = stream.read(&mut bytes).map_err(describe)?;
     bytes.truncate(count);
     Ok(bytes)
 }
 
-fn told(error: std::io::Error) -> String {
+fn describe(error: std::io::Error) -> String {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => "no answer".to_owned(),
         _ => Errno::from(error).to_string(),
@@ -122,7 +122,7 @@ fn loopback_udp(context: &Context) -> Outcome {
     match answer {
         Ok(bytes) if contains(&bytes, &target.greeting) => Outcome::breached("it answered"),
         Ok(_) => Outcome::held("another answer"),
-        Err(error) => Outcome::held(told(error)),
+        Err(error) => Outcome::held(describe(error)),
     }
 }
 

@@ -6,8 +6,9 @@ use crate::finding::{
     Group::Mounts,
     Severity::{Critical, High},
 };
-use crate::mountinfo::{Mount, mounts};
+use crate::mount_flags::mount_flags;
 use crate::sys::{self, Arg, sys};
+use sandyard_confine::mountinfo::{Mount, mounts};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Mounts, Critical, "mounts.remount", "Read-only mounts stay read-only", remount)
@@ -36,7 +37,7 @@ fn remount(_: &Context) -> Outcome {
     for mount in &all {
         let point = sys::c_path(&mount.point);
         let point = point.as_c_str();
-        let flags = mount.flags() | libc::MS_REMOUNT;
+        let flags = mount_flags(mount) | libc::MS_REMOUNT;
         let attempts = [
             sys!(
                 libc::SYS_mount,

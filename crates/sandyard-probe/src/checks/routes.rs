@@ -10,7 +10,7 @@ use crate::finding::{
     Group::Network,
     Severity::{Critical, High, Low, Medium},
 };
-use crate::look::read_start;
+use crate::search::read_start;
 use crate::sys::{self, sys};
 
 const LIMIT: Duration = Duration::from_secs(1);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crate::check::{Check, OnHost, Outcome};
 use crate::context::Context;
 use crate::finding::{Group::Files, Severity::Critical};
-use crate::look::{self, contains, search};
 use crate::scratch::Scratch;
+use crate::search::{self, contains, search};
 use crate::sys::{self, sys};
 
 const NOWHERE: &str = "no such file here, or no permission";
@@ -125,7 +125,7 @@ fn init_root(context: &Context) -> Outcome {
 
 fn any_root(context: &Context) -> Outcome {
     let up = "../".repeat(40);
-    let tasks = look::pids().into_iter().flat_map(|pid| {
+    let tasks = search::pids().into_iter().flat_map(|pid| {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
             .into_iter()
             .flatten()
@@ -195,7 +195,7 @@ fn neighbour(context: &Context) -> Outcome {
     else {
         return Outcome::inconclusive("no neighbour with a file");
     };
-    match look::read_start(&file.path) {
+    match search::read_start(&file.path) {
         Ok(bytes) if contains(&bytes, &file.marker) => {
             Outcome::breached("read the neighbour's file")
         }

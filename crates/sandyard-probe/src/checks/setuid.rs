@@ -39,11 +39,11 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn program(context: &Context) -> Outcome {
     let Ok(scratch) = Scratch::make() else {
-        return Outcome::inconclusive("no place for a program");
+        return Outcome::inconclusive("no directory for a program");
     };
     let copy = scratch.path().join("cat");
     let Some(cat) = find("cat") else {
-        return Outcome::inconclusive("no cat here to copy");
+        return Outcome::inconclusive("there is no `cat` to copy");
     };
     let made = fs::copy(cat, &copy)
         .and_then(|_| fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)))
@@ -66,7 +66,7 @@ fn program(context: &Context) -> Outcome {
 
 fn sudo(context: &Context) -> Outcome {
     let Some(sudo) = find("sudo") else {
-        return Outcome::held("no sudo here");
+        return Outcome::held("there is no `sudo`");
     };
     judge(
         context,

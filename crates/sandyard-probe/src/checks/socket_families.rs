@@ -128,7 +128,7 @@ fn netlink(_: &Context) -> Outcome {
         .map(|(name, protocol)| format!("{name} ({protocol})"))
         .collect();
     match audit_state() {
-        Ok(_) => Outcome::breached("the audit system told its state"),
+        Ok(_) => Outcome::breached("the audit system returned its state"),
         Err(errno) => {
             Outcome::breached_by(&made, format_args!("none could be made; audit: {errno}"))
         }

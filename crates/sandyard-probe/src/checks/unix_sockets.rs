@@ -11,11 +11,11 @@ use crate::finding::{
     Group::Ipc,
     Severity::{Critical, Medium},
 };
-use crate::look::contains;
 use crate::plan::SocketTarget;
+use crate::search::contains;
 use crate::sys::Errno;
 
-const NOBODY: &str = "nobody listens";
+const NO_ANSWER: &str = "no process listens";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(
@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Abstract sockets of the host cannot be reached",
         host_abstract,
     )
-    .doing("connect to the planted abstract socket", NOBODY)
+    .doing("connect to the planted abstract socket", NO_ANSWER)
     .on_host(OnHost::Breaches),
     Check::new(
         Ipc,
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .doing(
         "connect to the planted socket by its path, and through /proc/1/root",
-        NOBODY,
+        NO_ANSWER,
     )
     .on_host(OnHost::Breaches),
     Check::new(
@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .doing(
         "connect to the abstract socket that another sandbox listens on",
-        NOBODY,
+        NO_ANSWER,
     )
     .on_host(OnHost::Breaches),
     Check::new(
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
     )
     .doing(
         "connect to the usual sockets of Docker, containerd, systemd, D-Bus, and our own launcher",
-        NOBODY,
+        NO_ANSWER,
     ),
 ];
 

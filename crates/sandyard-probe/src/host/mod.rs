@@ -1,10 +1,10 @@
-//! The host's side: things worth reaching, planted for the time of a run, and a look afterwards whether all is as before.
+//! The host's side: objects for the probe to reach for, planted for the time of a run, and a check afterwards that nothing changed.
 
-mod afterwards;
 mod files;
 mod listeners;
 mod objects;
 mod process;
+mod side_effects;
 
 use std::io;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub struct PlantError {
 #[derive(Debug)]
 pub struct Planted {
     plan: Plan,
-    before: afterwards::State,
+    before: side_effects::State,
     // Held for their drops only.
     _files: files::Files,
     _process: process::Process,
@@ -65,11 +65,11 @@ pub fn plant(places: &[PathBuf]) -> Result<Planted, PlantError> {
                 .to_string_lossy()
                 .into_owned(),
         ),
-        boot_id: afterwards::read("/proc/sys/kernel/random/boot_id"),
+        boot_id: side_effects::read("/proc/sys/kernel/random/boot_id"),
         footprint: Some(format!("sandyard-probe-{word}")),
         ..Plan::default()
     };
-    let before = afterwards::State::take();
+    let before = side_effects::State::take();
     Ok(Planted {
         plan,
         before,
@@ -90,7 +90,7 @@ impl Planted {
     /// Looks whether the host is as it was before: run it when the probes are done.
     #[must_use]
     pub fn verify(&self) -> Vec<Finding> {
-        afterwards::verify(&self.plan, &self.before)
+        side_effects::verify(&self.plan, &self.before)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::process::{Child, Command, Stdio};
 
-use crate::look::start_time;
 use crate::plan::HostProcess;
+use crate::search::start_time;
 
 #[derive(Debug)]
 pub(super) struct Process {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Exhausted, StoppedBy, disk};
 use crate::child::wait;
-use crate::mountinfo::mounts;
 use crate::sys::Errno;
+use sandyard_confine::mountinfo::mounts;
 
 const CHUNK: usize = 4 << 20;
 

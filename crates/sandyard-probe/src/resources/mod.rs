@@ -1,6 +1,7 @@
-//! Using things up: fork bomb, memory hog, disk filler, busy loops.
+//! Exhausts resources: fork bomb, memory, disk, busy loops.
 //!
-//! Each stops by itself at `give_up_at`, which lies above the limit in question, so a limit that does not hold is told and not found out by the host's death.
+//! Each stops at `give_up_at`, which is above the limit in question, so that a limit that does not hold is reported and does not
+//! take the host down.
 
 mod disk;
 mod judge;
@@ -15,58 +16,58 @@ use serde::{Deserialize, Serialize};
 
 pub use judge::judge;
 
-/// What to use up.
+/// The resource to exhaust.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exhaust {
     /// Fork until refused, then let all of them fork on for some time.
     Processes {
-        /// Processes.
+        /// Number of processes to stop at.
         give_up_at: u64,
-        /// How long the storm goes on.
+        /// How long they go on forking, in seconds.
         storm_seconds: u64,
     },
     /// Touch memory until refused or killed.
     Memory {
-        /// Bytes.
+        /// Number of bytes to stop at.
         give_up_at: u64,
     },
     /// Fill every writable memory file system until refused or killed.
     MemoryFiles {
-        /// Bytes.
+        /// Number of bytes to stop at.
         give_up_at: u64,
     },
     /// Write a file until refused.
     Disk {
-        /// Where.
+        /// The directory to write in.
         directory: PathBuf,
-        /// Bytes.
+        /// Number of bytes to stop at.
         give_up_at: u64,
     },
     /// Make empty files until refused.
     DiskFiles {
-        /// Where.
+        /// The directory to write in.
         directory: PathBuf,
-        /// Files.
+        /// Number of files to stop at.
         give_up_at: u64,
     },
     /// Spin on several threads.
     Processor {
-        /// Threads.
+        /// Number of threads.
         threads: u64,
-        /// For how long.
+        /// Duration in seconds.
         seconds: u64,
     },
 }
 
-/// How far it came.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exhausted {
-    /// What was used up: processes, bytes, files, or milliseconds of processor time.
+    /// How much was used: processes, bytes, files, or milliseconds of processor time.
     pub reached: u64,
     /// What ended it.
     pub stopped_by: StoppedBy,
-    /// The words for a report.
+    /// A description for the report.
     pub detail: String,
 }
 
@@ -76,19 +77,19 @@ pub struct Exhausted {
 pub enum StoppedBy {
     /// The kernel refused more.
     Refused,
-    /// The kernel killed the hog.
+    /// The kernel killed the process.
     Killed,
-    /// It gave up: nothing had stopped it.
+    /// It reached `give_up_at`: nothing stopped it.
     GaveUp,
-    /// Its time was over, as planned.
+    /// Its time was over.
     Time,
 }
 
 impl Exhaust {
-    /// Does it. Everything it used is given back before it returns.
+    /// Runs it. Everything it used is released before it returns.
     ///
     /// # Errors
-    /// When it could not even begin.
+    /// When it cannot be started.
     pub fn run(&self) -> io::Result<Exhausted> {
         match self {
             Self::Processes {

@@ -38,12 +38,12 @@ pub(super) fn bomb(give_up_at: u64, storm_seconds: u64) -> io::Result<Exhausted>
             let report = count.ok_or_else(|| {
                 io::Error::other("the leader of the bomb died before it could count")
             })?;
-            Ok(told(&report))
+            Ok(parse_report(&report))
         }
     }
 }
 
-fn told(report: &[u8; 12]) -> Exhausted {
+fn parse_report(report: &[u8; 12]) -> Exhausted {
     let (count, errno) = report.split_at(8);
     let reached = u64::from_ne_bytes(count.try_into().expect("8 of 12 bytes"));
     match i32::from_ne_bytes(errno.try_into().expect("4 of 12 bytes")) {

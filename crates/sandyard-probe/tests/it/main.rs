@@ -1,6 +1,6 @@
 //! The suite's teeth: where there is no sandbox, or a weak one, it must say so.
 
-mod beacon;
+mod greeting_server;
 mod on_host;
 mod plants;
 mod probe;

@@ -2,7 +2,7 @@
 
 use sandyard_probe::{Check, Grade, OnHost, Report, Suite, Verdict, checks, host};
 
-use crate::beacon::Lit;
+use crate::greeting_server::RunningServer;
 use crate::probe::{answer, probe, told};
 
 #[test]
@@ -11,7 +11,7 @@ fn every_check_that_must_breach_on_a_bare_host_does() {
     let mut plan = planted.plan();
     // On a bare host only the dangerous capabilities count.
     plan.allowed_caps = None;
-    let (_beacon, neighbour) = Lit::beacon();
+    let (_server, neighbour) = RunningServer::start();
     plan.neighbour = Some(neighbour);
     let report: Report = answer(probe().arg("--on-host").arg(plan.to_json()));
 

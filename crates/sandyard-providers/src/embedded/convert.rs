@@ -86,7 +86,7 @@ pub(super) fn instance(info: SandboxInfo) -> Instance {
         created_ms: millis(info.created_ms),
         started_ms: info.started_ms.map(millis),
         reason: info.reason,
-        lacks: info.lacks,
+        lacks: info.limitations,
     }
 }
 

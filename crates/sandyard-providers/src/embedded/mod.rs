@@ -190,6 +190,6 @@ fn info(hello: Hello) -> ProviderInfo {
         default_limits: hello.default_limits,
         max_limits: hello.max_limits,
         default_template: DEFAULT_TEMPLATE.to_owned(),
-        lacks: hello.lacks,
+        lacks: hello.limitations,
     }
 }

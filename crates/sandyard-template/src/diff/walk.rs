@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::{Change, ChangeKind, Diff, DiffOptions, FileType};
 use crate::error::{Doing, TemplateError};
-use crate::lower::{LowerDir, LowerEntry};
+use crate::merged::{MergedDir, MergedEntry};
 use crate::overlay;
 use crate::tree::{Tree, for_each_name, stat_entry};
 use crate::xattr::{self, Origin};
@@ -131,7 +131,7 @@ impl Walker<'_> {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(below),
             Err(error) => return Err(error),
         };
-        let lower = LowerDir::open(self.layers, &pending.layers, rel)?;
+        let lower = MergedDir::open(self.layers, &pending.layers, rel)?;
         let hidden = pending.hidden || overlay::is_opaque(&dir)?;
         let mut seen = HashSet::new();
         for_each_name::<Errno>(&dir, |name| {
@@ -155,7 +155,7 @@ impl Walker<'_> {
     fn entry(
         &mut self,
         dir: &OwnedFd,
-        lower: &LowerDir,
+        lower: &MergedDir,
         rel: &Path,
         name: &OsStr,
         hidden: bool,
@@ -192,7 +192,7 @@ impl Walker<'_> {
     /// What the layers have in an opaque directory and the sandbox does not.
     fn gone(
         &mut self,
-        lower: &LowerDir,
+        lower: &MergedDir,
         rel: &Path,
         seen: &HashSet<OsString>,
     ) -> Result<(), Errno> {
@@ -216,10 +216,10 @@ impl Walker<'_> {
     fn differs(
         &self,
         dir: &OwnedFd,
-        lower: &LowerDir,
+        lower: &MergedDir,
         name: &OsStr,
         now: &Stat,
-        before: &LowerEntry,
+        before: &MergedEntry,
     ) -> Result<bool, Errno> {
         let was = &before.stat;
         let owners = (now.st_uid, now.st_gid) != (was.st_uid, was.st_gid);

@@ -1,4 +1,4 @@
-//! The made-up `/etc`: accounts and settings of our own, and what `allowed.rs` lets through of the host's.
+//! The made-up `/etc`: accounts and settings of our own, and what `etc_allowlist.rs` lets through of the host's.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Stat, lstat};
 
 use super::HostOptions;
-use super::allowed::{self, ETC, Rule};
+use super::etc_allowlist::{self, ETC, Rule};
 use super::users::{Accounts, SUDOERS};
 use crate::budget::{Budget, Limits};
 use crate::build::{Builder, Owner, ROOT};
@@ -171,7 +171,7 @@ fn copy_one(
     let link_bytes = link
         .as_deref()
         .map(|link| link.as_os_str().as_encoded_bytes());
-    if !allowed::may_copy(&source, &inside, &stat, link_bytes, rule.except) {
+    if !etc_allowlist::may_copy(&source, &inside, &stat, link_bytes, rule.except) {
         return Ok(());
     }
     let Some(name) = inside.to_str() else {
@@ -201,7 +201,7 @@ pub(super) fn copy_dir(
     let from = Tree::open(source)?;
     let to = root.subtree(inside)?;
     let admit = |rel: &Path, stat: &Stat, link: Option<&[u8]>| {
-        allowed::may_copy(&source.join(rel), &inside.join(rel), stat, link, except)
+        etc_allowlist::may_copy(&source.join(rel), &inside.join(rel), stat, link, except)
     };
     let rules = Rules {
         origin: Origin::Foreign,

@@ -8,8 +8,8 @@
 //! ```
 //! It is looked up each time a sandbox is made, so the usual answer costs some stat calls: see `fingerprint.rs`.
 
-mod allowed;
 mod etc;
+mod etc_allowlist;
 mod fingerprint;
 mod parts;
 mod root;

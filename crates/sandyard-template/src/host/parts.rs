@@ -1,8 +1,9 @@
 //! Which directories of the host become parts, and which of its top-level links are reproduced.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use sandyard_confine::mountinfo::{self, Mount};
 
 use super::HostOptions;
 use crate::manifest::is_file_name;
@@ -74,9 +75,8 @@ pub(super) fn is_empty(dir: &Path) -> bool {
 /// File systems mounted below the parts, such as a separate `/usr/local`: overlayfs sees through a mount to the empty
 /// directory beneath it, so each must be a part of its own.
 fn mounts_below(parts: &[TopPart]) -> Vec<TopPart> {
-    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
     let mut found: Vec<TopPart> = Vec::new();
-    for (point, kind) in table.split(|byte| *byte == b'\n').filter_map(mount) {
+    for Mount { point, kind, .. } in mountinfo::mounts() {
         let skipped = SKIPPED_TYPES
             .iter()
             .any(|skipped| kind.split('.').next() == Some(skipped));
@@ -104,49 +104,4 @@ fn mounts_below(parts: &[TopPart]) -> Vec<TopPart> {
     }
     found.sort_by(|a, b| a.target.cmp(&b.target));
     found
-}
-
-/// Mount point and file system type of one line; see proc_pid_mountinfo(5).
-fn mount(line: &[u8]) -> Option<(PathBuf, String)> {
-    let mut fields = line.split(|byte| *byte == b' ');
-    let point = fields.nth(4)?;
-    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-    let point = PathBuf::from(std::ffi::OsStr::from_bytes(&unescape(point)));
-    Some((point, String::from_utf8_lossy(kind).into_owned()))
-}
-
-/// Undoes the octal escapes of blanks and backslashes.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::new();
-    let mut rest = field;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        let digits = after
-            .get(..3)
-            .and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match (byte, code) {
-            (b'\\', Some(code)) => {
-                plain.push(code);
-                rest = &after[3..];
-            }
-            _ => plain.push(byte),
-        }
-    }
-    plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mount_lines_are_understood() {
-        let line =
-            br"36 35 98:0 /mnt1 /usr/my\040local rw,noatime master:1 shared:2 - ext4 /dev/root rw";
-        let (point, kind) = mount(line).expect("a mount");
-        assert_eq!(point, Path::new("/usr/my local"));
-        assert_eq!(kind, "ext4");
-        assert_eq!(mount(b""), None);
-    }
 }

@@ -1,16 +1,16 @@
 //! Templates from a directory tree or a tar archive.
 //!
 //! ```text
-//! reader ─▶ decompress ─▶ tar (header, pax) ─▶ unpack ─▶ layer ─▶ ready ─▶ published
+//! reader ─▶ decompress ─▶ tar (header, pax) ─▶ unpack ─▶ layer ─▶ required_files ─▶ published
 //! directory ──────────────────────────────────▶ tree ──▶
 //! ```
-//! Archives are hostile until shown otherwise: names and links resolve inside the layer whatever they say, sizes are
-//! bounded, and a failure leaves nothing behind.
+//! Archives may be hostile: names and links always resolve inside the layer, sizes are bounded, and a failure leaves
+//! nothing behind.
 
 mod decompress;
 mod header;
 mod pax;
-mod ready;
+mod required_files;
 mod tar;
 mod tree;
 mod unpack;
@@ -29,9 +29,9 @@ use crate::tree::Tree;
 
 /// How to import.
 pub struct ImportOptions<'a> {
-    /// Whose the files will be.
+    /// The owners of the files.
     pub owners: Owners,
-    /// Take the place of a template of the same name, instead of failing.
+    /// Replace a template of the same name, instead of failing.
     pub replace: bool,
     /// Bounds of what is imported.
     pub limits: Limits,
@@ -39,7 +39,7 @@ pub struct ImportOptions<'a> {
     pub add_user: bool,
     /// Program installed as setuid `sudo` where the tree has none; see [`crate::HostOptions::shim_program`].
     pub shim_program: Option<PathBuf>,
-    /// Told now and then how far it is; breaking stops the import.
+    /// Called regularly with the progress; breaking stops the import.
     pub on_progress: Option<&'a mut dyn FnMut(Progress) -> ControlFlow<()>>,
 }
 
@@ -134,12 +134,12 @@ impl Store {
         let layer = self.new_layer(name)?;
         let root = layer.tree()?;
         fill(&root, &mut budget)?;
-        let wants = ready::Wants {
+        let requirements = required_files::Requirements {
             owners: options.owners,
             user: options.add_user,
             shim: options.shim_program.as_deref(),
         };
-        ready::make_ready(&root, &wants)?;
+        required_files::add_required_files(&root, &requirements)?;
         budget.report()?;
         let tally = budget.tally;
         let part = ManifestPart {

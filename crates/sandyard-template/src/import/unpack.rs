@@ -20,7 +20,7 @@ use super::tar::{Archive, Entry, EntryKind};
 use crate::budget::Budget;
 use crate::copy::{Owners, chown_fd, chown_name, set_mtime, set_mtime_name};
 use crate::error::TemplateError;
-use crate::place::{Parents, Place, clear_name, make_directory, split};
+use crate::target::{EntryTarget, Parents, clear_name, make_directory, split};
 use crate::tree::{Tree, stat_entry};
 use crate::xattr::{self, Origin};
 
@@ -69,12 +69,12 @@ impl Unpacker<'_, '_> {
             EntryKind::Unknown => self.budget.tally.unknown += 1,
             kind => match split(&entry.path) {
                 Some((parent, name)) => {
-                    let place = self
+                    let target = self
                         .parents
                         .open(parent, name)
                         .map_err(|error| failed(&entry, error))?;
-                    self.place(&place, entry, archive)?;
-                    self.parents.give_back(place);
+                    self.write_entry(&target, entry, archive)?;
+                    self.parents.cache(target);
                 }
                 // The archive's own root, `./`, only has attributes.
                 None if kind == EntryKind::Directory => {
@@ -86,44 +86,44 @@ impl Unpacker<'_, '_> {
         Ok(())
     }
 
-    fn place<R: Read>(
+    fn write_entry<R: Read>(
         &mut self,
-        place: &Place,
+        target: &EntryTarget,
         entry: Entry,
         archive: &mut Archive<R>,
     ) -> Result<(), TemplateError> {
         if entry.kind == EntryKind::Directory {
-            make_directory(place).map_err(|error| failed(&entry, error))?;
-            return self.remember_directory(place.path(), entry);
+            make_directory(target).map_err(|error| failed(&entry, error))?;
+            return self.remember_directory(target.path(), entry);
         }
         if entry.kind == EntryKind::HardLink {
-            return self.hard_link(place, &entry);
+            return self.hard_link(target, &entry);
         }
-        clear_name(place).map_err(|error| failed(&entry, error))?;
+        clear_name(target).map_err(|error| failed(&entry, error))?;
         match entry.kind {
-            EntryKind::File => self.file(place, &entry, archive),
+            EntryKind::File => self.file(target, &entry, archive),
             EntryKind::Symlink => {
-                symlinkat(OsStr::from_bytes(&entry.link), &place.dir, &place.name)
-                    .and_then(|()| self.finish_name(place, &entry))
+                symlinkat(OsStr::from_bytes(&entry.link), &target.dir, &target.name)
+                    .and_then(|()| self.finish_name(target, &entry))
                     .map_err(|error| failed(&entry, error))
             }
             _ => mknodat(
-                &place.dir,
-                &place.name,
+                &target.dir,
+                &target.name,
                 FileType::Fifo,
                 Mode::RUSR | Mode::WUSR,
                 0,
             )
-            .and_then(|()| self.finish_name(place, &entry))
+            .and_then(|()| self.finish_name(target, &entry))
             // After the owner, and apart from making it, for the umask.
-            .and_then(|()| chmodat(&place.dir, &place.name, mode(&entry), AtFlags::empty()))
+            .and_then(|()| chmodat(&target.dir, &target.name, mode(&entry), AtFlags::empty()))
             .map_err(|error| failed(&entry, error)),
         }
     }
 
     fn file<R: Read>(
         &mut self,
-        place: &Place,
+        target: &EntryTarget,
         entry: &Entry,
         archive: &mut Archive<R>,
     ) -> Result<(), TemplateError> {
@@ -131,7 +131,7 @@ impl Unpacker<'_, '_> {
         self.budget.bytes(entry.size)?;
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&place.dir, &place.name, flags, Mode::RUSR | Mode::WUSR)
+        let file = openat(&target.dir, &target.name, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| failed(entry, error))?;
         let whole = [Extent {
             offset: 0,
@@ -175,7 +175,7 @@ impl Unpacker<'_, '_> {
         Ok(())
     }
 
-    fn hard_link(&mut self, place: &Place, entry: &Entry) -> Result<(), TemplateError> {
+    fn hard_link(&mut self, target: &EntryTarget, entry: &Entry) -> Result<(), TemplateError> {
         let missing = || {
             TemplateError::archive(format!(
                 "hard link `{}` leads to `{}`, which is no file of the archive",
@@ -189,18 +189,20 @@ impl Unpacker<'_, '_> {
             .root
             .open_in_root(&parent, flags)
             .map_err(|_| missing())?;
-        let target = stat_entry(&dir, &name).ok().flatten().ok_or_else(missing)?;
-        if FileType::from_raw_mode(target.st_mode) == FileType::Directory {
+        let original = stat_entry(&dir, &name).ok().flatten().ok_or_else(missing)?;
+        if FileType::from_raw_mode(original.st_mode) == FileType::Directory {
             return Err(missing());
         }
         // A name linked to itself stays what it is.
-        let existing = stat_entry(&place.dir, &place.name).map_err(|error| failed(entry, error))?;
-        if existing.is_some_and(|stat| (stat.st_dev, stat.st_ino) == (target.st_dev, target.st_ino))
+        let existing =
+            stat_entry(&target.dir, &target.name).map_err(|error| failed(entry, error))?;
+        if existing
+            .is_some_and(|stat| (stat.st_dev, stat.st_ino) == (original.st_dev, original.st_ino))
         {
             return Ok(());
         }
-        clear_name(place)
-            .and_then(|()| linkat(&dir, &name, &place.dir, &place.name, AtFlags::empty()))
+        clear_name(target)
+            .and_then(|()| linkat(&dir, &name, &target.dir, &target.name, AtFlags::empty()))
             .map_err(|error| failed(entry, error))
     }
 
@@ -258,8 +260,8 @@ impl Unpacker<'_, '_> {
         set_mtime(&file, entry.mtime.0, entry.mtime.1)
     }
 
-    fn finish_name(&mut self, place: &Place, entry: &Entry) -> Result<(), Errno> {
-        let (dir, name) = (&place.dir, &place.name);
+    fn finish_name(&mut self, target: &EntryTarget, entry: &Entry) -> Result<(), Errno> {
+        let (dir, name) = (&target.dir, &target.name);
         chown_name(
             dir,
             name,

@@ -52,8 +52,8 @@ pub(crate) async fn demo(global: &Global) -> anyhow::Result<ExitCode> {
         made.as_secs_f64() * 1000.0
     ));
     output::line(String::from_utf8_lossy(&result.stdout).trim_end());
-    for lack in &sandbox.lacks {
-        output::line(format!("note: {lack}"));
+    for limitation in &sandbox.limitations {
+        output::line(format!("note: {limitation}"));
     }
     engine.delete(&sandbox.id).await?;
     output::line("");

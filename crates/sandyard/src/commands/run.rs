@@ -96,8 +96,8 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCo
     };
     let (sandbox, lease) = engine.create_ephemeral(&spec).await?;
     if args.asks_for_limits() {
-        for lack in &sandbox.lacks {
-            output::note(format!("note: this host gives {lack}"));
+        for limitation in &sandbox.limitations {
+            output::note(format!("note: this host gives {limitation}"));
         }
     }
     let agent = engine.agent(&sandbox.id);

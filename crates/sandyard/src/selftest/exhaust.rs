@@ -91,7 +91,7 @@ fn attacks(sandbox: &Sandbox) -> Vec<Attack> {
 fn missing_limit(sandbox: &Sandbox, lack: &str) -> Option<String> {
     sandbox
         .info
-        .lacks
+        .limitations
         .iter()
         .find(|text| text.starts_with("no ") && text.contains(lack))
         .cloned()

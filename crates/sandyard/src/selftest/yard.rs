@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use sandyard_agent_client::{AgentClient, Output, ProcessStream, RunOptions, StartOptions};
 use sandyard_core::Limits;
 use sandyard_engine::{Engine, Lease, SandboxInfo, SandboxSpec};
-use sandyard_probe::{Beacon, Neighbour, NetTarget, Plan, SecretFile, SocketTarget, Task};
+use sandyard_probe::{GreetingServer, Neighbour, NetTarget, Plan, SecretFile, SocketTarget, Task};
 use sandyard_wire::event::ProcessEvent;
 use sandyard_wire::process::{ProcessConfig, StartRequest};
 use serde::Deserialize;
@@ -41,7 +41,7 @@ pub(super) struct Yard {
     pub(super) neighbour: Sandbox,
     /// To be used up: it has tight limits.
     pub(super) tight: Sandbox,
-    _beacon: ProcessStream,
+    _greeting_server: ProcessStream,
 }
 
 impl Yard {
@@ -63,7 +63,7 @@ impl Yard {
         let target = Sandbox::make(engine, Limits::default(), &program).await?;
         let neighbour = Sandbox::make(engine, Limits::default(), &program).await?;
         let tight = Sandbox::make(engine, tight, &program).await?;
-        let (beacon, reachable) = light_beacon(&neighbour, plan).await?;
+        let (greeting_server, reachable) = start_greeting_server(&neighbour, plan).await?;
         let plan = Plan {
             neighbour: Some(reachable),
             allowed_caps: Some(sandyard_confine::caps::kept_mask()),
@@ -78,7 +78,7 @@ impl Yard {
             target,
             neighbour,
             tight,
-            _beacon: beacon,
+            _greeting_server: greeting_server,
         })
     }
 }
@@ -206,7 +206,7 @@ fn process(program: &str, arguments: &[&str]) -> ProcessConfig {
 }
 
 /// Starts listeners in the neighbour and tells where they are.
-async fn light_beacon(
+async fn start_greeting_server(
     neighbour: &Sandbox,
     plan: &Plan,
 ) -> anyhow::Result<(ProcessStream, Neighbour)> {
@@ -214,7 +214,7 @@ async fn light_beacon(
     let greeting = format!("neighbour-{word}");
     let abstract_name = format!("neighbour-{word}");
     let file = std::path::PathBuf::from(format!("/tmp/neighbour-{word}"));
-    let task = Task::Beacon(Beacon {
+    let task = Task::GreetingServer(GreetingServer {
         port: 0,
         abstract_name: abstract_name.clone(),
         greeting: greeting.clone(),
@@ -256,7 +256,7 @@ async fn light_beacon(
     Ok((stream, reachable))
 }
 
-/// Reads the port that the beacon announces.
+/// Reads the port that the greeting server prints.
 async fn port(stream: &mut ProcessStream) -> anyhow::Result<u16> {
     #[derive(Deserialize)]
     struct Announced {

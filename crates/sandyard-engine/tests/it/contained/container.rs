@@ -12,7 +12,7 @@ use sandyard_wire::process::ProcessConfig;
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sandyard-contained");
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Mounts what every container has, in a namespace of its own, and becomes the first process.
 const START: &str = r#"
@@ -127,7 +127,7 @@ impl Container<'_> {
     /// Its agent, when that is there.
     pub(super) async fn agent(&mut self) -> AgentClient {
         let client = AgentClient::new(self.endpoint());
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         while client.health().await.is_err() {
             assert!(
                 Instant::now() < give_up,
@@ -153,7 +153,7 @@ impl Container<'_> {
 
     /// Waits for its end; gives back the exit code.
     pub(super) async fn ended(&mut self) -> Option<i32> {
-        let give_up = Instant::now() + PATIENCE;
+        let give_up = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().expect("wait") {
                 return status.code();

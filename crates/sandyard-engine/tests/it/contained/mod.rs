@@ -1,5 +1,5 @@
 //! The first process of a container, in namespaces that the tests make in place of a container engine.
 
 mod container;
+mod egress;
 mod setup;
-mod way_out;

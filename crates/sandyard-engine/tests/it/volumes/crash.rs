@@ -6,73 +6,73 @@ use sandyard_core::SandboxState::Stopped;
 use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultPlace};
 
 use super::{SIZE, create, devices, with};
-use crate::yard::{Yard, kill, wait_for};
+use crate::test_env::{TestEnv, kill, wait_for};
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 
 #[tokio::test]
 async fn what_was_written_is_there_after_a_killed_launcher_and_a_killed_first_process() {
-    let yard = Yard::new().await;
-    yard.engine.create_volume("v1", SIZE).await.expect("make");
-    let id = create(&yard, &["v1:/data"]).await;
-    yard.sh(&id, "echo kept > /data/file").await;
-    yard.kill_launcher().await;
-    assert_eq!(yard.out(&id, "cat /data/file").await, "kept");
-    let other = create(&yard, &["v1:/data"]).await;
-    assert_eq!(devices(&yard.data, "v1").len(), 1, "the old one is found");
-    assert_eq!(yard.out(&other, "cat /data/file").await, "kept");
-    let init = yard.engine.inspect(&id).await.expect("inspect").init;
+    let env = TestEnv::new().await;
+    env.engine.create_volume("v1", SIZE).await.expect("make");
+    let id = create(&env, &["v1:/data"]).await;
+    env.sh(&id, "echo kept > /data/file").await;
+    env.kill_launcher().await;
+    assert_eq!(env.out(&id, "cat /data/file").await, "kept");
+    let other = create(&env, &["v1:/data"]).await;
+    assert_eq!(devices(&env.data, "v1").len(), 1, "the old one is found");
+    assert_eq!(env.out(&other, "cat /data/file").await, "kept");
+    let init = env.engine.inspect(&id).await.expect("inspect").init;
     kill(init.expect("a first process").pid);
     assert_eq!(
-        yard.engine.inspect(&id).await.expect("inspect").state,
+        env.engine.inspect(&id).await.expect("inspect").state,
         Stopped
     );
-    yard.engine.start(&id).await.expect("start");
-    assert_eq!(yard.out(&id, "cat /data/file").await, "kept");
-    yard.finish().await;
+    env.engine.start(&id).await.expect("start");
+    assert_eq!(env.out(&id, "cat /data/file").await, "kept");
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_device_whose_number_was_lost_is_found_all_the_same() {
-    let yard = Yard::new().await;
-    yard.engine.create_volume("v1", SIZE).await.expect("make");
-    let id = create(&yard, &["v1:/data"]).await;
-    let note = yard.data.join("run/volume-v1.device.lock");
+    let env = TestEnv::new().await;
+    env.engine.create_volume("v1", SIZE).await.expect("make");
+    let id = create(&env, &["v1:/data"]).await;
+    let note = env.data.join("run/volume-v1.device.lock");
     let number: u32 = fs::read_to_string(&note)
         .expect("a note")
         .parse()
         .expect("a number");
     fs::remove_file(&note).expect("lose it");
-    let other = create(&yard, &["v1:/data"]).await;
-    assert_eq!(devices(&yard.data, "v1"), [format!("loop{number}")]);
-    yard.sh(&id, "echo one > /data/file").await;
-    assert_eq!(yard.out(&other, "cat /data/file").await, "one");
+    let other = create(&env, &["v1:/data"]).await;
+    assert_eq!(devices(&env.data, "v1"), [format!("loop{number}")]);
+    env.sh(&id, "echo one > /data/file").await;
+    assert_eq!(env.out(&other, "cat /data/file").await, "one");
     // A number that is another's by now is no reason to touch that one.
     for id in [&id, &other] {
-        yard.engine.delete(id).await.expect("delete");
+        env.engine.delete(id).await.expect("delete");
     }
-    let detached = wait_for(PATIENCE, || {
-        let left = devices(&yard.data, "v1");
+    let detached = wait_for(TIMEOUT, || {
+        let left = devices(&env.data, "v1");
         left.is_empty().then_some(()).ok_or(left)
     });
     assert_eq!(detached, Ok(()));
-    yard.engine.create_volume("v2", SIZE).await.expect("make");
-    let theirs = create(&yard, &["v2:/data"]).await;
-    let taken = fs::read_to_string(yard.data.join("run/volume-v2.device.lock"));
+    env.engine.create_volume("v2", SIZE).await.expect("make");
+    let theirs = create(&env, &["v2:/data"]).await;
+    let taken = fs::read_to_string(env.data.join("run/volume-v2.device.lock"));
     fs::write(&note, taken.expect("a note")).expect("a wrong note");
-    let id = create(&yard, &["v1:/data"]).await;
-    assert_eq!(yard.out(&id, "cat /data/file").await, "one");
-    assert_eq!(yard.out(&theirs, "ls -A /data").await, "");
-    yard.finish().await;
+    let id = create(&env, &["v1:/data"]).await;
+    assert_eq!(env.out(&id, "cat /data/file").await, "one");
+    assert_eq!(env.out(&theirs, "ls -A /data").await, "");
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn a_create_with_a_volume_that_fails_at_any_step_leaves_nothing_mounted() {
-    let yard = Yard::new().await;
-    yard.engine.create_volume("v1", SIZE).await.expect("make");
-    let id = create(&yard, &["v1:/data"]).await;
-    yard.sh(&id, "echo kept > /data/file; sync").await;
-    yard.engine.delete(&id).await.expect("delete");
+    let env = TestEnv::new().await;
+    env.engine.create_volume("v1", SIZE).await.expect("make");
+    let id = create(&env, &["v1:/data"]).await;
+    env.sh(&id, "echo kept > /data/file; sync").await;
+    env.engine.delete(&id).await.expect("delete");
     for (place, action) in [
         (FaultPlace::Worker, FaultAction::Fail),
         (FaultPlace::Worker, FaultAction::KillAfter),
@@ -86,17 +86,17 @@ async fn a_create_with_a_volume_that_fails_at_any_step_leaves_nothing_mounted() 
                 step,
                 action,
             };
-            let made = yard
+            let made = env
                 .engine
                 .create_with_fault(&with(&["v1:/data"]), fault)
                 .await;
-            yard.engine.sweep().await.expect("sweep");
-            for info in yard.engine.list().await.expect("list") {
-                assert_eq!(yard.out(&info.id, "cat /data/file").await, "kept");
-                yard.engine.delete(&info.id).await.expect("delete");
+            env.engine.sweep().await.expect("sweep");
+            for info in env.engine.list().await.expect("list") {
+                assert_eq!(env.out(&info.id, "cat /data/file").await, "kept");
+                env.engine.delete(&info.id).await.expect("delete");
             }
-            let detached = wait_for(PATIENCE, || {
-                let left = devices(&yard.data, "v1");
+            let detached = wait_for(TIMEOUT, || {
+                let left = devices(&env.data, "v1");
                 left.is_empty().then_some(()).ok_or(left)
             });
             assert_eq!(detached, Ok(()), "step {step} of {place:?} {action:?}");
@@ -107,24 +107,24 @@ async fn a_create_with_a_volume_that_fails_at_any_step_leaves_nothing_mounted() 
         }
         assert!(failed >= 8, "only {failed} steps of {place:?} {action:?}");
     }
-    yard.finish().await;
+    env.finish().await;
 }
 
 #[tokio::test]
 async fn what_an_unfinished_creation_left_is_swept_and_in_nobodys_way() {
-    let yard = Yard::new().await;
-    let left = yard.data.join("volumes/.new-v1");
+    let env = TestEnv::new().await;
+    let left = env.data.join("volumes/.new-v1");
     fs::create_dir(&left).expect("make");
     fs::write(left.join("disk.img"), "half").expect("write");
-    let missing = yard.engine.create(&with(&["v1:/data"])).await;
+    let missing = env.engine.create(&with(&["v1:/data"])).await;
     assert_eq!(missing.expect_err("not there").kind, ErrorKind::NotFound);
-    yard.engine.create_volume("v1", SIZE).await.expect("make");
+    env.engine.create_volume("v1", SIZE).await.expect("make");
     assert!(!left.exists());
-    let id = create(&yard, &["v1:/data"]).await;
-    assert_eq!(yard.out(&id, "echo x > /data/x; ls /data").await, "x");
-    fs::create_dir(yard.data.join("volumes/.new-v2")).expect("make");
-    yard.engine.sweep().await.expect("sweep");
-    assert!(!yard.data.join("volumes/.new-v2").exists());
-    assert_eq!(yard.out(&id, "ls /data").await, "x");
-    yard.finish().await;
+    let id = create(&env, &["v1:/data"]).await;
+    assert_eq!(env.out(&id, "echo x > /data/x; ls /data").await, "x");
+    fs::create_dir(env.data.join("volumes/.new-v2")).expect("make");
+    env.engine.sweep().await.expect("sweep");
+    assert!(!env.data.join("volumes/.new-v2").exists());
+    assert_eq!(env.out(&id, "ls /data").await, "x");
+    env.finish().await;
 }
