@@ -102,7 +102,8 @@ impl Registry {
             .len()
             .saturating_sub(MAX_FINISHED_WITH_OUTPUT);
         for old in known.finished.iter().take(silent) {
-            if !old.is_kept() && old.readers.borrow().is_empty() {
+            // Writing to each of them would copy their pages after every fork of a command.
+            if old.has_output.get() && !old.is_kept() && old.readers.borrow().is_empty() {
                 old.forget_output();
             }
         }

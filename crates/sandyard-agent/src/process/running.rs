@@ -75,6 +75,8 @@ pub(crate) struct Process {
     pub(super) input_state: InputState,
     terminal: RefCell<Option<OwnedFd>>,
     pub(super) ring: RefCell<Ring>,
+    /// False once the output of a finished process was dropped.
+    pub(super) has_output: Cell<bool>,
     pub(super) readers: RefCell<Readers>,
     budget: Rc<Budget>,
     pub(super) counters: Rc<Counters>,
@@ -107,6 +109,7 @@ impl Process {
             input_state: InputState::default(),
             terminal: RefCell::new(birth.terminal),
             ring: RefCell::new(Ring::new(ring_bytes)),
+            has_output: Cell::new(true),
             readers: RefCell::default(),
             budget: birth.budget,
             counters: birth.counters,
@@ -264,6 +267,7 @@ impl Process {
 
     /// Gives memory back, of a finished process whose output is in the way.
     pub(super) fn forget_output(&self) {
+        self.has_output.set(false);
         let mut ring = self.ring.borrow_mut();
         let before = ring.used();
         ring.shrink(0);
