@@ -78,6 +78,16 @@ impl SandboxStatus {
         }
     }
 
+    /// Says whether the sandbox is neither deleted nor being deleted.
+    pub fn is_present(self) -> bool {
+        !matches!(self, Self::Deleting | Self::Deleted)
+    }
+
+    /// Says whether the sandbox runs, or is being created.
+    pub fn is_up(self) -> bool {
+        matches!(self, Self::Running | Self::Creating)
+    }
+
     /// Says whether a request may bring it back to running.
     pub fn can_wake(self) -> bool {
         matches!(self, Self::Paused | Self::Stopped)

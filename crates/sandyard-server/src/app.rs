@@ -1,22 +1,20 @@
 //! What every handler can reach.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use axum::http::Extensions;
 use sandyard_auth::Auth;
 use sandyard_config::Network;
 use sandyard_service::{Service, ServiceResult};
 use sandyard_store::{Store, Timers};
 use tokio::sync::Semaphore;
 
-use crate::e2b::data::DataPlane;
-use crate::e2b::volumes::Places;
-use crate::files::Outside;
-use crate::mcp::Running;
-use crate::middleware::audit::Audit;
-use crate::middleware::rate_limit::RateLimit;
+use crate::audit::Audit;
+use crate::rate_limit::RateLimit;
+use crate::url_client::UrlClient;
 use crate::write_check::WriteCheck;
 
 /// Whether credentials are asked for.
@@ -101,26 +99,6 @@ impl Default for ServerSettings {
     }
 }
 
-/// The socket a request came in by; an extension of every request.
-#[derive(Clone, Copy, Debug)]
-pub struct Listener {
-    /// Its address.
-    pub address: SocketAddr,
-    /// Whether it speaks TLS.
-    pub is_tls: bool,
-    /// Whether it is the E2B dialect's own: there paths mean what they mean to E2B's clients.
-    pub is_e2b: bool,
-    /// Who is at the other end.
-    pub peer: SocketAddr,
-}
-
-impl Listener {
-    /// Says whether only this host can reach it.
-    pub fn is_loopback(&self) -> bool {
-        self.address.ip().is_loopback()
-    }
-}
-
 /// What every handler can reach. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct App(Arc<Inner>);
@@ -135,13 +113,12 @@ struct Inner {
     audit: Audit,
     write_check: WriteCheck,
     rate_limit: RateLimit,
-    places: Arc<Semaphore>,
+    request_slots: Arc<Semaphore>,
     is_ready: AtomicBool,
-    /// Made when the first URL is named.
-    outside: OnceLock<Outside>,
-    data_plane: DataPlane,
-    listings: Places,
-    mcp_calls: Running,
+    /// Created for the first URL that a caller names.
+    url_client: OnceLock<UrlClient>,
+    /// State of modules above this one, by type.
+    module_states: Mutex<Extensions>,
 }
 
 impl App {
@@ -158,14 +135,12 @@ impl App {
             audit: Audit::new(store.clone()),
             write_check: WriteCheck::new(store.clone()),
             rate_limit: RateLimit::new(settings.rate_limit),
-            places: Arc::new(Semaphore::new(
+            request_slots: Arc::new(Semaphore::new(
                 settings.max_requests.min(Semaphore::MAX_PERMITS),
             )),
             is_ready: AtomicBool::new(true),
-            outside: OnceLock::new(),
-            data_plane: DataPlane::default(),
-            listings: Places::default(),
-            mcp_calls: Running::default(),
+            url_client: OnceLock::new(),
+            module_states: Mutex::default(),
             service,
             auth,
             store,
@@ -240,33 +215,29 @@ impl App {
         &self.0.rate_limit
     }
 
-    /// The way to URLs that callers name.
-    pub(crate) fn outside(&self) -> ServiceResult<&Outside> {
-        if let Some(outside) = self.0.outside.get() {
-            return Ok(outside);
+    /// The client for URLs that callers name.
+    pub(crate) fn url_client(&self) -> ServiceResult<&UrlClient> {
+        if let Some(client) = self.0.url_client.get() {
+            return Ok(client);
         }
         let settings = &self.0.settings;
-        let made = Outside::new(&settings.url_hosts, &settings.denied)?;
-        Ok(self.0.outside.get_or_init(|| made))
+        let client = UrlClient::new(&settings.url_hosts, &settings.denied)?;
+        Ok(self.0.url_client.get_or_init(|| client))
     }
 
-    /// What the E2B dialect's data plane remembers.
-    pub(crate) fn data_plane(&self) -> &DataPlane {
-        &self.0.data_plane
+    /// The state that a module keeps for the lifetime of the server, created on first use. A module owns its type, so that
+    /// this one need not know the modules above it.
+    pub(crate) fn state<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut states = self
+            .0
+            .module_states
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        states.get_or_insert_default::<Arc<T>>().clone()
     }
 
-    /// Places for listings of volumes' folders.
-    pub(crate) fn listings(&self) -> &Places {
-        &self.0.listings
-    }
-
-    /// Calls of tools under way.
-    pub(crate) fn mcp_calls(&self) -> &Running {
-        &self.0.mcp_calls
-    }
-
-    /// Places for requests at work.
-    pub(crate) fn places(&self) -> &Arc<Semaphore> {
-        &self.0.places
+    /// Slots for requests in progress.
+    pub(crate) fn request_slots(&self) -> &Arc<Semaphore> {
+        &self.0.request_slots
     }
 }

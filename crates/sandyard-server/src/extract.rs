@@ -10,14 +10,13 @@ use axum::http::request::Parts;
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError};
 use sandyard_core::ErrorKind;
-use sandyard_service::{MemoryHold, ServiceError};
+use sandyard_service::{MemoryHold, PATIENCE, ServiceError, UNCOUNTED};
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
+use crate::audit;
 use crate::error::ApiError;
-use crate::files::reserve;
 use crate::listen::is_late;
-use crate::middleware::audit;
 
 /// A JSON body. Unreadable JSON is 400; a missing or wrong field is 422 and named.
 #[derive(Clone, Copy, Debug)]
@@ -158,11 +157,38 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// Decodes a name or value of a query string. Unlike lenient decoders it refuses a `%` that starts no code.
+pub(crate) fn decode_query(word: &str) -> Result<String, ServiceError> {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digits = [rest.next(), rest.next()];
+                let digit = |at: usize| digits[at].and_then(|it| (it as char).to_digit(16));
+                match (digit(0), digit(1)) {
+                    (Some(high), Some(low)) => (high * 16 + low) as u8,
+                    _ => {
+                        return Err(ServiceError::invalid(
+                            "metadata",
+                            "a `%` in the query is no code",
+                        ));
+                    }
+                }
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| ServiceError::invalid("metadata", "the query is not UTF-8"))
+}
+
 /// One word of a path that is no sandbox's name: a user, a key, a template.
 #[derive(Clone, Debug)]
-pub(crate) struct PathWord(pub String);
+pub(crate) struct PathName(pub String);
 
-impl<S: Send + Sync> FromRequestParts<S> for PathWord {
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -275,6 +301,20 @@ pub(crate) async fn small_body(
         Some(RequestMemory(memory)) => collect(body, &memory).await,
         None => Ok(body.collect().await.map_err(body_error)?.to_bytes()),
     }
+}
+
+/// Grows a buffer to `length` bytes in all, after the memory budget has granted them.
+pub(crate) async fn reserve(
+    content: &mut Vec<u8>,
+    memory: &MemoryHold,
+    length: usize,
+) -> Result<(), ApiError> {
+    if length > UNCOUNTED {
+        let more = length.saturating_sub(memory.bytes());
+        memory.grow(more, PATIENCE).await?;
+    }
+    content.reserve_exact(length.saturating_sub(content.len()));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,55 +1,68 @@
 //! HTTP: dialects, streams, previews, documentation.
 //!
-//! A dialect translates between its contract and the verbs of `sandyard-service`; it decides nothing. Every route is in
-//! [`router`], with what a caller needs for it.
+//! A dialect translates between its contract and the verbs of `sandyard-service`; it decides nothing. [`router`] lists every route
+//! with what it requires of its caller. A module imports modules of its own row or of rows below; dialects never import each other.
+//! The test `architecture` checks that there are no cycles.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `router` | every route on one page, and the table tests are made from |
-//! | `native/` | `/sandboxes/*`: one verb a file |
-//! | `enveloped` | the same routes in an envelope, for the JWT contract |
-//! | `docker/` | `/api/sandboxes/*` |
-//! | `accounts/` | login, users, keys, audit |
-//! | `stream/` | commands, terminals and logs as they happen |
-//! | `files/` | files and folders of any size, in and out |
-//! | `mcp/` | `/mcp`: the same verbs as tools for assistants |
+//! | `serve` | the server from its settings to its end |
+//! | `router`, `openapi` | every route on one page; the document that describes them |
 //! | `preview` | ports of sandboxes, over `sandyard-preview` |
-//! | `internal/` | what other nodes ask |
-//! | `middleware/` | request ids, credentials, host check, access log, limits |
-//! | `listen` | sockets, TLS, graceful end |
+//! | `operations`, `internal` | health, info and metrics; requests of other nodes |
+//! | `native`, `docker`, `e2b`, `mcp`, `accounts` | the dialects |
+//! | `envelope` | the native routes with every response in an envelope, for the JWT contract |
+//! | `files`, `stream` | files of any size; commands, terminals and logs as they happen |
+//! | `actions`, `model` | what several dialects do in the same way; what they read and show in the same way |
+//! | `tool_server` | the client of the tool server in a sandbox |
+//! | `forwarding`, `visibility`, `links` | how requests reach a port of a sandbox; which sandboxes they see; URLs of ports |
+//! | `middleware`, `streamed_json` | request ids, credentials, access log, limits; JSON responses with long texts |
+//! | `extract`, `route`, `access` | bodies, queries and paths; a route and what it requires of its caller |
+//! | `app` | what every handler uses |
+//! | `audit`, `rate_limit`, `url_client`, `write_check`, `metrics` | services that `app` holds |
+//! | `listen` | sockets, TLS, graceful shutdown |
+//! | `bounds`, `error`, `time`, `token_bucket`, `atomic_file` | limits of fields; failures; small helpers |
 #![forbid(unsafe_code)]
 
+mod access;
 mod accounts;
+mod actions;
 mod app;
+mod atomic_file;
+mod audit;
 mod bounds;
 mod docker;
 mod e2b;
-mod enveloped;
+mod envelope;
 mod error;
 mod extract;
 mod files;
-mod health;
-mod info;
+mod forwarding;
 mod internal;
 mod links;
 pub mod listen;
-mod long_text;
 mod mcp;
 mod metrics;
 mod middleware;
-mod mounted;
+mod model;
 mod native;
-mod need;
 mod openapi;
+mod operations;
 mod preview;
-mod providers;
+mod rate_limit;
+mod route;
 pub mod router;
 pub mod serve;
-mod settings;
 mod stream;
+mod streamed_json;
 mod time;
+mod token_bucket;
+mod tool_server;
+mod url_client;
+mod visibility;
 mod write_check;
 
-pub use app::{App, AuthMode, Listener, ServerSettings};
+pub use access::Access;
+pub use app::{App, AuthMode, ServerSettings};
 pub use error::ApiError;
-pub use need::Need;
+pub use listen::Listener;

@@ -9,7 +9,8 @@ use sandyard_preview::{Scheme, UrlForm, url_for};
 use std::convert::Infallible;
 use std::net::IpAddr;
 
-use crate::app::{App, Listener};
+use crate::app::App;
+use crate::listen::Listener;
 
 /// The domain that stands for «none was set».
 const NO_DOMAIN: &str = "localhost";

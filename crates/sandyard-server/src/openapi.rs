@@ -3,22 +3,17 @@
 //! Handlers describe what they take and what they give. What is the same everywhere is added here: the errors of every
 //! route, its credentials, the request id, and the envelopes of the enveloped dialect.
 
-use std::sync::OnceLock;
-
-use axum::Json;
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
 use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
-use utoipa_axum::routes;
 
+use crate::access::Access;
 use crate::e2b::{self, E2bError};
-use crate::enveloped::{self, EnvelopedError};
+use crate::envelope::{self, EnvelopedError};
 use crate::error::{ErrorBody, PartialOutputFields};
 use crate::native::ONE_OF;
-use crate::need::Need;
-use crate::router::{self, Mounted, mount, mount_plain};
+use crate::route::Route;
 
 /// The page; it needs nothing from elsewhere.
 const PAGE: &str = include_str!("docs.html");
@@ -53,35 +48,14 @@ const GUARDED: [(u16, &str); 7] = [
 /// The error that only E2B's dialect has: elsewhere this is 408.
 const TOO_LATE: (u16, &str) = (504, "Where the sandbox runs, it took too long.");
 
-/// The routes of the documentation.
-pub(crate) fn routes() -> Vec<Mounted> {
-    vec![
-        mount(Need::Nothing, routes!(get_openapi)),
-        mount_plain(Need::Nothing, "/docs", get(get_docs)),
-    ]
-}
-
-/// This document.
-#[utoipa::path(
-    get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations",
-    responses((status = 200, description = "This document.", body = Object))
-)]
-pub(crate) async fn get_openapi() -> Json<&'static Value> {
-    Json(document())
-}
-
-async fn get_docs() -> Response {
+/// The page that shows the document.
+pub(crate) async fn get_docs() -> Response {
     let policy = (header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
     ([policy], Html(PAGE)).into_response()
 }
 
-/// The document.
-pub(crate) fn document() -> &'static Value {
-    static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    DOCUMENT.get_or_init(|| build(&router::all()))
-}
-
-fn build(routes: &[Mounted]) -> Value {
+/// The document of these routes.
+pub(crate) fn build(routes: &[Route]) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     add_schema(&mut schemas, &ErrorBody::name(), ErrorBody::schema());
@@ -96,15 +70,15 @@ fn build(routes: &[Mounted]) -> Value {
         EnvelopedError::schema(),
     );
     add_schema(&mut schemas, &E2bError::name(), E2bError::schema());
-    for mounted in routes.iter().filter(|mounted| mounted.is_documented) {
-        for (name, schema) in &mounted.schemas {
+    for route in routes.iter().filter(|route| route.is_documented) {
+        for (name, schema) in &route.schemas {
             add_schema(&mut schemas, name, schema);
         }
-        for (path, item) in &mounted.paths {
+        for (path, item) in &route.paths {
             let item = to_json(item);
             let place = paths.entry(path.clone()).or_insert_with(|| json!({}));
             for (method, mut operation) in item.as_object().cloned().unwrap_or_default() {
-                complete(&mut operation, mounted, path);
+                complete(&mut operation, route, path);
                 place[method] = operation;
             }
         }
@@ -171,8 +145,8 @@ fn to_json(value: impl serde::Serialize) -> Value {
 }
 
 /// Adds to an operation what every one has.
-fn complete(operation: &mut Value, mounted: &Mounted, path: &str) {
-    let is_enveloped = enveloped::is_enveloped(path);
+fn complete(operation: &mut Value, route: &Route, path: &str) {
+    let is_enveloped = envelope::is_enveloped(path);
     let responses = operation["responses"].as_object_mut();
     let Some(responses) = responses else { return };
     if is_enveloped {
@@ -188,7 +162,7 @@ fn complete(operation: &mut Value, mounted: &Mounted, path: &str) {
     } else {
         ErrorBody::name()
     };
-    let is_guarded = mounted.need != Need::Nothing;
+    let is_guarded = route.access != Access::Public;
     let guarded = if is_guarded {
         &GUARDED[..]
     } else {
@@ -219,8 +193,8 @@ fn complete(operation: &mut Value, mounted: &Mounted, path: &str) {
         Some(parameters) => parameters.push(id),
         None => operation["parameters"] = json!([id]),
     }
-    operation["security"] = match mounted.need {
-        Need::Nothing => json!([]),
+    operation["security"] = match route.access {
+        Access::Public => json!([]),
         _ => json!([{"bearer": []}, {"key": []}]),
     };
 }

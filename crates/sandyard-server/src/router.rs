@@ -1,87 +1,91 @@
-//! Every route on one page, and the table tests are made from.
+//! Every route on one page, the service that serves them, and the document that describes them.
 
-use axum::Router;
+use std::sync::OnceLock;
+
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
+use axum::routing::get;
+use axum::{Json, Router};
 use sandyard_core::ErrorKind;
+use serde_json::Value;
+use utoipa_axum::routes;
 
+use crate::access::Access;
 use crate::app::App;
 use crate::error::{ErrorBody, PartialOutputFields, error_response};
 use crate::middleware::gate::{self, Gate};
 use crate::middleware::{access_log, forwarded, panics, request_id};
-pub(crate) use crate::mounted::{Mounted, mount, mount_plain};
-use crate::need::Need;
+pub use crate::route::RouteEntry;
+use crate::route::{Route, route, undocumented_route};
 use crate::{
-    accounts, docker, e2b, enveloped, files, health, info, internal, mcp, metrics, native, openapi,
-    preview, stream,
+    accounts, docker, e2b, envelope, files, internal, mcp, native, openapi, operations, preview,
+    stream,
 };
 
-/// The route that takes a whole file as JSON.
+/// Path of the route that takes a whole file as JSON.
 const WRITE_FILE: &str = "/sandboxes/write-file";
 
-/// One route, as the tenant matrix sees it.
-#[derive(Clone, Debug)]
-pub struct RouteEntry {
-    /// Its method; `ANY` for all of them.
-    pub method: String,
-    /// Its path, with `{names}`.
-    pub path: String,
-    /// Its operation id; the path when it has none.
-    pub operation: String,
-    /// What it asks of its caller.
-    pub need: Need,
-    /// Whether it asks that on an open listener too.
-    pub is_strict: bool,
-}
-
-/// Every route there is.
-pub(crate) fn all() -> Vec<Mounted> {
-    let mut routes: Vec<_> = native::routes().into_iter().map(with_room).collect();
+/// All routes.
+fn all() -> Vec<Route> {
+    let mut routes: Vec<_> = native::routes().into_iter().map(with_file_limit).collect();
     routes.extend(files::routes());
     routes.extend(stream::routes());
-    routes.extend(enveloped::routes(&routes));
+    routes.extend(envelope::routes(&routes));
     routes.extend(mcp::routes());
     routes.extend(docker::routes());
     routes.extend(e2b::routes());
     routes.extend(internal::routes());
     routes.extend(accounts::routes());
-    routes.extend(health::routes());
-    routes.extend(info::routes());
-    routes.extend(metrics::routes());
-    routes.extend(openapi::routes());
+    routes.extend(operations::routes());
+    routes.push(route(Access::Public, routes!(get_openapi)));
+    routes.push(undocumented_route(
+        Access::Public,
+        "/docs",
+        get(openapi::get_docs),
+    ));
     routes
 }
 
-/// Gives the one route that takes a whole file as JSON the room the operator set.
-fn with_room(mounted: Mounted) -> Mounted {
-    let is_file = mounted.paths.iter().any(|(path, _)| path == WRITE_FILE);
+/// Gives the one route that takes a whole file as JSON the operator's limit.
+fn with_file_limit(route: Route) -> Route {
+    let is_file = route.paths.iter().any(|(path, _)| path == WRITE_FILE);
     if is_file {
-        mounted.with_max_body(None)
+        route.with_max_body(None)
     } else {
-        mounted
+        route
     }
 }
 
-/// Every route as a table.
+/// All routes as a table.
 pub fn table() -> Vec<RouteEntry> {
-    all().iter().flat_map(Mounted::entries).collect()
+    all().iter().flat_map(Route::entries).collect()
+}
+
+/// The OpenAPI document of this server.
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations",
+    responses((status = 200, description = "The OpenAPI 3.1 document.", body = Object))
+)]
+async fn get_openapi() -> Json<&'static Value> {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    Json(DOCUMENT.get_or_init(|| openapi::build(&all())))
 }
 
 /// The whole server as one service.
 pub fn router(app: App) -> Router {
     let mut router = Router::<App>::new();
-    for mounted in all() {
-        let gate = Gate::new(&app, &mounted);
+    for route in all() {
+        let gate = Gate::new(&app, &route);
         let most = app.settings().max_json_bytes;
-        let max_body = mounted.max_body.map_or(most, |max| max.min(most));
-        let methods = mounted
+        let max_body = route.max_body.map_or(most, |max| max.min(most));
+        let methods = route
             .methods
             .clone()
             .route_layer(DefaultBodyLimit::max(max_body))
             .route_layer(from_fn_with_state(gate, gate::guard));
-        for (path, _) in &mounted.paths {
+        for (path, _) in &route.paths {
             router = router.route(path, methods.clone());
             if let Some(other) = other_slash(path) {
                 router = router.route(&other, methods.clone());
@@ -94,7 +98,7 @@ pub fn router(app: App) -> Router {
         .layer(DefaultBodyLimit::max(app.settings().max_json_bytes))
         .layer(from_fn(request_id::refuse_malformed))
         .layer(from_fn(panics::catch))
-        .layer(from_fn(enveloped::wrap))
+        .layer(from_fn(envelope::wrap))
         .layer(from_fn(e2b::translate))
         .layer(from_fn_with_state(app.clone(), e2b::data::intercept))
         .layer(from_fn_with_state(app.clone(), preview::intercept))
@@ -102,13 +106,13 @@ pub fn router(app: App) -> Router {
         .layer(from_fn(request_id::name))
         .layer(from_fn_with_state(app.clone(), forwarded::believe))
         .with_state(app.clone());
-    // Before the router, since it changes paths.
+    // Dispatch comes before the router because it changes paths.
     Router::new()
         .fallback_service(router)
-        .layer(from_fn_with_state(app, e2b::enter))
+        .layer(from_fn_with_state(app, e2b::dispatch))
 }
 
-/// The same path with a slash at its end, or without; none where it would mean something else.
+/// The same path with the slash at its end added or removed; none where that would be another resource.
 fn other_slash(path: &str) -> Option<String> {
     match path.strip_suffix('/') {
         Some("") => None,
@@ -163,14 +167,14 @@ mod tests {
     fn only_files_may_be_as_long_as_the_operator_says() {
         let long: Vec<_> = all()
             .iter()
-            .filter(|mounted| mounted.max_body.is_none())
-            .flat_map(Mounted::entries)
+            .filter(|route| route.max_body.is_none())
+            .flat_map(Route::entries)
             .map(|entry| entry.path)
             .collect();
         assert!(long.iter().any(|path| path == WRITE_FILE));
         assert!(long.iter().all(|path| path.ends_with("/write-file")));
-        for mounted in all().iter().filter(|mounted| mounted.need == Need::Nothing) {
-            assert!(mounted.max_body.is_some(), "{mounted:?}");
+        for route in all().iter().filter(|route| route.access == Access::Public) {
+            assert!(route.max_body.is_some(), "{route:?}");
         }
     }
 

@@ -8,11 +8,12 @@
 //!
 //! Sandboxes are started by no server and end with none.
 
-pub(crate) mod e2b;
+mod e2b;
 mod logging;
 mod place;
 mod providers;
 mod sealing_key;
+mod settings;
 mod signals;
 mod started;
 
@@ -36,8 +37,10 @@ pub use signals::Signals;
 pub use started::{Address, Started};
 
 use crate::app::{App, ServerSettings};
+use crate::atomic_file::write_secret;
 use crate::listen::{self, BindError, Bound, CertificateError, Listeners, TlsConfig};
-use crate::{internal, router, settings as convert};
+use crate::{internal, router};
+use settings as convert;
 
 /// Where the first admin's key is kept, below the data directory.
 pub const ADMIN_KEY_FILE: &str = "admin.key";
@@ -241,8 +244,7 @@ async fn first_key(auth: &Auth, data_dir: &Path) -> Result<Option<String>, Serve
     };
     let path = data_dir.join(ADMIN_KEY_FILE);
     let text = format!("{}\n", new.secret);
-    listen::write_secret(&path, text.as_bytes())
-        .map_err(|source| ServeError::DataDir { path, source })?;
+    write_secret(&path, text.as_bytes()).map_err(|source| ServeError::DataDir { path, source })?;
     Ok(Some(new.secret))
 }
 

@@ -190,6 +190,7 @@ impl Claim {
             metrics::counter!("sandyard_transitions_total", "to" => row.status.as_str())
                 .increment(1);
             tracing::info!(sandbox.id = %row.id, from = %self.row.status, to = %row.status, "Sandbox `{}` is {}", row.id, row.status);
+            self.service.status_changes().announce(&row.id, row.status);
         }
         self.row = row;
         if let TimerPlan::Set { due_ms } = timer {

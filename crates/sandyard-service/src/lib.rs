@@ -18,6 +18,7 @@
 //! | `command_log`, `history` | the output of commands, in files; that they ran |
 //! | `adoption` | commands that another server started and did not see the end of |
 //! | `memory` | bytes of requests and answers held in memory, bounded for all and for each caller |
+//! | `status_changes` | which sandboxes changed their status on this node |
 //! | `run` | what goes on in the background |
 //!
 //! A transition is: claim the row, ask the provider, commit row, events and timer at once. It runs on a task of its own,
@@ -53,6 +54,7 @@ mod scheduler;
 mod seal;
 mod service;
 mod settings;
+mod status_changes;
 mod strangers;
 mod verbs;
 
@@ -72,4 +74,8 @@ pub use sandyard_store::model::{
 };
 pub use service::Service;
 pub use settings::ServiceSettings;
-pub use verbs::{Live, LogFollower, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX};
+pub use status_changes::StatusChange;
+pub use verbs::{
+    Live, LogFollower, NotRunning, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX,
+    WakePolicy,
+};

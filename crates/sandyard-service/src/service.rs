@@ -11,7 +11,7 @@ use sandyard_provider::{Provider, ProviderInfo};
 use sandyard_store::model::{NewEvent, Node, Sandbox, Timer};
 use sandyard_store::{Store, Timers};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 use tokio_util::task::TaskTracker;
 
 use crate::activity::Activity;
@@ -30,6 +30,7 @@ use crate::node::NodeSetup;
 use crate::places::{NODE_LIVES, Places};
 use crate::seal::Sealer;
 use crate::settings::ServiceSettings;
+use crate::status_changes::{StatusChange, StatusChanges};
 use crate::strangers::Strangers;
 
 /// A client of an agent that is kept.
@@ -79,6 +80,7 @@ struct Inner {
     tasks: TaskTracker,
     /// Rung whenever something was committed here.
     news: Notify,
+    status_changes: StatusChanges,
     counter: AtomicU64,
 }
 
@@ -145,6 +147,7 @@ impl Service {
             has_peers: AtomicBool::new(false),
             tasks: TaskTracker::new(),
             news: Notify::new(),
+            status_changes: StatusChanges::default(),
             counter: AtomicU64::new(1),
         }));
         service.join().await?;
@@ -228,6 +231,15 @@ impl Service {
     /// Gives a dead timer another chance.
     pub async fn revive_timer(&self, subject: &str) -> ServiceResult<bool> {
         Ok(self.timers().revive(TOPIC, subject).await?)
+    }
+
+    /// Every change of a sandbox's status that this node makes from now on.
+    pub fn subscribe_status(&self) -> broadcast::Receiver<StatusChange> {
+        self.0.status_changes.subscribe()
+    }
+
+    pub(crate) fn status_changes(&self) -> &StatusChanges {
+        &self.0.status_changes
     }
 
     pub(crate) fn places(&self) -> &Places {

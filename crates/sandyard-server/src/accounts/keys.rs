@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::view::{Key, ScopeWord};
+use crate::access::Authenticated;
 use crate::app::App;
+use crate::audit;
 use crate::bounds::{self, Whole};
 use crate::error::{ApiError, from_auth};
-use crate::extract::{Body, PathWord, Query};
-use crate::middleware::audit;
-use crate::native::view::Done;
-use crate::need::Who;
+use crate::extract::{Body, PathName, Query};
+use crate::model::Done;
 
 /// A key to be made.
 #[derive(Deserialize, ToSchema)]
@@ -58,7 +58,7 @@ pub(crate) struct NewKeyReply {
 )]
 pub(crate) async fn create_key(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Body(request): Body<CreateKey>,
 ) -> Result<Json<NewKeyReply>, ApiError> {
     bounds::text("name", &request.name, 1, 100)?;
@@ -116,7 +116,7 @@ pub(crate) struct KeyList {
 )]
 pub(crate) async fn list_keys(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<KeyQuery>,
 ) -> Result<Json<KeyList>, ApiError> {
     bounds::optional_text("user", query.user.as_deref(), 1, 63)?;
@@ -141,8 +141,8 @@ pub(crate) async fn list_keys(
 )]
 pub(crate) async fn revoke_key(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(id): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(id): PathName,
 ) -> Result<Json<Done>, ApiError> {
     let owner = (!caller.has(Scope::Admin)).then_some(caller.name.as_str());
     app.auth().revoke_key(&id, owner).await.map_err(from_auth)?;

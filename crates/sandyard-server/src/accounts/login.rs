@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::view::{RoleWord, ScopeWord, User};
+use crate::access::Authenticated;
 use crate::app::App;
+use crate::audit;
 use crate::bounds;
 use crate::error::{ApiError, from_auth};
 use crate::extract::{Body, Query, media_type, small_body};
-use crate::middleware::audit;
-use crate::native::view::Done;
-use crate::need::Who;
+use crate::model::Done;
 
 /// Longest body of a login.
 const MAX_LOGIN: usize = 16 << 10;
@@ -184,7 +184,7 @@ pub(crate) async fn refresh_login(
 )]
 pub(crate) async fn logout(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
 ) -> Result<Json<Done>, ApiError> {
     app.auth().logout(&caller).await.map_err(from_auth)?;
     Ok(Json(Done::new("Logged out")))
@@ -208,7 +208,7 @@ pub(crate) struct Me {
     get, path = "/api/v1/auth/me", operation_id = "get_me", tag = "accounts",
     responses((status = 200, description = "Whose.", body = Me))
 )]
-pub(crate) async fn get_me(Who(caller): Who) -> Json<Me> {
+pub(crate) async fn get_me(Authenticated(caller): Authenticated) -> Json<Me> {
     Json(Me {
         username: caller.name.clone(),
         name: caller.name,

@@ -9,34 +9,34 @@ mod view;
 use sandyard_core::Scope;
 use utoipa_axum::routes;
 
-use crate::need::Need;
-use crate::router::{Mounted, mount};
+use crate::access::Access;
+use crate::route::{Route, route};
 
 /// The longest body: nobody has to say who they are before it is read.
 const MAX_BODY: usize = 16 << 10;
 
 /// The routes of accounts.
-pub(crate) fn routes() -> Vec<Mounted> {
-    let read = Need::Scope(Scope::Read);
-    let manage = Need::Scope(Scope::Manage);
-    let admin = Need::Scope(Scope::Admin);
+pub(crate) fn routes() -> Vec<Route> {
+    let read = Access::Scope(Scope::Read);
+    let manage = Access::Scope(Scope::Manage);
+    let admin = Access::Scope(Scope::Admin);
     let own = vec![
-        mount(Need::Nothing, routes!(login::login)),
-        mount(Need::Nothing, routes!(login::login_enveloped)),
-        mount(Need::Nothing, routes!(login::refresh_login)),
-        mount(read, routes!(login::logout)),
-        mount(read, routes!(login::get_me)),
-        mount(read, routes!(keys::list_keys)),
-        mount(manage, routes!(keys::create_key)),
-        mount(manage, routes!(keys::revoke_key)),
-        mount(admin, routes!(users::list_users)),
-        mount(admin, routes!(users::create_user)),
-        mount(admin, routes!(users::get_user)),
-        mount(admin, routes!(users::change_user)),
-        mount(admin, routes!(users::delete_user)),
-        mount(admin, routes!(audit::list_audit)),
+        route(Access::Public, routes!(login::login)),
+        route(Access::Public, routes!(login::login_enveloped)),
+        route(Access::Public, routes!(login::refresh_login)),
+        route(read, routes!(login::logout)),
+        route(read, routes!(login::get_me)),
+        route(read, routes!(keys::list_keys)),
+        route(manage, routes!(keys::create_key)),
+        route(manage, routes!(keys::revoke_key)),
+        route(admin, routes!(users::list_users)),
+        route(admin, routes!(users::create_user)),
+        route(admin, routes!(users::get_user)),
+        route(admin, routes!(users::change_user)),
+        route(admin, routes!(users::delete_user)),
+        route(admin, routes!(audit::list_audit)),
     ];
     own.into_iter()
-        .map(|mounted| mounted.strict().with_max_body(Some(MAX_BODY)))
+        .map(|route| route.strict().with_max_body(Some(MAX_BODY)))
         .collect()
 }

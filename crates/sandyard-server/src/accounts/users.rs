@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::view::{RoleWord, User};
+use crate::access::Authenticated;
 use crate::app::App;
+use crate::audit;
 use crate::bounds::{self, Whole};
 use crate::error::{ApiError, from_auth};
-use crate::extract::{Body, PathWord};
-use crate::middleware::audit;
-use crate::native::view::Done;
-use crate::need::Who;
+use crate::extract::{Body, PathName};
+use crate::model::Done;
 
 /// A user to be made.
 #[derive(Deserialize, ToSchema)]
@@ -84,7 +84,7 @@ pub(crate) async fn create_user(
 )]
 pub(crate) async fn get_user(
     State(app): State<App>,
-    PathWord(name): PathWord,
+    PathName(name): PathName,
 ) -> Result<Json<User>, ApiError> {
     Ok(Json(
         app.auth().user(&name).await.map_err(from_auth)?.into(),
@@ -114,7 +114,7 @@ pub(crate) struct ChangeUser {
 )]
 pub(crate) async fn change_user(
     State(app): State<App>,
-    PathWord(name): PathWord,
+    PathName(name): PathName,
     Body(request): Body<ChangeUser>,
 ) -> Result<Json<User>, ApiError> {
     bounds::optional_text("password", request.password.as_deref(), 8, 1024)?;
@@ -148,8 +148,8 @@ pub(crate) async fn change_user(
 )]
 pub(crate) async fn delete_user(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<Json<Done>, ApiError> {
     let user = app.auth().user(&name).await.map_err(from_auth)?;
     let theirs = SandboxFilter {

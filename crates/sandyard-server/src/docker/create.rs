@@ -12,11 +12,11 @@ use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, Schema, Type}
 
 use super::view::Container;
 use super::workspace;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, CpuLimit, MemoryLimit, PortNumber};
 use crate::error::ApiError;
 use crate::extract::{Body, IdempotencyKey};
-use crate::need::Who;
 
 /// Most ports one can name.
 const MAX_PORTS: usize = 64;
@@ -136,13 +136,13 @@ fn ports_schema() -> Object {
 )]
 pub(crate) async fn create_container(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     key: IdempotencyKey,
     Body(request): Body<CreateContainer>,
 ) -> Result<Json<Container>, ApiError> {
     let request = request.into_request(key)?;
     let sandbox = app.service().create(&caller, request).await?;
-    crate::middleware::audit::note_target(sandbox.id.as_str());
+    crate::audit::note_target(sandbox.id.as_str());
     if let Err(error) = make_workspace(&app, &caller, &sandbox).await {
         // The sandbox is there, and the first command makes the folder if it still can be made.
         tracing::warn!(sandbox.id = %sandbox.id, error = %error.error, "No workspace yet in `{}`", sandbox.id);

@@ -11,13 +11,13 @@ use utoipa::ToSchema;
 
 use super::view::WORKSPACE;
 use super::workspace;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, SandboxName};
-use crate::long_text::LongObject;
-use crate::native::run_command::{MAX_OUTPUT, argv, argv_schema};
-use crate::need::Who;
+use crate::model::command::{MAX_OUTPUT, argv, argv_schema};
+use crate::streamed_json::StreamedObject;
 
 /// A command to be run.
 #[derive(Deserialize, ToSchema)]
@@ -51,7 +51,7 @@ pub(crate) struct ExecuteReply {
 )]
 pub(crate) async fn execute_in_container(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Body(request): Body<Execute>,
 ) -> Result<Response, ApiError> {
@@ -79,7 +79,7 @@ pub(crate) async fn execute_in_container(
     };
     let output = app.service().run_command(&caller, &live, wanted).await?;
     let (stdout, stderr) = (Arc::new(output.stdout), Arc::new(output.stderr));
-    Ok(LongObject::default()
+    Ok(StreamedObject::default()
         .field("exit_code", output.exit_code)
         .text("stdout", &[&stdout])
         .text("stderr", &[&stderr])

@@ -6,12 +6,12 @@ use sandyard_core::ErrorKind;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::native::view::Done;
-use crate::need::Who;
+use crate::model::Done;
 
 /// Starts a sandbox; one that runs stays as it is.
 #[utoipa::path(
@@ -21,7 +21,7 @@ use crate::need::Who;
 )]
 pub(crate) async fn start_container(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
 ) -> Result<Json<Done>, ApiError> {
     let sandbox = app.service().resume(&caller, &name.id).await?;
@@ -36,7 +36,7 @@ pub(crate) async fn start_container(
 )]
 pub(crate) async fn stop_container(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
 ) -> Result<Json<Done>, ApiError> {
     let sandbox = app.service().stop(&caller, &name.id).await?;
@@ -71,7 +71,7 @@ pub(crate) struct CleanupReply {
 )]
 pub(crate) async fn clean_up_containers(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<CleanupQuery>,
 ) -> Result<Json<CleanupReply>, ApiError> {
     let hours = query.hours.unwrap_or(24.0);
@@ -100,7 +100,7 @@ pub(crate) struct RemoveQuery {
 )]
 pub(crate) async fn delete_container(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<RemoveQuery>,
 ) -> Result<Json<Done>, ApiError> {

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::view::Container;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::need::Who;
 
 /// Which sandboxes.
 #[derive(Deserialize, IntoParams)]
@@ -31,7 +31,7 @@ pub(crate) struct ContainerQuery {
 )]
 pub(crate) async fn list_containers(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<ContainerQuery>,
 ) -> Result<Json<Vec<Container>>, ApiError> {
     bounds::optional_text("project_name", query.project_name.as_deref(), 1, 255)?;
@@ -54,7 +54,7 @@ pub(crate) async fn list_containers(
 )]
 pub(crate) async fn get_container(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
 ) -> Result<Json<Container>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;

@@ -10,24 +10,24 @@ mod workspace;
 use sandyard_core::Scope;
 use utoipa_axum::routes;
 
-use crate::need::Need;
-use crate::router::{Mounted, mount};
+use crate::access::Access;
+use crate::route::{Route, route};
 
 /// The routes of this dialect.
-pub(crate) fn routes() -> Vec<Mounted> {
-    let read = Need::Scope(Scope::Read);
-    let manage = Need::Scope(Scope::Manage);
+pub(crate) fn routes() -> Vec<Route> {
+    let read = Access::Scope(Scope::Read);
+    let manage = Access::Scope(Scope::Manage);
     vec![
-        mount(manage, routes!(create::create_container)),
-        mount(read, routes!(lookup::list_containers)),
-        mount(read, routes!(lookup::get_container)),
-        mount(
-            Need::Scope(Scope::Use),
+        route(manage, routes!(create::create_container)),
+        route(read, routes!(lookup::list_containers)),
+        route(read, routes!(lookup::get_container)),
+        route(
+            Access::Scope(Scope::Use),
             routes!(execute::execute_in_container),
         ),
-        mount(manage, routes!(lifecycle::start_container)),
-        mount(manage, routes!(lifecycle::stop_container)),
-        mount(manage, routes!(lifecycle::clean_up_containers)),
-        mount(manage, routes!(lifecycle::delete_container)),
+        route(manage, routes!(lifecycle::start_container)),
+        route(manage, routes!(lifecycle::stop_container)),
+        route(manage, routes!(lifecycle::clean_up_containers)),
+        route(manage, routes!(lifecycle::delete_container)),
     ]
 }

@@ -22,7 +22,7 @@ use sandyard_service::ServiceError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::door::Plane;
+use super::dispatch::Plane;
 use crate::error::ErrorBody;
 
 /// Says to the SDKs whether they may try again, whatever the status is.

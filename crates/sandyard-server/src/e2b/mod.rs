@@ -1,28 +1,28 @@
-//! The E2B dialect: what the official E2B SDKs speak, so that their users change three variables and nothing else.
+//! The E2B dialect: what the official E2B SDKs speak. Their users change three variables and nothing else.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `door` | which requests are this dialect's, and which of its two planes they mean |
+//! | `dispatch` | which requests belong to this dialect, and to which of its two planes |
 //! | `error` | failures as its clients read them |
-//! | `control/` | sandboxes, snapshots, templates: one verb a file |
+//! | `control/` | sandboxes, snapshots, templates: one verb per file |
 //! | `volumes/` | volumes and their contents |
-//! | `data/` | requests for what runs in a sandbox, its agent first of all |
+//! | `data/` | requests for programs in a sandbox, first of all its agent |
 //!
-//! It is reached in three ways: by a listener of its own, at `api.{domain}` and `sandbox.{domain}`, and below `/e2b`.
+//! Clients reach it in three ways: at a listener of its own, at `api.{domain}` and `sandbox.{domain}`, and below `/e2b`.
 
 mod control;
 pub(crate) mod data;
-mod door;
+mod dispatch;
 mod error;
-pub(crate) mod volumes;
+mod volumes;
 
-pub(crate) use door::{PREFIX, enter};
+pub(crate) use dispatch::{PREFIX, dispatch};
 pub(crate) use error::{E2bError, translate};
 
-use crate::mounted::Mounted;
+use crate::route::Route;
 
-/// The routes of the control plane. Credentials are always asked for: every client of this dialect has some.
-pub(crate) fn routes() -> Vec<Mounted> {
+/// The routes of the control plane. They always require credentials, which every client of this dialect has.
+pub(crate) fn routes() -> Vec<Route> {
     let mut routes = control::routes();
     routes.extend(volumes::routes());
     routes

@@ -19,10 +19,10 @@ use utoipa::ToSchema;
 
 use super::content::{broke_off, disposition, read_body};
 use super::raw::FileQuery;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::need::Who;
 use crate::stream::Child;
 
 /// How long a copy may take.
@@ -62,7 +62,7 @@ pub(super) struct Copied {
         (status = 200, description = "Unpacked", body = Copied)))]
 pub(super) async fn copy_to(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
     body: Body,
@@ -115,7 +115,7 @@ pub(super) async fn copy_to(
         (status = 200, description = "The archive", content_type = "application/x-tar")))]
 pub(super) async fn copy_from(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Response, ApiError> {

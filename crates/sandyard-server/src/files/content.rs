@@ -17,7 +17,7 @@ use sandyard_service::{Live, ServiceError, ServiceResult};
 use tokio::io::AsyncRead;
 use tokio_util::io::StreamReader;
 
-use super::raw::Written;
+use super::written::Written;
 use crate::app::App;
 use crate::listen::is_late;
 

@@ -11,12 +11,12 @@ use utoipa::ToSchema;
 
 use super::content::send_file;
 use super::text::{WholeFile, read_whole};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
-use crate::long_text::LongObject;
-use crate::need::Who;
+use crate::streamed_json::StreamedObject;
 
 /// In which form a file is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -66,7 +66,7 @@ pub(super) struct TextFile {
             (TextFile = "application/json"), (Vec<u8> = "application/octet-stream")))))]
 pub(super) async fn download_file(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Body(request): Body<DownloadRequest>,
 ) -> Result<Response, ApiError> {
     if request.format != Format::Text {
@@ -90,7 +90,7 @@ pub(super) async fn download_file(
             .hint("ask for format `bytes` or `stream`")
     })?;
     let content = Arc::new(content);
-    Ok(LongObject::default()
+    Ok(StreamedObject::default()
         .field("success", true)
         .text("content", &[&content])
         .field("message", format!("{} bytes read", content.len()))
@@ -104,7 +104,7 @@ pub(super) async fn download_file(
         (status = 200, description = "The file", content_type = "application/octet-stream")))]
 pub(super) async fn download_file_stream(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Body(request): Body<DownloadRequest>,
 ) -> Result<Response, ApiError> {
     send(&app, &caller, &request).await

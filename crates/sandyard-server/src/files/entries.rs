@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::raw::{FileQuery, agent_for};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{Body, Query, SandboxName};
-use crate::need::Who;
 
 /// What is known of a file.
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,7 +100,7 @@ pub(super) struct DepthQuery {
         (status = 200, description = "What it holds", body = Listing)))]
 pub(super) async fn list_files(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
     Query(DepthQuery { depth }): Query<DepthQuery>,
@@ -122,7 +122,7 @@ pub(super) async fn list_files(
         (status = 200, description = "What is known", body = OneEntry)))]
 pub(super) async fn stat_file(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Json<OneEntry>, ApiError> {
@@ -138,7 +138,7 @@ pub(super) async fn stat_file(
         (status = 200, description = "The folder", body = OneEntry)))]
 pub(super) async fn make_folder(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Json<OneEntry>, ApiError> {
@@ -171,7 +171,7 @@ pub(super) struct RenameRequest {
         (status = 200, description = "The file at its new place", body = OneEntry)))]
 pub(super) async fn rename_file(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Body(request): Body<RenameRequest>,
 ) -> Result<Json<OneEntry>, ApiError> {
@@ -200,7 +200,7 @@ pub(super) struct Removed {
         (status = 200, description = "Removed", body = Removed)))]
 pub(super) async fn remove_file(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Json<Removed>, ApiError> {

@@ -11,13 +11,13 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::content::Upload;
-use super::outside::Fetched;
-use super::raw::Written;
+use super::written::Written;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
-use crate::need::Who;
+use crate::url_client::FetchedUrl;
 
 /// What to fetch, and where it goes.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -43,7 +43,7 @@ pub(super) struct FromUrlRequest {
         (status = 200, description = "Written", body = Written)))]
 pub(super) async fn upload_file_from_url(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Body(request): Body<FromUrlRequest>,
 ) -> Result<Json<Written>, ApiError> {
     bounds::path("file_path", &request.file_path)?;
@@ -51,7 +51,7 @@ pub(super) async fn upload_file_from_url(
         .service()
         .live(&caller, sandbox_name(&request.sandbox_id)?)
         .await?;
-    let Fetched { response, size } = app.outside()?.get("url", &request.url).await?;
+    let FetchedUrl { response, size } = app.url_client()?.get("url", &request.url).await?;
     let pieces = response
         .bytes_stream()
         .map_err(|error| io::Error::other(error.without_url()));

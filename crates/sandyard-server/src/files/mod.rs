@@ -11,7 +11,6 @@
 //! | `upload`, `download` | the native dialect's own forms |
 //! | `paced` | a form's bytes, as long as they lead somewhere |
 //! | `from_url`, `to_url` | files that come from, or go to, a URL |
-//! | `outside/` | which URLs that may be |
 //! | `archive` | the Docker dialect's tar streams |
 //! | `template` | archives that become templates |
 
@@ -20,45 +19,44 @@ mod content;
 mod download;
 mod entries;
 mod from_url;
-mod outside;
 mod paced;
 mod raw;
 mod template;
 mod text;
 mod to_url;
 mod upload;
+mod written;
 
 use sandyard_core::Scope;
 use utoipa_axum::routes;
 
-use crate::need::Need;
-use crate::router::{Mounted, mount};
+use crate::access::Access;
+use crate::route::{Route, route};
 
 pub(crate) use content::read_body;
-pub(crate) use outside::Outside;
-pub(crate) use text::{WholeFile, read_whole, reserve};
+pub(crate) use text::{WholeFile, read_whole};
 
 /// The routes of files.
-pub(crate) fn routes() -> Vec<Mounted> {
-    let used = Need::Scope(Scope::Use);
+pub(crate) fn routes() -> Vec<Route> {
+    let used = Access::Scope(Scope::Use);
     vec![
-        mount(used, routes!(raw::get_file)),
-        mount(used, routes!(raw::put_file)),
-        mount(used, routes!(raw::post_file)),
-        mount(used, routes!(entries::remove_file)),
-        mount(used, routes!(entries::list_files)),
-        mount(used, routes!(entries::stat_file)),
-        mount(used, routes!(entries::rename_file)),
-        mount(used, routes!(entries::make_folder)),
-        upload::unlimited(mount(used, routes!(upload::upload_file))),
-        mount(used, routes!(download::download_file)),
-        mount(used, routes!(download::download_file_stream)),
-        mount(used, routes!(from_url::upload_file_from_url)),
-        mount(used, routes!(to_url::download_to_presigned_url)),
-        mount(used, routes!(archive::copy_to)),
-        mount(used, routes!(archive::copy_from)),
-        mount(
-            Need::Scope(Scope::Admin),
+        route(used, routes!(raw::get_file)),
+        route(used, routes!(raw::put_file)),
+        route(used, routes!(raw::post_file)),
+        route(used, routes!(entries::remove_file)),
+        route(used, routes!(entries::list_files)),
+        route(used, routes!(entries::stat_file)),
+        route(used, routes!(entries::rename_file)),
+        route(used, routes!(entries::make_folder)),
+        upload::unlimited(route(used, routes!(upload::upload_file))),
+        route(used, routes!(download::download_file)),
+        route(used, routes!(download::download_file_stream)),
+        route(used, routes!(from_url::upload_file_from_url)),
+        route(used, routes!(to_url::download_to_presigned_url)),
+        route(used, routes!(archive::copy_to)),
+        route(used, routes!(archive::copy_from)),
+        route(
+            Access::Scope(Scope::Admin),
             routes!(template::import_template),
         ),
     ]

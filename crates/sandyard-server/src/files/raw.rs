@@ -7,15 +7,16 @@ use axum::response::Response;
 use sandyard_agent_client::AgentClient;
 use sandyard_core::Caller;
 use sandyard_service::Live;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::content::{read_body, send_file};
+use super::written::Written;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::need::Who;
 
 /// Which file, and on whose behalf.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
@@ -57,28 +58,6 @@ pub(super) fn agent_for(live: &Live, user: Option<&str>) -> AgentClient {
     }
 }
 
-/// What was written.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Written {
-    pub(super) success: bool,
-    /// Where, in full.
-    pub(super) path: String,
-    /// How many bytes.
-    pub(super) size: u64,
-    pub(super) message: String,
-}
-
-impl Written {
-    pub(super) fn new(path: String, size: u64) -> Self {
-        Self {
-            success: true,
-            message: format!("{size} bytes written to `{path}`"),
-            path,
-            size,
-        }
-    }
-}
-
 /// Sends a file.
 ///
 /// Content of any length, as it is. `HEAD` tells its length.
@@ -88,7 +67,7 @@ impl Written {
         (status = 200, description = "The file", content_type = "application/octet-stream")))]
 pub(super) async fn get_file(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
 ) -> Result<Response, ApiError> {
@@ -107,7 +86,7 @@ pub(super) async fn get_file(
         (status = 200, description = "Written", body = Written)))]
 pub(super) async fn put_file(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FileQuery>,
     body: Body,
@@ -128,7 +107,7 @@ pub(super) async fn put_file(
         (status = 200, description = "Written", body = Written)))]
 pub(super) async fn post_file(
     app: State<App>,
-    who: Who,
+    who: Authenticated,
     name: SandboxName,
     query: Query<FileQuery>,
     body: Body,

@@ -8,12 +8,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::content::read_body;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
-use crate::extract::{PathWord, Query};
-use crate::native::templates::TemplateQuery;
-use crate::need::Who;
+use crate::extract::{PathName, Query};
+use crate::model::template::TemplateQuery;
 
 /// A template that was made.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,8 +37,8 @@ pub(super) struct Imported {
         (status = 200, description = "Made", body = Imported)))]
 pub(super) async fn import_template(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
     Query(query): Query<TemplateQuery>,
     body: Body,
 ) -> Result<Json<Imported>, ApiError> {

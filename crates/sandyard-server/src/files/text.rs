@@ -2,10 +2,11 @@
 
 use sandyard_agent_client::{AgentClient, ClientError};
 use sandyard_core::Caller;
-use sandyard_service::{MemoryHold, PATIENCE, UNCOUNTED};
+use sandyard_service::MemoryHold;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::extract::reserve;
 
 /// A whole file, and what accounts for its memory.
 pub(crate) struct WholeFile {
@@ -44,18 +45,4 @@ pub(crate) async fn read_whole(
         content.extend_from_slice(&piece);
     }
     Ok(Some(WholeFile { content, memory }))
-}
-
-/// Makes room for `length` bytes in all, once there is memory for them.
-pub(crate) async fn reserve(
-    content: &mut Vec<u8>,
-    memory: &MemoryHold,
-    length: usize,
-) -> Result<(), ApiError> {
-    if length > UNCOUNTED {
-        let more = length.saturating_sub(memory.bytes());
-        memory.grow(more, PATIENCE).await?;
-    }
-    content.reserve_exact(length.saturating_sub(content.len()));
-    Ok(())
 }

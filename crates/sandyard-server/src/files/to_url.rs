@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::content::pieces_of;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
-use crate::need::Who;
 
 /// What to send, and where it goes.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -49,11 +49,11 @@ pub(super) struct Sent {
         (status = 200, description = "Sent", body = Sent)))]
 pub(super) async fn download_to_presigned_url(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Body(request): Body<ToUrlRequest>,
 ) -> Result<Json<Sent>, ApiError> {
     bounds::path("file_path", &request.file_path)?;
-    let outside = app.outside()?;
+    let url_client = app.url_client()?;
     let live = app
         .service()
         .live(&caller, sandbox_name(&request.sandbox_id)?)
@@ -66,7 +66,7 @@ pub(super) async fn download_to_presigned_url(
         )
     })?;
     let content = OutgoingBody::wrap_stream(pieces_of(live, file));
-    outside
+    url_client
         .put("presigned_url", &request.presigned_url, size, content)
         .await?;
     Ok(Json(Sent {

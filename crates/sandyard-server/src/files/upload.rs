@@ -17,14 +17,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::content::Upload;
 use super::paced::{MAX_IDLE, Paced, Progress};
-use super::raw::Written;
+use super::written::Written;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, sandbox_name};
 use crate::listen::is_late;
-use crate::need::Who;
-use crate::router::Mounted;
+use crate::route::Route;
 
 /// Longest id or path in a form.
 const MAX_FIELD: usize = 8 << 10;
@@ -32,9 +32,9 @@ const MAX_FIELD: usize = 8 << 10;
 const MAX_FIELDS: usize = 32;
 
 /// Takes the limit on bodies away: this one is never held in memory.
-pub(super) fn unlimited(mut mounted: Mounted) -> Mounted {
-    mounted.methods = mounted.methods.layer(DefaultBodyLimit::disable());
-    mounted
+pub(super) fn unlimited(mut route: Route) -> Route {
+    route.methods = route.methods.layer(DefaultBodyLimit::disable());
+    route
 }
 
 /// The form of an upload.
@@ -74,7 +74,7 @@ pub(super) struct UploadQuery {
         (status = 200, description = "Written", body = Written)))]
 pub(super) async fn upload_file(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(mut known): Query<UploadQuery>,
     request: Request,
 ) -> Result<Json<Written>, ApiError> {

@@ -16,11 +16,11 @@ use serde::Deserialize;
 use std::sync::Arc;
 use tokio_util::io::StreamReader;
 
+use crate::access::Access;
 use crate::app::App;
 use crate::extract::Query;
-use crate::listen::Ending;
-use crate::need::Need;
-use crate::router::{Mounted, mount_plain};
+use crate::listen::Shutdown;
+use crate::route::{Route, undocumented_route};
 
 mod network;
 mod reach;
@@ -28,15 +28,15 @@ mod reach;
 pub(crate) use reach::reach;
 
 /// The routes between nodes.
-pub(crate) fn routes() -> Vec<Mounted> {
+pub(crate) fn routes() -> Vec<Route> {
     vec![
-        mount_plain(
-            Need::Node,
+        undocumented_route(
+            Access::Node,
             "/at/{location}/internal/provider/{verb}",
             post(call_provider),
         ),
-        mount_plain(
-            Need::Node,
+        undocumented_route(
+            Access::Node,
             "/at/{location}/internal/agent/{id}",
             post(open_tunnel),
         ),
@@ -107,7 +107,7 @@ async fn call_provider(
 async fn open_tunnel(
     State(app): State<App>,
     Path((location, id)): Path<(String, String)>,
-    ending: Ending,
+    shutdown: Shutdown,
     mut request: Request,
 ) -> Response {
     let provider = match provider(&app, &location) {
@@ -131,7 +131,7 @@ async fn open_tunnel(
         let Ok(upgraded) = upgrade.await else { return };
         tokio::select! {
             _ = node::splice(TokioIo::new(upgraded), agent) => {}
-            () = ending.wait() => {}
+            () = shutdown.wait() => {}
         }
     });
     let mut response = Response::new(Body::empty());

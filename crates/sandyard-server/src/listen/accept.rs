@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use super::bind::Bound;
 use super::certificate::TlsConfig;
 use super::connection::{self, Shared};
-use super::ending::Ending;
 use super::places::Places;
-use crate::app::Listener;
+use super::shutdown::Shutdown;
+use crate::listen::Listener;
 
 /// How connections are treated.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Default for ListenSettings {
 /// Sockets in service.
 #[derive(Debug)]
 pub struct Listeners {
-    ending: Ending,
+    shutdown: Shutdown,
     grace: Duration,
     /// Ends connections that did not finish in time.
     abort: CancellationToken,
@@ -61,7 +61,7 @@ impl Listeners {
         router: Router,
         settings: &ListenSettings,
     ) -> Self {
-        let ending = Ending::default();
+        let shutdown = Shutdown::default();
         let abort = CancellationToken::new();
         let doors = Doors {
             places: Arc::new(Semaphore::new(settings.max_connections)),
@@ -72,15 +72,15 @@ impl Listeners {
             let shared = Shared {
                 router: router.clone(),
                 tls: tls.as_ref().map(TlsConfig::server),
-                ending: ending.clone(),
+                shutdown: shutdown.clone(),
                 header_timeout: settings.header_timeout,
                 body_timeout: settings.body_timeout,
             };
             let accepting = accept_all(socket, shared, doors.clone(), abort.clone());
-            ending.spawn(accepting);
+            shutdown.spawn(accepting);
         }
         Self {
-            ending,
+            shutdown,
             grace: settings.grace,
             abort,
         }
@@ -89,12 +89,12 @@ impl Listeners {
     /// Ends: no new connections, streams told to end, requests finished up to the grace time, the rest cut off. Also
     /// ends early when `now` does.
     pub async fn end(self, now: impl Future<Output = ()>) {
-        self.ending.begin();
+        self.shutdown.begin();
         tokio::select! {
-            () = self.ending.finished() => return,
+            () = self.shutdown.finished() => return,
             () = tokio::time::sleep(self.grace) => {
                 tracing::warn!(
-                    connections = self.ending.len(),
+                    connections = self.shutdown.len(),
                     "Some requests did not finish in time and are cut off"
                 );
             }
@@ -114,7 +114,7 @@ struct Doors {
 
 /// Accepts connections until the server ends.
 async fn accept_all(bound: Bound, shared: Shared, doors: Doors, abort: CancellationToken) {
-    let ending = shared.ending.clone();
+    let shutdown = shared.shutdown.clone();
     loop {
         let next = async {
             let place = Arc::clone(&doors.places).acquire_owned().await;
@@ -122,7 +122,7 @@ async fn accept_all(bound: Bound, shared: Shared, doors: Doors, abort: Cancellat
         };
         let (place, (socket, listener)) = tokio::select! {
             next = next => next,
-            () = ending.wait() => return,
+            () = shutdown.wait() => return,
         };
         let peer = listener.peer.ip();
         let is_proxy = doors.proxies.iter().any(|network| network.contains(peer));
@@ -132,7 +132,7 @@ async fn accept_all(bound: Bound, shared: Shared, doors: Doors, abort: Cancellat
         };
         let shared = shared.clone();
         let abort = abort.clone();
-        ending.spawn(async move {
+        shutdown.spawn(async move {
             tokio::select! {
                 () = connection::serve(shared, socket, listener) => {}
                 () = abort.cancelled() => {}

@@ -1,10 +1,7 @@
 //! The certificate of TLS listeners: the operator's, or one made here.
 
 use std::fmt;
-use std::fs;
-use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -196,34 +193,4 @@ fn read_files(
         path: certificate.to_owned(),
         source,
     })
-}
-
-/// Writes a file that only we may read, whole or not at all.
-pub(crate) fn write_secret(path: &Path, text: &[u8]) -> io::Result<()> {
-    write_file(path, text, 0o600)
-}
-
-/// Writes a file that those may read whom `mode` names, whole or not at all.
-pub(super) fn write_file(path: &Path, text: &[u8], mode: u32) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    let temporary = path.with_extension("new");
-    // One left by a crash may have any mode.
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&temporary)?;
-    // Whatever the mask of the process says.
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)
 }

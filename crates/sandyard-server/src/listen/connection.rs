@@ -18,9 +18,9 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use super::body::TimedBody;
-use super::ending::Ending;
+use super::shutdown::Shutdown;
 use super::stall::Stalling;
-use crate::app::Listener;
+use crate::listen::Listener;
 
 /// How long a client may take nothing of what is sent to it.
 const STALL: Duration = Duration::from_secs(300);
@@ -33,7 +33,7 @@ const MAX_BUFFER: usize = 128 << 10;
 pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
-    pub(super) ending: Ending,
+    pub(super) shutdown: Shutdown,
     pub(super) header_timeout: Duration,
     pub(super) body_timeout: Duration,
 }
@@ -65,12 +65,12 @@ where
 {
     let Shared {
         router,
-        ending,
+        shutdown,
         header_timeout,
         body_timeout,
         ..
     } = shared;
-    let word = ending.clone();
+    let word = shutdown.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         // A client that announces a body and sends none would hold a place for ever.
         let is_awaited = request.headers().contains_key(EXPECT);
@@ -87,7 +87,7 @@ where
     tokio::pin!(connection);
     let result = tokio::select! {
         result = &mut connection => result,
-        () = ending.wait() => {
+        () = shutdown.wait() => {
             // What is being answered is answered; what is idle ends now.
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -100,11 +100,11 @@ where
 
 async fn answer(
     router: Router,
-    ending: Ending,
+    shutdown: Shutdown,
     listener: Listener,
     mut request: Request,
 ) -> Result<Response, Infallible> {
     request.extensions_mut().insert(listener);
-    request.extensions_mut().insert(ending);
+    request.extensions_mut().insert(shutdown);
     router.oneshot(request).await
 }

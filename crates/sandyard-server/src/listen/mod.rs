@@ -8,7 +8,8 @@
 //! | `places` | how many of them one address may have |
 //! | `connection` | one connection: HTTP/1.1 with upgrades |
 //! | `body`, `stall` | clients that stop sending, or taking |
-//! | `ending` | how everything learns that the server ends |
+//! | `listener` | the socket that accepted a request |
+//! | `shutdown` | how all parts learn that the server shuts down |
 
 mod accept;
 mod authority;
@@ -16,16 +17,17 @@ mod bind;
 mod body;
 mod certificate;
 mod connection;
-mod ending;
+mod listener;
 mod own_names;
 mod places;
 mod self_signed;
+mod shutdown;
 mod stall;
 
 pub use accept::{ListenSettings, Listeners};
 pub use bind::{BindError, Bound, bind, bind_e2b};
 pub(crate) use body::is_late;
-pub(crate) use certificate::write_secret;
 pub use certificate::{CertificateError, CertificateSource, TlsConfig};
-pub use ending::{Ending, Hold};
+pub use listener::Listener;
 pub use self_signed::SelfSignedError;
+pub use shutdown::{Hold, Shutdown};

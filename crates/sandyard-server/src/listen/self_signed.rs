@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::authority::{self, DAY_MS, Pair};
-use super::certificate::{write_file, write_secret};
+use crate::atomic_file::{write_file, write_secret};
 
 /// From which age on another certificate is made.
 const RENEW_DAYS: i64 = 300;

@@ -4,30 +4,25 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 
+use super::conversation::{CONVERSATION, ResultOnly, conversation};
 use super::handler::Handler;
-use super::running::CallName;
+use super::running::{CallName, Running};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::small_body;
 use crate::middleware::request_id::random_uuid;
-use crate::need::Who;
 
 /// Longest message; a file to be written may be in it.
 const MAX_MESSAGE: usize = 8 << 20;
-/// The label of a conversation. It stands for nothing that is kept: it only tells one client's calls from another's.
-pub(super) const CONVERSATION: HeaderName = HeaderName::from_static("mcp-session-id");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-
-/// Marks a request whose client takes nothing but the result.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ResultOnly;
 
 /// What has to be known of a message before it is handled.
 #[derive(Default, Deserialize)]
@@ -47,7 +42,7 @@ struct Cancelled {
 /// Takes one message and answers it.
 pub(super) async fn serve(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     request: Request,
 ) -> Result<Response, ApiError> {
     if *request.method() == Method::DELETE {
@@ -60,7 +55,7 @@ pub(super) async fn serve(
     if glance.method == "notifications/cancelled"
         && let (Some(conversation), Some(id)) = (conversation(&parts.headers), glance.params.id)
     {
-        app.mcp_calls().cancel(&CallName {
+        app.state::<Running>().cancel(&CallName {
             caller: caller.name,
             conversation,
             id,
@@ -87,12 +82,6 @@ pub(super) async fn serve(
         response.headers_mut().insert(CONVERSATION, label);
     }
     Ok(response)
-}
-
-/// The label of the conversation a request belongs to.
-pub(super) fn conversation(headers: &HeaderMap) -> Option<String> {
-    let label = headers.get(CONVERSATION)?.to_str().ok()?;
-    (label.len() <= 64).then(|| label.to_owned())
 }
 
 fn service(app: App, is_json: bool) -> StreamableHttpService<Handler, NeverSessionManager> {

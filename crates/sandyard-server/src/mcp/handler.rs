@@ -11,17 +11,17 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use sandyard_core::{Caller, ErrorKind};
 use serde_json::Value;
 
-use super::endpoint::{ResultOnly, conversation};
+use super::conversation::{ResultOnly, conversation};
 use super::note;
 use super::outcome::failure;
-use super::running::CallName;
+use super::running::{CallName, Running};
 use super::tool::{Call, Progress, Tool};
 use super::tools;
+use crate::access::Authenticated;
 use crate::app::App;
+use crate::audit;
 use crate::error::ApiError;
 use crate::links::Links;
-use crate::middleware::audit;
-use crate::need::Who;
 
 /// Told to every model that connects.
 const INSTRUCTIONS: &str = "Sandyard gives you isolated Linux sandboxes. Begin with `sandbox_create` (or `sandbox_list` to find \
@@ -53,7 +53,7 @@ impl Handler {
         let caller = caller_of(parts)?;
         let entry = self
             .app
-            .mcp_calls()
+            .state::<Running>()
             .begin(conversation(&parts.headers).map(|label| CallName {
                 caller: caller.name.clone(),
                 conversation: label,
@@ -159,7 +159,10 @@ fn parts_of(context: &RequestContext<RoleServer>) -> Result<&Parts, ErrorData> {
 }
 
 fn caller_of(parts: &Parts) -> Result<Caller, ErrorData> {
-    let who = parts.extensions.get::<Who>().map(|who| who.0.clone());
+    let who = parts
+        .extensions
+        .get::<Authenticated>()
+        .map(|who| who.0.clone());
     who.ok_or_else(|| ErrorData::invalid_request("credentials are missing", None))
 }
 

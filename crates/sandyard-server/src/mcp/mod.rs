@@ -6,6 +6,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `endpoint` | the HTTP side: what comes in, and in which form the answer goes out |
+//! | `conversation` | what a request tells about the conversation it belongs to |
 //! | `handler` | the protocol side: the list of tools, and a call of one |
 //! | `running` | calls under way, for those who cancel one by its number |
 //! | `tool` | what a tool is, and what a call of it knows |
@@ -15,6 +16,7 @@
 //! | `note` | the audit of a call |
 //! | `tools/` | the tools, a family a file |
 
+mod conversation;
 mod endpoint;
 mod handler;
 mod kept;
@@ -28,16 +30,14 @@ mod tools;
 use axum::routing::get;
 use sandyard_core::Scope;
 
-use crate::need::Need;
-use crate::router::{Mounted, mount_plain};
-
-pub(crate) use running::Running;
+use crate::access::Access;
+use crate::route::{Route, undocumented_route};
 
 /// The route of this dialect. What a single tool needs is asked when it is called.
-pub(crate) fn routes() -> Vec<Mounted> {
-    let need = Need::Scope(Scope::Read);
+pub(crate) fn routes() -> Vec<Route> {
+    let need = Access::Scope(Scope::Read);
     let methods = get(endpoint::serve)
         .post(endpoint::serve)
         .delete(endpoint::serve);
-    vec![mount_plain(need, "/mcp", methods).audits_itself()]
+    vec![undocumented_route(need, "/mcp", methods).audits_itself()]
 }

@@ -5,8 +5,9 @@ use sandyard_core::Caller;
 use sandyard_store::model::NewAuditEntry;
 
 use super::tool::{Effect, Tool};
-use crate::app::{App, Listener};
-use crate::middleware::audit::{HUNG_UP, Note};
+use crate::app::App;
+use crate::audit::{HUNG_UP, Note};
+use crate::listen::Listener;
 use crate::middleware::request_id::RequestId;
 
 /// Begins an entry for what may change something; the client may hang up or cancel before its end.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// Who calls, in which conversation, and the number of the call there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallName {
-    /// Who; so that nobody cancels what is somebody else's.
+    /// Authenticated; so that nobody cancels what is somebody else's.
     pub(super) caller: String,
     /// The label of the conversation.
     pub(super) conversation: String,
@@ -22,7 +22,7 @@ pub(super) struct CallName {
 
 /// Calls under way on this node. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Running(Arc<Mutex<HashMap<CallName, CancellationToken>>>);
+pub(super) struct Running(Arc<Mutex<HashMap<CallName, CancellationToken>>>);
 
 /// A call under way; forgotten when dropped.
 #[derive(Debug)]

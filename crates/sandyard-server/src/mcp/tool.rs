@@ -15,7 +15,7 @@ use super::outcome::Outcome;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::links::Links;
-use crate::native::tool_progress::Step;
+use crate::tool_server::Progress as ProgressReport;
 
 /// How long a client that does not read is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -127,27 +127,27 @@ impl Progress {
 
     /// Tells it. A client that does not listen any more is no failure.
     pub(super) async fn tell(&mut self, message: String) {
-        let step = Step {
+        let report = ProgressReport {
             progress: self.told.unwrap_or_default() + 1.0,
             total: None,
             message: Some(message),
         };
-        self.pass_on(step).await;
+        self.forward(report).await;
     }
 
     /// Tells what somebody else told. Numbers that do not grow are left out: clients may count on that.
-    pub(super) async fn pass_on(&mut self, step: Step) {
+    pub(super) async fn forward(&mut self, report: ProgressReport) {
         let Some((peer, token)) = &self.to else {
             return;
         };
-        let is_more = self.told.is_none_or(|told| step.progress > told);
-        if !is_more || !step.progress.is_finite() {
+        let is_more = self.told.is_none_or(|told| report.progress > told);
+        if !is_more || !report.progress.is_finite() {
             return;
         }
-        self.told = Some(step.progress);
-        let mut notice = ProgressNotificationParam::new(token.clone(), step.progress);
-        notice.total = step.total.filter(|total| total.is_finite());
-        notice.message = step.message;
+        self.told = Some(report.progress);
+        let mut notice = ProgressNotificationParam::new(token.clone(), report.progress);
+        notice.total = report.total.filter(|total| total.is_finite());
+        notice.message = report.message;
         if timeout(PATIENCE, peer.notify_progress(notice))
             .await
             .is_err()

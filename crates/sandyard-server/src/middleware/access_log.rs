@@ -40,7 +40,7 @@ pub(crate) async fn log(request: Request, next: Next) -> Response {
     .increment(1);
     metrics::histogram!("http_request_duration_seconds", "method" => method, "route" => route)
         .record(elapsed.as_secs_f64());
-    crate::metrics::tidy();
+    crate::metrics::upkeep();
     response
 }
 

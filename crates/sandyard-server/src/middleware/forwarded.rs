@@ -8,7 +8,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use sandyard_config::Network;
 
-use crate::app::{App, Listener};
+use crate::app::App;
+use crate::listen::Listener;
 
 /// Believes `X-Forwarded-For` and `X-Forwarded-Proto` of trusted proxies, and of nobody else.
 pub(crate) async fn believe(State(app): State<App>, mut request: Request, next: Next) -> Response {

@@ -13,15 +13,16 @@ use sandyard_core::{Caller, ErrorKind, Role};
 use sandyard_service::{ServiceError, VOLUME_TOKEN_PREFIX};
 use sandyard_store::model::NewAuditEntry;
 
-use super::audit::Note;
-use super::rate_limit::Allowance;
 use super::request_id::RequestId;
-use super::{audit, held_answer, open_listener};
-use crate::app::{App, AuthMode, Listener};
+use super::{held_answer, open_listener};
+use crate::access::{Access, Authenticated};
+use crate::app::{App, AuthMode};
+use crate::audit::{self, Note};
 use crate::error::{ApiError, from_auth};
 use crate::extract::RequestMemory;
-use crate::mounted::Mounted;
-use crate::need::{Need, Who};
+use crate::listen::Listener;
+use crate::rate_limit::Allowance;
+use crate::route::Route;
 
 /// Who asked, for the access log; an extension of answers.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct CallerName(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct Gate {
     app: App,
-    need: Need,
+    access: Access,
     is_strict: bool,
     has_own_audit: bool,
     /// Operation ids by method, for the audit.
@@ -49,13 +50,13 @@ enum Shown {
 }
 
 impl Gate {
-    pub(crate) fn new(app: &App, mounted: &Mounted) -> Arc<Self> {
+    pub(crate) fn new(app: &App, route: &Route) -> Arc<Self> {
         Arc::new(Self {
             app: app.clone(),
-            need: mounted.need,
-            is_strict: mounted.is_strict,
-            has_own_audit: mounted.has_own_audit,
-            operations: mounted
+            access: route.access,
+            is_strict: route.is_strict,
+            has_own_audit: route.has_own_audit,
+            operations: route
                 .entries()
                 .into_iter()
                 .map(|entry| (entry.method, entry.operation))
@@ -78,16 +79,16 @@ impl Gate {
     /// Finds out who asks, and whether that one may.
     async fn admit(&self, shown: Shown, volume: Option<&str>) -> Result<Option<Caller>, ApiError> {
         let auth = self.app.auth();
-        let needed = match self.need {
-            Need::Nothing => return Ok(None),
-            Need::Node => {
+        let needed = match self.access {
+            Access::Public => return Ok(None),
+            Access::Node => {
                 let Shown::Credential(token) = shown else {
                     return Err(missing());
                 };
                 auth.check_node(&token).map_err(from_auth)?;
                 return Ok(Some(Caller::system()));
             }
-            Need::Scope(scope) | Need::Admin(scope) | Need::Volume(scope) => scope,
+            Access::Scope(scope) | Access::Admin(scope) | Access::Volume(scope) => scope,
         };
         let caller = match shown {
             Shown::Credential(token) if token.starts_with(VOLUME_TOKEN_PREFIX) => {
@@ -108,7 +109,7 @@ impl Gate {
                 "make a key that has it with `sandyard key add --scope {needed} NAME`"
             )));
         }
-        if matches!(self.need, Need::Admin(_)) && !caller.is_admin() {
+        if matches!(self.access, Access::Admin(_)) && !caller.is_admin() {
             return Err(ApiError::new(ErrorKind::Forbidden, "this is for admins"));
         }
         Ok(Some(caller))
@@ -116,7 +117,7 @@ impl Gate {
 
     /// Whoever has the token of the volume that a path names: may do with it what its owner may, and nothing else.
     async fn opener(&self, token: &str, volume: Option<&str>) -> Result<Caller, ApiError> {
-        let (Need::Volume(scope), Some(id)) = (self.need, volume) else {
+        let (Access::Volume(scope), Some(id)) = (self.access, volume) else {
             return Err(ApiError::new(
                 ErrorKind::Unauthenticated,
                 "the token of a volume opens its contents and nothing else",
@@ -156,7 +157,7 @@ impl Gate {
                 .hint("wait as long as `Retry-After` says");
             error.retry_after_s = Some(refusal.retry_after_s);
             let mut response = ApiError::from(error).into_response();
-            refusal.allowance.tell(response.headers_mut());
+            refusal.allowance.write(response.headers_mut());
             Box::new(response)
         })
     }
@@ -172,12 +173,12 @@ pub(crate) async fn guard(
         .extensions()
         .get::<Listener>()
         .map(|listener| listener.peer.ip().to_string());
-    let shown = match gate.need {
-        Need::Nothing => Ok(Shown::Nothing),
+    let shown = match gate.access {
+        Access::Public => Ok(Shown::Nothing),
         _ => gate.look(&request),
     };
-    let volume = match gate.need {
-        Need::Volume(_) => named(&mut request).await,
+    let volume = match gate.access {
+        Access::Volume(_) => named(&mut request).await,
         _ => None,
     };
     let admitted = match shown {
@@ -192,16 +193,18 @@ pub(crate) async fn guard(
         Ok(allowance) => allowance,
         Err(response) => return *response,
     };
-    let _place = match gate.need {
+    let _slot = match gate.access {
         // Health must answer when nothing else does.
-        Need::Nothing => None,
-        _ => match gate.app.places().clone().try_acquire_owned() {
-            Ok(place) => Some(place),
+        Access::Public => None,
+        _ => match gate.app.request_slots().clone().try_acquire_owned() {
+            Ok(slot) => Some(slot),
             Err(_) => return busy().into_response(),
         },
     };
     if let Some(caller) = &caller {
-        request.extensions_mut().insert(Who(caller.clone()));
+        request
+            .extensions_mut()
+            .insert(Authenticated(caller.clone()));
     }
     let payer = match &caller {
         Some(caller) => caller.name.clone(),
@@ -219,7 +222,7 @@ pub(crate) async fn guard(
         note.finish(response.status().as_u16(), target);
     }
     if let Some(allowance) = allowance {
-        allowance.tell(response.headers_mut());
+        allowance.write(response.headers_mut());
     }
     if let Some(caller) = caller {
         response.extensions_mut().insert(CallerName(caller.name));
@@ -242,7 +245,7 @@ fn begin_note(
     address: Option<String>,
 ) -> Option<Note> {
     let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
-    if is_reading || gate.need == Need::Node || gate.has_own_audit {
+    if is_reading || gate.access == Access::Node || gate.has_own_audit {
         return None;
     }
     let method = request.method().as_str();

@@ -4,11 +4,9 @@
 //! stands behind its `gate`: credentials, scope, `rate_limit`, a place among those at work, `audit`.
 
 pub(crate) mod access_log;
-pub(crate) mod audit;
 pub(crate) mod forwarded;
 pub(crate) mod gate;
 pub(crate) mod held_answer;
 pub(crate) mod open_listener;
 pub(crate) mod panics;
-pub(crate) mod rate_limit;
 pub(crate) mod request_id;

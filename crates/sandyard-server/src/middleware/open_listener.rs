@@ -31,7 +31,7 @@ pub(crate) fn check(request: &Request, domain: &str) -> Result<(), ApiError> {
             "`Host` must be there once, and be a name or address",
         ));
     };
-    if !is_ours(host.host(), domain) {
+    if !is_own_host(host.host(), domain) {
         return Err(refused(&format!(
             "`Host: {}` is no name of this host, and this listener is open only for programs on it",
             host.as_str().chars().take(100).collect::<String>()
@@ -88,7 +88,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Says whether a name leads to this host: an address of its own, `localhost`, the domain, or what is below them.
-pub(crate) fn is_ours(host: &str, domain: &str) -> bool {
+pub(crate) fn is_own_host(host: &str, domain: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
     let literal = host

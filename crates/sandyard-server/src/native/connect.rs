@@ -5,13 +5,13 @@ use axum::extract::State;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::view::SandboxReply;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
-use crate::need::Who;
+use crate::model::sandbox::SandboxReply;
 
 /// Names a sandbox.
 #[derive(Deserialize, ToSchema)]
@@ -29,7 +29,7 @@ pub(crate) struct NamedSandbox {
 )]
 pub(crate) async fn connect_sandbox(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     links: Links,
     Body(request): Body<NamedSandbox>,
 ) -> Result<Json<SandboxReply>, ApiError> {

@@ -9,12 +9,12 @@ use sandyard_service::ServiceError;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::view::Done;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{OptionalBody, Query, sandbox_name};
-use crate::need::Who;
+use crate::model::Done;
 
 /// A folder to be made. What the query does not say may be in the body instead.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]
@@ -40,7 +40,7 @@ pub(crate) struct CreateDirectory {
 )]
 pub(crate) async fn create_directory(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<CreateDirectory>,
     OptionalBody(body): OptionalBody<Option<CreateDirectory>>,
 ) -> Result<Json<Done>, ApiError> {

@@ -5,11 +5,11 @@ use axum::extract::State;
 use sandyard_core::Caller;
 
 use super::connect::NamedSandbox;
-use super::view::Done;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Body, SandboxName, sandbox_name};
-use crate::need::Who;
+use crate::model::Done;
 
 /// Removes a sandbox and all it holds. Removing it again succeeds.
 #[utoipa::path(
@@ -19,7 +19,7 @@ use crate::need::Who;
 )]
 pub(crate) async fn delete_sandbox(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
 ) -> Result<Json<Done>, ApiError> {
     delete(&app, &caller, &name.id).await
@@ -33,7 +33,7 @@ pub(crate) async fn delete_sandbox(
 )]
 pub(crate) async fn delete_named_sandbox(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Body(request): Body<NamedSandbox>,
 ) -> Result<Json<Done>, ApiError> {
     delete(&app, &caller, sandbox_name(&request.sandbox_id)?).await

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::Whole;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::listen::Ending;
-use crate::need::Who;
-use crate::stream::{self, Followed};
+use crate::listen::Shutdown;
+use crate::stream::{self, StreamedEvent};
 use crate::time::iso;
 
 /// The kinds of events that are flows.
@@ -205,10 +205,10 @@ pub(crate) struct FlowList {
 )]
 pub(crate) async fn list_flows(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<FlowQuery>,
-    ending: Ending,
+    shutdown: Shutdown,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
@@ -223,7 +223,7 @@ pub(crate) async fn list_flows(
             limit,
             ..EventFilter::default()
         };
-        return stream::follow_events(app, caller, filter, followed, &headers, ending).await;
+        return stream::follow_events(app, caller, filter, followed, &headers, shutdown).await;
     }
     let filter = FlowFilter {
         after_seq: query.after.map(|after| after.0),
@@ -257,10 +257,10 @@ fn words(verdict: Option<VerdictWord>) -> BTreeMap<String, String> {
 }
 
 /// A flow for those who follow.
-fn followed(event: Event) -> Option<Followed> {
+fn followed(event: Event) -> Option<StreamedEvent> {
     let (seq, kind) = (event.seq, event.kind.clone());
     let flow = FlowView::of(event)?;
-    Some(Followed::new(seq, &kind, &flow))
+    Some(StreamedEvent::new(seq, &kind, &flow))
 }
 
 #[cfg(test)]

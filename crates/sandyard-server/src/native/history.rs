@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::Whole;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::listen::Ending;
-use crate::need::Who;
-use crate::stream::{self, Followed};
+use crate::listen::Shutdown;
+use crate::stream::{self, StreamedEvent};
 use crate::time::iso;
 
 /// Which events.
@@ -85,10 +85,10 @@ pub(crate) struct EventList {
 )]
 pub(crate) async fn list_events(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<EventQuery>,
-    ending: Ending,
+    shutdown: Shutdown,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
@@ -102,9 +102,9 @@ pub(crate) async fn list_events(
     if query.follow.unwrap_or(false) || stream::wants_events(&headers) {
         let view = |event: Event| {
             let event = EventView::from(event);
-            Some(Followed::new(event.seq, &event.kind, &event))
+            Some(StreamedEvent::new(event.seq, &event.kind, &event))
         };
-        return stream::follow_events(app, caller, filter, view, &headers, ending).await;
+        return stream::follow_events(app, caller, filter, view, &headers, shutdown).await;
     }
     let events = app.service().events(&caller, filter).await?;
     let events = events.into_iter().map(EventView::from).collect();
@@ -137,7 +137,7 @@ pub(crate) struct UsageReply {
 )]
 pub(crate) async fn get_sandbox_metrics(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
 ) -> Result<Json<UsageReply>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;

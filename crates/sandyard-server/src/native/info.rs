@@ -5,12 +5,12 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::SandboxInfo;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::SandboxName;
 use crate::links::Links;
-use crate::need::Who;
+use crate::model::sandbox::SandboxInfo;
 
 /// Tells all there is to know about a sandbox, also after its deletion.
 #[utoipa::path(
@@ -20,7 +20,7 @@ use crate::need::Who;
 )]
 pub(crate) async fn get_sandbox(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     links: Links,
     name: SandboxName,
 ) -> Result<Json<SandboxInfo>, ApiError> {
@@ -46,7 +46,7 @@ pub(crate) struct UrlsReply {
 )]
 pub(crate) async fn get_sandbox_urls(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     links: Links,
     name: SandboxName,
 ) -> Result<Json<UrlsReply>, ApiError> {

@@ -8,13 +8,13 @@ use sandyard_service::{SandboxFilter, ServiceError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::view::{SandboxInfo, Status};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
-use crate::extract::Query;
+use crate::extract::{Query, decode_query};
 use crate::links::Links;
-use crate::need::Who;
+use crate::model::sandbox::{SandboxInfo, Status};
 
 /// Begins the names of metadata in a query.
 const METADATA: &str = "metadata.";
@@ -62,7 +62,7 @@ pub(crate) struct SandboxList {
 )]
 pub(crate) async fn list_sandboxes(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     links: Links,
     Query(query): Query<ListQuery>,
     RawQuery(raw): RawQuery,
@@ -94,8 +94,8 @@ fn metadata(query: &str) -> Result<BTreeMap<String, String>, ServiceError> {
     let mut words = BTreeMap::new();
     for pair in query.split('&').filter(|pair| pair.starts_with(METADATA)) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = decode(&name[METADATA.len()..])?;
-        let value = decode(value)?;
+        let name = decode_query(&name[METADATA.len()..])?;
+        let value = decode_query(value)?;
         bounds::text("metadata", &name, 1, 256)?;
         bounds::text("metadata", &value, 0, 4096)?;
         words.insert(name, value);
@@ -107,33 +107,6 @@ fn metadata(query: &str) -> Result<BTreeMap<String, String>, ServiceError> {
         ));
     }
     Ok(words)
-}
-
-/// Undoes the encoding of a query's word.
-pub(crate) fn decode(word: &str) -> Result<String, ServiceError> {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [rest.next(), rest.next()];
-                let digit = |at: usize| digits[at].and_then(|it| (it as char).to_digit(16));
-                match (digit(0), digit(1)) {
-                    (Some(high), Some(low)) => (high * 16 + low) as u8,
-                    _ => {
-                        return Err(ServiceError::invalid(
-                            "metadata",
-                            "a `%` in the query is no code",
-                        ));
-                    }
-                }
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes)
-        .map_err(|_| ServiceError::invalid("metadata", "the query is not UTF-8"))
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::policy::{self, NetworkRequest, NetworkView, Otherwise, Targets};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Body, SandboxName};
-use crate::need::Who;
+use crate::model::network::{self as policy, NetworkRequest, NetworkView, PolicyDefaults, Targets};
 
 /// What a sandbox may reach from now on.
 #[derive(Serialize, ToSchema)]
@@ -30,7 +30,7 @@ pub(crate) struct NetworkReply {
 )]
 pub(crate) async fn get_network(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
 ) -> Result<Json<NetworkReply>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
@@ -45,14 +45,14 @@ pub(crate) async fn get_network(
 )]
 pub(crate) async fn set_network(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Body(policy): Body<Value>,
 ) -> Result<Json<NetworkReply>, ApiError> {
     let service = app.service();
     // Whether there is such a sandbox comes first: nobody learns more by what else is wrong.
     service.inspect(&caller, &name.id).await?;
-    let policy = policy::read("", policy, Otherwise::from(&app))?;
+    let policy = policy::read("", policy, PolicyDefaults::from(&app))?;
     let sandbox = service.set_network(&caller, &name.id, policy).await?;
     reply(&app, sandbox)
 }
@@ -65,7 +65,7 @@ pub(crate) async fn set_network(
 )]
 pub(crate) async fn allow_network(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Body(targets): Body<Targets>,
 ) -> Result<Json<NetworkReply>, ApiError> {
@@ -84,7 +84,7 @@ pub(crate) async fn allow_network(
 )]
 pub(crate) async fn deny_network(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Body(targets): Body<Targets>,
 ) -> Result<Json<NetworkReply>, ApiError> {

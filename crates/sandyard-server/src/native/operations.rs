@@ -6,10 +6,10 @@ use sandyard_core::ErrorKind;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::Done;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::PathWord;
+use crate::extract::PathName;
+use crate::model::Done;
 use crate::time::iso;
 
 /// A server that shares this store.
@@ -98,7 +98,7 @@ pub(crate) async fn list_dead_timers(State(app): State<App>) -> Result<Json<Time
 )]
 pub(crate) async fn revive_timer(
     State(app): State<App>,
-    PathWord(subject): PathWord,
+    PathName(subject): PathName,
 ) -> Result<Json<Done>, ApiError> {
     if app.service().revive_timer(&subject).await? {
         return Ok(Json(Done::new("The timer is due now")));

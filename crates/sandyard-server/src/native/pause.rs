@@ -5,13 +5,13 @@ use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::view::SandboxReply;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::links::Links;
-use crate::need::Who;
+use crate::model::sandbox::SandboxReply;
 
 /// Why.
 #[derive(Deserialize, IntoParams)]
@@ -30,7 +30,7 @@ pub(crate) struct PauseQuery {
 )]
 pub(crate) async fn pause_sandbox(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     links: Links,
     name: SandboxName,
     Query(query): Query<PauseQuery>,
@@ -48,7 +48,7 @@ pub(crate) async fn pause_sandbox(
 )]
 pub(crate) async fn resume_sandbox(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     links: Links,
     name: SandboxName,
 ) -> Result<Json<SandboxReply>, ApiError> {
@@ -64,7 +64,7 @@ pub(crate) async fn resume_sandbox(
 )]
 pub(crate) async fn stop_sandbox(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     links: Links,
     name: SandboxName,
 ) -> Result<Json<SandboxReply>, ApiError> {

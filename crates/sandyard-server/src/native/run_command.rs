@@ -8,88 +8,19 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use sandyard_service::{Command, CommandOutput, RunRequest, ServiceError};
+use sandyard_service::{CommandOutput, RunRequest, ServiceError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, Schema, Type};
 
+use crate::access::Authenticated;
 use crate::app::App;
-use crate::bounds::{self, MAX_ARGUMENT, Whole};
+use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
-use crate::listen::Ending;
-use crate::long_text::LongObject;
-use crate::need::Who;
+use crate::listen::Shutdown;
+use crate::model::command::{CommandWords, MAX_OUTPUT, command_schema};
 use crate::stream::{self, Detach};
-
-/// Most arguments of a command.
-const MAX_ARGUMENTS: usize = 4096;
-
-/// Most bytes that can be asked for of each stream of a command's output.
-pub(crate) const MAX_OUTPUT: usize = 8 << 20;
-
-/// What to run: a text for `bash -lc`, or a program and its arguments.
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum CommandWords {
-    Shell(String),
-    Argv(Vec<String>),
-}
-
-impl CommandWords {
-    pub(crate) fn into_command(self) -> Result<Command, ServiceError> {
-        match self {
-            Self::Shell(text) => {
-                bounds::text("command", &text, 1, MAX_ARGUMENT)?;
-                Ok(Command::Shell(text))
-            }
-            Self::Argv(words) => argv(words).map(Command::Argv),
-        }
-    }
-}
-
-/// Checks a program and its arguments.
-pub(crate) fn argv(words: Vec<String>) -> Result<Vec<String>, ServiceError> {
-    if !(1..=MAX_ARGUMENTS).contains(&words.len()) || words[0].is_empty() {
-        return Err(ServiceError::invalid(
-            "command",
-            format!("`command` names a program and up to {MAX_ARGUMENTS} arguments"),
-        ));
-    }
-    for word in &words {
-        bounds::text("command", word, 0, MAX_ARGUMENT)?;
-    }
-    Ok(words)
-}
-
-/// The schema of a program and its arguments.
-pub(crate) fn argv_schema() -> utoipa::openapi::schema::Array {
-    ArrayBuilder::new()
-        .items(argument(1))
-        .min_items(Some(1))
-        .max_items(Some(MAX_ARGUMENTS))
-        .build()
-}
-
-pub(crate) fn command_schema() -> Schema {
-    let forms = AnyOfBuilder::new()
-        .item(argument(1))
-        .item(argv_schema())
-        .description(Some(
-            "A text for `bash -lc`, or a program and its arguments",
-        ))
-        .build();
-    Schema::AnyOf(forms)
-}
-
-fn argument(least: usize) -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .min_length(Some(least))
-        .max_length(Some(MAX_ARGUMENT))
-        .pattern(Some(r"^[^\u0000]+$"))
-        .build()
-}
+use crate::streamed_json::StreamedObject;
 
 /// A command to be run.
 #[derive(Deserialize, ToSchema)]
@@ -165,7 +96,7 @@ fn reply(output: CommandOutput) -> Response {
         code => format!("Command ended with exit code {code}"),
     };
     let (stdout, stderr) = (Arc::new(output.stdout), Arc::new(output.stderr));
-    LongObject::default()
+    StreamedObject::default()
         .field("success", true)
         .text("output", &[&stdout, &stderr])
         .field("exit_code", output.exit_code)
@@ -188,8 +119,8 @@ fn reply(output: CommandOutput) -> Response {
 )]
 pub(crate) async fn run_command(
     State(app): State<App>,
-    Who(caller): Who,
-    ending: Ending,
+    Authenticated(caller): Authenticated,
+    shutdown: Shutdown,
     headers: HeaderMap,
     Body(request): Body<RunCommand>,
 ) -> Result<Response, ApiError> {
@@ -203,7 +134,7 @@ pub(crate) async fn run_command(
         } else {
             Detach::No
         };
-        return stream::command_events(&app, &caller, live, request, detach, ending).await;
+        return stream::command_events(&app, &caller, live, request, detach, shutdown).await;
     }
     if !is_background {
         let output = app.service().run_command(&caller, &live, request).await?;

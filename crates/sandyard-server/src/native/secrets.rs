@@ -7,13 +7,13 @@ use sandyard_service::{SecretInfo, SecretRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::policy::refused;
-use super::view::Done;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
-use crate::extract::{Body, PathWord};
-use crate::need::Who;
+use crate::extract::{Body, PathName};
+use crate::model::Done;
+use crate::model::network::refused;
 use crate::time::iso;
 
 /// Most bytes of a secret.
@@ -106,7 +106,7 @@ pub(crate) struct SecretList {
 )]
 pub(crate) async fn list_secrets(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
 ) -> Result<Json<SecretList>, ApiError> {
     let secrets = app.service().secrets(&caller).await?;
     let secrets = secrets.into_iter().map(SecretView::from).collect();
@@ -122,8 +122,8 @@ pub(crate) async fn list_secrets(
 )]
 pub(crate) async fn put_secret(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
     Body(secret): Body<PutSecret>,
 ) -> Result<Json<SecretView>, ApiError> {
     let request = secret.into_request(name)?;
@@ -139,8 +139,8 @@ pub(crate) async fn put_secret(
 )]
 pub(crate) async fn delete_secret(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<Json<Done>, ApiError> {
     app.service().delete_secret(&caller, &name).await?;
     Ok(Json(Done::new(format!("Secret {name} deleted"))))

@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
-use super::tool_server::{ToolServer, plain};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
-use crate::need::Who;
+use crate::tool_server::{ToolServer, plain};
 
 /// How long to wait until something listens, unless the caller says.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -90,7 +90,7 @@ pub(crate) struct AddedServer {
 )]
 pub(crate) async fn setup_mcp(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     links: Links,
     Body(request): Body<SetupMcp>,
 ) -> Result<Json<McpReply>, ApiError> {

@@ -6,11 +6,11 @@ use sandyard_service::SandboxFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::view::StatusReply;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName, sandbox_name};
-use crate::need::Who;
+use crate::model::sandbox::StatusReply;
 
 /// Tells where a sandbox stands.
 #[utoipa::path(
@@ -20,7 +20,7 @@ use crate::need::Who;
 )]
 pub(crate) async fn get_sandbox_status(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
 ) -> Result<Json<StatusReply>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
@@ -57,7 +57,7 @@ pub(crate) enum StatusesReply {
 )]
 pub(crate) async fn get_status(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<StatusQuery>,
 ) -> Result<Json<StatusesReply>, ApiError> {
     if let Some(name) = &query.sandbox_id {

@@ -5,10 +5,10 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::Done;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::PathWord;
+use crate::extract::PathName;
+use crate::model::Done;
 use crate::time::iso;
 
 /// An instance of this installation that the database knows nothing of.
@@ -69,7 +69,7 @@ pub(crate) async fn list_unknown_instances(
 )]
 pub(crate) async fn delete_unknown_instance(
     State(app): State<App>,
-    PathWord(id): PathWord,
+    PathName(id): PathName,
 ) -> Result<Json<Done>, ApiError> {
     app.service().delete_unknown_instance(&id).await?;
     Ok(Json(Done::new("The instance is gone")))

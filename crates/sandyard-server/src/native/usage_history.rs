@@ -6,11 +6,11 @@ use sandyard_provider::UsagePoint;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::Whole;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::need::Who;
 
 /// Which part of the history.
 #[derive(Deserialize, IntoParams)]
@@ -67,7 +67,7 @@ pub(crate) struct UsageHistoryReply {
 )]
 pub(crate) async fn get_sandbox_metrics_history(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<UsageHistoryQuery>,
 ) -> Result<Json<UsageHistoryReply>, ApiError> {

@@ -6,13 +6,13 @@ use sandyard_service::Volume;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::view::Done;
+use crate::access::Authenticated;
 use crate::app::App;
+use crate::audit;
 use crate::bounds;
 use crate::error::ApiError;
-use crate::extract::{Body, PathWord, Query};
-use crate::middleware::audit;
-use crate::need::Who;
+use crate::extract::{Body, PathName, Query};
+use crate::model::Done;
 use crate::time::iso;
 
 /// A volume to be made.
@@ -79,7 +79,7 @@ pub(crate) struct VolumeList {
 )]
 pub(crate) async fn list_volumes(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<ListVolumes>,
 ) -> Result<Json<VolumeList>, ApiError> {
     bounds::optional_text("user_id", query.user_id.as_deref(), 1, 255)?;
@@ -98,7 +98,7 @@ pub(crate) async fn list_volumes(
 )]
 pub(crate) async fn create_volume(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Body(new): Body<CreateVolume>,
 ) -> Result<Json<VolumeView>, ApiError> {
     let volume = app.service().create_volume(&caller, &new.name).await?;
@@ -114,8 +114,8 @@ pub(crate) async fn create_volume(
 )]
 pub(crate) async fn get_volume(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<Json<VolumeView>, ApiError> {
     Ok(Json(app.service().volume(&caller, &name).await?.into()))
 }
@@ -128,8 +128,8 @@ pub(crate) async fn get_volume(
 )]
 pub(crate) async fn delete_volume(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<Json<Done>, ApiError> {
     app.service().delete_volume(&caller, &name).await?;
     Ok(Json(Done::new(format!("Volume {name} deleted"))))

@@ -1,38 +1,38 @@
-//! Who may open a port: everybody if its owner says so, else the owner, whoever has a link, and this host's own people.
+//! Who may open a port: everybody if its owner has made it public; else the owner, holders of a link, and programs on this host.
 //!
-//! E2B's clients say it of all ports of a sandbox at once: all are everybody's, or all are for who shows the sandbox's token.
+//! E2B's clients decide it for all ports of a sandbox at once: all are public, or all require the sandbox's traffic token.
 //!
-//! The ports of the tool server and of VS Code are never everybody's, nor does the token for all ports open them: whoever opens one
-//! can do all that the sandbox can. The sandbox's own access token opens them too, since MCP clients have nothing but headers.
+//! The ports of the tool server and of VS Code are never public, and the traffic token does not open them: their clients can do
+//! everything in the sandbox. The sandbox's access token opens them too, since MCP clients can send headers only.
 //!
-//! A sandbox that does not exist is as private as one of somebody else's: who may open neither cannot tell them apart.
+//! A sandbox that does not exist is as private as one of another user, so that nobody can tell them apart.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use sandyard_agent_client::wire::routes::{AGENT_PORT, header::ACCESS_TOKEN};
 use sandyard_agent_client::wire::signature::secrets_match;
-use sandyard_auth::Auth;
 use sandyard_core::{SandboxId, Scope};
 use sandyard_preview::access::open;
 use sandyard_preview::names::E2B_TOKEN_HEADER;
 use sandyard_preview::{Access, AuthorizationHeader, Denial, Place, PreviewBody, Problem};
 use sandyard_service::Sandbox;
 
-use super::local;
+use super::open_listener;
 use crate::app::App;
-use crate::e2b::data::Told;
+use crate::e2b::data::Outcome;
+use crate::forwarding::authorization;
 
-/// What becomes of a request.
+/// The result of checking the access to a port.
 pub(super) enum Verdict {
-    /// It may pass; whether `Authorization` was for us or is for the sandbox.
+    /// The request is forwarded, with or without `Authorization`.
     Open(AuthorizationHeader),
-    /// It is answered here.
+    /// The server answers it itself.
     Answer(Response<PreviewBody>),
-    /// It may not.
+    /// The request is refused.
     Closed(Problem),
-    /// It may not without the sandbox's token; what there is to tell of that.
-    NeedsToken(Told),
+    /// The request is refused because it lacks the sandbox's token.
+    NeedsToken(Outcome),
 }
 
 pub(super) async fn check(
@@ -46,7 +46,7 @@ pub(super) async fn check(
     let authorization = authorization(app.auth(), &parts.headers);
     let shown = parts.headers.get(E2B_TOKEN_HEADER);
     let is_guarded = app.is_guarded_port(port);
-    // The agent's port is never everybody's.
+    // The agent's port is never public.
     if (is_public == Some(true) && port != AGENT_PORT && !is_guarded)
         || sandbox.is_some_and(|sandbox| sandbox.public_ports.contains(&port) && !is_guarded)
         || sandbox.is_some_and(|sandbox| !is_guarded && is_traffic_token(app, sandbox, shown))
@@ -69,17 +69,20 @@ pub(super) async fn check(
         Access::Granted(_) => Verdict::Open(authorization),
         Access::Redirect(redirect) => Verdict::Answer(redirect.into_response()),
         Access::Denied(_) if is_public == Some(false) => Verdict::NeedsToken(match shown {
-            Some(_) => Told::TokenInvalid,
-            None => Told::TokenMissing,
+            Some(_) => Outcome::TokenInvalid,
+            None => Outcome::TokenMissing,
         }),
-        Access::Denied(_) if local::may_open(app, parts, place) => Verdict::Open(authorization),
-        // A page of another site is told no more than that the preview is private.
+        Access::Denied(_) if open_listener::may_open(app, parts, place) => {
+            Verdict::Open(authorization)
+        }
+        // A page of another site learns only that the preview is private.
         Access::Denied(Denial::Foreign) => Verdict::Closed(Problem::Refused),
         Access::Denied(denial) => Verdict::Closed(denial.into()),
     }
 }
 
-/// Lets in who shows the sandbox's access token, and says what becomes of `Authorization`: what listens is not to see the token.
+/// Admits a request with the sandbox's access token. `Authorization` is withheld if it holds that token, which the program in the
+/// sandbox must not see.
 fn with_access_token(
     headers: &HeaderMap,
     sandbox: &Sandbox,
@@ -110,24 +113,7 @@ fn is_traffic_token(app: &App, sandbox: &Sandbox, shown: Option<&HeaderValue>) -
         .is_some_and(|token| app.auth().is_traffic_token(&sandbox.id, token))
 }
 
-/// Says for whom `Authorization` is. A credential of ours stays here however the port was opened and whether or not it
-/// is good: what runs in the sandbox could use it against its owner.
-pub(crate) fn authorization(auth: &Auth, headers: &HeaderMap) -> AuthorizationHeader {
-    let is_ours = headers.get_all(header::AUTHORIZATION).iter().any(|value| {
-        let text = String::from_utf8_lossy(value.as_bytes());
-        let is_node = |word: &str| word.eq_ignore_ascii_case("node");
-        text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c))
-            .enumerate()
-            .any(|(place, word)| auth.is_own(word) || (place == 0 && is_node(word)))
-    });
-    if is_ours {
-        AuthorizationHeader::Withhold
-    } else {
-        AuthorizationHeader::Forward
-    }
-}
-
-/// Lets the owner's own credentials in. Those that are not good may be meant for what runs in the sandbox.
+/// Says whether a request has credentials of the owner or an admin. Others may be for the program in the sandbox.
 pub(super) async fn is_owner(app: &App, headers: &HeaderMap, sandbox: Option<&Sandbox>) -> bool {
     let key = headers.get("x-api-key").and_then(|key| key.to_str().ok());
     for credential in [key, bearer(headers)].into_iter().flatten() {
@@ -139,57 +125,4 @@ pub(super) async fn is_owner(app: &App, headers: &HeaderMap, sandbox: Option<&Sa
         }
     }
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use sandyard_auth::AuthConfig;
-    use sandyard_core::{Clock, Role};
-    use sandyard_store::Store;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn credentials_of_ours_are_withheld_and_those_of_others_are_not() {
-        let store = Store::open("sqlite::memory:").await.unwrap();
-        let clock = Clock::manual(1_000_000);
-        let config = AuthConfig {
-            password_memory_kib: 64,
-            ..AuthConfig::default()
-        };
-        let auth = Auth::open(store, clock, config).await.unwrap();
-        auth.create_user("alice", Some("TestPass123!"), Role::User, None)
-            .await
-            .unwrap();
-        let session = auth.login("alice", "TestPass123!").await.unwrap();
-        let key = format!("e2b_{}", "a".repeat(40));
-        let foreign = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.AAAA";
-        let of = |values: &[String]| {
-            let mut headers = HeaderMap::new();
-            for value in values {
-                headers.append(header::AUTHORIZATION, value.parse().unwrap());
-            }
-            authorization(&auth, &headers)
-        };
-        for value in [
-            format!("Bearer {key}"),
-            format!("bearer   {key} "),
-            key.clone(),
-            format!("Bearer {}", session.access_token),
-            "Node 1.x".to_owned(),
-        ] {
-            assert_eq!(
-                of(std::slice::from_ref(&value)),
-                AuthorizationHeader::Withhold
-            );
-            assert_eq!(
-                of(&["Basic YTpi".to_owned(), value]),
-                AuthorizationHeader::Withhold
-            );
-        }
-        for value in ["Basic YTpi", "Bearer sk-app", &format!("Bearer {foreign}")] {
-            assert_eq!(of(&[value.to_owned()]), AuthorizationHeader::Forward);
-        }
-        assert_eq!(of(&[]), AuthorizationHeader::Forward);
-    }
 }

@@ -1,5 +1,5 @@
-//! VS Code needs a host of its own: it keeps things in the browser's storage and runs a service worker, and neither is there for
-//! pages below `/p/`, which have no origin.
+//! VS Code needs a host of its own: it uses the browser's storage and a service worker, which pages below `/p/` do not have, because
+//! their origin is opaque.
 
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
@@ -8,21 +8,22 @@ use axum::response::{IntoResponse, Response};
 use sandyard_preview::access::accepts_html;
 use sandyard_preview::{PreviewAddress, PreviewForm, Problem, UrlForm, url_for};
 
-use super::way;
-use super::words::Words;
-use crate::app::{App, Listener};
-use crate::middleware::open_listener::is_ours;
+use super::error_presenter::ErrorPresenter;
+use crate::app::App;
+use crate::forwarding;
+use crate::listen::Listener;
+use crate::middleware::open_listener::is_own_host;
 
-/// The domain every browser finds on its own host.
+/// The domain that every browser resolves to its own host.
 const LOCALHOST: &str = "localhost";
 
-/// Sends a browser that opens VS Code below `/p/` to the host it has, or says that there is none.
-pub(super) fn elsewhere(
+/// Redirects a browser that opens VS Code below `/p/` to its host, or explains that it has none.
+pub(super) fn redirect(
     app: &App,
     parts: &Parts,
     address: &PreviewAddress,
     host: &str,
-    words: &Words<'_>,
+    errors: &ErrorPresenter<'_>,
 ) -> Option<Response> {
     let is_page = parts.method == Method::GET && accepts_html(&parts.headers);
     if address.form != PreviewForm::Path || address.port != app.settings().vscode_port || !is_page {
@@ -31,16 +32,18 @@ pub(super) fn elsewhere(
     let listener = parts.extensions.get::<Listener>().copied();
     let domain = app.settings().domain.as_str();
     let host: Option<Authority> = host.parse().ok();
-    // A browser elsewhere, that came through a proxy or a tunnel, would be sent to its own host.
+    // The redirect would lead a remote browser, behind a proxy or a tunnel, to its own host.
     let is_local = listener.is_some_and(|listener| listener.is_loopback())
-        && host.as_ref().is_some_and(|host| is_ours(host.host(), ""));
+        && host
+            .as_ref()
+            .is_some_and(|host| is_own_host(host.host(), ""));
     if (domain.is_empty() || domain == LOCALHOST) && !is_local {
-        return Some(words.problem(Problem::NeedsDomain));
+        return Some(errors.problem(Problem::NeedsDomain));
     }
     let domain = if domain.is_empty() { LOCALHOST } else { domain };
     let port = host.and_then(|host| host.port_u16());
     let base = port.map_or_else(|| domain.to_owned(), |port| format!("{domain}:{port}"));
-    let scheme = way::scheme(app, listener);
+    let scheme = forwarding::scheme(app, listener);
     let url = url_for(
         UrlForm::PortFirst,
         scheme,

@@ -1,23 +1,22 @@
-//! Ports of sandboxes, over `sandyard-preview`: who may, which sandbox, and the way there.
+//! Ports of sandboxes, over `sandyard-preview`: who may open them, and how requests get there.
 //!
-//! Stands before all routes: a request for the host of a preview, or for `/p/{sandbox}/{port}/`, never gets to the API.
+//! It runs before all routes: a request for the host of a preview, or for `/p/{sandbox}/{port}/`, never reaches the API. It serves
+//! both the native dialect's previews and the ports that E2B's clients name by headers.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `access` | who may open a port |
 //! | `editor` | VS Code, which needs a host of its own |
-//! | `local` | what may be asked without credentials on an open listener |
-//! | `words` | what is said when a port cannot be shown, to people, to programs, and to E2B's clients |
-//! | `tool_port` | what the tool server is told when somebody begins to speak with it |
-//! | `way` | the way to a port |
+//! | `open_listener` | what an open listener allows without credentials |
+//! | `error_presenter` | failures as pages, as JSON, and as E2B's clients expect them |
+//! | `tool_server_port` | tells the tool server the URLs of ports when an MCP session begins |
 //! | here | one request |
 
 mod access;
 mod editor;
-mod local;
-mod tool_port;
-mod way;
-mod words;
+mod error_presenter;
+mod open_listener;
+mod tool_server_port;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts as _, Request, State};
@@ -29,28 +28,35 @@ use sandyard_agent_client::wire::routes::{AGENT_PORT, header::ACCESS_TOKEN};
 use sandyard_agent_client::wire::signature::secrets_match;
 use sandyard_core::network::NetworkPolicy;
 use sandyard_preview::address::{host_of, slash_redirect};
+use sandyard_preview::inert::make_inert;
 use sandyard_preview::{
     Domains, HostHeader, Place, PreviewAddress, PreviewForm, Problem, Target, forward,
 };
-use sandyard_service::{Live, Sandbox, ServiceResult};
+use sandyard_service::{Live, Sandbox, ServiceResult, WakePolicy};
 
-use crate::app::{App, Listener};
-use crate::e2b::data;
+use crate::app::App;
+use crate::e2b::data::{self, DataPlane};
+use crate::forwarding::{self, dial};
 use crate::links::Links;
-use crate::listen::Ending;
+use crate::listen::{Listener, Shutdown};
+use crate::visibility::is_owner_disabled;
 use access::Verdict;
-use words::Words;
-
-pub(crate) use access::authorization;
-pub(crate) use way::{dial, limits};
+use error_presenter::ErrorPresenter;
 
 /// Stands for the port in a masked host.
 const PORT_VARIABLE: &str = "${PORT}";
 
-/// Answers requests for previews; lets all others pass.
+/// Answers requests for previews; passes all others on.
 pub(crate) async fn intercept(State(app): State<App>, request: Request, next: Next) -> Response {
+    if let Some(address) = data::preview_address(request.extensions()) {
+        let (parts, body) = request.into_parts();
+        let mut response = serve_port(&app, parts, body, &address).await;
+        // The content of a sandbox is served on a host that other sandboxes share.
+        make_inert(response.headers_mut());
+        return response;
+    }
     if data::is_data(request.extensions()) {
-        // It says by other means whom it is for; its path may well look like one of ours.
+        // It goes to an agent. Its path may look like that of a preview.
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
@@ -65,11 +71,11 @@ pub(crate) async fn intercept(State(app): State<App>, request: Request, next: Ne
     }
     if address.form == PreviewForm::Host {
         if address.port == AGENT_PORT {
-            return data::ask(&app, parts, body, &address.sandbox).await;
+            return data::forward_to_agent(&app, parts, body, &address.sandbox).await;
         }
         address.sandbox = data::id_of(&address.sandbox).to_owned();
     }
-    visit(&app, parts, body, &address).await
+    serve_port(&app, parts, body, &address).await
 }
 
 fn domains(app: &App) -> Domains {
@@ -83,70 +89,65 @@ fn redirect(location: HeaderValue) -> Response {
     response
 }
 
-/// Shows a port of a sandbox, however the request named it.
-pub(crate) async fn visit(
-    app: &App,
-    mut parts: Parts,
-    body: Body,
-    address: &PreviewAddress,
-) -> Response {
-    let mut words = Words::new(app, &parts, address);
+/// Serves a port of a sandbox.
+async fn serve_port(app: &App, mut parts: Parts, body: Body, address: &PreviewAddress) -> Response {
+    let mut errors = ErrorPresenter::new(app, &parts, address);
     let Some(host) = host_of(&parts).map(str::to_owned) else {
-        return words.problem(Problem::BadRequest);
+        return errors.problem(Problem::BadRequest);
     };
-    if let Some(response) = editor::elsewhere(app, &parts, address, &host, &words) {
+    if let Some(response) = editor::redirect(app, &parts, address, &host, &errors) {
         return response;
     }
     let sandbox = find(app, &parts, address).await;
     let (sandbox, policy) = match sandbox.and_then(|sandbox| with_policy(app, sandbox)) {
         Ok(found) => found,
-        Err(error) => return words.failure(&error),
+        Err(error) => return errors.service_failure(&error),
     };
-    words.know(app, sandbox.as_ref(), policy.allow_public_traffic);
-    if words.is_e2b() && !sandbox.as_ref().is_some_and(|it| data::is_there(it.status)) {
-        return words.problem(Problem::Gone);
+    errors.add_sandbox(app, sandbox.as_ref(), policy.allow_public_traffic);
+    if errors.is_e2b() && !sandbox.as_ref().is_some_and(|it| it.status.is_present()) {
+        return errors.problem(Problem::Gone);
     }
     let listener = parts.extensions.get::<Listener>().copied();
     let place = Place {
         address,
         host: &host,
-        scheme: way::scheme(app, listener),
+        scheme: forwarding::scheme(app, listener),
         domains: &domains(app),
     };
     let is_public = policy.allow_public_traffic;
     let authorization = match access::check(app, &parts, place, sandbox.as_ref(), is_public).await {
         Verdict::Open(authorization) => authorization,
         Verdict::Answer(response) => return response.map(Body::new),
-        Verdict::Closed(problem) => return words.problem(problem),
-        Verdict::NeedsToken(told) => return words.token(&told),
+        Verdict::Closed(problem) => return errors.problem(problem),
+        Verdict::NeedsToken(outcome) => return errors.token_failure(&outcome),
     };
-    // Only now: whether there is such a sandbox is for those to know who may open it.
-    let Some(sandbox) = sandbox.filter(|it| data::is_there(it.status)) else {
-        return words.problem(Problem::Gone);
+    // Only after the check of the access: who may not open the sandbox must not learn whether it exists.
+    let Some(sandbox) = sandbox.filter(|it| it.status.is_present()) else {
+        return errors.problem(Problem::Gone);
     };
     withhold_token(&mut parts, &sandbox);
-    let live = match data::awake(app, sandbox, true).await {
+    let live = match app.service().live_for(sandbox, WakePolicy::Wake).await {
         Ok(live) => live,
-        Err(absent) => return words.absent(&absent),
+        Err(reason) => return errors.not_running(&reason),
     };
     let public_host = public_host(app, &parts, address, &host);
-    if tool_port::is_beginning(app, &parts, address) {
+    if tool_server_port::begins_session(app, &parts, address) {
         let Ok(links) = Links::from_request_parts(&mut parts, app).await;
-        let pattern = tool_port::pattern(&links, address, &live, &public_host, place.scheme);
-        tool_port::introduce(&live, address.port, &pattern).await;
+        let pattern =
+            tool_server_port::port_url_pattern(&links, address, &live, &public_host, place.scheme);
+        tool_server_port::send_port_urls(&live, address.port, &pattern).await;
     }
     let target = Target {
         client: listener.map(|listener| listener.peer.ip()),
         authorization,
-        limits: limits(),
+        limits: forwarding::limits(),
         host_header: masked(policy.mask_request_host.as_deref(), address.port),
         ..Target::new(address, public_host, place.scheme)
     };
-    carry(app, Request::from_parts(parts, body), target, live, &words).await
+    forward_to_port(app, Request::from_parts(parts, body), target, live, &errors).await
 }
 
-/// Finds a sandbox. One whose owner is disabled is there for admins only: neither its token nor a link opens it, and no port of
-/// it is public.
+/// Finds a sandbox. One whose owner is disabled is visible to admins only.
 async fn find(
     app: &App,
     parts: &Parts,
@@ -154,7 +155,7 @@ async fn find(
 ) -> ServiceResult<Option<Sandbox>> {
     let sandbox = app.service().find_for_preview(&address.sandbox).await?;
     if let Some(sandbox) = &sandbox
-        && data::is_shut(app, sandbox).await?
+        && is_owner_disabled(app, sandbox).await?
         && !access::is_owner(app, &parts.headers, Some(sandbox)).await
     {
         return Ok(None);
@@ -162,36 +163,36 @@ async fn find(
     Ok(sandbox)
 }
 
-/// Carries a request to a port and its answer back.
-async fn carry(
+/// Forwards a request to a port, and the response back.
+async fn forward_to_port(
     app: &App,
     request: Request,
     mut target: Target,
     live: Live,
-    words: &Words<'_>,
+    errors: &ErrorPresenter<'_>,
 ) -> Response {
     let id = live.sandbox.id.clone();
-    let ending = request.extensions().get::<Ending>().cloned();
+    let shutdown = request.extensions().get::<Shutdown>().cloned();
     let agent = live.agent.clone();
-    // In use for as long as the answer, or the connection it was upgraded to, goes on.
+    // The sandbox is in use until the response, or the connection it was upgraded to, ends.
     target.guard = Some(Box::new(live));
     let work = forward(request, target, |port| dial(agent, port));
-    if !words.is_e2b() {
-        // Its visitors may well wait until it is woken.
+    if !errors.is_e2b() {
+        // A visitor of a paused sandbox may wait until it is resumed.
         return match work.await {
             Ok(response) => response.map(Body::new),
-            Err(error) => words.failed(&error),
+            Err(error) => errors.forward_failure(&error),
         };
     }
-    let exchange = app.data_plane().exchanges.begin(app, &id);
-    match exchange.unless_over(work).await {
-        Some(Ok(response)) => exchange.carry(response, ending, None),
-        Some(Err(error)) => words.failed(&error),
-        None => words.problem(Problem::Gone),
+    let exchange = app.state::<DataPlane>().exchanges.begin(app, &id);
+    match exchange.until_ended(work).await {
+        Some(Ok(response)) => exchange.carry(response, shutdown, None),
+        Some(Err(error)) => errors.forward_failure(&error),
+        None => errors.problem(Problem::Gone),
     }
 }
 
-/// Reads a sandbox's policy; the default one for a sandbox that is not there, which opens nothing.
+/// Reads a sandbox's policy; for a sandbox that does not exist, the default one, which opens nothing.
 fn with_policy(
     app: &App,
     sandbox: Option<Sandbox>,
@@ -203,7 +204,7 @@ fn with_policy(
     Ok((sandbox, policy))
 }
 
-/// Takes the token of the sandbox's agent off: what listens on a port could use it, and is not who it was meant for.
+/// Removes the token of the sandbox's agent: a program that listens on a port must not get it.
 fn withhold_token(parts: &mut Parts, sandbox: &Sandbox) {
     let is_ours = parts.headers.get_all(ACCESS_TOKEN).iter().any(|value| {
         let text = String::from_utf8_lossy(value.as_bytes());
@@ -214,14 +215,14 @@ fn withhold_token(parts: &mut Parts, sandbox: &Sandbox) {
     }
 }
 
-/// The host what listens shall see.
+/// The `Host` that the program in the sandbox sees.
 fn masked(mask: Option<&str>, port: u16) -> HostHeader {
     mask.map_or(HostHeader::Keep, |mask| {
         HostHeader::Named(mask.replace(PORT_VARIABLE, &port.to_string()))
     })
 }
 
-/// The host of a preview; where headers name the port, the one it would have.
+/// The host of a preview; where headers name the port, the host that the port would have.
 fn public_host(app: &App, parts: &Parts, address: &PreviewAddress, host: &str) -> String {
     if data::is_data(&parts.extensions) {
         let domain = &app.settings().e2b_domain;

@@ -1,4 +1,4 @@
-//! A WebSocket to a process that runs already, or has lately ended.
+//! A WebSocket to a process that already runs, or has ended lately.
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{RawPathParams, State};
@@ -14,17 +14,17 @@ use super::child::Child;
 use super::exec::not_a_socket;
 use super::processes::{no_process, pid_of};
 use super::socket::{self, Framing, Terminal};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::listen::Ending;
-use crate::need::Who;
+use crate::listen::Shutdown;
 
-/// Longest id of a process that is looked for.
+/// Longest `process` parameter, in characters.
 const MAX_PROCESS_ID: usize = 64;
 
-/// From where to continue.
+/// Where to continue.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AttachQuery {
@@ -41,7 +41,7 @@ pub(super) struct AttachQuery {
 
 /// Attaches to a process over WebSocket.
 ///
-/// Messages are those of `exec` after its first one; `start` tells with `tty` whether the process has a terminal, and in
+/// Messages are those of `exec` after its first one. The field `tty` of `start` says whether the process has a terminal, and
 /// `output_offset` where its output begins: later than requested when the sandbox no longer keeps that much. A process that has
 /// ended within the last minutes answers with the output that is still kept and its exit code. A client that disconnects leaves the
 /// process running, unless it asked for `kill_on_disconnect`.
@@ -51,27 +51,27 @@ pub(super) struct AttachQuery {
         (status = 101, description = "WebSocket opened.")))]
 pub(super) async fn attach_process(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
-    words: RawPathParams,
+    path_params: RawPathParams,
     Query(query): Query<AttachQuery>,
-    ending: Ending,
+    shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
-    let pid = pid_of(&words)?;
+    let pid = pid_of(&path_params)?;
     bounds::optional_text("process", query.process.as_deref(), 1, MAX_PROCESS_ID)?;
     let live = app.service().live(&caller, &name.id).await?;
     let process = connect(&live, pid, &query).await?;
     let mut child = Child::attach(app.service(), &caller, live, process);
     if !query.kill_on_disconnect.unwrap_or(false) {
-        child.leave();
+        child.detach();
     }
     let terminal = Terminal(child.identity().has_terminal.unwrap_or(false));
     Ok(
         socket::bounded(upgrade).on_upgrade(move |socket| async move {
-            let _hold = ending.hold();
-            socket::attach(socket, child, Framing::Numbered, terminal, ending.clone()).await;
+            let _hold = shutdown.hold();
+            socket::attach(socket, child, Framing::Numbered, terminal, shutdown.clone()).await;
         }),
     )
 }
@@ -89,7 +89,7 @@ async fn connect(live: &Live, pid: u32, query: &AttachQuery) -> ServiceResult<Pr
 }
 
 fn unknown_process(error: ClientError) -> ServiceError {
-    // An offset that the process never reached is another process's.
+    // A process that never wrote that much is another one with the same pid.
     if error.is_not_found() || error.code() == Some(Code::OutOfRange) {
         return no_process().source(error);
     }

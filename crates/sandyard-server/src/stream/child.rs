@@ -10,27 +10,26 @@ use sandyard_core::{Caller, SandboxId};
 use sandyard_service::{Live, RunRequest, Service, ServiceResult};
 use tokio::sync::Notify;
 
-/// How often input makes the server look whether the sandbox is paused.
+/// Pause between two checks whether input has to wake the sandbox.
 const WAKE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A running command. Dropping it kills the command with all its children, unless it has ended or was left.
+/// A running command. Dropping it kills the command with all its children, unless it has ended or is detached.
 pub(crate) struct Child {
     service: Service,
     /// Keeps the sandbox awake.
     live: Live,
-    /// None once it has ended.
+    /// None once the command has ended.
     process: Option<ProcessStream>,
     pid: u32,
     identity: ProcessIdentity,
-    /// Where in the command's output this client's part begins; none: the agent does not tell.
+    /// Position in the command's output at which this client's part begins; none: the agent does not report it.
     output_offset: Option<u64>,
     caller: Caller,
     began: Instant,
-    is_left: bool,
-    /// Whether this request started it; who started it records its output and its end.
+    is_detached: bool,
+    /// Whether this request started the command, and so records its output and its end.
     is_started_here: bool,
-    /// Output that was taken from the agent and is not in the log yet: kept here, so that nothing is lost when waiting for
-    /// the log is cancelled.
+    /// Output that was read from the agent and is not in the log yet. It stays here so that a cancelled wait for the log loses nothing.
     unlogged: Option<Output>,
 }
 
@@ -65,28 +64,28 @@ impl Child {
             process: Some(process),
             caller: caller.clone(),
             began: Instant::now(),
-            is_left: false,
+            is_detached: false,
             is_started_here: false,
             unlogged: None,
         }
     }
 
-    /// Its process id inside.
+    /// Its process id inside the sandbox.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// What its agent tells of it.
+    /// What the agent reports about the process.
     pub(crate) fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
 
-    /// Where in the command's output this client's part begins; none: the agent does not tell.
+    /// Position in the command's output at which this client's part begins; none: the agent does not report it.
     pub(crate) fn output_offset(&self) -> Option<u64> {
         self.output_offset
     }
 
-    /// Wakes its sandbox when somebody writes to it.
+    /// Wakes the sandbox when the client sends input.
     pub(crate) fn input_waker(&self) -> InputWaker {
         InputWaker {
             service: self.service.clone(),
@@ -95,7 +94,7 @@ impl Child {
         }
     }
 
-    /// Names it to its agent.
+    /// The agent's name for the process.
     pub(crate) fn selector(&self) -> ProcessSelector {
         ProcessSelector::Pid(self.pid)
     }
@@ -105,7 +104,7 @@ impl Child {
         &self.live.agent
     }
 
-    /// Waits for output or the end; none after that. Loses nothing when cancelled.
+    /// Waits for output or the end; none after the end. Cancelling it loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Result<ProcessEvent, ClientError>> {
         if self.unlogged.is_none() {
             let event = self.process.as_mut()?.next().await;
@@ -142,9 +141,9 @@ impl Child {
         }
     }
 
-    /// Lets it run on when we go; what it writes then still goes to the log.
-    pub(crate) fn leave(&mut self) {
-        self.is_left = true;
+    /// Lets the command continue when this is dropped. Its later output still goes to the log.
+    pub(crate) fn detach(&mut self) {
+        self.is_detached = true;
     }
 }
 
@@ -155,25 +154,25 @@ impl Drop for Child {
         else {
             return;
         };
-        if self.is_left && !self.is_started_here {
+        if self.is_detached && !self.is_started_here {
             return;
         }
         let (service, sandbox) = (self.service.clone(), self.live.sandbox.clone());
-        if self.is_left && self.unlogged.is_none() {
+        if self.is_detached && self.unlogged.is_none() {
             service.record_in_background(&sandbox, process);
             return;
         }
-        if self.is_left {
-            // From where the log ends, which is before what this stream has handed out.
+        if self.is_detached {
+            // Continues where the log ends, which is before the output that this stream has returned.
             service.record_rest(&sandbox, self.pid);
             return;
         }
         let (agent, selector, pid) = (self.agent().clone(), self.selector(), self.pid);
         let is_started_here = self.is_started_here;
         runtime.spawn(async move {
-            // One that has just ended by itself is no failure.
+            // The command may have just ended.
             if let Err(error) = agent.signal(selector, Signal::KILL).await {
-                tracing::debug!(%error, "Command of a client that is gone was not killed");
+                tracing::debug!(%error, "Cannot kill the command of a client that has disconnected");
             }
             if is_started_here {
                 service.record_rest(&sandbox, pid);
@@ -191,10 +190,9 @@ pub(crate) struct InputWaker {
 }
 
 impl InputWaker {
-    /// Looks after every piece of input, at most a few times a second, whether the sandbox has to be woken. Never returns.
+    /// After every input, at most a few times per second, wakes the sandbox if it is paused. Never returns.
     ///
-    /// It runs beside the input's own path: input is written at once to a sandbox that runs, and waits in its socket for one that
-    /// wakes.
+    /// Input does not wait for this: it is written at once to a running sandbox, and waits in the socket of one that wakes.
     pub(crate) async fn wake_on(self, input: &Notify) {
         loop {
             input.notified().await;
@@ -211,7 +209,7 @@ impl fmt::Debug for Child {
         f.debug_struct("Child")
             .field("sandbox", &self.live.sandbox.id)
             .field("pid", &self.pid)
-            .field("is_left", &self.is_left)
+            .field("is_detached", &self.is_detached)
             .finish_non_exhaustive()
     }
 }

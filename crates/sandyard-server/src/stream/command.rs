@@ -1,7 +1,7 @@
 //! A command's output as server-sent events.
 //!
 //! `start {pid}`, then `stdout {text}` and `stderr {text}` as they come, then `exit {exit_code, duration_ms}` or
-//! `error {code, detail}`. A client that goes takes the command with it, unless it asked for `detach`.
+//! `error {code, detail}`. When the client disconnects, the command is killed, unless it asked for `detach`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -21,46 +21,46 @@ use utoipa::ToSchema;
 
 use super::child::Child;
 use super::sse;
-use super::utf8::Utf8Pieces;
+use super::utf8::Utf8Decoder;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, SandboxName, sandbox_name};
-use crate::listen::Ending;
-use crate::native::run_command::{CommandWords, command_schema};
-use crate::need::Who;
+use crate::listen::Shutdown;
+use crate::model::command::{CommandWords, command_schema};
 
 /// Whether a command outlives its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detach {
-    /// It is killed when its client goes.
+    /// The command is killed when its client disconnects.
     No,
-    /// It runs on.
+    /// The command continues.
     Yes,
 }
 
-/// What to run.
+/// A command to run.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct RunBody {
     #[schema(schema_with = command_schema)]
     command: CommandWords,
-    /// Where to run it; the user's home if it is left out.
+    /// Working directory (default: the home directory of the user).
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
-    /// Variables on top of the sandbox's.
+    /// Environment variables, in addition to those of the sandbox.
     #[schema(schema_with = bounds::env_schema)]
     env: Option<BTreeMap<String, String>>,
-    /// Who runs it; the sandbox's user if it is left out.
+    /// User inside the sandbox that runs the command (default: the sandbox's user).
     #[schema(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     user: Option<String>,
-    /// Seconds it may take; then it is killed with all its children.
+    /// Maximum duration in seconds, 0.001–31,536,000. After it, the command is killed with all its children.
     #[schema(minimum = 0.001, maximum = 31536000)]
     timeout: Option<f64>,
-    /// Whether it runs on when the client goes.
+    /// Whether the command continues when the client disconnects (default false).
     detach: Option<bool>,
 }
 
-/// What to run, and where.
+/// A command to run, and its sandbox.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct RunStreamBody {
     /// The sandbox: its id, its provider's id or its alias.
@@ -86,28 +86,28 @@ impl RunBody {
     }
 }
 
-/// Refuses what cannot be the circumstances of a command.
+/// Checks the directory, user and variables of a command.
 pub(super) fn check(request: &RunRequest) -> Result<(), ServiceError> {
     bounds::optional_text("cwd", request.cwd.as_deref(), 1, bounds::MAX_PATH)?;
     bounds::optional_text("user", request.user.as_deref(), 1, 64)?;
     bounds::env("env", &request.env)
 }
 
-/// A time that makes sense.
+/// Checks the time limit of a command.
 pub(super) fn seconds(seconds: f64) -> Result<Duration, ServiceError> {
     bounds::command_seconds(seconds)?;
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Runs a command and sends its output as it comes.
+/// Runs a command and streams its output as server-sent events.
 #[utoipa::path(post, path = "/sandboxes/run-command-stream", operation_id = "run_command_stream", tag = "commands",
     request_body = RunStreamBody,
     responses(
-        (status = 200, description = "Events: start, stdout, stderr, exit, error", content_type = "text/event-stream")))]
+        (status = 200, description = "Server-sent events: `start`, then `stdout` and `stderr`, at last `exit` or `error`.", content_type = "text/event-stream")))]
 pub(super) async fn run_command_stream(
     State(app): State<App>,
-    Who(caller): Who,
-    ending: Ending,
+    Authenticated(caller): Authenticated,
+    shutdown: Shutdown,
     Body(body): Body<RunStreamBody>,
 ) -> Result<Response, ApiError> {
     let (request, detach) = body.run.into_request()?;
@@ -115,99 +115,99 @@ pub(super) async fn run_command_stream(
         .service()
         .live(&caller, sandbox_name(&body.sandbox_id)?)
         .await?;
-    command_events(&app, &caller, live, request, detach, ending).await
+    command_events(&app, &caller, live, request, detach, shutdown).await
 }
 
-/// Runs a command and sends its output as it comes.
+/// Runs a command in a sandbox and streams its output as server-sent events.
 ///
 /// The same as `run-command-stream`, with the sandbox in the path.
 #[utoipa::path(post, path = "/sandboxes/{id}/run", operation_id = "run_in_sandbox", tag = "commands",
     params(SandboxName),
     request_body = RunBody,
     responses(
-        (status = 200, description = "Events: start, stdout, stderr, exit, error", content_type = "text/event-stream")))]
+        (status = 200, description = "Server-sent events: `start`, then `stdout` and `stderr`, at last `exit` or `error`.", content_type = "text/event-stream")))]
 pub(super) async fn run_in_sandbox(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
-    ending: Ending,
+    shutdown: Shutdown,
     Body(body): Body<RunBody>,
 ) -> Result<Response, ApiError> {
     let (request, detach) = body.into_request()?;
     let live = app.service().live(&caller, &name.id).await?;
-    command_events(&app, &caller, live, request, detach, ending).await
+    command_events(&app, &caller, live, request, detach, shutdown).await
 }
 
-/// Starts a command and answers with its output as it comes.
+/// Starts a command and streams its output.
 ///
 /// # Errors
 ///
-/// When it cannot be started. What goes wrong later is an event.
+/// When the command cannot be started. Later failures are events.
 pub(crate) async fn command_events(
     app: &App,
     caller: &Caller,
     live: Live,
     request: RunRequest,
     detach: Detach,
-    ending: Ending,
+    shutdown: Shutdown,
 ) -> Result<Response, ApiError> {
     let began = Instant::now();
     let timeout = match detach {
         Detach::No => Some(app.service().foreground_timeout(request.timeout)?),
-        // In the background it has no end of its own.
+        // A detached command has no time limit by default.
         Detach::Yes => request.timeout,
     };
     let request = RunRequest { timeout, ..request };
     let mut child = Child::start(app.service(), caller, live, request).await?;
     if detach == Detach::Yes {
-        child.leave();
+        child.detach();
     }
-    Ok(sse::respond(events_of(child, began, ending)))
+    Ok(sse::respond(events_of(child, began, shutdown)))
 }
 
-/// Where the events of a command stand.
-struct Progress {
+/// The events of a command.
+struct CommandEvents {
     child: Child,
     began: Instant,
-    stdout: Utf8Pieces,
-    stderr: Utf8Pieces,
-    /// Made but not asked for yet: what the end of a command makes comes at once.
+    stdout: Utf8Decoder,
+    stderr: Utf8Decoder,
+    /// Events that are not sent yet: the end of a command produces several.
     ready: VecDeque<Event>,
-    is_over: bool,
+    has_ended: bool,
 }
 
 fn events_of(
     child: Child,
     began: Instant,
-    ending: Ending,
+    shutdown: Shutdown,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let start = sse::event("start", &json!({"pid": child.pid()}));
-    let progress = Progress {
+    let events = CommandEvents {
         child,
         began,
-        stdout: Utf8Pieces::default(),
-        stderr: Utf8Pieces::default(),
+        stdout: Utf8Decoder::default(),
+        stderr: Utf8Decoder::default(),
         ready: VecDeque::from([start]),
-        is_over: false,
+        has_ended: false,
     };
-    stream::unfold((progress, ending), |(mut progress, ending)| async move {
-        let event = progress.next(&ending).await?;
-        Some((Ok(event), (progress, ending)))
+    stream::unfold((events, shutdown), |(mut events, shutdown)| async move {
+        let event = events.next(&shutdown).await?;
+        Some((Ok(event), (events, shutdown)))
     })
 }
 
-impl Progress {
-    async fn next(&mut self, ending: &Ending) -> Option<Event> {
+impl CommandEvents {
+    async fn next(&mut self, shutdown: &Shutdown) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if self.is_over {
+            if self.has_ended {
                 return None;
             }
             tokio::select! {
                 event = self.child.next() => self.take(event),
-                () = ending.wait() => self.leave(),
+                () = shutdown.wait() => self.detach(),
             }
         }
     }
@@ -234,10 +234,10 @@ impl Progress {
             Output::Stderr(bytes) => ("stderr", self.stderr.push(bytes)),
             Output::Stdout(bytes) | Output::Pty(bytes) => ("stdout", self.stdout.push(bytes)),
         };
-        self.say(name, text);
+        self.push_text(name, text);
     }
 
-    fn say(&mut self, name: &str, text: String) {
+    fn push_text(&mut self, name: &str, text: String) {
         if !text.is_empty() {
             self.ready
                 .push_back(sse::event(name, &json!({"text": text})));
@@ -246,8 +246,8 @@ impl Progress {
 
     fn flush(&mut self) {
         let (stdout, stderr) = (self.stdout.finish(), self.stderr.finish());
-        self.say("stdout", stdout);
-        self.say("stderr", stderr);
+        self.push_text("stdout", stdout);
+        self.push_text("stderr", stderr);
     }
 
     fn fail(&mut self, error: ClientError) {
@@ -255,16 +255,19 @@ impl Progress {
         self.end(sse::failure(&ServiceError::from(error)));
     }
 
-    /// The server ends; sandboxes and what runs in them do not.
-    fn leave(&mut self) {
-        self.child.leave();
+    /// The server shuts down; sandboxes and their commands continue.
+    fn detach(&mut self) {
+        self.child.detach();
         self.flush();
-        let text = format!("the server ends; process {} runs on", self.child.pid());
-        self.end(sse::failure(&sse::server_ends(text)));
+        let text = format!(
+            "the server shuts down; process {} continues",
+            self.child.pid()
+        );
+        self.end(sse::failure(&sse::shutting_down(text)));
     }
 
     fn end(&mut self, event: Event) {
         self.ready.push_back(event);
-        self.is_over = true;
+        self.has_ended = true;
     }
 }

@@ -1,4 +1,4 @@
-//! Messages of commands and terminals over WebSocket, beside their bytes.
+//! Text messages of commands and terminals over WebSocket.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::child::Child;
 use super::command::{check, seconds};
-use crate::native::run_command::CommandWords;
+use crate::model::command::CommandWords;
 
-/// Largest terminal that is made.
+/// Largest number of columns and of rows of a terminal.
 const MAX_SIDE: u16 = 4096;
 
 /// Columns and rows of a terminal.
@@ -22,13 +22,13 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Refuses what no terminal is.
+    /// Checks columns and rows.
     pub(super) fn checked(self) -> Result<Self, ServiceError> {
         let range = 1..=MAX_SIDE;
         if range.contains(&self.cols) && range.contains(&self.rows) {
             return Ok(self);
         }
-        let text = format!("columns and rows are 1 to {MAX_SIDE}");
+        let text = format!("columns and rows must be 1 to {MAX_SIDE}");
         Err(ServiceError::invalid("tty", text))
     }
 
@@ -40,7 +40,7 @@ impl Size {
     }
 }
 
-/// The first message of `exec`: what to run.
+/// The first message of `exec`: the command to run.
 #[derive(Deserialize)]
 pub(super) struct ExecRequest {
     command: Option<CommandWords>,
@@ -61,7 +61,7 @@ impl ExecRequest {
             _ => {
                 return Err(ServiceError::invalid(
                     "command",
-                    "say either `command` or `argv`",
+                    "send either `command` or `argv`",
                 ));
             }
         };
@@ -75,32 +75,32 @@ impl ExecRequest {
         if let Some(size) = self.tty {
             let size = size.checked()?;
             request.terminal = Some((size.cols, size.rows));
-            name_terminal(&mut request);
+            set_term(&mut request);
         }
         Ok(request)
     }
 }
 
-/// Tells programs what the terminal understands, unless the caller did.
-pub(super) fn name_terminal(request: &mut RunRequest) {
+/// Sets `TERM`, unless the caller has set it.
+pub(super) fn set_term(request: &mut RunRequest) {
     request
         .env
         .entry("TERM".to_owned())
         .or_insert_with(|| "xterm-256color".to_owned());
 }
 
-/// Any later message in text.
+/// Any later text message of the client.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Control {
-    /// The terminal has another size.
+    /// The terminal has a new size.
     Resize {
         #[serde(flatten)]
         size: Size,
     },
     /// A signal for the command.
     Signal { signal: SignalName },
-    /// There is no more input.
+    /// The input has ended.
     Eof,
 }
 
@@ -112,7 +112,7 @@ pub(super) enum SignalName {
     Name(String),
 }
 
-/// Signals by name, those people send, with their numbers on Linux (signal(7)).
+/// Names of common signals, with their numbers on Linux (signal(7)).
 const SIGNALS: [(&str, i32); 12] = [
     ("HUP", 1),
     ("INT", 2),
@@ -134,7 +134,7 @@ impl SignalName {
         let unknown = || {
             ServiceError::invalid(
                 "signal",
-                "no such signal; say for example SIGINT, SIGTERM or 9",
+                "unknown signal: send for example SIGINT, SIGTERM or 9",
             )
         };
         match self {
@@ -156,11 +156,11 @@ impl SignalName {
     }
 }
 
-/// What we say in text.
-pub(super) mod say {
+/// Text messages of the server.
+pub(super) mod messages {
     use super::{Child, ServiceError, json};
 
-    /// The command runs; with what a client needs to continue by `attach` after its connection broke.
+    /// The command runs. The message holds what a client needs to continue with `attach` after its connection broke.
     pub(in crate::stream) fn start(child: &Child) -> String {
         let identity = child.identity();
         json!({
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_message_says_either_command_or_argv() {
+    fn a_first_message_has_either_command_or_argv() {
         let read = |text| {
             serde_json::from_str::<ExecRequest>(text)
                 .unwrap()

@@ -1,4 +1,4 @@
-//! What happens to a sandbox from now on. What happened is told by the native dialect.
+//! Events of sandboxes as they happen. The native dialect lists past ones.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,33 +13,33 @@ use serde::Serialize;
 use super::sse;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::listen::Ending;
+use crate::listen::Shutdown;
 
-/// Events asked for at a time.
+/// Events that are read at once.
 const BATCH: usize = 1_000;
 
-/// An event as a client that follows gets it.
-pub(crate) struct Followed(axum_sse::Event);
+/// An event in the form in which a following client gets it.
+pub(crate) struct StreamedEvent(axum_sse::Event);
 
-impl Followed {
-    /// What a client is told of the event `seq` of this kind.
+impl StreamedEvent {
+    /// The event `seq` of this kind, with its data.
     pub(crate) fn new(seq: i64, kind: &str, data: &impl Serialize) -> Self {
         Self(sse::event(kind, data).id(seq.to_string()))
     }
 }
 
-/// Answers with the events that `filter` names and all that follow, each named by its kind. `Last-Event-ID` goes on after
-/// one. `view` says what a client is told of an event, or that it is told nothing.
+/// Streams the events that `filter` selects and all later ones, each named by its kind. `Last-Event-ID` continues after an event.
+/// `view` converts an event, or leaves it out.
 pub(crate) async fn follow_events<V>(
     app: App,
     caller: Caller,
     mut filter: EventFilter,
     view: V,
     headers: &HeaderMap,
-    ending: Ending,
+    shutdown: Shutdown,
 ) -> Result<Response, ApiError>
 where
-    V: Fn(Event) -> Option<Followed> + Send + Sync + 'static,
+    V: Fn(Event) -> Option<StreamedEvent> + Send + Sync + 'static,
 {
     if let Some(last) = sse::last_event_id(headers) {
         filter.after_seq = Some(last);
@@ -57,24 +57,24 @@ where
             limit: BATCH,
             ..filter
         },
-        ending,
+        shutdown,
     };
     follower.take(events);
     Ok(sse::respond(follower.into_events()))
 }
 
-/// A client that follows.
+/// A client that follows events.
 struct Follower<V> {
     app: App,
     caller: Caller,
     view: V,
-    ready: VecDeque<Followed>,
-    /// Asks for what comes after the last event that was looked at.
+    ready: VecDeque<StreamedEvent>,
+    /// Selects the events after the last one that was read.
     filter: EventFilter,
-    ending: Ending,
+    shutdown: Shutdown,
 }
 
-impl<V: Fn(Event) -> Option<Followed> + Send + Sync + 'static> Follower<V> {
+impl<V: Fn(Event) -> Option<StreamedEvent> + Send + Sync + 'static> Follower<V> {
     fn into_events(self) -> impl Stream<Item = Result<axum_sse::Event, Infallible>> + Send {
         stream::unfold(self, |mut follower| async move {
             let event = follower.next().await?;
@@ -89,7 +89,7 @@ impl<V: Fn(Event) -> Option<Followed> + Send + Sync + 'static> Follower<V> {
         self.ready = events.into_iter().filter_map(&self.view).collect();
     }
 
-    async fn next(&mut self) -> Option<Followed> {
+    async fn next(&mut self) -> Option<StreamedEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
@@ -97,9 +97,9 @@ impl<V: Fn(Event) -> Option<Followed> + Send + Sync + 'static> Follower<V> {
             let service = self.app.service();
             tokio::select! {
                 () = service.wait_for_events() => {}
-                () = self.ending.wait() => return None,
+                () = self.shutdown.wait() => return None,
             }
-            // The database may be away for a moment; the client need not know.
+            // A short failure of the database is not reported to the client.
             if let Ok(events) = service.events(&self.caller, self.filter.clone()).await {
                 self.take(events);
             }

@@ -1,4 +1,4 @@
-//! Commands over WebSocket, with input.
+//! Commands with input over WebSocket.
 
 use std::time::Duration;
 
@@ -11,65 +11,68 @@ use sandyard_service::{Live, RunRequest, ServiceError, ServiceResult};
 use super::child::Child;
 use super::control::ExecRequest;
 use super::socket::{self, Framing, Terminal};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::SandboxName;
-use crate::listen::Ending;
-use crate::need::Who;
+use crate::listen::Shutdown;
 
-/// How long a client may take to say what to run.
-const FIRST_MESSAGE_TIME: Duration = Duration::from_secs(30);
+/// Longest wait for the message that names the command.
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs a command over WebSocket.
 ///
-/// The first message, in text, says what: `{"command" | "argv", "tty": {"cols", "rows"} | null, "cwd", "env", "user",
+/// The first message, in text, names the command: `{"command" | "argv", "tty": {"cols", "rows"} | null, "cwd", "env", "user",
 /// "timeout"}`. From then on binary messages are input, and text is `{"type":"resize","cols","rows"}`,
-/// `{"type":"signal","signal":"SIGINT"}` or `{"type":"eof"}`. We send `{"type":"start","pid"}`, then binary messages: a
-/// byte, 1 for output and 2 for errors, and what was written; at last `{"type":"exit","exit_code"}` or
-/// `{"type":"error","code","detail"}`. A client that goes takes the command with it.
+/// `{"type":"signal","signal":"SIGINT"}` or `{"type":"eof"}`. The server sends `{"type":"start","pid"}`, then binary
+/// messages: a byte, 1 for standard output and 2 for standard error, and the output; at last `{"type":"exit","exit_code"}` or
+/// `{"type":"error","code","detail"}`. When the client disconnects, the command is killed.
 #[utoipa::path(get, path = "/sandboxes/{id}/exec", operation_id = "exec", tag = "commands",
     params(SandboxName),
     responses(
-        (status = 101, description = "A WebSocket")))]
+        (status = 101, description = "WebSocket opened.")))]
 pub(super) async fn exec(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
-    ending: Ending,
+    shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
     let live = app.service().live(&caller, &name.id).await?;
     Ok(
         socket::bounded(upgrade).on_upgrade(move |socket| async move {
-            let _hold = ending.hold();
-            run(app, caller, live, socket, ending.clone()).await;
+            let _hold = shutdown.hold();
+            run(app, caller, live, socket, shutdown.clone()).await;
         }),
     )
 }
 
-/// The answer to a plain request where a WebSocket was expected.
+/// The response to a plain request where a WebSocket is required.
 pub(super) fn not_a_socket(why: &str) -> ApiError {
     let error = ServiceError::new(
         ErrorKind::BadRequest,
-        format!("a WebSocket is needed: {why}"),
+        format!("this route requires a WebSocket: {why}"),
     );
     error
         .hint("connect with ws:// or wss://, or use /sandboxes/run-command-stream")
         .into()
 }
 
-async fn run(app: App, caller: Caller, live: Live, mut socket: WebSocket, ending: Ending) {
+async fn run(app: App, caller: Caller, live: Live, mut socket: WebSocket, shutdown: Shutdown) {
     let first = tokio::select! {
-        first = tokio::time::timeout(FIRST_MESSAGE_TIME, first_message(&mut socket)) => first,
-        () = ending.wait() => return,
+        first = tokio::time::timeout(FIRST_MESSAGE_TIMEOUT, first_message(&mut socket)) => first,
+        () = shutdown.wait() => return,
     };
     let request = match first {
         Ok(Some(request)) => request,
         Ok(None) => return,
         Err(_) => Err(ServiceError::new(
             ErrorKind::TimedOut,
-            "no first message that says what to run",
+            format!(
+                "no message with the command to run within {} s",
+                FIRST_MESSAGE_TIMEOUT.as_secs()
+            ),
         )),
     };
     let started = match request {
@@ -83,20 +86,20 @@ async fn run(app: App, caller: Caller, live: Live, mut socket: WebSocket, ending
     };
     match started {
         Ok((child, terminal)) => {
-            socket::attach(socket, child, Framing::Numbered, terminal, ending).await;
+            socket::attach(socket, child, Framing::Numbered, terminal, shutdown).await;
         }
         Err(error) => socket::refuse(socket, &error).await,
     }
 }
 
-/// Waits for what to run; none when the client is gone.
+/// Waits for the command to run; none when the client has disconnected.
 async fn first_message(socket: &mut WebSocket) -> Option<ServiceResult<RunRequest>> {
     loop {
         return match socket.recv().await?.ok()? {
             Message::Text(text) => Some(read(&text)),
             Message::Binary(_) => Some(Err(ServiceError::new(
                 ErrorKind::Invalid,
-                "the first message is text: JSON that says what to run",
+                "the first message must be text: JSON with the command to run",
             ))),
             Message::Close(_) => None,
             Message::Ping(_) | Message::Pong(_) => continue,

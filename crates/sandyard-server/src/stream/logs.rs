@@ -1,4 +1,4 @@
-//! What commands of a sandbox wrote, and what they write from now on.
+//! The output of a sandbox's commands, so far and as it is written.
 
 use std::convert::Infallible;
 
@@ -13,29 +13,29 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::sse;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::Whole;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::listen::Ending;
-use crate::need::Who;
+use crate::listen::Shutdown;
 
-/// Lines given when the caller does not say.
+/// Default number of lines.
 const DEFAULT_TAIL: usize = 100;
 
-/// Which lines.
+/// Which lines of the log to read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LogQuery {
-    /// Whether to go on with lines as they come, as server-sent events.
+    /// Whether to follow the log: further lines are streamed as server-sent events (default false).
     follow: Option<bool>,
-    /// Number of lines, 0–10,000 (default 100): the newest, or with `after` the oldest of those. An answer holds about 4 MiB of text
-    /// at most, so it may have fewer.
+    /// Maximum number of lines, 0–10,000 (default 100): the newest, or with `after` the oldest of those. A response holds at most about
+    /// 4 MiB of text, so it may have fewer.
     #[serde(alias = "limit")]
     #[param(inline)]
     tail: Option<Whole<0, 10_000>>,
-    /// Only lines whose `seq` is greater, oldest first and without events; 0 begins with the oldest line that is kept. Repeat with the
-    /// last `seq` of an answer while `has_more` is true to read a whole log.
+    /// Only lines whose `seq` is greater, oldest first and without events; 0 begins with the oldest line that is kept. To read a whole
+    /// log, repeat with the last `seq` of the response while `has_more` is true.
     #[param(inline)]
     after: Option<Whole<0, 9_007_199_254_740_991>>,
 }
@@ -56,22 +56,22 @@ pub(super) struct LogLines {
 
 /// Read what the commands of a sandbox wrote
 ///
-/// Output is kept on the server's disk, within `logs.max_per_sandbox`, until the sandbox has been deleted for as long as
-/// `lifecycle.history_retention` says. A line is there when its newline has come, or the command has ended.
+/// The server keeps output on disk, up to `logs.max_per_sandbox`, and deletes it `lifecycle.history_retention` after the sandbox. A
+/// line is available once its newline was written or the command has ended.
 ///
-/// With `follow=true`, or when the client asks for `text/event-stream`, lines come as events named `log` as they are
-/// written; `Last-Event-ID` goes on after a line.
+/// With `follow=true`, or with `Accept: text/event-stream`, the server streams lines as events named `log`; `Last-Event-ID`
+/// continues after a line.
 #[utoipa::path(get, path = "/sandboxes/{id}/logs", operation_id = "read_logs", tag = "sandboxes",
     params(SandboxName, LogQuery),
     responses(
-        (status = 200, description = "Lines", content(
+        (status = 200, description = "Lines of the log.", content(
             (LogLines = "application/json"), (String = "text/event-stream")))))]
 pub(super) async fn read_logs(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<LogQuery>,
-    ending: Ending,
+    shutdown: Shutdown,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let tail = query.tail.map_or(DEFAULT_TAIL, |tail| tail.0 as usize);
@@ -93,24 +93,27 @@ pub(super) async fn read_logs(
     }
     let seen = sse::last_event_id(&headers).or(after);
     let follower = service.follow_logs(&caller, &name.id, tail, seen).await?;
-    Ok(sse::respond(events(follower, ending)))
+    Ok(sse::respond(events(follower, shutdown)))
 }
 
 fn events(
     follower: LogFollower,
-    ending: Ending,
+    shutdown: Shutdown,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-    stream::unfold((follower, ending), |(mut follower, ending)| async move {
-        let line = tokio::select! {
-            line = follower.next() => line?,
-            () = ending.wait() => return None,
-        };
-        let event = sse::event("log", &line);
-        let event = match line.seq {
-            // Events have no number.
-            0 => event,
-            seq => event.id(seq.to_string()),
-        };
-        Some((Ok(event), (follower, ending)))
-    })
+    stream::unfold(
+        (follower, shutdown),
+        |(mut follower, shutdown)| async move {
+            let line = tokio::select! {
+                line = follower.next() => line?,
+                () = shutdown.wait() => return None,
+            };
+            let event = sse::event("log", &line);
+            let event = match line.seq {
+                // Events have no number.
+                0 => event,
+                seq => event.id(seq.to_string()),
+            };
+            Some((Ok(event), (follower, shutdown)))
+        },
+    )
 }

@@ -1,20 +1,20 @@
 //! Commands, terminals, logs and events as they happen.
 //!
-//! Nothing is queued here beyond a piece or two: a client that reads slowly slows the command down. A sandbox is in use
-//! for as long as a stream of it is open.
+//! Hardly any output is buffered here: a client that reads slowly slows the command down. A sandbox is in use while one of its
+//! streams is open.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `child` | a command that belongs to a request and ends with it |
 //! | `command` | its output as server-sent events |
-//! | `utf8` | text from bytes that are cut anywhere |
-//! | `attach` | a WebSocket to a process that runs already |
+//! | `utf8` | text from chunks of bytes |
+//! | `attach` | a WebSocket to a process that already runs |
 //! | `exec`, `pty` | commands and terminals over WebSocket |
-//! | `socket` | what both have in common |
-//! | `control` | their messages |
-//! | `logs`, `events` | what was written, what happened, and what is yet to |
-//! | `processes` | what runs in a sandbox |
-//! | `sse` | events for clients that follow |
+//! | `socket` | the WebSocket that both use |
+//! | `control` | its text messages |
+//! | `logs`, `events` | the command log and events of sandboxes, so far and as they happen |
+//! | `processes` | the commands that run in a sandbox |
+//! | `sse` | server-sent events |
 
 mod attach;
 mod child;
@@ -32,26 +32,26 @@ mod utf8;
 use sandyard_core::Scope;
 use utoipa_axum::routes;
 
-use crate::need::Need;
-use crate::router::{Mounted, mount};
+use crate::access::Access;
+use crate::route::{Route, route};
 
 pub(crate) use child::Child;
 pub(crate) use command::{Detach, command_events};
-pub(crate) use events::{Followed, follow_events};
+pub(crate) use events::{StreamedEvent, follow_events};
 pub(crate) use sse::is_wanted as wants_events;
 
 /// The routes of streams.
-pub(crate) fn routes() -> Vec<Mounted> {
-    let read = Need::Scope(Scope::Read);
-    let used = Need::Scope(Scope::Use);
+pub(crate) fn routes() -> Vec<Route> {
+    let read = Access::Scope(Scope::Read);
+    let used = Access::Scope(Scope::Use);
     vec![
-        mount(used, routes!(command::run_command_stream)),
-        mount(used, routes!(command::run_in_sandbox)),
-        mount(used, routes!(exec::exec)),
-        mount(used, routes!(pty::open_pty)),
-        mount(read, routes!(logs::read_logs)),
-        mount(used, routes!(processes::list_processes)),
-        mount(used, routes!(processes::kill_process)),
-        mount(used, routes!(attach::attach_process)),
+        route(used, routes!(command::run_command_stream)),
+        route(used, routes!(command::run_in_sandbox)),
+        route(used, routes!(exec::exec)),
+        route(used, routes!(pty::open_pty)),
+        route(read, routes!(logs::read_logs)),
+        route(used, routes!(processes::list_processes)),
+        route(used, routes!(processes::kill_process)),
+        route(used, routes!(attach::attach_process)),
     ]
 }

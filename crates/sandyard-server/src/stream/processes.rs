@@ -1,4 +1,4 @@
-//! What runs in a sandbox.
+//! The commands that run in a sandbox.
 
 use axum::Json;
 use axum::extract::{RawPathParams, State};
@@ -9,18 +9,23 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::control::SignalName;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::need::Who;
 
-/// A command that runs. Its variables are left out: they may be secrets.
+/// A running command. Its environment variables are left out, since they may hold secrets.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Process {
+    /// Process id inside the sandbox.
     pid: u32,
+    /// The program.
     command: String,
+    /// Arguments of the program.
     args: Vec<String>,
+    /// Working directory, if one was given.
     cwd: Option<String>,
+    /// Tag that E2B's clients gave the command.
     tag: Option<String>,
 }
 
@@ -36,10 +41,12 @@ impl From<ProcessInfo> for Process {
     }
 }
 
-/// The commands that run.
+/// Running commands of a sandbox.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Processes {
+    /// Always true; failures are HTTP errors.
     success: bool,
+    /// The running commands.
     processes: Vec<Process>,
 }
 
@@ -47,10 +54,10 @@ pub(super) struct Processes {
 #[utoipa::path(get, path = "/sandboxes/{id}/processes", operation_id = "list_processes", tag = "commands",
     params(SandboxName),
     responses(
-        (status = 200, description = "Commands", body = Processes)))]
+        (status = 200, description = "Running commands.", body = Processes)))]
 pub(super) async fn list_processes(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
 ) -> Result<Json<Processes>, ApiError> {
     let live = app.service().live(&caller, &name.id).await?;
@@ -61,9 +68,9 @@ pub(super) async fn list_processes(
     }))
 }
 
-/// The process that a path names.
-pub(super) fn pid_of(words: &RawPathParams) -> Result<u32, ServiceError> {
-    let pid = words.iter().find(|(name, _)| *name == "pid");
+/// The process id in a path.
+pub(super) fn pid_of(path_params: &RawPathParams) -> Result<u32, ServiceError> {
+    let pid = path_params.iter().find(|(name, _)| *name == "pid");
     let pid = pid.and_then(|(_, pid)| pid.parse::<u32>().ok());
     pid.ok_or_else(no_process)
 }
@@ -73,34 +80,36 @@ pub(super) fn no_process() -> ServiceError {
         .hint("GET /sandboxes/{id}/processes lists those that run")
 }
 
-/// With which signal.
+/// The signal to send.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct KillQuery {
-    /// `SIGTERM`, `INT`, `9`, …; `SIGKILL` if not said, which ends all its children too.
+    /// Name or number of the signal, such as `SIGTERM`, `INT` or `9` (default `SIGKILL`, which also kills all children).
     signal: Option<String>,
 }
 
-/// That a signal was sent.
+/// A signal was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Killed {
+    /// Always true; failures are HTTP errors.
     success: bool,
+    /// What happened, for people.
     message: String,
 }
 
-/// Ends a command, or sends it another signal.
+/// Kills a command, or sends it another signal.
 #[utoipa::path(post, path = "/sandboxes/{id}/processes/{pid}/kill", operation_id = "kill_process", tag = "commands",
-    params(("pid" = u32, Path, description = "The process"), SandboxName, KillQuery),
+    params(("pid" = u32, Path, description = "Process id inside the sandbox."), SandboxName, KillQuery),
     responses(
-        (status = 200, description = "Done", body = Killed)))]
+        (status = 200, description = "Signal sent.", body = Killed)))]
 pub(super) async fn kill_process(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
-    words: RawPathParams,
+    path_params: RawPathParams,
     Query(query): Query<KillQuery>,
 ) -> Result<Json<Killed>, ApiError> {
-    let pid = pid_of(&words)?;
+    let pid = pid_of(&path_params)?;
     let signal = SignalName::Name(query.signal.unwrap_or_else(|| "KILL".to_owned())).to_wire()?;
     let live = app.service().live(&caller, &name.id).await?;
     match live.agent.signal(ProcessSelector::Pid(pid), signal).await {

@@ -1,4 +1,4 @@
-//! Terminals over WebSocket, in the form that terminal emulators in browsers speak.
+//! Terminals over WebSocket, in the form that terminal emulators in browsers use.
 
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
@@ -9,41 +9,41 @@ use utoipa::IntoParams;
 
 use super::child::Child;
 use super::command::check;
-use super::control::name_terminal;
+use super::control::set_term;
 use super::exec::not_a_socket;
 use super::socket::{self, Framing, Terminal};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
-use crate::listen::Ending;
-use crate::need::Who;
+use crate::listen::Shutdown;
 
-/// A login shell: the better one, if there is one.
+/// A login shell: bash if the sandbox has it, else sh.
 const SHELL: &str = "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
 
-/// Longest command in a query: its whole request line must fit a header. Longer ones go through `exec`.
+/// Longest command in a query, in bytes: the request line is bounded. Longer commands use `exec`.
 const MAX_COMMAND: usize = 2048;
-/// Longest folder there, for the same reason.
+/// Longest working directory in a query, for the same reason.
 const MAX_CWD: usize = 1024;
 
-/// What terminal.
+/// The terminal to open.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PtyQuery {
-    /// Columns; 80 if not said.
+    /// Number of columns, 1–4096 (default 80).
     #[param(inline)]
     cols: Option<Whole<1, 4096>>,
-    /// Rows; 24 if not said.
+    /// Number of rows, 1–4096 (default 24).
     #[param(inline)]
     rows: Option<Whole<1, 4096>>,
-    /// What to run in it, by `bash -lc`; a login shell if not said.
+    /// Shell command to run in the terminal (default: a login shell).
     #[param(min_length = 1, max_length = 2048, pattern = r"^[^\u0000]+$")]
     command: Option<String>,
-    /// Where; the user's home if not said.
+    /// Working directory (default: the home directory of the user).
     #[param(min_length = 1, max_length = 1024, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
-    /// As whom; the sandbox's user if not said.
+    /// User inside the sandbox (default: the sandbox's user).
     #[param(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     user: Option<String>,
 }
@@ -51,18 +51,18 @@ pub(super) struct PtyQuery {
 /// Opens a terminal over WebSocket.
 ///
 /// Binary messages are bytes of the terminal, both ways. Text from the client is `{"type":"resize","cols","rows"}`,
-/// `{"type":"signal","signal"}` or `{"type":"eof"}`; text from us is `{"type":"start","pid"}`,
-/// `{"type":"exit","exit_code"}` or `{"type":"error","code","detail"}`. A client that goes takes the shell with it.
+/// `{"type":"signal","signal"}` or `{"type":"eof"}`; text from the server is `{"type":"start","pid"}`,
+/// `{"type":"exit","exit_code"}` or `{"type":"error","code","detail"}`. When the client disconnects, the shell is killed.
 #[utoipa::path(get, path = "/sandboxes/{id}/pty", operation_id = "open_pty", tag = "commands",
     params(SandboxName, PtyQuery),
     responses(
-        (status = 101, description = "A WebSocket")))]
+        (status = 101, description = "WebSocket opened.")))]
 pub(super) async fn open_pty(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     name: SandboxName,
     Query(query): Query<PtyQuery>,
-    ending: Ending,
+    shutdown: Shutdown,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|error| not_a_socket(&error.body_text()))?;
@@ -70,7 +70,7 @@ pub(super) async fn open_pty(
     let live = app.service().live(&caller, &name.id).await?;
     Ok(
         socket::bounded(upgrade).on_upgrade(move |socket| async move {
-            let _hold = ending.hold();
+            let _hold = shutdown.hold();
             match Child::start(app.service(), &caller, live, request).await {
                 Ok(child) => {
                     socket::attach(
@@ -78,7 +78,7 @@ pub(super) async fn open_pty(
                         child,
                         Framing::Plain,
                         Terminal(true),
-                        ending.clone(),
+                        shutdown.clone(),
                     )
                     .await;
                 }
@@ -90,8 +90,8 @@ pub(super) async fn open_pty(
 
 impl PtyQuery {
     fn into_request(self) -> ServiceResult<RunRequest> {
-        let side = |given: Option<Whole<1, 4096>>, usual| {
-            given.map_or(usual, |side| u16::try_from(side.0).unwrap_or(usual))
+        let side = |given: Option<Whole<1, 4096>>, default| {
+            given.map_or(default, |side| u16::try_from(side.0).unwrap_or(default))
         };
         let (cols, rows) = (side(self.cols, 80), side(self.rows, 24));
         bounds::optional_text("command", self.command.as_deref(), 1, MAX_COMMAND)?;
@@ -105,7 +105,7 @@ impl PtyQuery {
         request.user = self.user;
         request.terminal = Some((cols, rows));
         request.has_stdin = true;
-        name_terminal(&mut request);
+        set_term(&mut request);
         check(&request)?;
         Ok(request)
     }

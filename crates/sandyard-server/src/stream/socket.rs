@@ -1,4 +1,4 @@
-//! What commands and terminals over WebSocket have in common: a child, its bytes, and who goes first.
+//! Connects a command with a client over WebSocket, until one of them ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use sandyard_service::ServiceError;
 use tokio::sync::{Notify, mpsc};
 
 use super::child::Child;
-use super::control::{Control, say};
+use super::control::{Control, messages};
 use super::sse;
-use crate::listen::Ending;
+use crate::listen::Shutdown;
 
-/// Largest message a client may send.
+/// Largest message of a client, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
-/// How often a client is asked whether it is there.
+/// Pause between two pings.
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// How long a client may take nothing of what is sent to it.
-const STALL: Duration = Duration::from_secs(300);
+/// Longest wait for a client that does not read.
+const SEND_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How a command's bytes go to the client.
+/// How output is sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// A byte says from where: 1 output, 2 errors.
+    /// After a byte that names the stream: 1 standard output, 2 standard error.
     Numbered,
-    /// As they are, for a terminal.
+    /// Without a prefix, for a terminal.
     Plain,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terminal(pub(super) bool);
 
-/// Bounds what a client may send.
+/// Bounds the messages of a client.
 pub(super) fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
     upgrade
         .max_message_size(MAX_MESSAGE)
@@ -51,7 +51,7 @@ pub(super) async fn attach(
     mut child: Child,
     framing: Framing,
     Terminal(is_terminal): Terminal,
-    ending: Ending,
+    shutdown: Shutdown,
 ) {
     let (mut sink, source) = socket.split();
     let agent = child.agent().clone();
@@ -60,7 +60,7 @@ pub(super) async fn attach(
     } else {
         InputTo::Stdin
     };
-    let (notices, mut noticed) = mpsc::channel(1);
+    let (error_sender, mut errors) = mpsc::channel(1);
     let waker = child.input_waker();
     let arrived = Arc::new(Notify::new());
     let input = Input {
@@ -69,26 +69,26 @@ pub(super) async fn attach(
         selector: child.selector(),
         to,
         stream: None,
-        notices,
+        errors: error_sender,
     };
-    if send(&mut sink, Message::from(say::start(&child)))
+    if send(&mut sink, Message::from(messages::start(&child)))
         .await
         .is_err()
     {
         return;
     }
     let last = tokio::select! {
-        last = pass_output(&mut sink, &mut child, framing, &mut noticed) => last,
-        () = input.pass(source) => None,
+        last = send_output(&mut sink, &mut child, framing, &mut errors) => last,
+        () = input.forward(source) => None,
         () = waker.wake_on(&arrived) => None,
-        () = ending.wait() => {
-            child.leave();
-            let text = format!("the server ends; process {} runs on", child.pid());
-            Some(say::error(&sse::server_ends(text)))
+        () = shutdown.wait() => {
+            child.detach();
+            let text = format!("the server shuts down; process {} continues", child.pid());
+            Some(messages::error(&sse::shutting_down(text)))
         }
     };
     if let Some(last) = last {
-        let code = if ending.has_begun() {
+        let code = if shutdown.has_begun() {
             close_code::AWAY
         } else {
             close_code::NORMAL
@@ -97,62 +97,62 @@ pub(super) async fn attach(
     }
 }
 
-/// Says one last thing.
+/// Sends an error and closes the connection.
 pub(super) async fn refuse(mut socket: WebSocket, error: &ServiceError) {
-    let text = say::error(error);
-    let _ = tokio::time::timeout(STALL, async {
+    let text = messages::error(error);
+    let _ = tokio::time::timeout(SEND_TIMEOUT, async {
         socket.send(Message::from(text)).await?;
-        socket.send(farewell(close_code::NORMAL)).await
+        socket.send(close_message(close_code::NORMAL)).await
     })
     .await;
 }
 
 async fn close(sink: &mut SplitSink<WebSocket, Message>, last: String, code: u16) {
     if send(sink, Message::from(last)).await.is_ok() {
-        let _ = send(sink, farewell(code)).await;
-        let _ = tokio::time::timeout(STALL, sink.close()).await;
+        let _ = send(sink, close_message(code)).await;
+        let _ = tokio::time::timeout(SEND_TIMEOUT, sink.close()).await;
     }
 }
 
-fn farewell(code: u16) -> Message {
+fn close_message(code: u16) -> Message {
     Message::Close(Some(CloseFrame {
         code,
         reason: "".into(),
     }))
 }
 
-/// Sends, waiting for a slow client but not for ever.
+/// Sends a message; waits for a slow client, within a limit.
 async fn send(
     sink: &mut SplitSink<WebSocket, Message>,
     message: Message,
 ) -> Result<(), axum::Error> {
-    match tokio::time::timeout(STALL, sink.send(message)).await {
+    match tokio::time::timeout(SEND_TIMEOUT, sink.send(message)).await {
         Ok(result) => result,
-        Err(late) => Err(axum::Error::new(late)),
+        Err(elapsed) => Err(axum::Error::new(elapsed)),
     }
 }
 
-/// Passes output on until the command ends; returns the last message, or none when the client is gone.
-async fn pass_output(
+/// Sends output until the command ends; returns the last message, or none when the client has disconnected.
+async fn send_output(
     sink: &mut SplitSink<WebSocket, Message>,
     child: &mut Child,
     framing: Framing,
-    notices: &mut mpsc::Receiver<String>,
+    errors: &mut mpsc::Receiver<String>,
 ) -> Option<String> {
     let mut pings = tokio::time::interval(PING_EVERY);
     loop {
         let message = tokio::select! {
             event = child.next() => match event {
                 Some(Ok(ProcessEvent::Data(output))) => Message::Binary(frame(&output, framing)),
-                Some(Ok(ProcessEvent::End(end))) => return Some(say::exit(end.shell_code())),
+                Some(Ok(ProcessEvent::End(end))) => return Some(messages::exit(end.shell_code())),
                 Some(Ok(_)) => continue,
-                Some(Err(error)) => return Some(say::error(&error.into())),
+                Some(Err(error)) => return Some(messages::error(&error.into())),
                 None => {
                     let call = wire::routes::process::START;
-                    return Some(say::error(&ClientError::Closed { call }.into()));
+                    return Some(messages::error(&ClientError::Closed { call }.into()));
                 }
             },
-            Some(notice) = notices.recv() => Message::from(notice),
+            Some(error) = errors.recv() => Message::from(error),
             _ = pings.tick() => Message::Ping(Bytes::new()),
         };
         send(sink, message).await.ok()?;
@@ -176,21 +176,22 @@ fn frame(output: &Output, framing: Framing) -> Bytes {
     }
 }
 
-/// What a client sends to a command.
+/// The input of a client for a command.
 struct Input {
-    /// Told of every message, before it is passed on.
+    /// Notified of every message before it is forwarded.
     arrived: Arc<Notify>,
     agent: AgentClient,
     selector: wire::process::ProcessSelector,
     to: InputTo,
-    /// Opened with the first bytes.
+    /// Opened for the first bytes.
     stream: Option<InputStream>,
-    notices: mpsc::Sender<String>,
+    /// Errors to send to the client.
+    errors: mpsc::Sender<String>,
 }
 
 impl Input {
-    /// Passes input on until the client is gone. A mistake is told and changes nothing.
-    async fn pass(mut self, mut source: SplitStream<WebSocket>) {
+    /// Forwards input until the client disconnects. An invalid message is answered with an error and has no other effect.
+    async fn forward(mut self, mut source: SplitStream<WebSocket>) {
         while let Some(Ok(message)) = source.next().await {
             if matches!(message, Message::Binary(_) | Message::Text(_)) {
                 self.arrived.notify_one();
@@ -201,15 +202,15 @@ impl Input {
                 Message::Close(_) => return,
                 Message::Ping(_) | Message::Pong(_) => Ok(()),
             };
-            // Input for a command that has just ended is no mistake; its end is on its way to the client.
+            // Input for a command that has just ended is not an error: its end is being sent to the client.
             let is_ended = |error: &ServiceError| {
                 matches!(error.kind, ErrorKind::FileNotFound | ErrorKind::Conflict)
             };
             if let Err(error) = done
                 && !is_ended(&error)
             {
-                // Nobody to tell: the other half has ended.
-                let _ = self.notices.send(say::error(&error)).await;
+                // A failure means that the sending half has ended.
+                let _ = self.errors.send(messages::error(&error)).await;
             }
         }
     }
@@ -250,7 +251,7 @@ impl Input {
         }
     }
 
-    /// Ends the input, once the command was given all of it.
+    /// Ends the input after the command has got all of it.
     async fn end(&mut self) -> Result<(), ServiceError> {
         if let Some(stream) = self.stream.take() {
             stream.finish().await?;

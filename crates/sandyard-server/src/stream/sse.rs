@@ -1,4 +1,4 @@
-//! Events for clients that follow.
+//! Server-sent events.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use sandyard_service::ServiceError;
 use serde::Serialize;
 use serde_json::json;
 
-/// Silence after which a comment is sent: it keeps proxies patient and finds clients that are gone.
+/// Time without events after which a comment is sent, so that proxies keep the connection open and lost clients are noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// An answer of events.
+/// A response of events.
 pub(super) fn respond<S>(events: S) -> Response
 where
     S: Stream<Item = Result<Event, Infallible>> + Send + 'static,
@@ -23,7 +23,7 @@ where
     let mut response = Sse::new(events)
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
         .into_response();
-    // Proxies that collect answers would hold events back.
+    // Tells proxies not to buffer the response.
     response
         .headers_mut()
         .insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -44,12 +44,12 @@ pub(super) fn failure(error: &ServiceError) -> Event {
     )
 }
 
-/// That the server ends.
-pub(super) fn server_ends(message: impl Into<String>) -> ServiceError {
+/// The failure of a stream that ends because the server shuts down.
+pub(super) fn shutting_down(message: impl Into<String>) -> ServiceError {
     ServiceError::new(ErrorKind::Unavailable, message)
 }
 
-/// Whether a client asks for events.
+/// Says whether a client accepts events.
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
     headers
         .get_all(axum::http::header::ACCEPT)
@@ -58,7 +58,7 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
         .any(|value| value.to_ascii_lowercase().contains("text/event-stream"))
 }
 
-/// The last event a client saw before it came back.
+/// The last event that a reconnecting client has received.
 pub(super) fn last_event_id<T: std::str::FromStr>(headers: &HeaderMap) -> Option<T> {
     headers
         .get("last-event-id")?

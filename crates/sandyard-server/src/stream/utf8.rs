@@ -1,20 +1,20 @@
-//! Text from bytes that are cut anywhere.
+//! Text from chunks of bytes.
 
-/// Makes text of pieces: a character cut in two waits for its rest, and what is no text becomes `U+FFFD`.
+/// Decodes chunks: a character that a chunk splits waits for its rest, and invalid bytes become `U+FFFD`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Utf8Pieces {
-    /// Beginning of a character; three bytes at most.
+pub(super) struct Utf8Decoder {
+    /// Start of a character, at most three bytes.
     rest: Vec<u8>,
 }
 
-impl Utf8Pieces {
-    /// Takes a piece and returns the text that is whole by now.
-    pub(super) fn push(&mut self, piece: &[u8]) -> String {
+impl Utf8Decoder {
+    /// Adds a chunk and returns the text that is complete.
+    pub(super) fn push(&mut self, chunk: &[u8]) -> String {
         let joined;
         let mut bytes = if self.rest.is_empty() {
-            piece
+            chunk
         } else {
-            joined = [&self.rest, piece].concat();
+            joined = [&self.rest, chunk].concat();
             self.rest.clear();
             &joined
         };
@@ -39,7 +39,7 @@ impl Utf8Pieces {
         }
     }
 
-    /// Returns what is left when nothing comes any more.
+    /// Returns the rest after the last chunk.
     pub(super) fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.rest)).into_owned()
     }
@@ -62,11 +62,11 @@ mod tests {
             let whole = String::from_utf8_lossy(sample);
             for first in 0..=sample.len() {
                 for second in first..=sample.len() {
-                    let mut pieces = Utf8Pieces::default();
-                    let mut text = pieces.push(&sample[..first]);
-                    text += &pieces.push(&sample[first..second]);
-                    text += &pieces.push(&sample[second..]);
-                    text += &pieces.finish();
+                    let mut decoder = Utf8Decoder::default();
+                    let mut text = decoder.push(&sample[..first]);
+                    text += &decoder.push(&sample[first..second]);
+                    text += &decoder.push(&sample[second..]);
+                    text += &decoder.finish();
                     assert_eq!(text, whole, "{sample:?} cut at {first} and {second}");
                 }
             }

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod app;
+mod architecture;
 mod contract;
 mod docker;
 mod e2b_control;

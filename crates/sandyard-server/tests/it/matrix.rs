@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::Request;
 use sandyard_core::{Role, Scope};
-use sandyard_server::Need;
+use sandyard_server::Access;
 use sandyard_server::router::{RouteEntry, table};
 use serde_json::{Value, json};
 
@@ -348,13 +348,13 @@ fn makes_key(entry: &RouteEntry) -> bool {
 
 fn expected(entry: &RouteEntry, actor: Actor, is_about_sandbox: bool) -> Seen {
     let is_known = matches!(actor, Actor::Alice | Actor::Bob | Actor::Admin);
-    match entry.need {
+    match entry.access {
         // The one that is sent is no refresh token.
-        Need::Nothing if entry.operation == "refresh_login" => Seen::Unauthenticated,
-        Need::Nothing => Seen::Through,
-        Need::Node => Seen::Unauthenticated,
+        Access::Public if entry.operation == "refresh_login" => Seen::Unauthenticated,
+        Access::Public => Seen::Through,
+        Access::Node => Seen::Unauthenticated,
         _ if !is_known => Seen::Unauthenticated,
-        Need::Scope(Scope::Admin) | Need::Admin(_) if actor != Actor::Admin => Seen::Forbidden,
+        Access::Scope(Scope::Admin) | Access::Admin(_) if actor != Actor::Admin => Seen::Forbidden,
         // They ask with keys, and only an admin's makes another.
         _ if makes_key(entry) && actor != Actor::Admin => Seen::Forbidden,
         _ if is_about_sandbox && actor == Actor::Bob => Seen::NoSandbox,
@@ -373,8 +373,8 @@ async fn an_open_listener_opens_sandboxes_and_nothing_else() {
             .insert("host", "localhost:8100".parse().unwrap());
         let status = app.send_head(At::Loopback, request).await.status().as_u16();
         let is_refused = matches!(status, 401 | 403);
-        let is_closed = entry.is_strict && entry.need != Need::Nothing
-            || entry.need == Need::Node
+        let is_closed = entry.is_strict && entry.access != Access::Public
+            || entry.access == Access::Node
             || entry.operation == "refresh_login";
         assert_eq!(
             is_refused, is_closed,
@@ -402,8 +402,8 @@ async fn a_key_without_the_scope_is_refused() {
             .headers_mut()
             .insert("x-api-key", key.secret.parse().unwrap());
         let status = app.send_head(At::Network, request).await.status().as_u16();
-        let is_beyond = matches!(entry.need, Need::Scope(scope) | Need::Volume(scope) if scope != Scope::Read)
-            || matches!(entry.need, Need::Admin(_))
+        let is_beyond = matches!(entry.access, Access::Scope(scope) | Access::Volume(scope) if scope != Scope::Read)
+            || matches!(entry.access, Access::Admin(_))
             || makes_key(entry);
         assert_eq!(
             status == 403,

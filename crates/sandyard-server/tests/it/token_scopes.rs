@@ -137,7 +137,7 @@ async fn no_answer_gives_a_key_without_use_what_opens_a_sandbox() {
                 call(&app, &key, "POST", "/mcp", &message).await,
             ));
         }
-        // Otherwise nothing would be tested.
+        // PolicyDefaults nothing would be tested.
         assert!(seen >= 5, "{scopes:?}: {told:?}");
         let credentials = credentials(&app).await;
         assert!(credentials.len() > 2);

@@ -47,11 +47,6 @@ impl Service {
         self.make_live(caller, sandbox).await
     }
 
-    /// The same without an owner's check, for previews whose access was checked otherwise.
-    pub async fn live_for_preview(&self, sandbox: &Sandbox) -> ServiceResult<Live> {
-        self.make_live(&Caller::system(), sandbox.clone()).await
-    }
-
     /// Wakes a paused sandbox for input on a stream that was open when it was paused. One that is only woken on request stays
     /// paused.
     pub async fn wake_for_input(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
@@ -63,7 +58,11 @@ impl Service {
         Ok(())
     }
 
-    async fn make_live(&self, caller: &Caller, mut sandbox: Sandbox) -> ServiceResult<Live> {
+    pub(super) async fn make_live(
+        &self,
+        caller: &Caller,
+        mut sandbox: Sandbox,
+    ) -> ServiceResult<Live> {
         let expires_ms = self.expires_ms(&sandbox);
         let guard = self.activity().begin(&sandbox.id);
         let now_ms = self.clock().now_ms();

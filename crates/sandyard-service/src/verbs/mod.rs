@@ -12,6 +12,7 @@ mod inspect;
 mod kept_output;
 mod list;
 mod live;
+mod live_for;
 mod logs;
 mod mounts;
 mod network;
@@ -28,6 +29,7 @@ mod volumes;
 mod wake;
 
 pub use live::Live;
+pub use live_for::{NotRunning, WakePolicy};
 pub use logs::LogFollower;
 pub use unknown::{UnknownInstance, UnknownInstances};
 pub use volumes::VOLUME_TOKEN_PREFIX;

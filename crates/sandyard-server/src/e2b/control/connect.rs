@@ -13,10 +13,10 @@ use utoipa::ToSchema;
 use super::create::{Life, duration};
 use super::name::{self, Named};
 use super::view::SandboxView;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
-use crate::need::Who;
 
 /// How long a sandbox lives at least once somebody has connected, if nothing is said.
 const LIFE: Duration = Duration::from_secs(300);
@@ -45,7 +45,7 @@ pub(crate) struct Connect {
 )]
 pub(crate) async fn e2b_connect(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     OptionalBody(wanted): OptionalBody<Option<Connect>>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
@@ -91,7 +91,7 @@ pub(crate) struct Resume {
 )]
 pub(crate) async fn e2b_resume(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     OptionalBody(wanted): OptionalBody<Option<Resume>>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {

@@ -15,13 +15,13 @@ use utoipa::ToSchema;
 use super::network::{Network, unavailable};
 use super::template_name;
 use super::view::SandboxView;
+use crate::access::Authenticated;
 use crate::app::App;
+use crate::audit;
 use crate::bounds::{self, MetadataValue, Whole};
 use crate::error::ApiError;
 use crate::extract::{Body, IdempotencyKey};
-use crate::middleware::audit;
-use crate::native::policy::Otherwise;
-use crate::need::Who;
+use crate::model::network::PolicyDefaults;
 
 /// How long a sandbox lives if its maker does not say.
 const LIFE: Duration = Duration::from_secs(300);
@@ -149,7 +149,7 @@ fn policy(
 ) -> Result<NetworkPolicy, ApiError> {
     let asked = network
         .unwrap_or_default()
-        .into_policy(allow_internet_access, Otherwise::from(app))?;
+        .into_policy(allow_internet_access, PolicyDefaults::from(app))?;
     let mut policy = asked.unwrap_or_else(|| app.service().settings().default_network.clone());
     policy
         .allow_public_traffic
@@ -173,7 +173,7 @@ fn has_tokens(iam: &Value) -> bool {
 )]
 pub(crate) async fn e2b_create(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     key: IdempotencyKey,
     Body(wanted): Body<NewSandbox>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {
@@ -188,7 +188,7 @@ pub(crate) async fn e2b_create(
 )]
 pub(crate) async fn e2b_create_v1(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     key: IdempotencyKey,
     Body(wanted): Body<NewSandbox>,
 ) -> Result<(StatusCode, Json<SandboxView>), ApiError> {

@@ -12,12 +12,12 @@ use utoipa::ToSchema;
 use super::create::{Life, duration};
 use super::name::{self, Named};
 use super::view::SandboxView;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::Whole;
 use crate::e2b::error::E2bError;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
-use crate::need::Who;
 
 /// How long a fork lives if its maker does not say.
 const LIFE: Duration = Duration::from_secs(15);
@@ -53,7 +53,7 @@ pub(crate) enum Forked {
 )]
 pub(crate) async fn e2b_fork(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     OptionalBody(wanted): OptionalBody<Option<Fork>>,
 ) -> Result<(StatusCode, Json<Vec<Forked>>), ApiError> {

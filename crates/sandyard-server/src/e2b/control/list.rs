@@ -10,12 +10,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::view::{ListedView, Names};
 use super::{metadata, pages, template_name};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::Query;
-use crate::native::list::decode;
-use crate::need::Who;
+use crate::extract::decode_query;
 
 /// Says how many run of those that were asked for.
 const TOTAL_RUNNING: HeaderName = HeaderName::from_static("x-total-running");
@@ -63,7 +63,7 @@ pub(crate) struct ListQuery {
 )]
 pub(crate) async fn e2b_list(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<ListQuery>,
     RawQuery(raw): RawQuery,
 ) -> Result<pages::Listed<ListedView>, ApiError> {
@@ -121,7 +121,7 @@ pub(crate) struct ListQueryV1 {
 )]
 pub(crate) async fn e2b_list_v1(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<ListQueryV1>,
 ) -> Result<Json<Vec<ListedView>>, ApiError> {
     let filter = SandboxFilter {
@@ -159,7 +159,10 @@ fn states(query: &str) -> Result<Vec<Wanted>, ServiceError> {
         .split('&')
         .filter_map(|pair| pair.strip_prefix("state="))
     {
-        for word in decode(value)?.split(',').filter(|word| !word.is_empty()) {
+        for word in decode_query(value)?
+            .split(',')
+            .filter(|word| !word.is_empty())
+        {
             let state = match word {
                 "running" => Wanted::Running,
                 "paused" => Wanted::Paused,

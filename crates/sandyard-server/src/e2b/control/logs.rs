@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, Named};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::Query;
-use crate::need::Who;
 use crate::time::iso;
 
 /// Most lines that are looked at.
@@ -121,7 +121,7 @@ pub(crate) struct Logs {
 )]
 pub(crate) async fn e2b_logs(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     Query(query): Query<LogsQuery>,
 ) -> Result<Json<Logs>, ApiError> {
@@ -188,7 +188,7 @@ pub(crate) struct LogsV1 {
 )]
 pub(crate) async fn e2b_logs_v1(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     Query(query): Query<LogsQueryV1>,
 ) -> Result<Json<LogsV1>, ApiError> {

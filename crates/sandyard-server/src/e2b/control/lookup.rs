@@ -8,9 +8,9 @@ use sandyard_service::ServiceError;
 
 use super::name::{self, Named};
 use super::view::{DetailView, Names};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::need::Who;
 
 /// Tells about one sandbox.
 #[utoipa::path(
@@ -20,7 +20,7 @@ use crate::need::Who;
 )]
 pub(crate) async fn e2b_get(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
 ) -> Result<Json<DetailView>, ApiError> {
     let sandbox = name::existing(&app, &caller, &named.id).await?;
@@ -36,7 +36,7 @@ pub(crate) async fn e2b_get(
 )]
 pub(crate) async fn e2b_delete(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
 ) -> Result<StatusCode, ApiError> {
     let sandbox = app.service().inspect(&caller, &named.id).await?;

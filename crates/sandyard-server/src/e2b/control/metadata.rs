@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use sandyard_service::ServiceError;
 
 use crate::bounds;
-use crate::native::list::decode;
+use crate::extract::decode_query;
 
 /// Most words to look for.
 const MOST: usize = 16;
@@ -18,8 +18,8 @@ pub(crate) fn read(parameter: &str) -> Result<BTreeMap<String, String>, ServiceE
     let mut words = BTreeMap::new();
     for pair in parameter.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = decode(&decode(name)?)?;
-        let value = decode(&decode(value)?)?;
+        let name = decode_query(&decode_query(name)?)?;
+        let value = decode_query(&decode_query(value)?)?;
         bounds::text("metadata", &name, 1, 256)?;
         bounds::text("metadata", &value, 0, 4096)?;
         words.insert(name, value);

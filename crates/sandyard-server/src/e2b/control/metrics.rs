@@ -12,11 +12,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, Named, without_client};
 use super::view::cpu_count;
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::Whole;
 use crate::error::ApiError;
 use crate::extract::{Query, sandbox_name};
-use crate::need::Who;
 use crate::time::iso;
 
 /// Most sandboxes that can be asked for at once.
@@ -80,7 +80,7 @@ impl Metric {
 )]
 pub(crate) async fn e2b_metrics(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     Query(query): Query<MetricsQuery>,
 ) -> Result<Json<Vec<Metric>>, ApiError> {
@@ -167,7 +167,7 @@ pub(crate) struct MetricsOfMany {
 )]
 pub(crate) async fn e2b_metrics_of_many(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<ManyQuery>,
 ) -> Result<Json<MetricsOfMany>, ApiError> {
     let ids: Vec<_> = query

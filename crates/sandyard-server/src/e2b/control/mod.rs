@@ -39,51 +39,51 @@ mod view;
 use sandyard_core::Scope;
 use utoipa_axum::routes;
 
-use crate::mounted::{Mounted, mount};
-use crate::need::Need;
+use crate::access::Access;
+use crate::route::{Route, route};
 
 /// What the agent in every sandbox is as good as.
 pub(crate) const ENVD_VERSION: &str = "0.6.13";
 
 /// Its routes.
-pub(crate) fn routes() -> Vec<Mounted> {
-    let read = Need::Scope(Scope::Read);
-    let used = Need::Scope(Scope::Use);
-    let manage = Need::Scope(Scope::Manage);
+pub(crate) fn routes() -> Vec<Route> {
+    let read = Access::Scope(Scope::Read);
+    let used = Access::Scope(Scope::Use);
+    let manage = Access::Scope(Scope::Manage);
     [
-        mount(Need::Nothing, routes!(health::e2b_health)),
-        mount(manage, routes!(create::e2b_create)),
-        mount(manage, routes!(create::e2b_create_v1)),
-        mount(used, routes!(connect::e2b_connect)).also("/e2b/sandboxes/{id}/connect"),
-        mount(manage, routes!(connect::e2b_resume)),
-        mount(manage, routes!(pause::e2b_pause)),
-        mount(read, routes!(lookup::e2b_get)),
-        mount(manage, routes!(lookup::e2b_delete)),
-        mount(read, routes!(list::e2b_list)),
-        mount(read, routes!(list::e2b_list_v1)),
-        mount(manage, routes!(timeout::e2b_set_timeout)),
-        mount(manage, routes!(timeout::e2b_refresh)),
-        mount(read, routes!(metrics::e2b_metrics)),
-        mount(read, routes!(metrics::e2b_metrics_of_many)),
-        mount(read, routes!(logs::e2b_logs)),
-        mount(read, routes!(logs::e2b_logs_v1)),
-        mount(manage, routes!(network::e2b_set_network)),
-        mount(manage, routes!(snapshots::e2b_snapshot)),
-        mount(read, routes!(snapshots::e2b_list_snapshots)),
-        mount(manage, routes!(fork::e2b_fork)),
-        mount(read, routes!(templates::e2b_list_templates)).also("/e2b/default-templates"),
-        mount(read, routes!(templates::e2b_list_templates_v2)),
-        mount(read, routes!(templates::e2b_get_template)),
-        mount(read, routes!(templates::e2b_find_template)),
-        mount(manage, routes!(templates::e2b_delete_template)),
-        mount(manage, routes!(templates::e2b_build_template)),
-        mount(read, routes!(secrets::e2b_list_secrets)),
-        mount(manage, routes!(secrets::e2b_create_secret)),
-        mount(read, routes!(secrets::e2b_get_secret)),
-        mount(manage, routes!(secrets::e2b_update_secret)),
-        mount(manage, routes!(secrets::e2b_delete_secret)),
+        route(Access::Public, routes!(health::e2b_health)),
+        route(manage, routes!(create::e2b_create)),
+        route(manage, routes!(create::e2b_create_v1)),
+        route(used, routes!(connect::e2b_connect)).also("/e2b/sandboxes/{id}/connect"),
+        route(manage, routes!(connect::e2b_resume)),
+        route(manage, routes!(pause::e2b_pause)),
+        route(read, routes!(lookup::e2b_get)),
+        route(manage, routes!(lookup::e2b_delete)),
+        route(read, routes!(list::e2b_list)),
+        route(read, routes!(list::e2b_list_v1)),
+        route(manage, routes!(timeout::e2b_set_timeout)),
+        route(manage, routes!(timeout::e2b_refresh)),
+        route(read, routes!(metrics::e2b_metrics)),
+        route(read, routes!(metrics::e2b_metrics_of_many)),
+        route(read, routes!(logs::e2b_logs)),
+        route(read, routes!(logs::e2b_logs_v1)),
+        route(manage, routes!(network::e2b_set_network)),
+        route(manage, routes!(snapshots::e2b_snapshot)),
+        route(read, routes!(snapshots::e2b_list_snapshots)),
+        route(manage, routes!(fork::e2b_fork)),
+        route(read, routes!(templates::e2b_list_templates)).also("/e2b/default-templates"),
+        route(read, routes!(templates::e2b_list_templates_v2)),
+        route(read, routes!(templates::e2b_get_template)),
+        route(read, routes!(templates::e2b_find_template)),
+        route(manage, routes!(templates::e2b_delete_template)),
+        route(manage, routes!(templates::e2b_build_template)),
+        route(read, routes!(secrets::e2b_list_secrets)),
+        route(manage, routes!(secrets::e2b_create_secret)),
+        route(read, routes!(secrets::e2b_get_secret)),
+        route(manage, routes!(secrets::e2b_update_secret)),
+        route(manage, routes!(secrets::e2b_delete_secret)),
     ]
     .into_iter()
-    .map(Mounted::strict)
+    .map(Route::strict)
     .collect()
 }

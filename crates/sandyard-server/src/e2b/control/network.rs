@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::name::{self, Named};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::Body;
-use crate::native::policy::{self, Otherwise, refused};
-use crate::need::Who;
+use crate::model::network::{self as policy, PolicyDefaults, refused};
 
 /// Begins what E2B's gateway fills in by itself.
 const FILLED_IN: &str = "${e2b.";
@@ -48,7 +48,7 @@ impl Network {
     pub(crate) fn into_policy(
         self,
         allow_internet_access: Option<bool>,
-        otherwise: Otherwise,
+        otherwise: PolicyDefaults,
     ) -> Result<Option<NetworkPolicy>, ApiError> {
         if self.egress_proxy.is_some() {
             return Err(unavailable(
@@ -166,13 +166,13 @@ pub(crate) struct NetworkUpdate {
 )]
 pub(crate) async fn e2b_set_network(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     Body(update): Body<NetworkUpdate>,
 ) -> Result<StatusCode, ApiError> {
     let sandbox = name::existing(&app, &caller, &named.id).await?;
     let before = app.service().policy_of(&sandbox)?;
-    let otherwise = Otherwise::from(&app);
+    let otherwise = PolicyDefaults::from(&app);
     let asked = update
         .network
         .into_policy(update.allow_internet_access, otherwise)?;

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::name::{self, Named};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
-use crate::need::Who;
 
 /// How to pause.
 #[derive(Default, Deserialize, ToSchema)]
@@ -32,7 +32,7 @@ pub(crate) struct Pause {
 )]
 pub(crate) async fn e2b_pause(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     OptionalBody(wanted): OptionalBody<Option<Pause>>,
 ) -> Result<StatusCode, ApiError> {

@@ -11,11 +11,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::name::{self, Named, without_client};
 use super::{pages, template_name};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{OptionalBody, Query};
-use crate::need::Who;
 
 /// What every name ends with that has no tag of its own.
 const TAG: &str = ":default";
@@ -64,7 +64,7 @@ impl From<Snapshot> for SnapshotView {
 )]
 pub(crate) async fn e2b_snapshot(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     OptionalBody(wanted): OptionalBody<Option<NewSnapshot>>,
 ) -> Result<(StatusCode, Json<SnapshotView>), ApiError> {
@@ -106,7 +106,7 @@ pub(crate) struct SnapshotsQuery {
 )]
 pub(crate) async fn e2b_list_snapshots(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<SnapshotsQuery>,
 ) -> Result<pages::Listed<SnapshotView>, ApiError> {
     bounds::optional_text("name", query.name.as_deref(), 1, 512)?;

@@ -11,11 +11,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::template_name::{self, BASE};
 use super::{ENVD_VERSION, pages};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
-use crate::extract::{PathWord, Query};
-use crate::need::Who;
+use crate::extract::{PathName, Query};
 use crate::time::iso;
 
 /// Templates are not built here, so every one has the same build.
@@ -146,7 +146,7 @@ async fn find(app: &App, caller: &Caller, text: &str) -> ServiceResult<TemplateV
 )]
 pub(crate) async fn e2b_list_templates(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
 ) -> Result<Json<Vec<TemplateView>>, ApiError> {
     Ok(Json(all(&app, &caller).await?))
 }
@@ -172,7 +172,7 @@ pub(crate) struct TemplatesQuery {
 )]
 pub(crate) async fn e2b_list_templates_v2(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Query(query): Query<TemplatesQuery>,
 ) -> Result<pages::Listed<TemplateView>, ApiError> {
     bounds::optional_text("nextToken", query.next_token.as_deref(), 1, 256)?;
@@ -191,8 +191,8 @@ pub(crate) async fn e2b_list_templates_v2(
 )]
 pub(crate) async fn e2b_get_template(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<Json<TemplateDetail>, ApiError> {
     let template = find(&app, &caller, &name).await?;
     Ok(Json(TemplateDetail {
@@ -219,8 +219,8 @@ pub(crate) struct AliasView {
 )]
 pub(crate) async fn e2b_find_template(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<Json<AliasView>, ApiError> {
     let template = find(&app, &caller, &name).await?;
     Ok(Json(AliasView {
@@ -237,8 +237,8 @@ pub(crate) async fn e2b_find_template(
 )]
 pub(crate) async fn e2b_delete_template(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<StatusCode, ApiError> {
     let real = template_name::resolve(&app, &caller, &name).await?;
     let provider = real.provider.as_deref();

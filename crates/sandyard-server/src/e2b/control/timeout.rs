@@ -11,11 +11,11 @@ use utoipa::ToSchema;
 
 use super::create::{Life, duration};
 use super::name::{self, Named};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::bounds::Whole;
 use crate::error::ApiError;
 use crate::extract::{Body, OptionalBody};
-use crate::need::Who;
 
 /// A sandbox's new time.
 #[derive(Deserialize, ToSchema)]
@@ -34,7 +34,7 @@ pub(crate) struct SetTimeout {
 )]
 pub(crate) async fn e2b_set_timeout(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     Body(wanted): Body<SetTimeout>,
 ) -> Result<StatusCode, ApiError> {
@@ -67,7 +67,7 @@ pub(crate) struct Refresh {
 )]
 pub(crate) async fn e2b_refresh(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     named: Named,
     OptionalBody(wanted): OptionalBody<Option<Refresh>>,
 ) -> Result<StatusCode, ApiError> {

@@ -1,7 +1,8 @@
-//! Answers under way, and their end when their sandbox is gone or the server ends.
+//! Responses in progress, which end when their sandbox stops running or the server shuts down.
 //!
-//! A sandbox that ends takes its connections along; one that is paused does not, and a client would wait for as long as it
-//! rests. So whoever has an answer under way is looked after: once a second every such sandbox is looked up.
+//! The connections of a sandbox end when its processes do, but not when it is paused: its clients would wait until it is
+//! resumed. So a task watches every sandbox with a response in progress. The service announces the changes that this node
+//! makes; a slow poll finds those of other nodes, and owners that were disabled.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -14,22 +15,26 @@ use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use sandyard_core::{SandboxId, SandboxStatus};
+use sandyard_core::SandboxId;
 use sandyard_preview::{BoxError, PreviewBody};
+use sandyard_service::StatusChange;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::find;
 use super::relay::Relay;
 use crate::app::App;
-use crate::listen::Ending;
+use crate::listen::Shutdown;
+use crate::visibility::find_visible;
 
-/// Between two looks at the same sandbox.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Pause between two polls of the store for changes that other nodes made.
+const POLL_EVERY: Duration = Duration::from_secs(2);
 
-/// Added for every sandbox to be looked at, so that many do not keep the store busy.
-const PER_SANDBOX: Duration = Duration::from_millis(1);
+/// Added to the pause for every watched sandbox, so that many do not keep the store busy.
+const POLL_PER_SANDBOX: Duration = Duration::from_millis(1);
 
-/// All answers under way. Clones are one.
+/// All responses in progress. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Exchanges(Arc<Mutex<Open>>);
 
@@ -39,37 +44,39 @@ struct Open {
     is_watched: bool,
 }
 
+/// The responses of one sandbox.
 #[derive(Debug)]
 struct Entry {
     count: usize,
-    over: CancellationToken,
+    ended: CancellationToken,
 }
 
-/// One answer under way.
+/// One response in progress.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     all: Exchanges,
     id: SandboxId,
-    over: CancellationToken,
+    ended: CancellationToken,
 }
 
 impl Exchanges {
-    /// Notes an answer under way.
+    /// Registers a response, and starts the watcher with the first one.
     pub(crate) fn begin(&self, app: &App, id: &SandboxId) -> Exchange {
         let mut open = self.lock();
         let entry = open.by_sandbox.entry(id.clone()).or_insert_with(|| Entry {
             count: 0,
-            over: CancellationToken::new(),
+            ended: CancellationToken::new(),
         });
         entry.count += 1;
-        let over = entry.over.clone();
+        let ended = entry.ended.clone();
         if !std::mem::replace(&mut open.is_watched, true) {
-            tokio::spawn(watch(self.clone(), app.clone()));
+            let changes = app.service().subscribe_status();
+            tokio::spawn(watch(self.clone(), app.clone(), changes));
         }
         Exchange {
             all: self.clone(),
             id: id.clone(),
-            over,
+            ended,
         }
     }
 
@@ -77,7 +84,7 @@ impl Exchanges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the sandboxes to look at; none: nobody has to look any more.
+    /// The sandboxes with responses in progress; none: the watcher ends.
     fn watched(&self) -> Option<Vec<SandboxId>> {
         let mut open = self.lock();
         if open.by_sandbox.is_empty() {
@@ -87,48 +94,52 @@ impl Exchanges {
         Some(open.by_sandbox.keys().cloned().collect())
     }
 
-    /// Ends all answers of a sandbox; later ones are not concerned.
+    fn has(&self, id: &SandboxId) -> bool {
+        self.lock().by_sandbox.contains_key(id)
+    }
+
+    /// Ends the responses of a sandbox that are in progress; later ones are not affected.
     fn end(&self, id: &SandboxId) {
         if let Some(entry) = self.lock().by_sandbox.remove(id) {
-            entry.over.cancel();
+            entry.ended.cancel();
         }
     }
 }
 
 impl Exchange {
-    /// Works until the sandbox is gone; none then.
-    pub(crate) async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    /// Runs `work`, unless the sandbox stops running before; none then.
+    pub(crate) async fn until_ended<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             done = work => Some(done),
-            () = self.over.cancelled() => None,
+            () = self.ended.cancelled() => None,
         }
     }
 
-    /// Gives an answer whose body breaks off when the sandbox is gone, or, if it is one without end, when the server ends.
+    /// A response whose body breaks off when the sandbox stops running, and an endless body also when the server shuts down.
     pub(crate) fn carry(
         self,
         response: Response<PreviewBody>,
-        ending: Option<Ending>,
+        shutdown: Option<Shutdown>,
         relay: Option<Relay>,
     ) -> Response {
         let (head, inner) = response.into_parts();
-        let ending = ending.filter(|_| is_endless(&head.headers));
-        let over = self.over.clone();
+        let shutdown = shutdown.filter(|_| is_endless(&head.headers));
+        let ended = self.ended.clone();
         let stop = async move {
-            match ending {
-                Some(ending) => tokio::select! {
-                    () = over.cancelled() => {}
-                    () = ending.wait() => {}
+            match shutdown {
+                Some(shutdown) => tokio::select! {
+                    () = ended.cancelled() => {}
+                    () = shutdown.wait() => {}
                 },
-                None => over.cancelled().await,
+                None => ended.cancelled().await,
             }
         };
         let body = Carried {
             inner,
             stop: Box::pin(stop),
             relay,
-            is_whole: false,
+            is_complete: false,
             _exchange: self,
         };
         Response::from_parts(head, Body::new(body))
@@ -138,9 +149,9 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         let mut open = self.all.lock();
-        // An entry of the same name may be a later one.
+        // After `end` the entry of this sandbox, if there is one, belongs to later responses.
         let is_last = match open.by_sandbox.get_mut(&self.id) {
-            Some(entry) if !self.over.is_cancelled() => {
+            Some(entry) if !self.ended.is_cancelled() => {
                 entry.count -= 1;
                 entry.count == 0
             }
@@ -152,7 +163,7 @@ impl Drop for Exchange {
     }
 }
 
-/// Says whether an answer goes on for as long as its client likes.
+/// Says whether a response lasts as long as its client wants.
 fn is_endless(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(header::CONTENT_TYPE)
@@ -164,41 +175,67 @@ fn is_endless(headers: &HeaderMap) -> bool {
         .any(|endless| kind.trim().eq_ignore_ascii_case(endless))
 }
 
-/// Looks after all sandboxes with answers under way until there are none.
-async fn watch(exchanges: Exchanges, app: App) {
+/// Watches all sandboxes with responses in progress until there are none.
+async fn watch(exchanges: Exchanges, app: App, mut changes: Receiver<StatusChange>) {
     while let Some(ids) = exchanges.watched() {
         let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-        tokio::time::sleep(LOOK_EVERY + PER_SANDBOX.saturating_mul(count)).await;
+        let poll_at = Instant::now() + POLL_EVERY + POLL_PER_SANDBOX.saturating_mul(count);
+        follow_changes(&exchanges, &app, &mut changes, poll_at).await;
         for id in ids {
-            // A store that cannot be asked says nothing about the sandbox.
-            if let Ok(row) = find(&app, id.as_str()).await
-                && !row.is_some_and(|row| is_up(row.status))
-            {
-                exchanges.end(&id);
-            }
+            end_unless_up(&exchanges, &app, &id).await;
         }
     }
 }
 
-fn is_up(status: SandboxStatus) -> bool {
-    matches!(status, SandboxStatus::Running | SandboxStatus::Creating)
+/// Ends the responses of sandboxes that stop running on this node, until `poll_at` or until changes were missed.
+async fn follow_changes(
+    exchanges: &Exchanges,
+    app: &App,
+    changes: &mut Receiver<StatusChange>,
+    poll_at: Instant,
+) {
+    loop {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            () = sleep_until(poll_at) => return,
+        };
+        match change {
+            // The change may be old: the sandbox may run again, with other responses.
+            Ok(change) if !change.status.is_up() && exchanges.has(&change.id) => {
+                end_unless_up(exchanges, app, &change.id).await;
+            }
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => return sleep_until(poll_at).await,
+        }
+    }
 }
 
-/// An answer's body that can be broken off.
+/// Ends the responses of a sandbox that does not run.
+async fn end_unless_up(exchanges: &Exchanges, app: &App, id: &SandboxId) {
+    // A store that cannot be read says nothing about the sandbox.
+    if let Ok(row) = find_visible(app, id.as_str()).await
+        && !row.is_some_and(|row| row.status.is_up())
+    {
+        exchanges.end(id);
+    }
+}
+
+/// The body of a response that can be broken off.
 struct Carried {
     inner: PreviewBody,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Gone when there is nothing to be said.
+    /// None once the agent must not be told that the output was delivered.
     relay: Option<Relay>,
-    is_whole: bool,
+    is_complete: bool,
     _exchange: Exchange,
 }
 
 impl Drop for Carried {
-    /// Nobody drops it but who has sent it all, or has no client any more.
+    /// The body is dropped after it was sent completely, or when its client has gone.
     fn drop(&mut self) {
         if let Some(relay) = self.relay.take() {
-            relay.say(self.is_whole);
+            relay.confirm(self.is_complete);
         }
     }
 }
@@ -211,16 +248,16 @@ impl http_body::Body for Carried {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        // First: an answer that never pauses would never be asked.
+        // Checked first, because a body that always has data would never get to a later check.
         if self.stop.as_mut().poll(context).is_ready() {
-            // What the connection still holds may be lost with it.
+            // Output that is still in the connection may be lost.
             self.relay = None;
-            // Not an end: the client would take the answer for whole.
+            // An error, because a client would take a plain end for a complete response.
             return Poll::Ready(Some(Err("the sandbox or the server ended".into())));
         }
         let frame = Pin::new(&mut self.inner).poll_frame(context);
         match &frame {
-            Poll::Ready(None) => self.is_whole = true,
+            Poll::Ready(None) => self.is_complete = true,
             Poll::Ready(Some(Err(_))) => self.relay = None,
             _ => {}
         }

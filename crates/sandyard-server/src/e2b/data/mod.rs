@@ -1,32 +1,34 @@
-//! The data plane: requests for what runs in a sandbox, its agent first of all.
+//! The data plane: requests for programs in a sandbox, first of all its agent.
 //!
 //! ```text
-//! E2b-Sandbox-Id, E2b-Sandbox-Port ──┐              ┌─▶ 49983: the agent, by its public routes only
+//! E2b-Sandbox-Id, E2b-Sandbox-Port ──┐              ┌─▶ 49983: the agent, its public routes only
 //! {port}-{id}.{domain}   (preview) ──┼─▶ sandbox ───┤
-//! a signature or token, nothing else ┘              └─▶ others: a port inside, as a preview
+//! a signature or token, nothing else ┘              └─▶ others: a port inside, by the module `preview`
 //! ```
 //!
 //! | file | holds |
 //! |---|---|
-//! | `agent` | requests to the agent: which may pass, and through which of its doors |
-//! | `awake` | a sandbox that runs, woken only if it may be |
-//! | `exchange` | answers under way, and their end when their sandbox is gone or the server ends |
-//! | `relay` | a word to the agent that output got where it was meant for |
-//! | `signed` | which sandbox a signature is of |
-//! | `tokens` | the tokens of all sandboxes, in memory |
-//! | `hits` | which sandboxes were found lately, and by what |
-//! | `misses` | how often a stranger may be wrong |
-//! | `answer` | what is said when nothing of a sandbox can be, word for word as E2B says it |
+//! | `agent_proxy` | requests to the agent: which routes are public, and which listener of the agent they use |
+//! | `exchange` | responses in progress, which end when their sandbox stops running or the server shuts down |
+//! | `relay` | confirms to the agent that output was delivered |
+//! | `signature` | finds the sandbox of a signature or token |
+//! | `token_index` | the tokens of all sandboxes, in memory |
+//! | `proof_cache` | signatures and tokens that were found lately |
+//! | `miss_limiter` | how often a client may show a signature or token that no sandbox has |
+//! | `response` | responses of the data plane itself, with E2B's texts |
+//! | `sandbox_id` | the id in the name that a client uses |
+//! | `state` | what the data plane keeps between requests |
 
-mod agent;
-mod answer;
-mod awake;
+mod agent_proxy;
 mod exchange;
-mod hits;
-mod misses;
+mod miss_limiter;
+mod proof_cache;
 mod relay;
-mod signed;
-mod tokens;
+mod response;
+mod sandbox_id;
+mod signature;
+mod state;
+mod token_index;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -36,50 +38,50 @@ use axum::http::{Extensions, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use sandyard_agent_client::wire::routes::{AGENT_PORT, FILES};
-use sandyard_core::ErrorKind;
 use sandyard_preview::inert::{make_download, make_inert};
 use sandyard_preview::{PreviewAddress, PreviewForm};
-use sandyard_service::{Sandbox, ServiceError, ServiceResult};
 
-pub(crate) use agent::ask;
-pub(crate) use answer::{Told, about};
-pub(crate) use awake::{Absent, awake, is_there};
-pub(crate) use exchange::Exchanges;
-pub(crate) use signed::Signatures;
+pub(crate) use agent_proxy::forward_to_agent;
+pub(crate) use response::{Outcome, sandbox_response};
+pub(crate) use sandbox_id::id_of;
+pub(crate) use state::DataPlane;
 
-use super::door::{Plane, Wanted};
+use super::dispatch::{DataTarget, Plane};
 use crate::app::App;
-use crate::preview;
 
-/// What the data plane remembers between requests.
-#[derive(Debug, Default)]
-pub(crate) struct DataPlane {
-    /// Answers under way.
-    pub(crate) exchanges: Exchanges,
-    /// Which sandbox a signature is of.
-    pub(crate) signatures: Signatures,
-}
-
-/// Says whether a request is the data plane's: its path is then what runs in a sandbox has there.
+/// Says whether a request is for the data plane: its path belongs to a program in a sandbox.
 pub(crate) fn is_data(extensions: &Extensions) -> bool {
     matches!(extensions.get(), Some(Plane::Data(_)))
 }
 
-/// Answers requests of the data plane; lets all others pass.
+/// The port that the headers of a request name, unless it is the agent's: previews serve all others.
+pub(crate) fn preview_address(extensions: &Extensions) -> Option<PreviewAddress> {
+    let Some(Plane::Data(DataTarget::Port { sandbox, port })) = extensions.get() else {
+        return None;
+    };
+    let port = port_number(port).filter(|port| *port != AGENT_PORT)?;
+    Some(PreviewAddress {
+        sandbox: id_of(sandbox).to_owned(),
+        port,
+        form: PreviewForm::Host,
+    })
+}
+
+/// Answers requests of the data plane that are not previews; passes all others on.
 pub(crate) async fn intercept(State(app): State<App>, request: Request, next: Next) -> Response {
-    let Some(Plane::Data(wanted)) = request.extensions().get::<Plane>().cloned() else {
+    let Some(Plane::Data(target)) = request.extensions().get::<Plane>().cloned() else {
         return next.run(request).await;
     };
     let (parts, body) = request.into_parts();
-    let is_for_agent = is_for_agent(&wanted);
+    let is_for_agent = is_for_agent(&target);
     let is_reading = matches!(parts.method, Method::GET | Method::HEAD);
     let is_file = is_for_agent && is_reading && parts.uri.path() == FILES;
-    let mut response = answer(&app, parts, body, wanted).await;
-    // What a sandbox says is said on a host that is not its own.
+    let mut response = respond(&app, parts, body, target).await;
+    // The content of a sandbox is served on a host that other sandboxes share.
     let headers = response.headers_mut();
     make_inert(headers);
     if is_for_agent {
-        // It never sends anybody elsewhere, and asks for nobody's password.
+        // The agent neither redirects nor asks for a password.
         headers.remove(LOCATION);
         headers.remove(WWW_AUTHENTICATE);
     }
@@ -89,76 +91,39 @@ pub(crate) async fn intercept(State(app): State<App>, request: Request, next: Ne
     response
 }
 
-async fn answer(app: &App, parts: Parts, body: Body, wanted: Wanted) -> Response {
-    match wanted {
-        Wanted::Unreadable => answer::unreadable(),
-        Wanted::Port { sandbox, port } => match port_number(&port) {
-            Some(port) => to_port(app, parts, body, &sandbox, port).await,
-            None => answer::bad_port(&sandbox),
-        },
-        // A browser asks before it sends what would name the sandbox.
-        _ if parts.method == Method::OPTIONS => answer::preflight(),
-        Wanted::Signed => match app.data_plane().signatures.find(app, &parts).await {
-            Ok(sandbox) => ask(app, parts, body, sandbox.as_str()).await,
-            Err(refusal) => answer::refused(refusal),
-        },
-        Wanted::Token => match app.data_plane().signatures.find_by_token(app, &parts).await {
-            Ok(sandbox) => ask(app, parts, body, sandbox.as_str()).await,
-            Err(refusal) => answer::refused(refusal),
-        },
-        Wanted::Nobody => answer::nobody(),
+async fn respond(app: &App, parts: Parts, body: Body, target: DataTarget) -> Response {
+    let plane = app.state::<DataPlane>();
+    let found = match target {
+        DataTarget::Malformed => return response::malformed(),
+        DataTarget::Port { sandbox, port } => {
+            return match port_number(&port) {
+                Some(AGENT_PORT) => forward_to_agent(app, parts, body, &sandbox).await,
+                // Previews have answered requests for other ports.
+                _ => response::bad_port(&sandbox),
+            };
+        }
+        // A browser sends a preflight without the headers that name the sandbox.
+        _ if parts.method == Method::OPTIONS => return response::preflight(),
+        DataTarget::Unnamed => return response::no_sandbox_named(),
+        DataTarget::Signed => plane.signatures.find(app, &parts).await,
+        DataTarget::Token => plane.signatures.find_by_token(app, &parts).await,
+    };
+    match found {
+        Ok(sandbox) => forward_to_agent(app, parts, body, sandbox.as_str()).await,
+        Err(refusal) => response::refused(refusal),
     }
 }
 
 /// Says whether a request is for an agent, not for another port.
-fn is_for_agent(wanted: &Wanted) -> bool {
-    match wanted {
-        Wanted::Port { port, .. } => port_number(port) == Some(AGENT_PORT),
-        Wanted::Signed | Wanted::Token => true,
-        Wanted::Nobody | Wanted::Unreadable => false,
+fn is_for_agent(target: &DataTarget) -> bool {
+    match target {
+        DataTarget::Port { port, .. } => port_number(port) == Some(AGENT_PORT),
+        DataTarget::Signed | DataTarget::Token => true,
+        DataTarget::Unnamed | DataTarget::Malformed => false,
     }
 }
 
-/// Finds a sandbox by what clients call it: its id, which old ones put before a dash and something else. One whose owner is
-/// disabled is nobody's.
-pub(crate) async fn find(app: &App, name: &str) -> ServiceResult<Option<Sandbox>> {
-    let Some(sandbox) = app.service().find_for_preview(id_of(name)).await? else {
-        return Ok(None);
-    };
-    let is_shut = is_shut(app, &sandbox).await?;
-    Ok((!is_shut).then_some(sandbox))
-}
-
-/// Says whether the owner of a sandbox is disabled: no token opens it then, and no port of it is public.
-pub(crate) async fn is_shut(app: &App, sandbox: &Sandbox) -> ServiceResult<bool> {
-    let is_disabled = app.auth().is_disabled(&sandbox.owner).await;
-    is_disabled.map_err(|error| {
-        tracing::warn!(%error, "The owner of a sandbox cannot be looked up");
-        ServiceError::new(
-            ErrorKind::Unavailable,
-            "the owner of the sandbox cannot be looked up: try again in a moment",
-        )
-    })
-}
-
-/// The id in a name.
-pub(crate) fn id_of(name: &str) -> &str {
-    name.split_once('-').map_or(name, |(id, _)| id)
-}
-
-async fn to_port(app: &App, parts: Parts, body: Body, sandbox: &str, port: u16) -> Response {
-    if port == AGENT_PORT {
-        return ask(app, parts, body, sandbox).await;
-    }
-    let address = PreviewAddress {
-        sandbox: id_of(sandbox).to_owned(),
-        port,
-        form: PreviewForm::Host,
-    };
-    preview::visit(app, parts, body, &address).await
-}
-
-/// Reads a port in its one spelling.
+/// Reads a port: decimal digits without leading zeros.
 fn port_number(text: &str) -> Option<u16> {
     let is_plain = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| text.parse().ok()).flatten()
@@ -167,14 +132,6 @@ fn port_number(text: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_of_old_clients_have_a_tail() {
-        assert_eq!(id_of("abc"), "abc");
-        assert_eq!(id_of("abc-6532622b"), "abc");
-        assert_eq!(id_of("abc-1-2"), "abc");
-        assert_eq!(id_of("-abc"), "");
-    }
 
     #[test]
     fn ports_have_one_spelling() {

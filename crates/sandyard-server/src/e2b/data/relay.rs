@@ -1,7 +1,8 @@
-//! A word to the agent that output of a command got where it was meant for.
+//! Confirms to the agent that the output of a command was delivered.
 //!
-//! A server that is killed takes along what it has read of an agent and not yet handed on. So the agent is told that output is
-//! passed on, and afterwards that it got there; without that word the next who follows the command gets the last of it again.
+//! A server that is killed loses output that it has read from an agent and not yet sent on. So the request tells the agent that
+//! its output is relayed, and a confirmation follows once it was delivered. Without the confirmation, the agent sends the last
+//! output again to the next client that follows the command.
 
 use std::time::Duration;
 
@@ -14,27 +15,27 @@ use tokio::runtime::Handle;
 const RELAYED: HeaderName = HeaderName::from_static(header::RELAYED);
 const READER: HeaderName = HeaderName::from_static(header::READER);
 
-/// How long the end of an answer may still be on its way to the client.
-const ON_ITS_WAY: Duration = Duration::from_millis(100);
+/// Wait before the confirmation of a complete response, whose end may not have reached the client yet.
+const CONFIRM_AFTER: Duration = Duration::from_millis(100);
 
-/// Whom to tell that output got where it was meant for.
+/// The agent that waits for a confirmation, and its name for the reader.
 #[derive(Debug)]
 pub(crate) struct Relay {
     agent: AgentClient,
     reader: String,
 }
 
-/// Says of a request that its answer is passed on, where the agent wants to know.
-pub(super) fn announce(parts: &mut Parts, is_by_host: bool) {
-    // Not for clients to say.
+/// Tells the agent that the response is relayed, on the routes where that matters.
+pub(super) fn announce(parts: &mut Parts, is_host_socket: bool) {
+    // Clients must not set this header.
     parts.headers.remove(RELAYED);
-    if is_by_host && matches!(parts.uri.path(), process::START | process::CONNECT) {
+    if is_host_socket && matches!(parts.uri.path(), process::START | process::CONNECT) {
         parts.headers.insert(RELAYED, HeaderValue::from_static("1"));
     }
 }
 
-/// Takes the reader's name off an answer; none: nobody waits for a word.
-pub(super) fn wanted(headers: &mut HeaderMap, agent: &AgentClient) -> Option<Relay> {
+/// Removes the reader's name from a response; none: the agent does not wait for a confirmation.
+pub(super) fn requested(headers: &mut HeaderMap, agent: &AgentClient) -> Option<Relay> {
     let reader = headers.remove(READER)?.to_str().ok()?.to_owned();
     Some(Relay {
         agent: agent.clone(),
@@ -43,18 +44,18 @@ pub(super) fn wanted(headers: &mut HeaderMap, agent: &AgentClient) -> Option<Rel
 }
 
 impl Relay {
-    /// Says that all got there: at once when the client left, a little later when the answer came to its end.
-    pub(super) fn say(self, is_whole: bool) {
-        // Without a runtime the server is over, and nothing is sure.
+    /// Confirms the delivery: at once when the client left, a little later when the response is complete.
+    pub(super) fn confirm(self, is_complete: bool) {
+        // Without a runtime the server has ended, and delivery is uncertain.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
-            if is_whole {
-                tokio::time::sleep(ON_ITS_WAY).await;
+            if is_complete {
+                tokio::time::sleep(CONFIRM_AFTER).await;
             }
             if let Err(error) = self.agent.left(&self.reader).await {
-                tracing::debug!(%error, "An agent was not told that output got through");
+                tracing::debug!(%error, "Cannot confirm to an agent that its output was delivered");
             }
         });
     }

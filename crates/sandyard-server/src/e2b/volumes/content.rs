@@ -12,15 +12,15 @@ use sandyard_service::ServiceError;
 
 use super::dirs::MakeQuery;
 use super::entry::{E2bVolumeEntry, E2bVolumeEntryType};
-use super::keeper::{Attributes, Keeper};
+use super::error::with_client_paths;
 use super::paths::PathQuery;
-use super::problem::as_seen_outside;
+use super::volume_path::{Attributes, VolumePath};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{PathWord, Query};
+use crate::extract::{PathName, Query};
 use crate::files::read_body;
 use crate::middleware::request_id::random_uuid;
-use crate::need::Who;
 
 /// Sends a file of a volume.
 #[utoipa::path(get, path = "/e2b/volumecontent/{name}/file", operation_id = "e2b_read_volume_file", tag = "e2b",
@@ -28,14 +28,14 @@ use crate::need::Who;
     responses((status = 200, description = "The file.", content_type = "application/octet-stream")))]
 pub(super) async fn e2b_read_volume_file(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(volume): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(volume): PathName,
     Query(query): Query<PathQuery>,
 ) -> Result<Response, ApiError> {
-    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
-    let file = match keeper.agent.read_file(&keeper.inside()?).await {
-        Err(error) if error.is_not_found() => return Err(keeper.not_found().into()),
-        file => file.map_err(as_seen_outside)?,
+    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    let file = match target.agent.read_file(&target.inside()?).await {
+        Err(error) if error.is_not_found() => return Err(target.not_found().into()),
+        file => file.map_err(with_client_paths)?,
     };
     let size = file.size();
     let pieces = stream::unfold(file, |mut file| async move {
@@ -66,22 +66,22 @@ pub(super) async fn e2b_read_volume_file(
     responses((status = 201, description = "It is written.", body = E2bVolumeEntry)))]
 pub(super) async fn e2b_write_volume_file(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(volume): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(volume): PathName,
     Query(query): Query<MakeQuery>,
     body: Body,
 ) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
     let attributes = query.attributes()?;
-    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
-    let inside = keeper.inside()?;
-    let before = keeper.try_stat().await?;
+    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    let inside = target.inside()?;
+    let before = target.try_stat().await?;
     refuse_if(
         before.as_ref(),
         E2bVolumeEntryType::Directory,
         "this is a folder",
     )?;
     if before.is_none() {
-        let parent = keeper.parent();
+        let parent = target.parent();
         match query.force {
             Some(true) => {
                 let owner = Attributes {
@@ -108,14 +108,14 @@ pub(super) async fn e2b_write_volume_file(
     };
     let upload = read_body(&app, body);
     upload
-        .write_all(&keeper.agent, &place)
+        .write_all(&target.agent, &place)
         .await
-        .map_err(as_seen_outside)?;
+        .map_err(with_client_paths)?;
     if place != inside
-        && let Err(error) = keeper.agent.rename(&place, &inside).await
+        && let Err(error) = target.agent.rename(&place, &inside).await
     {
-        let _ = keeper.agent.remove(&place).await;
-        return Err(as_seen_outside(error).into());
+        let _ = target.agent.remove(&place).await;
+        return Err(with_client_paths(error).into());
     }
     let attributes = match before {
         Some(before) if before.kind == E2bVolumeEntryType::File => Attributes {
@@ -126,8 +126,8 @@ pub(super) async fn e2b_write_volume_file(
         Some(_) => attributes,
         None => attributes.or_usual(0o666),
     };
-    keeper.change(attributes).await?;
-    Ok((StatusCode::CREATED, Json(keeper.stat().await?)))
+    target.change(attributes).await?;
+    Ok((StatusCode::CREATED, Json(target.stat().await?)))
 }
 
 /// A name in the same folder that nothing has.

@@ -9,11 +9,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::entry::E2bVolumeEntry;
-use super::keeper::{Attributes, Keeper};
+use super::listing_slots::ListingSlots;
+use super::volume_path::{Attributes, VolumePath};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{PathWord, Query};
-use crate::need::Who;
+use crate::extract::{PathName, Query};
 
 /// Deepest listing.
 const MAX_DEPTH: u32 = 100;
@@ -64,8 +65,8 @@ impl MakeQuery {
     responses((status = 200, description = "What it holds.", body = [E2bVolumeEntry])))]
 pub(super) async fn e2b_list_volume_dir(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(volume): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(volume): PathName,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, ApiError> {
     let depth = query.depth.unwrap_or(1).max(1);
@@ -74,9 +75,10 @@ pub(super) async fn e2b_list_volume_dir(
         return Err(ServiceError::invalid("depth", message).into());
     }
     let volume = app.service().volume(&caller, &volume).await?;
-    let _place = app.listings().take(&volume.id).await?;
-    let keeper = Keeper::open(&app, &caller, &volume.id, &query.path).await?;
-    let listed = keeper.list(depth).await?;
+    let slots = app.state::<ListingSlots>();
+    let _slot = slots.take(&volume.id).await?;
+    let target = VolumePath::open(&app, &caller, &volume.id, &query.path).await?;
+    let listed = target.list(depth).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], listed).into_response())
 }
 
@@ -86,14 +88,14 @@ pub(super) async fn e2b_list_volume_dir(
     responses((status = 201, description = "It is there.", body = E2bVolumeEntry)))]
 pub(super) async fn e2b_make_volume_dir(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(volume): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(volume): PathName,
     Query(query): Query<MakeQuery>,
 ) -> Result<(StatusCode, Json<E2bVolumeEntry>), ApiError> {
     let attributes = query.attributes()?;
-    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
-    keeper
+    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    target
         .make_dir(attributes, query.force.unwrap_or(false))
         .await?;
-    Ok((StatusCode::CREATED, Json(keeper.stat().await?)))
+    Ok((StatusCode::CREATED, Json(target.stat().await?)))
 }

@@ -11,7 +11,7 @@ use sandyard_core::ErrorKind;
 use sandyard_service::ServiceError;
 
 use super::entry::{FIELDS, read_all};
-use super::problem;
+use super::error;
 
 /// Most entries of a listing.
 pub(super) const MAX_ENTRIES: usize = 10_000;
@@ -104,9 +104,9 @@ async fn gather(
         keep: None,
     };
     let started = agent.start(&request, &options).await;
-    let mut stream = started.map_err(problem::as_seen_outside)?;
+    let mut stream = started.map_err(error::with_client_paths)?;
     while let Some(event) = stream.next().await {
-        match event.map_err(problem::as_seen_outside)? {
+        match event.map_err(error::with_client_paths)? {
             ProcessEvent::Data(Output::Stderr(piece)) => {
                 let room = MAX_ERRORS.saturating_sub(gathered.errors.len());
                 gathered
@@ -136,7 +136,7 @@ fn write(path: &str, gathered: &Gathered) -> Result<Bytes, ServiceError> {
             let written = serde_json::to_vec(below);
             written.map(Bytes::from).map_err(|_| unreadable())
         }
-        _ => Err(problem::of(path, &gathered.errors, "list")),
+        _ => Err(error::of(path, &gathered.errors, "list")),
     }
 }
 

@@ -8,11 +8,11 @@ use sandyard_service::Volume;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::access::Authenticated;
 use crate::app::App;
+use crate::audit;
 use crate::error::ApiError;
-use crate::extract::{Body, PathWord};
-use crate::middleware::audit;
-use crate::need::Who;
+use crate::extract::{Body, PathName};
 
 /// A volume to be made.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -77,7 +77,7 @@ impl E2bVolumeAndToken {
     responses((status = 200, description = "They.", body = [E2bVolume])))]
 pub(super) async fn e2b_list_volumes(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
 ) -> Result<Json<Vec<E2bVolume>>, ApiError> {
     let volumes = app.service().volumes(&caller, None).await?;
     Ok(Json(volumes.into_iter().map(Into::into).collect()))
@@ -89,7 +89,7 @@ pub(super) async fn e2b_list_volumes(
     responses((status = 201, description = "It is there.", body = E2bVolumeAndToken)))]
 pub(super) async fn e2b_create_volume(
     State(app): State<App>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     Body(new): Body<E2bNewVolume>,
 ) -> Result<(StatusCode, Json<E2bVolumeAndToken>), ApiError> {
     let volume = app.service().create_volume(&caller, &new.name).await?;
@@ -106,8 +106,8 @@ pub(super) async fn e2b_create_volume(
     responses((status = 200, description = "It.", body = E2bVolumeAndToken)))]
 pub(super) async fn e2b_get_volume(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<Json<E2bVolumeAndToken>, ApiError> {
     let volume = app.service().volume(&caller, &name).await?;
     Ok(Json(E2bVolumeAndToken::new(&app, &caller, volume)))
@@ -119,8 +119,8 @@ pub(super) async fn e2b_get_volume(
     responses((status = 204, description = "It is gone.")))]
 pub(super) async fn e2b_delete_volume(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(name): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(name): PathName,
 ) -> Result<StatusCode, ApiError> {
     app.service().delete_volume(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)

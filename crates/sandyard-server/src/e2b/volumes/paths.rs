@@ -7,11 +7,11 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::entry::E2bVolumeEntry;
-use super::keeper::{Attributes, Keeper};
+use super::volume_path::{Attributes, VolumePath};
+use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{Body, PathWord, Query};
-use crate::need::Who;
+use crate::extract::{Body, PathName, Query};
 
 /// Which file or folder.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -39,12 +39,12 @@ pub(super) struct E2bVolumeChange {
     responses((status = 200, description = "It.", body = E2bVolumeEntry)))]
 pub(super) async fn e2b_get_volume_path(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(volume): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(volume): PathName,
     Query(query): Query<PathQuery>,
 ) -> Result<Json<E2bVolumeEntry>, ApiError> {
-    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
-    Ok(Json(keeper.stat().await?))
+    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    Ok(Json(target.stat().await?))
 }
 
 /// Changes who owns a file or folder of a volume, and who may do what with it.
@@ -53,8 +53,8 @@ pub(super) async fn e2b_get_volume_path(
     responses((status = 200, description = "It, as it is now.", body = E2bVolumeEntry)))]
 pub(super) async fn e2b_change_volume_path(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(volume): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(volume): PathName,
     Query(query): Query<PathQuery>,
     Body(change): Body<E2bVolumeChange>,
 ) -> Result<Json<E2bVolumeEntry>, ApiError> {
@@ -64,9 +64,9 @@ pub(super) async fn e2b_change_volume_path(
         mode: change.mode,
     }
     .check()?;
-    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
-    keeper.change(attributes).await?;
-    Ok(Json(keeper.stat().await?))
+    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    target.change(attributes).await?;
+    Ok(Json(target.stat().await?))
 }
 
 /// Removes a file, or a folder with all that is in it.
@@ -75,11 +75,11 @@ pub(super) async fn e2b_change_volume_path(
     responses((status = 204, description = "It is gone.")))]
 pub(super) async fn e2b_remove_volume_path(
     State(app): State<App>,
-    Who(caller): Who,
-    PathWord(volume): PathWord,
+    Authenticated(caller): Authenticated,
+    PathName(volume): PathName,
     Query(query): Query<PathQuery>,
 ) -> Result<StatusCode, ApiError> {
-    let keeper = Keeper::open(&app, &caller, &volume, &query.path).await?;
-    keeper.remove().await?;
+    let target = VolumePath::open(&app, &caller, &volume, &query.path).await?;
+    target.remove().await?;
     Ok(StatusCode::NO_CONTENT)
 }

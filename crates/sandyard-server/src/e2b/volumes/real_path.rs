@@ -9,8 +9,8 @@ use sandyard_agent_client::wire::process::ProcessConfig;
 use sandyard_provider::VOLUME_PATH;
 use sandyard_service::ServiceError;
 
-use super::keeper::process;
-use super::{listing, problem};
+use super::program::process;
+use super::{error, listing};
 
 /// A path as the agent knows it, in the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl RealPath {
     /// Reads what that program says.
     pub(super) fn read(path: &str, output: &Output) -> Result<Self, ServiceError> {
         if output.exit.exit_code != 0 {
-            return Err(problem::of(path, &output.stderr, "look at"));
+            return Err(error::of(path, &output.stderr, "look at"));
         }
         let text = str::from_utf8(&output.stdout).map_err(|_| listing::unreadable())?;
         let texts: Vec<&str> = text.split_terminator('\0').collect();

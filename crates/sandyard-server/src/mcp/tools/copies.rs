@@ -1,17 +1,15 @@
 //! Templates and sandboxes made from a sandbox.
 
-use axum::extract::State;
 use futures_util::FutureExt;
 use sandyard_core::Scope;
 use serde_json::{Value, json};
 
+use crate::actions::copies;
 use crate::bounds;
 use crate::error::ApiError;
-use crate::extract::{Body, OptionalBody, SandboxName, sandbox_name};
+use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
-use crate::native::copies;
-use crate::need::Who;
 
 pub(super) const TOOLS: [Tool; 2] = [
     Tool {
@@ -72,25 +70,26 @@ fn fork_output() -> Value {
     )
 }
 
-/// The sandbox a call is about.
-fn name_of(call: &mut Call) -> Result<SandboxName, ApiError> {
-    let named = call.arguments.remove("sandbox_id");
-    let id = named.as_ref().and_then(Value::as_str).unwrap_or_default();
-    Ok(SandboxName {
-        id: sandbox_name(id)?.to_owned(),
-    })
+/// Removes the argument that names the sandbox.
+fn take_sandbox_id(call: &mut Call) -> Result<String, ApiError> {
+    let argument = call.arguments.remove("sandbox_id");
+    let id = argument
+        .as_ref()
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    Ok(sandbox_name(id)?.to_owned())
 }
 
 async fn snapshot(mut call: Call) -> Result<Outcome, ApiError> {
-    let name = name_of(&mut call)?;
-    let request = Body(call.read()?);
-    let made = copies::snapshot_sandbox(State(call.app), Who(call.caller), name, request).await?;
-    Ok(Outcome::of(&made.0))
+    let name = take_sandbox_id(&mut call)?;
+    let request = call.read()?;
+    let template = copies::snapshot_sandbox(&call.app, &call.caller, &name, request).await?;
+    Ok(Outcome::of(&template))
 }
 
 async fn fork(mut call: Call) -> Result<Outcome, ApiError> {
-    let name = name_of(&mut call)?;
-    let request = OptionalBody(Some(call.read()?));
-    let made = copies::fork_sandbox(State(call.app), Who(call.caller), call.links, name, request);
-    Ok(Outcome::of(&made.await?.0))
+    let name = take_sandbox_id(&mut call)?;
+    let request = call.read()?;
+    let reply = copies::fork_sandbox(&call.app, &call.caller, &call.links, &name, request).await?;
+    Ok(Outcome::of(&reply))
 }

@@ -1,6 +1,5 @@
 //! Files of a sandbox.
 
-use axum::extract::State;
 use futures_util::FutureExt;
 use sandyard_agent_client::AgentClient;
 use sandyard_agent_client::wire::filesystem::{EntryInfo, FileType};
@@ -8,14 +7,13 @@ use sandyard_core::{ErrorKind, Scope};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::actions::write_file;
 use crate::bounds::{self, Whole};
 use crate::error::ApiError;
-use crate::extract::{Body, sandbox_name};
+use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::piece::{NotText, Piece, Taken};
 use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
-use crate::native::write_file;
-use crate::need::Who;
 
 /// Largest file that is read at all.
 const MAX_FILE: u64 = 32 << 20;
@@ -183,9 +181,9 @@ async fn take(agent: &AgentClient, path: &str, mut piece: Piece) -> Result<Taken
 }
 
 async fn write(mut call: Call) -> Result<Outcome, ApiError> {
-    let request = Body(call.read()?);
-    let done = write_file::write_file(State(call.app), Who(call.caller), request).await?;
-    Ok(Outcome::of(&done.0))
+    let request = call.read()?;
+    let done = write_file::write_file(&call.app, &call.caller, request).await?;
+    Ok(Outcome::of(&done))
 }
 
 #[derive(Deserialize)]

@@ -15,8 +15,7 @@ use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Call, Effect, Progress, Tool, result, sandbox_id, schema};
-use crate::native::tool_progress::{Steps, hearer};
-use crate::native::tool_server::ToolServer;
+use crate::tool_server::{ProgressReceiver, ToolServer, progress_channel};
 
 /// Time for the list of tools.
 const LIST: Duration = Duration::from_secs(30);
@@ -161,29 +160,29 @@ async fn call_tool(mut call: Call) -> Result<Outcome, ApiError> {
     })
     .await
     .map_err(|_| late())??;
-    let (hearer, steps) = hearer();
-    // Heard even if nobody is told: it says that the tool is at work.
-    let work = server.call(&asked.tool, asked.arguments, Some(&hearer));
-    relayed(pass_on(work, steps, &mut call.progress).await?)
+    let (sender, reports) = progress_channel();
+    // Received even if the client wants no reports: they show that the tool is working.
+    let work = server.call(&asked.tool, asked.arguments, Some(&sender));
+    relayed(forward_progress(work, reports, &mut call.progress).await?)
 }
 
-/// Waits for an answer, and tells the steps on the way there.
-async fn pass_on(
+/// Waits for the answer, and forwards progress reports meanwhile.
+async fn forward_progress(
     work: impl Future<Output = Result<Value, ApiError>>,
-    mut steps: Steps,
+    mut reports: ProgressReceiver,
     progress: &mut Progress,
 ) -> Result<Value, ApiError> {
     let mut work = pin!(work);
     let mut end = pin!(sleep(LONGEST));
     loop {
-        let step = tokio::select! {
+        let report = tokio::select! {
             biased;
-            Some(step) = steps.recv() => step,
+            Some(report) = reports.recv() => report,
             answer = &mut work => return answer,
             () = sleep(SILENCE) => return Err(late()),
             () = &mut end => return Err(late()),
         };
-        progress.pass_on(step).await;
+        progress.forward(report).await;
     }
 }
 

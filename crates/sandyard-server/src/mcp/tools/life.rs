@@ -1,19 +1,18 @@
 //! Making, pausing, waking, timing and deleting sandboxes.
 
-use axum::extract::State;
 use futures_util::FutureExt;
 use sandyard_core::Scope;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::actions::{create, set_timeout};
 use crate::bounds;
 use crate::error::ApiError;
-use crate::extract::{Body, IdempotencyKey, sandbox_name};
+use crate::extract::{IdempotencyKey, sandbox_name};
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
-use crate::native::view::{Done, SandboxReply};
-use crate::native::{create, set_timeout};
-use crate::need::Who;
+use crate::model::Done;
+use crate::model::sandbox::SandboxReply;
 
 pub(super) const TOOLS: [Tool; 5] = [
     Tool {
@@ -148,10 +147,10 @@ async fn create_sandbox(mut call: Call) -> Result<Outcome, ApiError> {
     call.rename("cpu", "cpu_limit");
     call.rename("disk", "disk_limit");
     call.rename("pids", "pids_limit");
-    let request = Body(call.read()?);
+    let request = call.read()?;
     let key = IdempotencyKey::default();
-    let reply = create::create_sandbox(State(call.app), Who(call.caller), call.links, key, request);
-    Ok(Outcome::of(&reply.await?.0))
+    let reply = create::create_sandbox(&call.app, &call.caller, &call.links, key, request).await?;
+    Ok(Outcome::of(&reply))
 }
 
 async fn pause(mut call: Call) -> Result<Outcome, ApiError> {
@@ -177,9 +176,9 @@ async fn resume(mut call: Call) -> Result<Outcome, ApiError> {
 }
 
 async fn timeout(mut call: Call) -> Result<Outcome, ApiError> {
-    let request = Body(call.read()?);
-    let reply = set_timeout::schedule_timeout(State(call.app), Who(call.caller), request).await?;
-    Ok(Outcome::of(&reply.0))
+    let request = call.read()?;
+    let reply = set_timeout::set_timeout(&call.app, &call.caller, request).await?;
+    Ok(Outcome::of(&reply))
 }
 
 async fn delete(mut call: Call) -> Result<Outcome, ApiError> {

@@ -1,6 +1,5 @@
 //! Looking: sandboxes, what one is, what was written in it, and what there is to start from.
 
-use axum::extract::State;
 use futures_util::FutureExt;
 use sandyard_core::Scope;
 use sandyard_service::{LogEntry, SandboxFilter};
@@ -12,9 +11,8 @@ use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
-use crate::native::templates;
-use crate::native::view::{SandboxInfo, Status};
-use crate::need::Who;
+use crate::model::sandbox::{SandboxInfo, Status};
+use crate::model::template::TemplateList;
 
 /// Lines of a log when nobody says.
 const LINES: usize = 100;
@@ -241,6 +239,6 @@ fn newest(logs: Vec<LogEntry>) -> Vec<LogEntry> {
 }
 
 async fn list_templates(call: Call) -> Result<Outcome, ApiError> {
-    let list = templates::list_templates(State(call.app), Who(call.caller)).await?;
-    Ok(Outcome::of(&list.0))
+    let list = call.app.service().templates(&call.caller).await?;
+    Ok(Outcome::of(&TemplateList::from(list)))
 }

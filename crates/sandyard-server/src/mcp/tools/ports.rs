@@ -1,16 +1,13 @@
 //! Ports of a sandbox, from outside.
 
-use axum::extract::State;
 use futures_util::FutureExt;
 use sandyard_core::Scope;
 use serde_json::{Value, json};
 
+use crate::actions::expose_port;
 use crate::error::ApiError;
-use crate::extract::Body;
 use crate::mcp::outcome::Outcome;
 use crate::mcp::tool::{Call, Effect, Tool, result, sandbox_id, schema};
-use crate::native::expose_port;
-use crate::need::Who;
 
 pub(super) const TOOLS: [Tool; 1] = [Tool {
     name: "expose_port",
@@ -48,7 +45,7 @@ fn output() -> Value {
 }
 
 async fn expose(mut call: Call) -> Result<Outcome, ApiError> {
-    let request = Body(call.read()?);
-    let reply = expose_port::expose_port(State(call.app), Who(call.caller), call.links, request);
-    Ok(Outcome::of(&reply.await?.0))
+    let request = call.read()?;
+    let reply = expose_port::expose_port(&call.app, &call.caller, &call.links, request).await?;
+    Ok(Outcome::of(&reply))
 }

@@ -1,0 +1,38 @@
+//! What a route requires of its caller, and the caller it has admitted.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use sandyard_core::{Caller, ErrorKind, Scope};
+
+use crate::error::ApiError;
+
+/// What a route requires of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// No credentials: health, login, documentation.
+    Public,
+    /// Credentials with this scope. An open loopback listener requires none.
+    Scope(Scope),
+    /// Credentials of an admin with this scope. An open loopback listener requires none.
+    Admin(Scope),
+    /// The token of the volume that the path names, or credentials with this scope.
+    Volume(Scope),
+    /// The token of another node.
+    Node,
+}
+
+/// The caller of a request, for handlers. The gate sets it after it has checked the route's [`Access`].
+#[derive(Clone, Debug)]
+pub(crate) struct Authenticated(pub Caller);
+
+impl<S: Sync> FromRequestParts<S> for Authenticated {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| ApiError::new(ErrorKind::Unauthenticated, "credentials are missing"))
+    }
+}

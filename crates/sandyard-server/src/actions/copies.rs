@@ -1,0 +1,85 @@
+//! Makes a template or another sandbox from a sandbox.
+
+use std::collections::BTreeMap;
+
+use sandyard_core::Caller;
+use sandyard_service::{ForkRequest, ServiceError};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::bounds::{self, LifeSeconds, MetadataValue};
+use crate::error::ApiError;
+use crate::links::Links;
+use crate::model::sandbox::SandboxReply;
+use crate::model::template::TemplateView;
+
+/// A template to be made.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct Snapshot {
+    /// What it shall be called.
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9._-]*$")]
+    name: String,
+}
+
+/// Keeps the sandbox's files as a template.
+pub(crate) async fn snapshot_sandbox(
+    app: &App,
+    caller: &Caller,
+    name: &str,
+    request: Snapshot,
+) -> Result<TemplateView, ApiError> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_good = request.name.bytes().next().is_some_and(is_plain)
+        && request.name.len() <= 63
+        && request
+            .name
+            .bytes()
+            .all(|byte| is_plain(byte) || b"._-".contains(&byte));
+    if !is_good {
+        return Err(ServiceError::invalid(
+            "name",
+            "a template's name has 1 to 63 lower-case letters, digits, dots, dashes and underscores",
+        )
+        .into());
+    }
+    let template = app.service().snapshot(caller, name, &request.name).await?;
+    Ok(template.into())
+}
+
+/// How the copy shall differ. All of it may be left out: then it does not.
+#[derive(Default, Deserialize, ToSchema)]
+pub(crate) struct Fork {
+    /// Words of its maker's own.
+    #[schema(schema_with = bounds::metadata_schema)]
+    metadata: Option<BTreeMap<String, MetadataValue>>,
+    /// Variables every command gets.
+    #[schema(schema_with = bounds::env_schema)]
+    env: Option<BTreeMap<String, String>>,
+    /// Seconds it lives without activity.
+    #[schema(schema_with = bounds::life_seconds_schema)]
+    timeout: Option<LifeSeconds>,
+}
+
+/// Creates another sandbox from the files of this one.
+pub(crate) async fn fork_sandbox(
+    app: &App,
+    caller: &Caller,
+    links: &Links,
+    name: &str,
+    request: Fork,
+) -> Result<SandboxReply, ApiError> {
+    if let Some(env) = &request.env {
+        bounds::env("env", env)?;
+    }
+    let wanted = ForkRequest {
+        env: request.env,
+        metadata: request
+            .metadata
+            .map(|words| bounds::metadata("metadata", words))
+            .transpose()?,
+        timeout: request.timeout.map(LifeSeconds::as_duration),
+    };
+    let sandbox = app.service().fork(caller, name, wanted).await?;
+    Ok(SandboxReply::new(&sandbox, links, "Sandbox forked"))
+}

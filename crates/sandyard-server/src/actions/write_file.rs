@@ -1,0 +1,53 @@
+//! Writes a text file.
+
+use sandyard_core::{Caller, ErrorKind};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::sandbox_name;
+use crate::model::Done;
+use crate::model::file_path::path_of;
+
+/// A text file to be written.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct WriteFile {
+    /// The sandbox: its id, its provider's id or its alias.
+    #[schema(schema_with = bounds::sandbox_id_schema)]
+    sandbox_id: String,
+    /// Where; relative paths begin at the user's home.
+    #[schema(schema_with = bounds::path_schema)]
+    path: Option<String>,
+    /// The same as `path`.
+    #[schema(schema_with = bounds::path_schema)]
+    file_path: Option<String>,
+    /// What; may be empty.
+    #[schema(required = true, value_type = String)]
+    content: Option<String>,
+}
+
+/// Writes the file, with the folders above it.
+pub(crate) async fn write_file(
+    app: &App,
+    caller: &Caller,
+    request: WriteFile,
+) -> Result<Done, ApiError> {
+    let name = sandbox_name(&request.sandbox_id)?;
+    let path = path_of(request.path, request.file_path)?;
+    let Some(content) = request.content else {
+        return Err(
+            ApiError::new(ErrorKind::BadRequest, "missing field `content`")
+                .hint("an empty file is `\"content\": \"\"`")
+                .field(Some("content".to_owned())),
+        );
+    };
+    let live = app.service().live(caller, name).await?;
+    let bytes = content.len();
+    let written = live.agent.write_file(&path, content).await?;
+    Ok(Done::new(format!(
+        "{bytes} bytes written to {}",
+        written.path
+    )))
+}

@@ -1,0 +1,131 @@
+//! What goes wrong with the contents of a volume, in words a client knows.
+
+use sandyard_core::ErrorKind;
+use sandyard_provider::VOLUME_PATH;
+use sandyard_service::ServiceError;
+
+/// There is nothing at a path.
+pub(super) fn not_found(path: &str) -> ServiceError {
+    ServiceError::new(
+        ErrorKind::FileNotFound,
+        format!("path `{}` not found", shown(path)),
+    )
+}
+
+/// What it means that a program failed with a path: what it said at last tells.
+pub(super) fn of(path: &str, said: &[u8], doing: &str) -> ServiceError {
+    let said = String::from_utf8_lossy(said);
+    let because = |kind: ErrorKind, why: &str| {
+        ServiceError::new(kind, format!("cannot {doing} `{}`: {why}", shown(path)))
+    };
+    let has = |words: &str| said.trim_end().ends_with(words);
+    match () {
+        () if has("No such file or directory") => not_found(path),
+        () if has("Not a directory") && matches!(doing, "look at" | "remove") => not_found(path),
+        () if has("Not a directory") => {
+            because(ErrorKind::Invalid, "it is no folder, or in none").field("path")
+        }
+        () if has("File exists") => because(ErrorKind::Conflict, "it is there already"),
+        () if has("No space left on device") => because(ErrorKind::NoSpace, "the volume is full"),
+        () if has("File name too long") => {
+            because(ErrorKind::Invalid, "the name is too long").field("path")
+        }
+        () if has("Too many levels of symbolic links") => {
+            because(ErrorKind::Invalid, "links lead round in a circle").field("path")
+        }
+        () => because(ErrorKind::AgentFailed, &shown(&outside(&said))),
+    }
+}
+
+/// Says what an agent said, with paths as the client knows them.
+pub(super) fn with_client_paths(error: impl Into<ServiceError>) -> ServiceError {
+    let mut error = error.into();
+    error.message = outside(&error.message);
+    error
+}
+
+/// A text with paths as the client knows them, whichever quotes are around them.
+fn outside(text: &str) -> String {
+    let mut said = text.to_owned();
+    for quote in ['\'', '"', '`', ' '] {
+        said = said.replace(&format!("{quote}{VOLUME_PATH}/"), &format!("{quote}/"));
+        for end in [quote, ':'] {
+            let root = format!("{quote}{VOLUME_PATH}{end}");
+            said = said.replace(&root, &format!("{quote}/{end}"));
+        }
+    }
+    said
+}
+
+/// A text from outside, fit for a message.
+fn shown(text: &str) -> String {
+    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    plain.take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_understood() {
+        for (said, doing, kind) in [
+            (
+                "find: '/volume/a': No such file or directory\n",
+                "look at",
+                ErrorKind::FileNotFound,
+            ),
+            (
+                "find: '/volume/a/.': Not a directory\n",
+                "list",
+                ErrorKind::Invalid,
+            ),
+            (
+                "find: '/volume/a/b': Not a directory\n",
+                "look at",
+                ErrorKind::FileNotFound,
+            ),
+            (
+                "mkdir: cannot create directory '/volume/No such file or directory': File exists\n",
+                "make",
+                ErrorKind::Conflict,
+            ),
+            (
+                "mkdir: cannot create directory '/volume/a': No space left on device\n",
+                "make",
+                ErrorKind::NoSpace,
+            ),
+            ("\u{1b}[31mwhat?\n", "make", ErrorKind::AgentFailed),
+            (
+                "rm: cannot remove '/volume/a': Operation not permitted\n",
+                "remove",
+                ErrorKind::AgentFailed,
+            ),
+            ("", "make", ErrorKind::AgentFailed),
+        ] {
+            let problem = of("/a\nb", said.as_bytes(), doing);
+            assert_eq!(problem.kind, kind, "{said}");
+            assert!(!problem.message.contains(['\n', '\u{1b}']), "{problem}");
+            assert!(!problem.message.contains("/volume"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn clients_are_told_of_paths_as_they_know_them() {
+        for (said, wanted) in [
+            ("'/volume/a': gone", "'/a': gone"),
+            ("path '/volume' is a directory", "path '/' is a directory"),
+            (
+                "path '/volume/root' is a directory",
+                "path '/root' is a directory",
+            ),
+            ("cannot open /volume/a: no", "cannot open /a: no"),
+            ("\"/volume/a\", `/volume`", "\"/a\", `/`"),
+            ("'/volumes/a'", "'/volumes/a'"),
+            ("'/a/volume/b'", "'/a/volume/b'"),
+        ] {
+            let error = ServiceError::new(ErrorKind::Internal, said);
+            assert_eq!(with_client_paths(error).message, wanted);
+        }
+    }
+}

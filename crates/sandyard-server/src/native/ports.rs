@@ -1,0 +1,128 @@
+//! `POST /sandboxes/expose-port`; `POST` and `GET /sandboxes/{id}/ports/{port}`.
+
+use axum::Json;
+use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::http::request::Parts;
+use sandyard_core::Caller;
+use sandyard_service::{Sandbox, ServiceError};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::Authenticated;
+use crate::actions::expose_port::{self, ExposePort, PortReply, signed_url};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{Body, sandbox_name};
+use crate::links::Links;
+
+/// Gives the URL of a port. Every port has one; nothing needs to listen there yet.
+#[utoipa::path(
+    post, path = "/sandboxes/expose-port", operation_id = "expose_port", tag = "ports",
+    request_body = ExposePort,
+    responses((status = 200, description = "Its URL.", body = PortReply))
+)]
+pub(crate) async fn expose_port(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    links: Links,
+    Body(request): Body<ExposePort>,
+) -> Result<Json<PortReply>, ApiError> {
+    expose_port::expose_port(&app, &caller, &links, request)
+        .await
+        .map(Json)
+}
+
+/// The sandbox and port a path names.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct PortName {
+    /// The sandbox: its id, its provider's id or its alias.
+    #[param(min_length = 1, max_length = 128)]
+    id: String,
+    /// Which port.
+    #[param(minimum = 1, maximum = 65535)]
+    port: u16,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PortName {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let words = RawPathParams::from_request_parts(parts, state).await;
+        let words = words.map_err(|_| ServiceError::no_sandbox("-"))?;
+        let word = |name| {
+            words
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, word)| word)
+        };
+        let id = word("id").unwrap_or_default().to_owned();
+        sandbox_name(&id)?;
+        match word("port").unwrap_or_default().parse() {
+            Ok(port) if port > 0 => Ok(Self { id, port }),
+            _ => Err(ServiceError::invalid("port", "a port is a number from 1 to 65535").into()),
+        }
+    }
+}
+
+/// Who may open a port.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct PortAccess {
+    /// Whether anybody may, or only its owner and who has a signed link.
+    public: bool,
+}
+
+/// Lets anybody, or only its owner, open a port.
+#[utoipa::path(
+    post, path = "/sandboxes/{id}/ports/{port}", operation_id = "set_port_access", tag = "ports",
+    params(PortName), request_body = PortAccess,
+    responses((status = 200, description = "It is so.", body = PortReply))
+)]
+pub(crate) async fn set_port_access(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    links: Links,
+    name: PortName,
+    Body(access): Body<PortAccess>,
+) -> Result<Json<PortReply>, ApiError> {
+    let service = app.service();
+    if access.public && app.is_guarded_port(name.port) {
+        let problem = "the ports of the tool server and of VS Code are never everybody's";
+        return Err(ServiceError::invalid("public", problem)
+            .hint("give others a signed link, which opens it for a day")
+            .into());
+    }
+    let sandbox = service
+        .set_port_public(&caller, &name.id, name.port, access.public)
+        .await?;
+    Ok(Json(reply(&caller, &links, &sandbox, name.port)))
+}
+
+/// Tells where a port is reached and by whom. Wakes nothing.
+#[utoipa::path(
+    get, path = "/sandboxes/{id}/ports/{port}", operation_id = "get_port", tag = "ports",
+    params(PortName),
+    responses((status = 200, description = "Its URL.", body = PortReply))
+)]
+pub(crate) async fn get_port(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    links: Links,
+    name: PortName,
+) -> Result<Json<PortReply>, ApiError> {
+    let sandbox = app.service().inspect(&caller, &name.id).await?;
+    Ok(Json(reply(&caller, &links, &sandbox, name.port)))
+}
+
+fn reply(caller: &Caller, links: &Links, sandbox: &Sandbox, port: u16) -> PortReply {
+    let public = sandbox.public_ports.contains(&port);
+    let whom = if public { "anybody" } else { "its owner" };
+    PortReply {
+        success: true,
+        url: links.port(&sandbox.id, port),
+        signed_url: signed_url(caller, links, &sandbox.id, port),
+        port,
+        public,
+        message: format!("Port {port} may be opened by {whom}"),
+    }
+}

@@ -1,0 +1,99 @@
+//! `POST /sandboxes/read-file` and `POST /sandboxes/write-file`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use sandyard_core::ErrorKind;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::access::Authenticated;
+use crate::actions::write_file::{self, WriteFile};
+use crate::app::App;
+use crate::bounds;
+use crate::error::ApiError;
+use crate::extract::{Body, sandbox_name};
+use crate::files::{WholeFile, read_whole};
+use crate::model::Done;
+use crate::model::file_path::path_of;
+use crate::streamed_json::StreamedObject;
+
+/// Largest file that is put into JSON.
+const MAX_FILE: usize = 32 << 20;
+
+/// A text file to be read.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct ReadFile {
+    /// The sandbox: its id, its provider's id or its alias.
+    #[schema(schema_with = bounds::sandbox_id_schema)]
+    sandbox_id: String,
+    /// Where; relative paths begin at the user's home.
+    #[schema(schema_with = bounds::path_schema)]
+    path: Option<String>,
+    /// The same as `path`.
+    #[schema(schema_with = bounds::path_schema)]
+    file_path: Option<String>,
+}
+
+/// A text file.
+#[expect(
+    dead_code,
+    reason = "describes an answer that is written piece by piece"
+)]
+#[derive(Debug, ToSchema)]
+pub(crate) struct FileContent {
+    /// Always true; failures are HTTP errors.
+    success: bool,
+    /// All of it.
+    content: String,
+}
+
+/// Reads a text file of up to 32 MiB.
+#[utoipa::path(
+    post, path = "/sandboxes/read-file", operation_id = "read_file", tag = "files",
+    request_body = ReadFile,
+    responses((status = 200, description = "Its content.", body = FileContent))
+)]
+pub(crate) async fn read_file(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    Body(request): Body<ReadFile>,
+) -> Result<Response, ApiError> {
+    let name = sandbox_name(&request.sandbox_id)?;
+    let path = path_of(request.path, request.file_path)?;
+    let live = app.service().live(&caller, name).await?;
+    let read = read_whole(&app, &caller, &live.agent, &path, MAX_FILE).await?;
+    let Some(WholeFile { content, memory }) = read else {
+        return Err(ApiError::new(
+            ErrorKind::TooLarge,
+            format!("`{path}` is over {} MiB", MAX_FILE >> 20),
+        )
+        .hint("use POST /sandboxes/download-file, which streams"));
+    };
+    let content = String::from_utf8(content).map_err(|_| {
+        ApiError::new(ErrorKind::NotText, format!("`{path}` is not UTF-8 text"))
+            .hint("use POST /sandboxes/download-file with `\"format\": \"bytes\"`")
+    })?;
+    Ok(StreamedObject::default()
+        .field("success", true)
+        .text("content", &[&Arc::new(content)])
+        .into_response(memory))
+}
+
+/// Writes a text file, with the folders above it.
+#[utoipa::path(
+    post, path = "/sandboxes/write-file", operation_id = "write_file", tag = "files",
+    request_body = WriteFile,
+    responses((status = 200, description = "It is written.", body = Done))
+)]
+pub(crate) async fn write_file(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    Body(request): Body<WriteFile>,
+) -> Result<Json<Done>, ApiError> {
+    write_file::write_file(&app, &caller, request)
+        .await
+        .map(Json)
+}

@@ -1,0 +1,52 @@
+//! `GET /metrics`, for Prometheus.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use sandyard_core::SandboxStatus;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::metrics::recorder;
+
+/// All counters, in Prometheus' text form.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "get_metrics", tag = "operations",
+    responses((status = 200, description = "They.", body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn get_metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let counts = app.service().counts().await?;
+    for status in SandboxStatus::ALL {
+        let count = counts.get(status.as_str()).copied().unwrap_or(0);
+        metrics::gauge!("sandboxes", "status" => status.as_str()).set(count as f64);
+    }
+    note_providers(&app).await?;
+    let dead = app.service().dead_timers().await?.len();
+    metrics::gauge!("timers_dead").set(dead as f64);
+    let checks = app.auth().password_checks();
+    metrics::counter!("password_checks_total").absolute(checks);
+    let text = recorder().render();
+    let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4");
+    Ok(([kind], text).into_response())
+}
+
+/// How each provider is, and what it has.
+async fn note_providers(app: &App) -> Result<(), ApiError> {
+    let mut counts = app.service().counts_by_provider().await?;
+    for provider in app.service().providers() {
+        let name = provider.info.name;
+        let up = f64::from(u8::from(provider.condition.is_reachable));
+        metrics::gauge!("provider_up", "provider" => name.clone()).set(up);
+        let calls = provider.condition.calls as f64;
+        metrics::gauge!("provider_calls", "provider" => name.clone()).set(calls);
+        counts.entry(name).or_default();
+    }
+    for (name, counts) in counts {
+        for status in SandboxStatus::ALL {
+            let count = counts.get(status.as_str()).copied().unwrap_or(0);
+            metrics::gauge!("provider_sandboxes", "provider" => name.clone(), "status" => status.as_str())
+                .set(count as f64);
+        }
+    }
+    Ok(())
+}
