@@ -21,7 +21,7 @@ use sandyard_providers::e2b::{E2b, E2bConfig};
 use sandyard_providers::{Embedded, EmbeddedConfig, Times};
 
 use super::{ServeError, sealing_key};
-use crate::settings as convert;
+use super::settings as convert;
 
 /// How long a start waits for one that is elsewhere.
 const PATIENCE: Duration = Duration::from_secs(5);
