@@ -39,6 +39,9 @@ pub struct Capabilities {
     /// Making templates from archives.
     #[serde(default)]
     pub can_import_templates: bool,
+    /// Sandboxes start from templates of a registry or cloud too, by the names they have there.
+    #[serde(default)]
+    pub has_external_templates: bool,
     /// Memory, processor, process and disk limits are enforced.
     pub can_limit: bool,
     /// Volumes: folders that outlive sandboxes.

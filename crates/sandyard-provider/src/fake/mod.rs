@@ -88,6 +88,7 @@ impl FakeProvider {
                     can_fork: true,
                     can_diff: true,
                     can_manage_templates: true,
+                    has_external_templates: false,
                     can_import_templates: true,
                     can_limit: true,
                     can_mount: true,

@@ -177,6 +177,7 @@ impl Shared {
         capabilities.can_stop = true;
         capabilities.can_snapshot = true;
         capabilities.can_manage_templates = true;
+        capabilities.has_external_templates = true;
         capabilities.can_pause = self.is_machine;
         let default = match snapshot {
             Some(told) if told.cpu > 0.0 && told.mem > 0.0 && told.disk > 0.0 => {

@@ -76,6 +76,7 @@ pub(super) fn provider_info(
     capabilities.can_fork = true;
     capabilities.can_diff = true;
     capabilities.can_manage_templates = true;
+    capabilities.has_external_templates = true;
     capabilities.can_import_templates = true;
     capabilities.can_limit = place.can_bound_memory && place.can_bound_cpu && place.can_bound_pids;
     capabilities.can_mount = true;

@@ -257,6 +257,7 @@ fn info(api: &Api, config: &E2bConfig) -> ProviderInfo {
     capabilities.can_snapshot = true;
     capabilities.can_fork = true;
     capabilities.can_manage_templates = true;
+    capabilities.has_external_templates = true;
     capabilities.can_recall_usage = true;
     let (default, most) = config.limits.clone();
     let lacks = [

@@ -20,8 +20,8 @@ use sandyard_providers::docker::{Docker, DockerConfig, DockerNetwork, Pull, Work
 use sandyard_providers::e2b::{E2b, E2bConfig};
 use sandyard_providers::{Embedded, EmbeddedConfig, Times};
 
-use super::{ServeError, sealing_key};
 use super::settings as convert;
+use super::{ServeError, sealing_key};
 
 /// How long a start waits for one that is elsewhere.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -207,7 +207,7 @@ async fn create(
     let made = app.service().create(caller, request).await;
     let sandbox = made.map_err(|error| match error.kind {
         ErrorKind::NotFound if error.field == Some("template") => {
-            template_name::not_there(app, &template, error)
+            template_name::not_found(app, &template, error)
         }
         _ => error,
     })?;

@@ -117,11 +117,16 @@ pub(crate) async fn resolve(app: &App, caller: &Caller, text: &str) -> ServiceRe
     Ok(read)
 }
 
-/// Says that a template is not there: in the provider's own words where templates are not imported, else with what to do.
-pub(crate) fn not_there(app: &App, text: &str, error: ServiceError) -> ServiceError {
-    match app.service().provider_for_template(text).as_deref() {
-        Some("docker" | "e2b" | "daytona") => error,
-        _ => missing(text),
+/// The failure of a create whose template does not exist. A provider with templates from elsewhere explains it best itself.
+pub(crate) fn not_found(app: &App, text: &str, error: ServiceError) -> ServiceError {
+    let name = app.service().provider_for_template(text);
+    let providers = app.service().providers();
+    let provider = providers
+        .iter()
+        .find(|provider| Some(&provider.info.name) == name.as_ref());
+    match provider.is_some_and(|it| it.info.capabilities.has_external_templates) {
+        true => error,
+        false => missing(text),
     }
 }
 
