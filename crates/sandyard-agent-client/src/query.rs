@@ -1,22 +1,13 @@
 //! Query strings.
 
-use std::fmt::Write as _;
+use sandyard_core::percent::encode_path;
 
 /// Appends parameters to a path, percent-encoded.
 pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
     let mut uri = path.to_owned();
     for (index, (key, value)) in parameters.iter().enumerate() {
         uri.push(if index == 0 { '?' } else { '&' });
-        uri.push_str(key);
-        uri.push('=');
-        for byte in value.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
-                    uri.push(char::from(byte));
-                }
-                _ => write!(uri, "%{byte:02X}").expect("writing to a string cannot fail"),
-            }
-        }
+        uri.push_str(&format!("{key}={}", encode_path(value)));
     }
     uri
 }

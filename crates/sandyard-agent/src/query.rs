@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-/// Most parameters looked at.
+/// Maximum number of parameters that are read.
 const MAX_PARAMETERS: usize = 64;
 
 /// Decoded parameters, in order.
@@ -10,18 +10,10 @@ const MAX_PARAMETERS: usize = 64;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Decodes the query of a URL; bytes that are no UTF-8 are replaced.
+    /// Decodes the query of a URL as a form: `+` is a space, and bytes that are not UTF-8 are replaced.
     pub(crate) fn of(uri: &Uri) -> Self {
-        let pairs = uri.query().unwrap_or_default().split('&');
-        let pairs = pairs.filter(|pair| !pair.is_empty()).take(MAX_PARAMETERS);
-        Self(
-            pairs
-                .map(|pair| {
-                    let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-                    (decode(key), decode(value))
-                })
-                .collect(),
-        )
+        let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+        Self(pairs.take(MAX_PARAMETERS).into_owned().collect())
     }
 
     /// The first value of a parameter.
@@ -29,32 +21,6 @@ impl Query {
         let found = self.0.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| value.as_str())
     }
-}
-
-/// Undoes percent-encoding, and `+` for a space as forms have it.
-fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let escaped = (first == b'%').then(|| hex_byte(tail)).flatten();
-        rest = match escaped {
-            Some(byte) => {
-                bytes.push(byte);
-                &tail[2..]
-            }
-            None => {
-                bytes.push(if first == b'+' { b' ' } else { first });
-                tail
-            }
-        };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex_byte(text: &[u8]) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let [high, low] = *text.first_chunk::<2>()?;
-    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! - [`id`]: the name of a sandbox
 //! - [`limits`]: how much of the host a sandbox may use
 //! - [`network`]: what a sandbox may reach, and what became of each attempt
+//! - [`percent`]: percent-encoding for URLs and headers
 //! - [`random`]: bytes that nobody can guess, and how bytes are written
 //! - [`size`]: `512m` and `2g`, read and written
 //! - [`state`]: where a sandbox stands and where it may go next, at its provider
@@ -19,6 +20,7 @@ pub mod error_kind;
 pub mod id;
 pub mod limits;
 pub mod network;
+pub mod percent;
 pub mod random;
 pub mod size;
 pub mod state;

@@ -1,5 +1,7 @@
 //! The token in a query.
 
+use sandyard_core::percent::decode_lenient;
+
 use crate::names::TOKEN_QUERY;
 
 /// Gives the value of the token parameter, decoded.
@@ -44,27 +46,9 @@ fn value_of_token(pair: &str) -> Option<&str> {
     is_token.then_some(value)
 }
 
-/// Decodes `%XX`; `None` when that is not text.
+/// Decodes `%XX`; `None` when the result is not UTF-8.
 fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let escaped = hex
-            .filter(|hex| byte == b'%' && hex.bytes().all(|digit| digit.is_ascii_hexdigit()))
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match escaped {
-            Some(decoded) => {
-                bytes.push(decoded);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(decode_lenient(text)).ok()
 }
 
 #[cfg(test)]

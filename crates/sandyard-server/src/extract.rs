@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError};
-use sandyard_core::ErrorKind;
+use sandyard_core::{ErrorKind, percent};
 use sandyard_service::{MemoryHold, PATIENCE, ServiceError, UNCOUNTED};
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
@@ -157,31 +157,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// Decodes a name or value of a query string. Unlike lenient decoders it refuses a `%` that starts no code.
-pub(crate) fn decode_query(word: &str) -> Result<String, ServiceError> {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [rest.next(), rest.next()];
-                let digit = |at: usize| digits[at].and_then(|it| (it as char).to_digit(16));
-                match (digit(0), digit(1)) {
-                    (Some(high), Some(low)) => (high * 16 + low) as u8,
-                    _ => {
-                        return Err(ServiceError::invalid(
-                            "metadata",
-                            "a `%` in the query is no code",
-                        ));
-                    }
-                }
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes)
-        .map_err(|_| ServiceError::invalid("metadata", "the query is not UTF-8"))
+/// Decodes a name or value of a query.
+pub(crate) fn decode_query(text: &str) -> Result<String, ServiceError> {
+    percent::decode_strict(&text.replace('+', " ")).ok_or_else(|| {
+        ServiceError::invalid(
+            "metadata",
+            "the query is not valid percent-encoded UTF-8: write `%` as `%25`",
+        )
+    })
 }
 
 /// One word of a path that is no sandbox's name: a user, a key, a template.

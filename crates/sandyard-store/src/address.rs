@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use sandyard_core::percent::decode_lenient;
+
 use crate::error::{StoreError, StoreResult};
 
 /// Where the rows are.
@@ -33,7 +35,7 @@ impl Address {
                 path if path.contains(['?', '#', '\0']) => {
                     Err(bad("a SQLite file takes no parameters"))
                 }
-                path => std::path::absolute(decoded(path))
+                path => std::path::absolute(OsString::from_vec(decode_lenient(path)))
                     .map(Self::File)
                     .map_err(|error| bad(&error.to_string())),
             },
@@ -47,25 +49,6 @@ impl Address {
             _ => Err(bad("only `sqlite:` and `postgres:` are known")),
         }
     }
-}
-
-/// Undoes percent-encoding; what is none stays as it is.
-fn decoded(path: &str) -> OsString {
-    let hex = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let (mut bytes, mut rest) = (Vec::new(), path.as_bytes());
-    while let Some((&first, tail)) = rest.split_first() {
-        match tail.get(..2).filter(|_| first == b'%').and_then(hex) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    OsString::from_vec(bytes)
 }
 
 /// The URL without user, password and parameters: what may be shown.

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandyard_core::percent::encode_path;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyConnection, ConnectOptions, Connection};
 
@@ -66,7 +67,8 @@ pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
                 .to_str()
                 .ok_or_else(|| bad("its path is no UTF-8".to_owned()))
                 .and_then(|path| {
-                    options(&file_url(path)).map_err(|error| bad(error.to_string()))
+                    options(&format!("sqlite://{}", encode_path(path)))
+                        .map_err(|error| bad(error.to_string()))
                 })?;
             let opener = |settings| Opener {
                 options: options.clone(),
@@ -88,20 +90,6 @@ pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
 /// The address as `sqlx` wants it. Statements are not logged: some carry what nobody shall read.
 fn options(url: &str) -> sqlx::Result<AnyConnectOptions> {
     Ok(AnyConnectOptions::from_str(url)?.disable_statement_logging())
-}
-
-/// A path as a URL: everything but plain characters is escaped.
-fn file_url(path: &str) -> String {
-    let escaped: String = path
-        .bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
-                char::from(byte).to_string()
-            }
-            _ => format!("%{byte:02X}"),
-        })
-        .collect();
-    format!("sqlite://{escaped}")
 }
 
 /// Makes the file if there is none; nobody else may read it. SQLite gives its journal the mode of the file.

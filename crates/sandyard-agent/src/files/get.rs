@@ -12,6 +12,7 @@ use http::header::{
 };
 use http::{Method, StatusCode};
 use rustix::fs::OFlags;
+use sandyard_core::percent;
 use sandyard_wire::ConnectError;
 use sandyard_wire::routes::{content_type, query};
 
@@ -143,18 +144,9 @@ fn unsatisfiable(size: u64) -> Response {
     reply
 }
 
-/// The name to save the file under, with what a header cannot hold percent-encoded.
+/// The file name a client saves the file under (RFC 6266).
 fn disposition(name: &str) -> HeaderValue {
-    use std::fmt::Write as _;
-    let mut value = String::from("inline; filename*=utf-8''");
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            value.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(value, "%{byte:02X}");
-        }
-    }
+    let value = format!("inline; filename*=utf-8''{}", percent::encode(name));
     HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("inline"))
 }
 

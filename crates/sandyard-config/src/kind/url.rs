@@ -109,20 +109,6 @@ pub(crate) fn mask(text: &str) -> String {
     format!("{shown}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// Writes a text so that it can stand in a URL: everything but letters, digits, `-._~` and what `keep` names as %XX.
-pub(crate) fn encode(text: &str, keep: &str) -> String {
-    let mut written = String::new();
-    for byte in text.bytes() {
-        let c = char::from(byte);
-        match c.is_ascii_alphanumeric() || "-._~".contains(c) || (c.is_ascii() && keep.contains(c))
-        {
-            true => written.push(c),
-            false => written.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    written
-}
-
 fn is_domain(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -224,14 +210,5 @@ mod tests {
         ] {
             assert!(domain(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn encoded_text_has_nothing_a_url_would_read() {
-        assert_eq!(
-            encode("p@s/s:w?r%d é", ""),
-            "p%40s%2Fs%3Aw%3Fr%25d%20%C3%A9"
-        );
-        assert_eq!(encode("/srv/a b", "/"), "/srv/a%20b");
     }
 }

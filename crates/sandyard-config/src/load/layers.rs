@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use sandyard_core::percent;
+
 use super::{Report, unknown, variables};
-use crate::kind::url;
 use crate::problem::Problem;
 use crate::setting::Setting;
 use crate::source::config_file::{self, ConfigFile};
@@ -152,7 +153,10 @@ fn fill_in(values: &mut Values, sources: &Sources, report: &mut Report) {
             .path("data_dir", &sources.working_dir)
             .unwrap_or_default();
         let file = data_dir.join("sandyard.db");
-        format!("sqlite://{}", url::encode(&file.display().to_string(), "/"))
+        format!(
+            "sqlite://{}",
+            percent::encode_path(&file.display().to_string())
+        )
     });
 }
 

@@ -2,7 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-use crate::kind::url;
+use sandyard_core::percent;
+
 use crate::secret::Secret;
 use crate::values::Values;
 
@@ -23,7 +24,7 @@ pub(super) fn redis_url(values: &Values) -> Option<Secret> {
     let login = values
         .text("redis.password")
         .map_or_else(String::new, |password| {
-            format!(":{}@", url::encode(password, ""))
+            format!(":{}@", percent::encode(password))
         });
     let (port, database) = (values.number("redis.port"), values.number("redis.database"));
     Some(Secret::new(format!(

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sandyard_core::network::SecretText;
 use sandyard_core::network::pattern::canonical_name;
+use sandyard_core::percent::decode_strict;
 
 use crate::settings::GatewayError;
 
@@ -129,7 +130,7 @@ impl Proxy {
 impl Credentials {
     fn read(text: &str) -> Result<Self, &'static str> {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
-        let (user, password) = (decoded(user), decoded(password));
+        let (user, password) = (decode_strict(user), decode_strict(password));
         let (Some(user), Some(password)) = (user, password) else {
             return Err(
                 "its user name or password has a `%` that is not followed by two hexadecimal digits",
@@ -168,22 +169,6 @@ pub(super) fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
         Ok(port) if port != 0 => Some((host, Some(port))),
         _ => None,
     }
-}
-
-/// Undoes percent-encoding.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let mut digit = || char::from(rest.next()?).to_digit(16);
-            let value = digit()? * 16 + digit()?;
-            bytes.push(u8::try_from(value).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// A URL that may be wrong in any way, for people: whatever could be credentials is gone.

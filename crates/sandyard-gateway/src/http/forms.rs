@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use sandyard_core::percent;
 
 /// Shorter values are not looked for: they would be found by chance, and are no secrets anyhow.
 const MIN_BYTES: usize = 4;
@@ -17,9 +18,9 @@ pub(super) fn of(value: &str, placeholder: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         in_json,
         |text| in_json(text).replace('/', "\\/"),
         in_html,
-        in_url,
-        |text| in_url(text).replace("%20", "+"),
-        in_url_small,
+        percent::encode,
+        |text| percent::encode(text).replace("%20", "+"),
+        in_url_lower_case,
         |text| STANDARD.encode(text),
         |text| STANDARD_NO_PAD.encode(text),
         |text| URL_SAFE.encode(text),
@@ -44,30 +45,13 @@ fn in_html(text: &str) -> String {
     text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// RFC 3986, 2: all but the unreserved letters as `%` and two digits.
-fn in_url(text: &str) -> String {
-    let mut made = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            made.push(char::from(byte));
-        } else {
-            made.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    made
-}
-
-fn in_url_small(text: &str) -> String {
-    let mut made = String::new();
-    for letter in text.chars() {
-        let mut buffer = [0; 4];
-        let encoded = in_url(letter.encode_utf8(&mut buffer));
-        match encoded.starts_with('%') {
-            true => made.push_str(&encoded.to_ascii_lowercase()),
-            false => made.push_str(&encoded),
-        }
-    }
-    made
+/// Percent-encodes with lower-case digits: each character separately, so that plain letters keep their case.
+fn in_url_lower_case(text: &str) -> String {
+    let encode_one = |letter: char| match percent::encode(letter.encode_utf8(&mut [0; 4])) {
+        encoded if encoded.starts_with('%') => encoded.to_ascii_lowercase(),
+        plain => plain,
+    };
+    text.chars().map(encode_one).collect()
 }
 
 #[cfg(test)]

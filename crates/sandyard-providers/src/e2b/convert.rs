@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use sandyard_core::percent::encode;
 use sandyard_core::{Limits, SandboxState};
 use sandyard_provider::{
     Instance, InstanceSpec, ProviderError, ProviderErrorKind, Result, Usage, UsagePoint,
@@ -159,18 +160,6 @@ pub(super) fn plain_name(text: &str) -> &str {
 /// A word of metadata to look for: encoded twice, besides what every query is.
 pub(super) fn wanted(name: &str, value: &str) -> String {
     format!("{name}={}", encode(&encode(value)))
-}
-
-fn encode(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

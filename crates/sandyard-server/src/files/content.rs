@@ -194,14 +194,7 @@ pub(super) fn disposition(path: &str) -> HeaderValue {
             _ => '_',
         })
         .collect();
-    let mut whole = String::new();
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            whole.push(char::from(byte));
-        } else {
-            whole.push_str(&format!("%{byte:02X}"));
-        }
-    }
+    let whole = sandyard_core::percent::encode(name);
     HeaderValue::try_from(format!(
         "attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}"
     ))

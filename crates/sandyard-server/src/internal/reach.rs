@@ -23,14 +23,7 @@ pub(crate) fn reach(auth: Auth) -> Reach {
 
 /// Where a node is asked about one of its places.
 fn base(url: &str, location: &str) -> String {
-    let mut place = String::new();
-    for byte in location.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            place.push(char::from(byte));
-        } else {
-            place.push_str(&format!("%{byte:02X}"));
-        }
-    }
+    let place = sandyard_core::percent::encode(location);
     format!("{}/at/{place}", url.trim_end_matches('/'))
 }
 

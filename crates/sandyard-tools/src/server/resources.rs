@@ -1,6 +1,5 @@
 //! The workspace as MCP resources: every file has the address `file:///…`.
 
-use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams, ReadResourceResponse,
     ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
+use sandyard_core::percent;
 use tokio_util::sync::CancellationToken;
 
 use crate::files::blocking::{Bounds, blocking};
@@ -161,40 +161,16 @@ pub(super) async fn read(
     Ok(ReadResourceResult::new(vec![contents]).into())
 }
 
-/// The address of a file.
+/// The URI of a file.
 fn uri(path: &str) -> String {
-    let mut uri = String::from(SCHEME);
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                uri.push(byte.into())
-            }
-            // Writing to a string does not fail.
-            _ => _ = write!(uri, "%{byte:02X}"),
-        }
-    }
-    uri
+    format!("{SCHEME}{}", percent::encode_path(path))
 }
 
-/// The path an address means.
+/// The path a file URI names.
 fn path_of(uri: &str) -> Option<String> {
     let rest = uri.strip_prefix(SCHEME)?;
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
-    if !path.starts_with('/') {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        let value = digit(rest.next())? * 16 + digit(rest.next())?;
-        bytes.push(u8::try_from(value).ok()?);
-    }
-    String::from_utf8(bytes).ok()
+    percent::decode_strict(path).filter(|_| path.starts_with('/'))
 }
 
 fn media_type(path: &Path) -> &'static str {

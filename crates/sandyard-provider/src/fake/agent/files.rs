@@ -79,13 +79,7 @@ fn put(reply: &mut Response, name: http::HeaderName, value: String) {
 }
 
 fn disposition(name: &str) -> String {
-    let encode = |byte: u8| match byte {
-        byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
-            char::from(byte).to_string()
-        }
-        byte => format!("%{byte:02X}"),
-    };
-    let name: String = name.bytes().map(encode).collect();
+    let name = sandyard_core::percent::encode(name);
     format!("inline; filename*=utf-8''{name}")
 }
 

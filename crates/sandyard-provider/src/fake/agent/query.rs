@@ -7,14 +7,10 @@ use http::Uri;
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Decodes the query of a URL; bytes that are no text are replaced.
+    /// Decodes the query of a URL as a form: `+` is a space, and bytes that are not UTF-8 are replaced.
     pub(super) fn of(uri: &Uri) -> Self {
-        let pairs = uri.query().unwrap_or_default().split('&').take(64);
-        let pairs = pairs.map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(key), decode(value))
-        });
-        Self(pairs.collect())
+        let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+        Self(pairs.take(64).into_owned().collect())
     }
 
     /// The first value of a parameter.
@@ -22,30 +18,6 @@ impl Query {
         let found = self.0.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| value.as_str())
     }
-}
-
-/// Undoes percent-encoding, and `+` for a space.
-fn decode(text: &str) -> String {
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        match (byte, hex(bytes.clone())) {
-            (b'%', Some(value)) => {
-                decoded.push(value);
-                bytes.nth(1);
-            }
-            (b'+', _) => decoded.push(b' '),
-            (byte, _) => decoded.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
-}
-
-/// The byte that the next two hexadecimal digits are.
-fn hex(mut ahead: std::str::Bytes<'_>) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let (high, low) = (digit(ahead.next()?)?, digit(ahead.next()?)?);
-    u8::try_from(high * 16 + low).ok()
 }
 
 #[cfg(test)]
