@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use sandyard_core::network::Target;
+use sandyard_tls::AuthorityError;
 
 /// How the gateway works.
 #[derive(Clone)]
@@ -84,18 +85,21 @@ impl fmt::Debug for GatewaySettings {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// The authority's files cannot be used.
+    /// The file of trusted certificates cannot be used.
     #[error("cannot use `{path}`")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// Why it cannot be used.
         #[source]
         source: std::io::Error,
     },
-    /// The authority cannot be made or read.
+    /// The certificate authority cannot be opened.
     #[error("cannot use the gateway's certificate authority: {0}")]
-    Authority(String),
+    Authority(#[from] AuthorityError),
+    /// The authority's key cannot be used for TLS.
+    #[error("cannot use the key of the gateway's certificates")]
+    Key(#[source] rustls::Error),
     /// The proxy cannot be used.
     #[error("`{url}` is no proxy: {problem}")]
     Proxy {

@@ -11,11 +11,11 @@ use std::time::Duration;
 use http::HeaderValue;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use sandyard_agent_client::BoxedStream;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
+use sandyard_tls::roots;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -46,21 +46,10 @@ impl Edge {
     /// # Errors
     /// `Invalid` when that holds no certificate.
     pub(crate) fn new(trusted_ca: Option<&str>, api: &Url) -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        let host = rustls_native_certs::load_native_certs();
-        for error in &host.errors {
-            tracing::warn!(%error, "Some authorities that this host trusts cannot be read");
-        }
-        roots.add_parsable_certificates(host.certs);
-        if let Some(pem) = trusted_ca {
-            add(&mut roots, pem)?;
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| invalid("TLS cannot be set up").source(error))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let roots = roots::host_roots_and(trusted_ca.map(str::as_bytes));
+        let roots = roots
+            .map_err(|error| invalid("the certificate to trust cannot be used").source(error))?;
+        let tls = roots::client_config(roots);
         let home = Home::of(api);
         Ok(Self { tls, home })
     }
@@ -105,20 +94,6 @@ impl Edge {
         let opened = tokio::time::timeout(CONNECT_TIMEOUT, open).await;
         opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
-}
-
-fn add(roots: &mut RootCertStore, pem: &str) -> Result<()> {
-    let before = roots.len();
-    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        let unreadable = "the certificate to trust cannot be read";
-        let certificate = certificate.map_err(|error| invalid(unreadable).source(error))?;
-        let added = roots.add(certificate);
-        added.map_err(|error| invalid(unreadable).source(error))?;
-    }
-    if roots.len() == before {
-        return Err(invalid("there is no certificate in the file to trust"));
-    }
-    Ok(())
 }
 
 fn invalid(message: &str) -> ProviderError {

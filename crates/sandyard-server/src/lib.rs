@@ -21,14 +21,13 @@
 //! | `app` | what every handler uses |
 //! | `audit`, `rate_limit`, `url_client`, `write_check`, `metrics` | services that `app` holds |
 //! | `listen` | sockets, TLS, graceful shutdown |
-//! | `bounds`, `error`, `time`, `token_bucket`, `atomic_file` | limits of fields; failures; small helpers |
+//! | `bounds`, `error`, `time`, `token_bucket` | limits of fields; failures; small helpers |
 #![forbid(unsafe_code)]
 
 mod access;
 mod accounts;
 mod actions;
 mod app;
-mod atomic_file;
 mod audit;
 mod bounds;
 mod docker;

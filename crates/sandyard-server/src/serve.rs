@@ -17,8 +17,6 @@ mod settings;
 mod signals;
 mod started;
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +27,7 @@ use sandyard_gateway::GatewayError;
 use sandyard_provider::{Provider, ProviderError};
 use sandyard_service::{NodeSetup, Service, ServiceError};
 use sandyard_store::{Store, StoreError, Timers};
+use sandyard_tls::files;
 use tokio_util::sync::CancellationToken;
 
 pub use logging::{LogError, init_logging};
@@ -37,7 +36,6 @@ pub use signals::Signals;
 pub use started::{Address, Started};
 
 use crate::app::{App, ServerSettings};
-use crate::atomic_file::write_secret;
 use crate::listen::{self, BindError, Bound, CertificateError, Listeners, TlsConfig};
 use crate::{internal, router};
 use settings as convert;
@@ -244,17 +242,14 @@ async fn first_key(auth: &Auth, data_dir: &Path) -> Result<Option<String>, Serve
     };
     let path = data_dir.join(ADMIN_KEY_FILE);
     let text = format!("{}\n", new.secret);
-    write_secret(&path, text.as_bytes()).map_err(|source| ServeError::DataDir { path, source })?;
+    files::replace(&path, text.as_bytes(), files::PRIVATE)
+        .map_err(|source| ServeError::DataDir { path, source })?;
     Ok(Some(new.secret))
 }
 
 fn make_data_dir(path: &Path) -> Result<(), ServeError> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|source| ServeError::DataDir {
-            path: path.to_owned(),
-            source,
-        })
+    files::create_private_folder(path).map_err(|source| ServeError::DataDir {
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -1,12 +1,12 @@
 //! What every HTTP client of this program has in common.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{ClientBuilder, Url};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
+use sandyard_tls::roots;
 
 /// For a connection to be there.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -16,34 +16,22 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Read anew each time, for what it takes in memory is larger than all else of an idle tool server.
 pub(crate) async fn roots() -> RootCertStore {
     // Hundreds of certificates, or as many files: not on the thread that answers.
-    let read = tokio::task::spawn_blocking(|| {
-        let mut roots = RootCertStore::empty();
-        for certificate in rustls_native_certs::load_native_certs().certs {
-            // There may be certificates that rustls cannot read; the rest still counts.
-            let _ = roots.add(certificate);
-        }
-        roots
-    });
+    let read = tokio::task::spawn_blocking(roots::host_roots);
     read.await.unwrap_or_else(|_| RootCertStore::empty())
 }
 
 /// The beginning of a client for an address: it goes through the sandbox's proxy where there is one, and trusts these.
-pub(crate) fn builder(url: &Url, roots: RootCertStore) -> Result<ClientBuilder, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+pub(crate) fn builder(url: &Url, roots: RootCertStore) -> ClientBuilder {
     let builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
+        .tls_backend_preconfigured(roots::client_config(roots))
         .connect_timeout(CONNECT)
         .dns_resolver(Resolver);
     // No proxy reaches the sandbox's own loopback.
-    Ok(if is_loopback(url) {
+    if is_loopback(url) {
         builder.no_proxy()
     } else {
         builder
-    })
+    }
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -2,90 +2,88 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
-use rcgen::{
-    Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer,
-    KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber, date_time_ymd,
-};
-use rustls::crypto::CryptoProvider;
+use rcgen::KeyPair;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
+use sandyard_core::Clock;
+use sandyard_tls::certificate::DAY_MS;
+use sandyard_tls::{Authority, AuthorityError, ServerCertificateSpec};
 
 use crate::settings::GatewayError;
 
-/// A day.
-pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a certificate is valid, in days. It is used for the first half of that.
+const VALID_DAYS: i64 = 7;
 
-/// How long a certificate lasts, of which it is used for the first half.
-const VALIDITY: Duration = DAY.saturating_mul(7);
+/// Maximum number of certificates in the cache.
+const MAX_CACHED: usize = 1024;
 
-/// Most certificates kept for later.
-const MAX_KEPT: usize = 1024;
-
-/// Longest name that fits into a subject: X.520 says so.
-const MAX_SUBJECT_BYTES: usize = 64;
-
-/// Makes certificates, and keeps those that were used last.
+/// Makes certificates, and caches those that were used last.
 pub(super) struct Certificates {
-    provider: Arc<CryptoProvider>,
-    issuer: Issuer<'static, KeyPair>,
-    /// One key for all names: it lives as long as this process, and whoever has it has them all anyhow.
+    authority: Authority,
+    /// One key for all names. It is never written down: it lives as long as this process.
     key: KeyPair,
-    signing: Arc<dyn SigningKey>,
-    kept: Mutex<Kept>,
+    signing_key: Arc<dyn SigningKey>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Default)]
-struct Kept {
-    by_name: HashMap<String, One>,
+struct Cache {
+    by_name: HashMap<String, CachedCertificate>,
     uses: u64,
 }
 
-struct One {
+struct CachedCertificate {
     certified: Arc<CertifiedKey>,
-    made_at: SystemTime,
+    made_ms: i64,
     last_use: u64,
 }
 
 impl Certificates {
-    /// Sets up what signs.
-    pub(super) fn new(
-        provider: Arc<CryptoProvider>,
-        issuer: Issuer<'static, KeyPair>,
-    ) -> Result<Self, GatewayError> {
-        let key = KeyPair::generate().map_err(unable)?;
+    /// Makes the key of all certificates that the authority signs here.
+    pub(super) fn new(authority: Authority) -> Result<Self, GatewayError> {
+        let key = KeyPair::generate().map_err(AuthorityError::from)?;
         let der = PrivatePkcs8KeyDer::from(key.serialize_der());
-        let signing = provider
+        let signing_key = sandyard_tls::crypto_provider()
             .key_provider
-            .load_private_key(PrivateKeyDer::Pkcs8(der));
-        let signing = signing.map_err(|error| GatewayError::Authority(error.to_string()))?;
+            .load_private_key(PrivateKeyDer::Pkcs8(der))
+            .map_err(GatewayError::Key)?;
         Ok(Self {
-            provider,
-            issuer,
+            authority,
             key,
-            signing,
-            kept: Mutex::default(),
+            signing_key,
+            cache: Mutex::default(),
         })
     }
 
-    /// The certificate for a name or an address.
-    pub(super) fn of(&self, name: &str) -> Result<Arc<CertifiedKey>, GatewayError> {
-        let now = SystemTime::now();
-        if let Some(known) = self.kept().get(name, now) {
-            return Ok(known);
+    /// The authority's certificate, in PEM.
+    pub(super) fn authority_pem(&self) -> &str {
+        self.authority.certificate_pem()
+    }
+
+    /// The certificate for a host name or an IP address.
+    pub(super) fn of(&self, name: &str) -> Result<Arc<CertifiedKey>, AuthorityError> {
+        let now_ms = Clock::System.now_ms();
+        if let Some(cached) = self.cache().get(name, now_ms) {
+            return Ok(cached);
         }
-        let certificate = sign(&self.provider, &self.issuer, name, &self.key)?;
+        let spec = ServerCertificateSpec {
+            common_name: name,
+            names: slice::from_ref(&name.to_owned()),
+            now_ms,
+            valid_days: VALID_DAYS,
+        };
+        let certificate = self.authority.sign(spec, &self.key)?;
         let chain = vec![certificate.der().clone()];
-        let certified = Arc::new(CertifiedKey::new(chain, self.signing.clone()));
-        self.kept().put(name, certified.clone(), now);
+        let certified = Arc::new(CertifiedKey::new(chain, self.signing_key.clone()));
+        self.cache().put(name, certified.clone(), now_ms);
         Ok(certified)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,120 +93,80 @@ impl fmt::Debug for Certificates {
     }
 }
 
-impl Kept {
-    fn get(&mut self, name: &str, now: SystemTime) -> Option<Arc<CertifiedKey>> {
-        let one = self.by_name.get_mut(name)?;
-        // A clock that went back counts as too old: then it is made once more.
-        let age = now.duration_since(one.made_at).unwrap_or(VALIDITY);
-        if age >= VALIDITY / 2 {
+impl Cache {
+    fn get(&mut self, name: &str, now_ms: i64) -> Option<Arc<CertifiedKey>> {
+        let cached = self.by_name.get_mut(name)?;
+        // A certificate from the future means that the clock went back: it is made again.
+        let age_ms = now_ms - cached.made_ms;
+        if !(0..VALID_DAYS * DAY_MS / 2).contains(&age_ms) {
             return None;
         }
         self.uses += 1;
-        one.last_use = self.uses;
-        Some(one.certified.clone())
+        cached.last_use = self.uses;
+        Some(cached.certified.clone())
     }
 
-    fn put(&mut self, name: &str, certified: Arc<CertifiedKey>, made_at: SystemTime) {
-        if self.by_name.len() >= MAX_KEPT && !self.by_name.contains_key(name) {
-            let oldest = self.by_name.iter().min_by_key(|(_, one)| one.last_use);
+    fn put(&mut self, name: &str, certified: Arc<CertifiedKey>, made_ms: i64) {
+        if self.by_name.len() >= MAX_CACHED && !self.by_name.contains_key(name) {
+            let oldest = self
+                .by_name
+                .iter()
+                .min_by_key(|(_, cached)| cached.last_use);
             if let Some(name) = oldest.map(|(name, _)| name.clone()) {
                 self.by_name.remove(&name);
             }
         }
         self.uses += 1;
-        let one = One {
+        let cached = CachedCertificate {
             certified,
-            made_at,
+            made_ms,
             last_use: self.uses,
         };
-        self.by_name.insert(name.to_owned(), one);
+        self.by_name.insert(name.to_owned(), cached);
     }
-}
-
-/// Signs a server's certificate.
-pub(super) fn sign(
-    provider: &CryptoProvider,
-    issuer: &Issuer<'static, KeyPair>,
-    name: &str,
-    key: &impl PublicKeyData,
-) -> Result<Certificate, GatewayError> {
-    let mut params = params(provider, VALIDITY)?;
-    let alternative = match name.parse::<IpAddr>() {
-        Ok(address) => SanType::IpAddress(address),
-        Err(_) => SanType::DnsName(name.try_into().map_err(unable)?),
-    };
-    params.subject_alt_names = vec![alternative];
-    params.distinguished_name = DistinguishedName::new();
-    if name.len() <= MAX_SUBJECT_BYTES {
-        params.distinguished_name.push(DnType::CommonName, name);
-    }
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.use_authority_key_identifier_extension = true;
-    params.signed_by(key, issuer).map_err(unable)
-}
-
-/// A certificate's dates and number; the rest is for the caller to say. It is valid since yesterday: clocks differ.
-pub(super) fn params(
-    provider: &CryptoProvider,
-    validity: Duration,
-) -> Result<CertificateParams, GatewayError> {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = date_time_ymd(1970, 1, 1) + now.unwrap_or_default();
-    // The same number twice from one authority is an error to some programs. 127 bits: a number is never negative.
-    let mut number = [0; 16];
-    random(provider, &mut number)?;
-    number[0] &= 0x7f;
-    let mut params = CertificateParams::default();
-    params.not_before = now - DAY;
-    params.not_after = now + validity;
-    params.serial_number = Some(SerialNumber::from_slice(&number));
-    Ok(params)
-}
-
-/// Fills a buffer with random bytes.
-pub(super) fn random(provider: &CryptoProvider, buffer: &mut [u8]) -> Result<(), GatewayError> {
-    let filled = provider.secure_random.fill(buffer);
-    filled.map_err(|_| GatewayError::Authority("no random numbers".to_owned()))
-}
-
-fn unable(error: rcgen::Error) -> GatewayError {
-    GatewayError::Authority(error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use sandyard_tls::AuthoritySpec;
+
     use super::*;
 
     fn certificates() -> Certificates {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let issuer = Issuer::new(CertificateParams::default(), KeyPair::generate().unwrap());
-        Certificates::new(provider, issuer).unwrap()
+        let folder = tempfile::tempdir().unwrap();
+        let now_ms = Clock::System.now_ms();
+        let spec = AuthoritySpec {
+            common_name: None,
+            permitted_names: &[],
+            made_ms: now_ms,
+        };
+        Certificates::new(Authority::open(folder.path(), spec, now_ms).unwrap()).unwrap()
     }
 
     #[test]
-    fn a_certificate_is_made_once_and_again_when_half_its_time_is_over() {
+    fn a_certificate_is_made_again_when_half_its_validity_is_over() {
         let certificates = certificates();
         let first = certificates.of("a.example").unwrap();
         assert!(Arc::ptr_eq(&first, &certificates.of("a.example").unwrap()));
-        let later = SystemTime::now() + VALIDITY / 2;
-        assert!(certificates.kept().get("a.example", later).is_none());
-        let earlier = SystemTime::now() - DAY;
-        assert!(certificates.kept().get("a.example", earlier).is_none());
+        let now_ms = Clock::System.now_ms();
+        let later = now_ms + VALID_DAYS * DAY_MS / 2;
+        assert!(certificates.cache().get("a.example", later).is_none());
+        let earlier = now_ms - DAY_MS;
+        assert!(certificates.cache().get("a.example", earlier).is_none());
     }
 
     #[test]
-    fn no_more_than_so_many_are_kept_and_the_least_used_go() {
+    fn the_cache_is_bounded_and_drops_the_least_recently_used() {
         let certificates = certificates();
         let one = certificates.of("used.example").unwrap();
-        let now = SystemTime::now();
-        for number in 0..MAX_KEPT + 50 {
-            let mut kept = certificates.kept();
-            assert!(kept.get("used.example", now).is_some(), "{number}");
-            kept.put(&format!("{number}.example"), one.clone(), now);
+        let now_ms = Clock::System.now_ms();
+        for number in 0..MAX_CACHED + 50 {
+            let mut cache = certificates.cache();
+            assert!(cache.get("used.example", now_ms).is_some(), "{number}");
+            cache.put(&format!("{number}.example"), one.clone(), now_ms);
         }
-        let mut kept = certificates.kept();
-        assert_eq!(kept.by_name.len(), MAX_KEPT);
-        assert!(kept.get("0.example", now).is_none());
+        let mut cache = certificates.cache();
+        assert_eq!(cache.by_name.len(), MAX_CACHED);
+        assert!(cache.get("0.example", now_ms).is_none());
     }
 }

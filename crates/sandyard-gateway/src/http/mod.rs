@@ -3,8 +3,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `encrypted`, `plain` | the two ways in: requests over TLS, and without |
-//! | `authority`, `files`, `certificates` | the installation's own certificate authority, and what it signs for programs |
-//! | `trust`, `tls` | whom the gateway trusts outside; TLS with both sides |
+//! | `certificates` | certificates that the installation's own authority signs for programs |
+//! | `trust`, `tls` | the roots trusted outside; TLS with both sides |
 //! | `connection`, `versions`, `outlet`, `state` | a program's connection and one to the other side, tied together |
 //! | `exchange`, `host`, `readdress`, `answer` | one request: checked, changed, passed on, or refused |
 //! | `change`, `swap` | headers that rules set, secrets in the place of placeholders |
@@ -14,14 +14,12 @@
 //! No byte of a secret is logged, shown by [`Debug`] or part of an error, and the keys of TLS are written nowhere.
 
 mod answer;
-mod authority;
 mod certificates;
 mod change;
 mod connection;
 mod encrypted;
 mod exchange;
 mod expect;
-mod files;
 mod forms;
 mod hide;
 mod hiding_body;

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::ServerName;
 use rustls::server::{Acceptor, NoServerSessionStorage, ResolvesServerCertUsingSni};
 use rustls::sign::SingleCertAndKey;
+use sandyard_core::Clock;
+use sandyard_tls::{Authority, AuthoritySpec};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake, TlsConnector, client};
 
-use super::authority::Authority;
 use super::certificates::Certificates;
 use super::trust::Trust;
 use super::versions::Protocol;
@@ -31,7 +31,6 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
 pub(crate) struct Tls(Arc<Inner>);
 
 struct Inner {
-    authority_pem: String,
     certificates: Certificates,
     trust: Trust,
     /// For programs, without a certificate.
@@ -41,19 +40,23 @@ struct Inner {
 impl Tls {
     /// Opens the authority in a folder, made when missing, and reads whom to trust.
     pub(crate) fn open(folder: &Path, trusted_ca: Option<&Path>) -> Result<Self, GatewayError> {
-        let provider = Arc::new(ring::default_provider());
-        let Authority { issuer, pem } = Authority::open(&provider, folder)?;
+        let now_ms = Clock::System.now_ms();
+        let spec = AuthoritySpec {
+            common_name: None,
+            permitted_names: &[],
+            made_ms: now_ms,
+        };
+        let authority = Authority::open(folder, spec, now_ms)?;
         Ok(Self(Arc::new(Inner {
-            authority_pem: pem,
-            certificates: Certificates::new(provider.clone(), issuer)?,
-            trust: Trust::open(provider.clone(), trusted_ca)?,
-            server: server_config(provider)?,
+            certificates: Certificates::new(authority)?,
+            trust: Trust::open(trusted_ca)?,
+            server: server_config(),
         })))
     }
 
     /// The authority's certificate, in PEM.
     pub(crate) fn authority_pem(&self) -> &str {
-        &self.0.authority_pem
+        self.0.certificates.authority_pem()
     }
 
     /// Reads a program's hello.
@@ -121,14 +124,11 @@ async fn within_time<T>(handshake: impl Future<Output = io::Result<T>>) -> io::R
     done.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-fn server_config(provider: Arc<CryptoProvider>) -> Result<ServerConfig, GatewayError> {
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| GatewayError::Authority(error.to_string()))?
-        .with_no_client_auth()
+fn server_config() -> ServerConfig {
+    let mut config = sandyard_tls::server_builder()
         .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
-    // Each connection is tied to one outside, so there is nothing to resume.
+    // Each connection belongs to one outside connection, so a session cannot be resumed.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
-    Ok(config)
+    config
 }

@@ -4,44 +4,40 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig};
+use sandyard_tls::roots;
 
 use crate::settings::GatewayError;
 
-/// The authorities that this host trusts, and those that the operator adds.
+/// The root certificates that this host trusts, and those that the operator adds.
 #[derive(Debug)]
 pub(super) struct Trust {
-    config: Arc<ClientConfig>,
+    config: ClientConfig,
     is_empty: bool,
 }
 
 impl Trust {
-    /// Reads them. A host that trusts nobody is no error before somebody is to be trusted.
-    pub(super) fn open(
-        provider: Arc<CryptoProvider>,
-        trusted_ca: Option<&Path>,
-    ) -> Result<Self, GatewayError> {
-        let mut roots = RootCertStore::empty();
-        let host = rustls_native_certs::load_native_certs();
-        for error in &host.errors {
-            tracing::warn!(%error, "Some authorities that this host trusts cannot be read");
-        }
-        roots.add_parsable_certificates(host.certs);
+    /// Reads the roots. A host without any is no error: it may never need one.
+    pub(super) fn open(trusted_ca: Option<&Path>) -> Result<Self, GatewayError> {
+        let mut roots = roots::host_roots();
         if let Some(path) = trusted_ca {
-            add_file(&mut roots, path)?;
+            let failed = |source| GatewayError::File {
+                path: path.to_owned(),
+                source,
+            };
+            let pem = std::fs::read(path).map_err(failed)?;
+            roots::add_pem(&mut roots, &pem)
+                .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))?;
         }
         Ok(Self {
             is_empty: roots.is_empty(),
-            config: Arc::new(config(provider, roots)?),
+            config: roots::client_config(roots),
         })
     }
 
-    /// What to say to the other side, with these protocols to choose from.
+    /// TLS settings for a connection to a host, with these protocols to choose from.
     pub(super) fn config(&self, protocols: Vec<Vec<u8>>) -> Arc<ClientConfig> {
-        let mut config = ClientConfig::clone(&self.config);
+        let mut config = self.config.clone();
         config.alpn_protocols = protocols;
         Arc::new(config)
     }
@@ -70,37 +66,4 @@ impl Trust {
         };
         format!("the certificate of `{name}` {problem}")
     }
-}
-
-fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), GatewayError> {
-    let unfit = |source| GatewayError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let text = std::fs::read(path).map_err(unfit)?;
-    let bad = |problem: String| unfit(io::Error::new(io::ErrorKind::InvalidData, problem));
-    let mut count = 0;
-    for certificate in CertificateDer::pem_slice_iter(&text) {
-        let certificate = certificate.map_err(|error| bad(error.to_string()))?;
-        roots
-            .add(certificate)
-            .map_err(|error| bad(error.to_string()))?;
-        count += 1;
-    }
-    match count {
-        0 => Err(bad("it holds no certificate in PEM".to_owned())),
-        _ => Ok(()),
-    }
-}
-
-fn config(
-    provider: Arc<CryptoProvider>,
-    roots: RootCertStore,
-) -> Result<ClientConfig, GatewayError> {
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| GatewayError::Authority(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
 }

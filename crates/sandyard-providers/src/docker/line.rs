@@ -15,11 +15,12 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use sandyard_agent_client::BoxedStream;
 use sandyard_provider::ProviderErrorKind;
+use sandyard_tls::roots;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
@@ -62,22 +63,12 @@ impl Line {
         let (host, port) = split(address, PORTS.1).ok_or_else(|| odd("no address"))?;
         let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
         let read = |file: &str| std::fs::read(folder.join(file));
-        let certificates = |pem: &[u8]| {
-            let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-            all.map_err(io::Error::other)
-        };
         let mut roots = RootCertStore::empty();
-        let (added, _) = roots.add_parsable_certificates(certificates(&read("ca.pem")?)?);
-        if added == 0 {
-            return Err(odd("there is no certificate in `ca.pem`"));
-        }
+        roots::add_pem(&mut roots, &read("ca.pem")?).map_err(io::Error::other)?;
+        let own: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read("cert.pem")?).collect();
         let key = PrivateKeyDer::from_pem_slice(&read("key.pem")?).map_err(io::Error::other)?;
-        let ring = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(ring)
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(certificates(&read("cert.pem")?)?, key)
+        let config = roots::client_builder(roots)
+            .with_client_auth_cert(own.map_err(io::Error::other)?, key)
             .map_err(io::Error::other)?;
         let connector = TlsConnector::from(Arc::new(config));
         Ok(Self(Arc::new(Way::Secure(host, port, name, connector))))

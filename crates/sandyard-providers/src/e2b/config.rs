@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Url};
+use reqwest::{Client, Url};
+use rustls::RootCertStore;
 use sandyard_core::Limits;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
+use sandyard_tls::roots;
 
 use crate::Times;
 use crate::edge::lack_of_tls;
@@ -100,9 +102,9 @@ impl E2bConfig {
     }
 
     pub(super) fn client(&self, api: &Url) -> Result<Client> {
-        // Somebody else of this process may have chosen already; then that holds.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let roots = trusted_roots(self.trusted_ca.as_deref())?;
         let mut client = Client::builder()
+            .tls_backend_preconfigured(roots::client_config(roots))
             .user_agent(concat!("sandyard/", env!("CARGO_PKG_VERSION")))
             // The key is shown to nobody else.
             .no_proxy()
@@ -110,13 +112,6 @@ impl E2bConfig {
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(KEEP_ALIVE)
             .tcp_keepalive(KEEP_ALIVE);
-        if let Some(pem) = &self.trusted_ca {
-            let certificates = Certificate::from_pem_bundle(pem.as_bytes());
-            let certificates = certificates.map_err(|error| {
-                invalid("the certificate to trust for E2B cannot be read").source(error)
-            })?;
-            client = client.tls_certs_merge(certificates);
-        }
         if let (Some(address), Some(host)) = (self.resolve_to, api.host_str()) {
             client = client.resolve(host, address);
         }
@@ -124,6 +119,12 @@ impl E2bConfig {
             .build()
             .map_err(|error| invalid("no client of E2B can be made").source(error))
     }
+}
+
+/// The host's trusted certificates and the one that the settings add.
+pub(super) fn trusted_roots(trusted_ca: Option<&str>) -> Result<RootCertStore> {
+    roots::host_roots_and(trusted_ca.map(str::as_bytes))
+        .map_err(|error| invalid("the certificate to trust for E2B cannot be used").source(error))
 }
 
 fn address(of: &str, text: &str) -> Result<Url> {

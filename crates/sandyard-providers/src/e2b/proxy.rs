@@ -9,16 +9,15 @@ use std::time::Duration;
 use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use sandyard_agent_client::wire::routes::{AGENT_PORT, header::ACCESS_TOKEN};
 use sandyard_agent_client::{BoxedStream, Dial, Dialling, PortDialling, PortStream};
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
+use sandyard_tls::roots;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::config::E2bConfig;
+use super::config::{E2bConfig, trusted_roots};
 use super::known::Keys;
 use crate::tools_inside::{self, ToolServer};
 
@@ -154,22 +153,7 @@ fn unbracketed(host: &str) -> &str {
 }
 
 fn connector(trusted: Option<&str>) -> Result<TlsConnector> {
-    let unreadable = || {
-        let message = "the certificate to trust for E2B cannot be read";
-        ProviderError::new(ProviderErrorKind::Invalid, message)
-    };
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    for certificate in CertificateDer::pem_slice_iter(trusted.unwrap_or_default().as_bytes()) {
-        let certificate = certificate.map_err(|error| unreadable().source(error))?;
-        roots
-            .add(certificate)
-            .map_err(|error| unreadable().source(error))?;
-    }
-    let ring = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(ring).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| unreadable().source(error))?;
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    let mut config = roots::client_config(trusted_roots(trusted)?);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Url};
+use reqwest::{Client, Url};
+use rustls::RootCertStore;
 use sandyard_provider::{ProviderError, ProviderErrorKind, Result};
+use sandyard_tls::roots;
 
 use super::CONNECT_TIMEOUT;
 use crate::Times;
@@ -79,24 +81,28 @@ impl NodeConfig {
     }
 
     pub(super) fn client(&self) -> Result<Client> {
-        let odd = |error: reqwest::Error| {
-            let message = "the certificates to believe cannot be read";
-            ProviderError::new(ProviderErrorKind::Invalid, message).source(error)
+        let invalid =
+            |message: &str| ProviderError::new(ProviderErrorKind::Invalid, message.to_owned());
+        let roots = match &self.authority {
+            Some(pem) => {
+                let mut only = RootCertStore::empty();
+                roots::add_pem(&mut only, pem).map_err(|error| {
+                    invalid("the certificates to trust cannot be used").source(error)
+                })?;
+                only
+            }
+            None => roots::host_roots(),
         };
-        // Somebody else of this process may have chosen already; then that holds.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = Client::builder()
+        Client::builder()
+            .tls_backend_preconfigured(roots::client_config(roots))
             // A node is asked directly, and its token shown to nobody else.
             .no_proxy()
             .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(KEEP_ALIVE)
-            .tcp_keepalive(KEEP_ALIVE);
-        if let Some(pem) = &self.authority {
-            let certificates = Certificate::from_pem_bundle(pem).map_err(odd)?;
-            client = client.tls_certs_only(certificates);
-        }
-        client.build().map_err(odd)
+            .tcp_keepalive(KEEP_ALIVE)
+            .build()
+            .map_err(|error| invalid("the client of the node cannot be set up").source(error))
     }
 }
 

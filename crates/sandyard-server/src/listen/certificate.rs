@@ -103,14 +103,10 @@ impl TlsConfig {
     ///
     /// When it cannot be read, made or used.
     pub fn open(source: CertificateSource, now_ms: i64) -> Result<Self, CertificateError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let key = read(&source, &provider, now_ms)?;
+        let key = read(&source, &sandyard_tls::crypto_provider(), now_ms)?;
         let current = Arc::new(Current(RwLock::new(Arc::new(key))));
-        let mut server = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider has the suites of its own protocol versions")
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(&current) as _);
+        let mut server =
+            sandyard_tls::server_builder().with_cert_resolver(Arc::clone(&current) as _);
         server.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             server: Arc::new(server),

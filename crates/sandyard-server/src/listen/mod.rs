@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `bind` | sockets, all of them or none |
-//! | `certificate`, `self_signed`, `authority` | the operator's certificate, or one made here |
+//! | `certificate`, `self_signed` | the operator's certificate, or one made here |
 //! | `accept` | connections on their way in, so many at a time |
 //! | `places` | how many of them one address may have |
 //! | `connection` | one connection: HTTP/1.1 with upgrades |
@@ -12,7 +12,6 @@
 //! | `shutdown` | how all parts learn that the server shuts down |
 
 mod accept;
-mod authority;
 mod bind;
 mod body;
 mod certificate;

@@ -3,14 +3,17 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use rcgen::KeyPair;
+use sandyard_tls::authority::{CERTIFICATE_FILE, KEY_FILE};
+use sandyard_tls::certificate::DAY_MS;
+use sandyard_tls::files::{self, PRIVATE, PUBLIC};
+use sandyard_tls::{Authority, AuthorityError, AuthoritySpec, ServerCertificateSpec};
 use serde::{Deserialize, Serialize};
 
-use super::authority::{self, DAY_MS, Pair};
-use crate::atomic_file::{write_file, write_secret};
-
+/// How long a server's certificate is valid, in days. Some clients refuse one that is valid for more than 398.
+const VALID_DAYS: i64 = 397;
 /// From which age on another certificate is made.
 const RENEW_DAYS: i64 = 300;
 /// From which age on another authority is made, which clients must be told to trust.
@@ -26,7 +29,7 @@ pub enum SelfSignedError {
         names: Vec<String>,
         /// Why.
         #[source]
-        source: rcgen::Error,
+        source: AuthorityError,
     },
     /// It could not be kept.
     #[error("failed to write `{path}`")]
@@ -85,7 +88,7 @@ impl Names {
 
 /// What clients must be told to trust.
 pub(super) fn authority(folder: &Path) -> PathBuf {
-    folder.join("ca.pem")
+    folder.join(CERTIFICATE_FILE)
 }
 
 /// Returns the paths of a certificate with these names and of its key. One that is kept may lack what this host is called now.
@@ -114,21 +117,60 @@ pub(super) fn find_or_make(
     let names = &made
         .as_ref()
         .map_or_else(|| names.all(), |made| made.names.clone());
-    let (signer, made_ms) = match made.and_then(|made| kept_authority(folder, &made)) {
-        Some(kept) => kept,
-        None => (new_authority(folder, names, now_ms)?, now_ms),
+    let is_kept = made.is_some() && authority(folder).exists() && authority_key(folder).exists();
+    let authority_at_ms = match made {
+        Some(made) if is_kept => made.authority_at_ms,
+        _ => {
+            // Both go, so that the certificate is never one of another key.
+            let _ = fs::remove_file(authority(folder));
+            let _ = fs::remove_file(authority_key(folder));
+            now_ms
+        }
     };
-    let signed = authority::sign(&signer, made_ms, names, now_ms).map_err(failed(names))?;
+    let (signed, signed_key) = sign(folder, names, authority_at_ms, now_ms).map_err(|source| {
+        SelfSignedError::Generate {
+            names: names.to_vec(),
+            source,
+        }
+    })?;
     let made = Made {
         names: names.to_vec(),
         at_ms: now_ms,
-        authority_at_ms: made_ms,
+        authority_at_ms,
     };
     let made = serde_json::to_string(&made).expect("strings and numbers");
-    keep(&key, &signed.key, write_secret)?;
-    keep(&certificate, &signed.certificate, write_public)?;
-    keep(&note, &made, write_secret)?;
+    write(&key, &signed_key, PRIVATE)?;
+    write(&certificate, &signed, PUBLIC)?;
+    write(&note, &made, PRIVATE)?;
     Ok((certificate, key))
+}
+
+/// Makes a server's certificate and its key, in PEM; the authority of the folder is made when it is missing.
+///
+/// They are two certificates, because some clients refuse a server's that is an authority, and others an authority that
+/// is none. It also lets the server's be renewed without telling the clients. The authority's certificate follows the
+/// server's, so that the file can be trusted too.
+fn sign(
+    folder: &Path,
+    names: &[String],
+    authority_at_ms: i64,
+    now_ms: i64,
+) -> Result<(String, String), AuthorityError> {
+    let spec = AuthoritySpec {
+        common_name: Some(&format!("sandyard authority {authority_at_ms}")),
+        permitted_names: names,
+        made_ms: authority_at_ms,
+    };
+    let authority = Authority::open(folder, spec, now_ms)?;
+    let spec = ServerCertificateSpec {
+        common_name: "sandyard",
+        names,
+        now_ms,
+        valid_days: VALID_DAYS,
+    };
+    let key = KeyPair::generate()?;
+    let certificate = authority.sign(spec, &key)?.pem() + authority.certificate_pem();
+    Ok((certificate, key.serialize_pem()))
 }
 
 /// Says which of the host's names it cannot be reached by, since its authority vouches for no others than it was made for.
@@ -153,41 +195,12 @@ fn read_note(note: &Path, names: &[String], now_ms: i64) -> Option<Made> {
     (has_all && is_young).then_some(made)
 }
 
-fn kept_authority(folder: &Path, made: &Made) -> Option<(Pair, i64)> {
-    let pair = Pair {
-        certificate: fs::read_to_string(authority(folder)).ok()?,
-        key: fs::read_to_string(authority_key(folder)).ok()?,
-    };
-    Some((pair, made.authority_at_ms))
-}
-
-fn new_authority(folder: &Path, names: &[String], now_ms: i64) -> Result<Pair, SelfSignedError> {
-    let pair = authority::make_authority(names, now_ms).map_err(failed(names))?;
-    keep(&authority_key(folder), &pair.key, write_secret)?;
-    keep(&authority(folder), &pair.certificate, write_public)?;
-    Ok(pair)
-}
-
 fn authority_key(folder: &Path) -> PathBuf {
-    folder.join("ca.key")
+    folder.join(KEY_FILE)
 }
 
-fn failed(names: &[String]) -> impl FnOnce(rcgen::Error) -> SelfSignedError {
-    let names = names.to_vec();
-    move |source| SelfSignedError::Generate { names, source }
-}
-
-/// Writes a file that everybody may read.
-fn write_public(path: &Path, text: &[u8]) -> io::Result<()> {
-    write_file(path, text, 0o644)
-}
-
-fn keep(
-    path: &Path,
-    text: &str,
-    write: impl FnOnce(&Path, &[u8]) -> io::Result<()>,
-) -> Result<(), SelfSignedError> {
-    write(path, text.as_bytes()).map_err(|source| SelfSignedError::Write {
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), SelfSignedError> {
+    files::replace(path, text.as_bytes(), mode).map_err(|source| SelfSignedError::Write {
         path: path.to_owned(),
         source,
     })
@@ -196,10 +209,7 @@ fn keep(
 /// Waits until nobody else makes certificates here; the lock ends with what is returned.
 fn lock(folder: &Path) -> Result<fs::File, SelfSignedError> {
     let path = folder.join("lock");
-    let locked = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
+    let locked = files::create_private_folder(folder)
         .and_then(|()| fs::File::create(&path))
         .and_then(|file| file.lock().map(|()| file));
     locked.map_err(|source| SelfSignedError::Write { path, source })
@@ -319,12 +329,25 @@ mod tests {
     #[test]
     fn an_authority_vouches_for_no_other_names() {
         let made = |domain: &str| Names::new(domain, &[], vec![]).all();
-        let pair = authority::make_authority(&made("boxes.example"), NOW_MS).unwrap();
-        let stolen = authority::sign(&pair, NOW_MS, &made("bank.example"), NOW_MS).unwrap();
         let folder = tempfile::tempdir().unwrap();
+        let spec = AuthoritySpec {
+            common_name: Some("authority"),
+            permitted_names: &made("boxes.example"),
+            made_ms: NOW_MS,
+        };
+        let authority = Authority::open(folder.path(), spec, NOW_MS).unwrap();
+        let stolen = ServerCertificateSpec {
+            common_name: "stolen",
+            names: &made("bank.example"),
+            now_ms: NOW_MS,
+            valid_days: VALID_DAYS,
+        };
+        let stolen = authority
+            .sign(stolen, &KeyPair::generate().unwrap())
+            .unwrap();
         let path = folder.path().join("stolen.pem");
-        fs::write(&path, stolen.certificate).unwrap();
-        let trusted = pair.certificate.as_bytes();
+        fs::write(&path, stolen.pem()).unwrap();
+        let trusted = authority.certificate_pem().as_bytes();
         assert!(!is_trusted(&path, trusted, "bank.example", NOW_MS));
     }
 

@@ -1,12 +1,12 @@
 //! The key that seals secrets, where no setting names one: made once, and kept in the data directory.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sandyard_config::{SealingKey, Settings};
 use sandyard_core::random;
+use sandyard_tls::files;
 
 /// Where it is kept, below the data directory.
 pub const SEALING_KEY_FILE: &str = "secrets.key";
@@ -38,8 +38,7 @@ pub enum SealingKeyError {
 
 /// The key of the settings, else that of the data directory, which is made if there is none.
 ///
-/// Of servers that start at once in one data directory, all get the same: a whole file is put in its place by a link, which
-/// only the first one succeeds at.
+/// Servers that start at the same time in one data directory all get the same key: only the first one creates the file.
 pub(super) fn sealing_key(settings: &Settings) -> Result<[u8; 32], SealingKeyError> {
     match &settings.sealing_key {
         Some(key) => Ok(key.expose()),
@@ -55,7 +54,9 @@ fn kept(folder: &Path) -> Result<[u8; 32], SealingKeyError> {
     };
     let text = match read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make(folder, &path).map_err(failed)?;
+            let new = random::text::<32>().map_err(failed)?;
+            // All secrets are sealed with the key from now on: it must survive a power cut, as they do.
+            files::create(&path, format!("{new}\n").as_bytes(), files::PRIVATE).map_err(failed)?;
             read(&path).map_err(failed)?
         }
         other => other.map_err(failed)?,
@@ -73,34 +74,9 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Puts a new key into its place, unless somebody was faster.
-fn make(folder: &Path, path: &Path) -> io::Result<()> {
-    // The name is nobody else's: a server that starts at the same time must not write to the same file.
-    let temporary = folder.join(format!("{SEALING_KEY_FILE}.{}", random::text::<8>()?));
-    let text = format!("{}\n", random::text::<32>()?);
-    let made = write(&temporary, text.as_bytes()).and_then(|()| fs::hard_link(&temporary, path));
-    let removed = fs::remove_file(&temporary);
-    match made {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        other => other?,
-    }
-    removed?;
-    // Secrets are sealed with it from now on, so it must outlast a power cut that they outlast.
-    File::open(folder)?.sync_all()
-}
-
-fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text)?;
-    file.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::sync::Barrier;
 

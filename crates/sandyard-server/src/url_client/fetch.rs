@@ -10,6 +10,7 @@ use reqwest::{Body, Client, RequestBuilder, Response, StatusCode, Url};
 use sandyard_core::ErrorKind;
 use sandyard_core::network::Target;
 use sandyard_service::{ServiceError, ServiceResult};
+use sandyard_tls::roots;
 
 use super::reach::Reach;
 use super::resolver::{self, CheckedResolver, ClosedName, LookUp, PORT};
@@ -49,10 +50,9 @@ impl UrlClient {
 
     fn with(reach: Reach, look_up: LookUp) -> ServiceResult<Self> {
         let reach = Arc::new(reach);
-        // Another part of the program may have chosen one before; any does.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let resolver = CheckedResolver::new(look_up, reach.clone());
         let client = Client::builder()
+            .tls_backend_preconfigured(roots::client_config(roots::host_roots()))
             .dns_resolver(resolver)
             // A proxy would resolve names itself and reach what we may not.
             .no_proxy()

@@ -203,8 +203,7 @@ async fn client(url: &Url) -> Result<reqwest::Client, String> {
             attempt.follow()
         }
     });
-    let builder = outgoing::builder(url, roots).map_err(|error| error.to_string())?;
-    builder
+    outgoing::builder(url, roots)
         .redirect(same_origin)
         .pool_max_idle_per_host(1)
         .user_agent(concat!("sandyard-tools/", env!("CARGO_PKG_VERSION")))

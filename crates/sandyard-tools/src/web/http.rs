@@ -14,7 +14,6 @@ pub(super) async fn client(url: &Url) -> Result<reqwest::Client, Problem> {
     // A plain address may redirect to one that needs them, too.
     let roots = outgoing::roots().await;
     outgoing::builder(url, roots)
-        .map_err(Problem::new)?
         .redirect(Policy::limited(MAX_REDIRECTS))
         .retry(reqwest::retry::never())
         .user_agent(concat!(

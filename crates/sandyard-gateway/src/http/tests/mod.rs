@@ -1,6 +1,5 @@
 //! Over real connections: a program, the gateway between, and a site with its own authority.
 
-mod authority;
 mod bodies;
 mod endings;
 mod hiding;

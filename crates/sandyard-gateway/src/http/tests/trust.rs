@@ -150,3 +150,10 @@ fn a_file_of_authorities_must_hold_some() {
     let empty = Tls::open(folder.path(), Some(&path)).unwrap_err();
     assert!(matches!(empty, GatewayError::File { .. }), "{empty:?}");
 }
+
+#[test]
+fn debug_output_does_not_show_the_keys() {
+    let world = World::new();
+    assert_eq!(format!("{:?}", world.tls), "Tls { .. }");
+    assert!(world.authority_path().exists());
+}

@@ -330,5 +330,5 @@ fn ids(protocols: &[&str]) -> Vec<Vec<u8>> {
 }
 
 pub(super) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
+    sandyard_tls::crypto_provider()
 }
