@@ -37,7 +37,7 @@ pub(crate) async fn collect(
         part: "body",
         max,
     };
-    // What the agent announces is no reason to reserve memory, but reason enough to refuse.
+    // The announced length is not trusted for an allocation, but it suffices for a refusal.
     if body.size_hint().lower() > max as u64 {
         return Err(too_large());
     }

@@ -19,7 +19,7 @@ use crate::error::ClientError;
 /// Bytes of a failed reply's body that are read for its message.
 const MAX_ERROR_BODY: usize = 16 << 10;
 
-/// How long a pooled connection may take to be ready; it is in microseconds unless the agent plays tricks.
+/// How long a pooled connection may take to be ready. An honest agent's takes microseconds.
 const READY_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Bounds the time of a call.
@@ -41,16 +41,32 @@ impl AgentClient {
         call: &'static str,
         message: &Q,
     ) -> Result<R, ClientError> {
-        let json = serde_json::to_vec(message).map_err(|error| ClientError::Request {
-            detail: error.to_string(),
-        })?;
+        let (status, reply) = self.post_json(call, message).await?;
+        parse(call, status, StatusCode::OK, &reply)
+    }
+
+    /// Posts JSON to a plain route whose reply has no content.
+    pub(crate) async fn post<Q: Serialize>(
+        &self,
+        call: &'static str,
+        message: &Q,
+    ) -> Result<(), ClientError> {
+        let (status, reply) = self.post_json(call, message).await?;
+        check(call, status, StatusCode::NO_CONTENT, &reply)
+    }
+
+    async fn post_json<Q: Serialize>(
+        &self,
+        call: &'static str,
+        message: &Q,
+    ) -> Result<(StatusCode, Vec<u8>), ClientError> {
+        let json = serde_json::to_vec(message).map_err(ClientError::request)?;
         let builder = self
             .request(Method::POST, call)
             .header(http::header::CONTENT_TYPE, content_type::JSON)
             .header(header::CONNECT_PROTOCOL_VERSION, "1");
-        let request = finish(builder, body::full(json))?;
-        let (status, reply) = self.exchange(call, request).await?;
-        parse(call, status, StatusCode::OK, &reply)
+        self.exchange(call, finish(builder, body::full(json))?)
+            .await
     }
 
     /// Fetches JSON from a plain route.
@@ -88,14 +104,14 @@ impl AgentClient {
         mut request: Request<RequestBody>,
     ) -> Result<(Sender, Response<Incoming>), ClientError> {
         while let Some(mut sender) = self.shared.pool.take() {
-            // A connection that ends, or that never finishes its last exchange, is left for another.
+            // Skip a connection that ends, or that never finishes its last exchange.
             if !matches!(timeout(READY_TIMEOUT, sender.ready()).await, Ok(Ok(()))) {
                 continue;
             }
             match sender.try_send_request(request).await {
                 Ok(reply) => return Ok((sender, reply)),
                 Err(mut failure) => match failure.take_message() {
-                    // Given back, so nothing of it was sent.
+                    // hyper returned the request, so nothing of it was sent.
                     Some(unsent) => request = unsent,
                     None => return Err(self.hyper_error(call, failure.into_error())),
                 },
@@ -122,14 +138,14 @@ impl AgentClient {
         ClientError::hyper(call, self.limits().max_header_len, error)
     }
 
-    /// Reads what a failed reply says about itself.
+    /// Makes an error of a failed reply and its body.
     pub(crate) async fn failure(
         &self,
         call: &'static str,
         reply: Response<Incoming>,
     ) -> ClientError {
         let (head, body) = reply.into_parts();
-        // A body that cannot be read takes nothing from what the status says.
+        // Without a readable body the status alone makes the error.
         let text = body::collect(call, body, MAX_ERROR_BODY, self.limits().max_header_len)
             .await
             .unwrap_or_default();
@@ -137,14 +153,12 @@ impl AgentClient {
     }
 }
 
-/// Puts a body to a request whose parts were checked where they were made.
+/// Adds the body to a request.
 pub(crate) fn finish(
     builder: http::request::Builder,
     body: RequestBody,
 ) -> Result<Request<RequestBody>, ClientError> {
-    builder.body(body).map_err(|error| ClientError::Request {
-        detail: error.to_string(),
-    })
+    builder.body(body).map_err(ClientError::request)
 }
 
 /// Reads a collected reply.
@@ -178,7 +192,7 @@ pub(crate) fn unexpected_status(call: &'static str, status: StatusCode) -> Clien
     ClientError::protocol(call, format_args!("unexpected status {status}"))
 }
 
-/// Makes an error of a failed reply, in whichever of the two forms it has come.
+/// Makes an error of a failed reply in either of the two forms.
 fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
     let by_status = Code::from_http_status(status.as_u16());
     let (code, message) = if let Ok(error) = serde_json::from_slice::<HttpError>(body) {

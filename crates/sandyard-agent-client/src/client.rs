@@ -21,14 +21,14 @@ pub struct AgentClient {
     pub(crate) user: Option<User>,
 }
 
-/// What clones have in common.
+/// What clones share.
 pub(crate) struct Shared {
     pub(crate) endpoint: Endpoint,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
 }
 
-/// On whose behalf to act, as the two kinds of routes want it.
+/// The user on whose behalf requests act, in the form of both kinds of routes.
 #[derive(Clone)]
 pub(crate) struct User {
     pub(crate) name: String,
@@ -48,12 +48,12 @@ impl User {
 }
 
 impl AgentClient {
-    /// Makes a client; connects only when something is asked.
+    /// Creates a client. It connects with the first call.
     pub fn new(endpoint: Endpoint) -> Self {
         Self::with_limits(endpoint, Limits::default())
     }
 
-    /// Makes a client with limits of the caller's.
+    /// Creates a client with these limits.
     pub fn with_limits(endpoint: Endpoint, limits: Limits) -> Self {
         let pool = Pool::new(limits.max_idle_connections);
         Self {
@@ -67,7 +67,7 @@ impl AgentClient {
         }
     }
 
-    /// Makes a client that bears any silence on streams and transfers: for sandboxes that may be paused meanwhile.
+    /// Creates a client without a time limit for silence on streams and transfers, for sandboxes that may be paused meanwhile.
     pub fn patient(endpoint: Endpoint) -> Self {
         let limits = Limits {
             silence_timeout: None,
@@ -79,7 +79,7 @@ impl AgentClient {
     /// Returns a client that presents an access token. The host's own socket needs none.
     pub fn with_access_token(mut self, token: &str) -> Result<Self, ClientError> {
         let mut value = HeaderValue::try_from(token).map_err(|_| ClientError::Request {
-            detail: "access token holds characters that no header may have".to_owned(),
+            detail: "the access token has characters that are not allowed in a header".to_owned(),
         })?;
         value.set_sensitive(true);
         self.token = Some(value);
@@ -103,7 +103,7 @@ impl AgentClient {
         &self.shared.limits
     }
 
-    /// Begins a request with the headers every one has; what the way there wants of them wins.
+    /// Starts a request with the common headers. Headers that the endpoint requires override them.
     pub(crate) fn request(&self, method: http::Method, uri: &str) -> request::Builder {
         let mut builder = http::Request::builder()
             .method(method)
@@ -115,8 +115,9 @@ impl AgentClient {
         if let Some(user) = &self.user {
             builder = builder.header(http::header::AUTHORIZATION, &user.authorization);
         }
-        if let (Some(wanted), Some(headers)) = (self.endpoint().headers(), builder.headers_mut()) {
-            headers.extend(wanted.clone());
+        if let (Some(required), Some(headers)) = (self.endpoint().headers(), builder.headers_mut())
+        {
+            headers.extend(required.clone());
         }
         builder
     }

@@ -1,7 +1,7 @@
-//! Closing what came from a sandbox, on threads that may wait.
+//! Closes descriptors that came from a sandbox, on threads that may block.
 //!
-//! `close` of the last reference waits when the sandbox wants it to: a socket lingers, a large file without a name has to be freed. A
-//! sandbox that shares a socket can change it until the very moment of the close, so no check beforehand helps.
+//! A sandbox can make `close` of the last reference block: a socket lingers, or a large unlinked file has to be freed. A
+//! sandbox that shares a socket can change it until the moment of the close, so a check beforehand does not help.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use rustix::net::sockopt;
 use tokio::runtime::Handle;
 
-/// Threads that may be stuck at once for connections that belong to nobody in particular.
+/// Maximum number of blocked threads of the shared closer.
 const SHARED_THREADS: usize = 16;
 
 static SHARED: LazyLock<Arc<Closer>> = LazyLock::new(|| Arc::new(Closer::new(SHARED_THREADS)));
@@ -46,7 +46,7 @@ impl Closer {
         }
     }
 
-    /// The one for connections to agents.
+    /// The closer of connections to agents.
     pub(crate) fn shared() -> Arc<Self> {
         SHARED.clone()
     }
@@ -78,7 +78,7 @@ impl Closer {
         }
         let closer = self.clone();
         match Handle::try_current() {
-            // Its threads are used again, so that a close in the ordinary way costs none.
+            // The runtime reuses these threads, so an ordinary close starts none.
             Ok(runtime) => drop(runtime.spawn_blocking(move || closer.work())),
             Err(_) => drop(std::thread::spawn(move || closer.work())),
         }
@@ -96,7 +96,7 @@ impl Closer {
                     }
                 }
             };
-            // Both spare the wait, unless the sandbox changes the socket in between. Other kinds of descriptors refuse them.
+            // Both avoid the blocking, unless the sandbox changes the socket in between. Descriptors that are not sockets refuse them.
             let _ = match ending {
                 Ending::Abort => rustix::net::connect_unspec(&descriptor),
                 Ending::Orderly => sockopt::set_socket_linger(&descriptor, None),

@@ -34,7 +34,7 @@ pub(crate) async fn open(endpoint: &Endpoint, limits: &Limits) -> Result<Sender,
         .await
         .map_err(|error| ClientError::hyper("handshake", limits.max_header_len, error))?;
     tokio::spawn(async move {
-        // Whoever waits for the reply gets the error; here there is nobody to tell.
+        // The caller that waits for the reply gets the error.
         let _ = connection.with_upgrades().await;
     });
     Ok(sender)

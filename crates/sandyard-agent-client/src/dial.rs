@@ -22,20 +22,20 @@ use crate::query::with_query;
 pub struct DialStream(PortStream);
 
 impl DialStream {
-    /// What every HTTP request on it has to carry in place of its own headers of these names. Where there are some, a proxy leads
-    /// to the port: that it could be dialled does not say that anybody listens there.
+    /// Headers that replace those of the same name on every HTTP request over the connection. Where there are some, a proxy leads
+    /// to the port: a successful dial does not mean that anybody listens there.
     pub fn headers(&self) -> &HeaderMap {
         &self.0.headers
     }
 }
 
 impl AgentClient {
-    /// Connects to a TCP port on the sandbox's loopback: over the host's own socket, or by the way that leads to ports there.
+    /// Connects to a TCP port on the sandbox's loopback: over the host's own socket, or through the endpoint's own dialling.
     pub async fn dial(&self, port: u16) -> Result<DialStream, ClientError> {
         let limit = self.limits().call_timeout;
         match self.endpoint().dial_port(port) {
             Some(dialling) => {
-                let limit = self.endpoint().port_patience().unwrap_or(limit);
+                let limit = self.endpoint().port_timeout().unwrap_or(limit);
                 within(routes::DIAL, limit, self.dial_directly(dialling)).await
             }
             None => within(routes::DIAL, limit, self.dial_by_agent(port)).await,
@@ -44,7 +44,7 @@ impl AgentClient {
 
     async fn dial_directly(&self, dialling: PortDialling<'_>) -> Result<DialStream, ClientError> {
         let dialled = dialling.await.map_err(|source| match source.kind() {
-            // As the agent says it.
+            // The same error as the agent's.
             io::ErrorKind::ConnectionRefused => {
                 ClientError::remote(Code::Unavailable, "nothing listens on the port")
             }

@@ -1,4 +1,4 @@
-//! The agent's side of the way out, opened by the gateway.
+//! Egress channels, which the gateway opens to an agent.
 
 use std::io;
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use crate::closer::Closer;
 use crate::endpoint::Endpoint;
 use crate::unix::{Accepts, AgentStream};
 
-/// Longest head of the agent's answer.
+/// Maximum length of the head of the agent's answer, in bytes.
 const MAX_HEAD: usize = 4096;
 
 /// How long the agent may take from the first byte of its answer to the last of its head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Endpoint {
-    /// Opens a channel for [`egress`](sandyard_wire::egress) frames. Only over the host's own Unix socket, which is what descriptors
-    /// can be sent through, or over a way that has such channels.
+    /// Opens a channel for [`egress`](sandyard_wire::egress) frames. It needs the host's own Unix socket, which can carry descriptors,
+    /// or a [`Dial`](crate::Dial) with such channels.
     ///
-    /// Waits for as long as the agent does not answer: a paused one does not, and will later. `closer` closes the channel and
-    /// whatever comes through it that nobody takes.
+    /// Waits without limit for the agent's answer: a paused agent answers after it is resumed. `closer` closes the channel and
+    /// the descriptors in it that nobody takes.
     ///
     /// # Errors
-    /// When nobody listens there, or what listens is no agent with a way out.
+    /// When nobody listens there, or the listener is not an agent with egress channels.
     pub async fn open_egress(&self, closer: &Arc<Closer>) -> io::Result<AgentStream> {
         let unsupported = || {
-            let message = "descriptors only go through a Unix socket";
+            let message = "egress channels need a Unix socket, which can carry descriptors";
             io::Error::new(io::ErrorKind::Unsupported, message)
         };
         let path = match self {
             Self::Unix(path) => path,
             Self::Tcp(_) => return Err(unsupported()),
-            Self::Custom(way) => {
-                let stream = way.open_egress().ok_or_else(unsupported)?.await?;
+            Self::Custom(dial) => {
+                let stream = dial.open_egress().ok_or_else(unsupported)?.await?;
                 return Ok(AgentStream::new(stream, closer.clone()));
             }
         };
@@ -57,20 +57,20 @@ async fn read_head(stream: &mut AgentStream) -> io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() == MAX_HEAD {
-            return Err(no_agent());
+            return Err(not_an_agent());
         }
         head.push(stream.read_u8().await?);
     }
     if head.starts_with(b"HTTP/1.1 101 ") {
         Ok(())
     } else {
-        Err(no_agent())
+        Err(not_an_agent())
     }
 }
 
-fn no_agent() -> io::Error {
+fn not_an_agent() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "what listens there is no agent with a way out",
+        "the listener is not an agent with egress channels",
     )
 }

@@ -38,7 +38,7 @@ pub type EgressDialling<'a> = Pin<Box<dyn Future<Output = io::Result<UnixStream>
 pub struct PortStream {
     /// The bytes.
     pub stream: BoxedStream,
-    /// What every HTTP request on it has to carry in place of its own headers of these names: see [`Dial::headers`].
+    /// Headers that replace those of the same name on every HTTP request over the connection: see [`Dial::headers`].
     pub headers: HeaderMap,
 }
 
@@ -52,40 +52,40 @@ impl fmt::Debug for PortStream {
     }
 }
 
-/// A way to an agent that is neither a socket of this host nor a port: a tunnel through another node, or somebody's proxy.
+/// A connection to an agent that is neither a socket of this host nor a port: a tunnel through another node, or a proxy.
 pub trait Dial: Send + Sync {
-    /// Says where it leads, for people. Two ways of the same name count as the same.
+    /// The destination, for people. Two values with the same name are equal.
     fn name(&self) -> &str;
 
     /// Opens a connection; the caller bounds the time.
     fn dial(&self) -> Dialling<'_>;
 
-    /// What every request to the agent has to carry in place of its own headers of these names: where a proxy leads to the agent
-    /// it goes by them, `Host` among them. None where connections lead straight to the agent.
+    /// Headers that replace those of the same name on every request to the agent: a proxy routes by them, for example by `Host`.
+    /// `None` where connections lead directly to the agent.
     fn headers(&self) -> Option<&HeaderMap> {
         None
     }
 
-    /// Opens a connection to a port inside, where the agent is not who leads there; none: it is. An error that holds a
-    /// [`ClientError`](crate::ClientError) is told as that one.
+    /// Opens a connection to a port inside the sandbox without the agent; `None`: the agent opens it. An error that holds a
+    /// [`ClientError`](crate::ClientError) is returned as that one.
     fn dial_port(&self, port: u16) -> Option<PortDialling<'_>> {
         let _ = port;
         None
     }
 
-    /// How long [`Self::dial_port`] may take where that is longer than a call: what belongs on a port may have to be brought in.
-    fn port_patience(&self) -> Option<Duration> {
+    /// The time limit of [`Self::dial_port`] where it is longer than that of a call: a program may have to be installed first.
+    fn port_timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Opens a channel for the way out; none: there is none here. See [`Endpoint::open_egress`].
+    /// Opens an egress channel; `None`: not supported. See [`Endpoint::open_egress`].
     fn open_egress(&self) -> Option<EgressDialling<'_>> {
         None
     }
 
-    /// Says whether connections are the host's own, with the routes that only the host has. If not, the agent is one that anybody
-    /// may talk to who has its token, or it is not ours at all.
-    fn is_host_door(&self) -> bool {
+    /// Whether the agent treats these connections as the host's own, with the host-only routes. If not, it asks for the access
+    /// token, or it is not Sandyard's agent.
+    fn is_host_connection(&self) -> bool {
         true
     }
 }
@@ -97,7 +97,7 @@ pub enum Endpoint {
     Unix(PathBuf),
     /// A TCP port.
     Tcp(SocketAddr),
-    /// Wherever that leads.
+    /// Any other connection.
     Custom(Arc<dyn Dial>),
 }
 
@@ -107,7 +107,7 @@ impl Endpoint {
         match self {
             Self::Unix(path) => Key::Unix(path),
             Self::Tcp(address) => Key::Tcp(*address),
-            Self::Custom(way) => Key::Custom(way.name()),
+            Self::Custom(dial) => Key::Custom(dial.name()),
         }
     }
 }
@@ -144,45 +144,45 @@ impl fmt::Display for Endpoint {
         match self {
             Self::Unix(path) => write!(f, "`{}`", path.display()),
             Self::Tcp(address) => write!(f, "`{address}`"),
-            Self::Custom(way) => write!(f, "`{}`", way.name()),
+            Self::Custom(dial) => write!(f, "`{}`", dial.name()),
         }
     }
 }
 
 impl Endpoint {
-    /// What every request to the agent has to carry in place of its own headers of these names: see [`Dial::headers`].
+    /// Headers that replace those of the same name on every request to the agent: see [`Dial::headers`].
     pub fn headers(&self) -> Option<&HeaderMap> {
         match self {
             Self::Unix(_) | Self::Tcp(_) => None,
-            Self::Custom(way) => way.headers(),
+            Self::Custom(dial) => dial.headers(),
         }
     }
 
-    /// Says whether connections are the host's own, with the routes that only the host has: see [`Dial::is_host_door`].
-    pub fn is_host_door(&self) -> bool {
+    /// Whether the agent treats connections as the host's own, with the host-only routes: see [`Dial::is_host_connection`].
+    pub fn is_host_connection(&self) -> bool {
         match self {
             Self::Unix(_) | Self::Tcp(_) => true,
-            Self::Custom(way) => way.is_host_door(),
+            Self::Custom(dial) => dial.is_host_connection(),
         }
     }
 
-    /// Opens a connection to a port inside, where the agent is not who leads there; none: it is.
+    /// Opens a connection to a port inside the sandbox without the agent; `None`: the agent opens it.
     pub(crate) fn dial_port(&self, port: u16) -> Option<PortDialling<'_>> {
         match self {
             Self::Unix(_) | Self::Tcp(_) => None,
-            Self::Custom(way) => way.dial_port(port),
+            Self::Custom(dial) => dial.dial_port(port),
         }
     }
 
-    /// How long that may take, where it is longer than a call.
-    pub(crate) fn port_patience(&self) -> Option<Duration> {
+    /// The time limit of [`Self::dial_port`], where it is longer than that of a call.
+    pub(crate) fn port_timeout(&self) -> Option<Duration> {
         match self {
             Self::Unix(_) | Self::Tcp(_) => None,
-            Self::Custom(way) => way.port_patience(),
+            Self::Custom(dial) => dial.port_timeout(),
         }
     }
 
-    /// Opens a connection for bytes as they are, to be spliced with another; the caller bounds the time.
+    /// Opens a connection for raw bytes; the caller bounds the time.
     ///
     /// # Errors
     /// When nobody listens there.
@@ -205,7 +205,7 @@ impl Endpoint {
                 stream.set_nodelay(true)?;
                 Ok(Connected::Tcp(stream))
             }
-            Self::Custom(way) => way.dial().await.map(Connected::Custom),
+            Self::Custom(dial) => dial.dial().await.map(Connected::Custom),
         }
     }
 }
@@ -217,7 +217,7 @@ pub(crate) enum Connected {
     Custom(BoxedStream),
 }
 
-/// Hands a call on to the stream within.
+/// Forwards a call to the inner stream.
 macro_rules! delegate {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self.get_mut() {
@@ -288,12 +288,12 @@ mod tests {
     }
 
     #[test]
-    fn ways_of_the_same_name_are_the_same_and_show_it() {
-        let way = |name| Endpoint::Custom(Arc::new(Nowhere(name)));
-        assert_eq!(way("a"), way("a"));
-        assert_ne!(way("a"), way("b"));
-        assert_ne!(way("a"), Endpoint::Unix("a".into()));
-        assert_eq!(way("a").to_string(), "`a`");
-        assert_eq!(format!("{:?}", way("a")), "Custom(\"a\")");
+    fn endpoints_of_the_same_name_are_equal_and_show_it() {
+        let endpoint = |name| Endpoint::Custom(Arc::new(Nowhere(name)));
+        assert_eq!(endpoint("a"), endpoint("a"));
+        assert_ne!(endpoint("a"), endpoint("b"));
+        assert_ne!(endpoint("a"), Endpoint::Unix("a".into()));
+        assert_eq!(endpoint("a").to_string(), "`a`");
+        assert_eq!(format!("{:?}", endpoint("a")), "Custom(\"a\")");
     }
 }

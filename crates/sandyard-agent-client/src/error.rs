@@ -5,73 +5,73 @@ use std::time::Duration;
 
 use sandyard_wire::{Code, FrameError};
 
-/// Longest message of an agent's that is passed on to people.
+/// Maximum length of an agent's message that is shown to people, in characters.
 const MAX_MESSAGE_CHARS: usize = 1024;
 
-/// Why a call to an agent failed. `call` is the path that was asked for.
+/// Why a call to an agent failed. `call` is the path of the request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody could be reached.
+    /// The agent could not be reached.
     #[error("failed to connect to the agent at {endpoint}")]
     Connect {
-        /// Where it should have been.
+        /// The agent's endpoint.
         endpoint: String,
-        /// Why not.
+        /// Why the connection failed.
         #[source]
         source: io::Error,
     },
     /// The agent took too long.
-    #[error("agent gave no answer to `{call}` within {after:?}")]
+    #[error("the agent did not answer `{call}` within {after:?}")]
     Timeout {
-        /// What was asked.
+        /// The path of the request.
         call: &'static str,
-        /// How long was waited.
+        /// The time limit.
         after: Duration,
     },
-    /// The agent sent more than is borne.
-    #[error("agent's {part} for `{call}` is over {max} bytes")]
+    /// The agent sent more than the limit.
+    #[error("the agent's {part} for `{call}` is larger than {max} bytes")]
     TooLarge {
-        /// What was asked.
+        /// The path of the request.
         call: &'static str,
-        /// What was too large.
+        /// The part that was too large.
         part: &'static str,
         /// The limit.
         max: usize,
     },
-    /// The agent sent what makes no sense.
-    #[error("agent's answer to `{call}` breaks the protocol: {detail}")]
+    /// The agent's answer is invalid.
+    #[error("the agent's answer to `{call}` violates the protocol: {detail}")]
     Protocol {
-        /// What was asked.
+        /// The path of the request.
         call: &'static str,
-        /// What was wrong.
+        /// What is invalid.
         detail: String,
     },
-    /// The agent said no.
+    /// The agent refused the call.
     #[error("{message} ({code})")]
     Remote {
-        /// Why, for programs.
+        /// The reason, for programs.
         code: Code,
-        /// Why, for people; free of control characters and not long.
+        /// The reason, for people; short and without control characters.
         message: String,
     },
     /// The connection ended before the answer did.
-    #[error("agent closed the connection during `{call}`")]
+    #[error("the agent closed the connection during `{call}`")]
     Closed {
-        /// What was asked.
+        /// The path of the request.
         call: &'static str,
     },
     /// Reading or writing failed, on the connection or on the caller's own stream.
     #[error("failed to transfer data for `{call}`")]
     Io {
-        /// What was asked.
+        /// The path of the request.
         call: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The request cannot be put into HTTP.
-    #[error("request cannot be sent: {detail}")]
+    /// The request cannot be written as HTTP.
+    #[error("the request cannot be sent: {detail}")]
     Request {
         /// What is wrong with it.
         detail: String,
@@ -79,12 +79,12 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Tells whether the agent said that what was named does not exist.
+    /// Whether the agent answered that the named thing does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(Code::NotFound)
     }
 
-    /// Returns the agent's code, when it was the agent that said no.
+    /// Returns the agent's code, if the agent refused the call.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Remote { code, .. } => Some(*code),
@@ -96,6 +96,12 @@ impl ClientError {
         Self::Remote {
             code,
             message: printable(message),
+        }
+    }
+
+    pub(crate) fn request(detail: impl std::fmt::Display) -> Self {
+        Self::Request {
+            detail: detail.to_string(),
         }
     }
 
@@ -153,7 +159,7 @@ fn io_cause(error: &dyn std::error::Error) -> Option<io::Error> {
     let mut next = error.source();
     while let Some(cause) = next {
         if let Some(io) = cause.downcast_ref::<io::Error>() {
-            // How hyper reports a malformed chunk; that is the agent's doing and no failure of the connection.
+            // How hyper reports a malformed chunk; the agent caused it, not the connection.
             let is_malformed = matches!(
                 io.kind(),
                 io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
@@ -168,13 +174,13 @@ fn io_cause(error: &dyn std::error::Error) -> Option<io::Error> {
     None
 }
 
-/// Makes an agent's text fit for a terminal and a log.
+/// Replaces characters of an agent's text that could harm a terminal or a log.
 fn printable(text: &str) -> String {
     text.chars()
         .take(MAX_MESSAGE_CHARS)
         .map(|c| match c {
             '\n' | '\t' => ' ',
-            // Also the marks that reorder text, with which a line can be made to look like another.
+            // Also the marks that reorder text: with them one line can look like another.
             c if c.is_control()
                 || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
             {

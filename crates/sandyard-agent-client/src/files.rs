@@ -1,4 +1,4 @@
-//! Contents of files, read.
+//! Reading files.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::connection::Sender;
 use crate::error::ClientError;
 use crate::query::with_query;
 
-/// A file on its way. Dropping it stops the transfer.
+/// A download of a file. Dropping it stops the transfer.
 #[derive(Debug)]
 pub struct FileStream {
     body: Incoming,
@@ -23,7 +23,7 @@ pub struct FileStream {
     silence: Option<Duration>,
     max_header_len: usize,
     is_over: bool,
-    /// Held because the connection ends when nobody can send on it.
+    /// Held because the connection ends when its sender is dropped.
     _sender: Sender,
 }
 
@@ -87,7 +87,7 @@ impl AgentClient {
         if encoding.is_some_and(|encoding| encoding != "identity") {
             return Err(ClientError::protocol(
                 routes::FILES,
-                "content is encoded, which was not asked for",
+                "the content is encoded, which was not requested",
             ));
         }
         let body = reply.into_body();
@@ -123,7 +123,7 @@ impl AgentClient {
         Ok(content)
     }
 
-    /// Names a file in the way of the plain routes.
+    /// The URI of a file for the plain HTTP routes.
     pub(crate) fn file_uri(&self, path: &str) -> String {
         let mut parameters = vec![(query::PATH, path)];
         if let Some(user) = &self.user {

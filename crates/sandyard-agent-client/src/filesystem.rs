@@ -9,13 +9,13 @@ use crate::client::AgentClient;
 use crate::error::ClientError;
 
 impl AgentClient {
-    /// Asks what is known of a file.
+    /// Reads the attributes of a file.
     pub async fn stat(&self, path: &str) -> Result<EntryInfo, ClientError> {
         let reply: EntryResponse = self.unary(route::STAT, &of(path)).await?;
         Ok(reply.entry)
     }
 
-    /// Asks what a directory holds, down to `depth` levels.
+    /// Lists a directory, down to `depth` levels.
     pub async fn list_dir(&self, path: &str, depth: u32) -> Result<Vec<EntryInfo>, ClientError> {
         let request = ListDirRequest {
             path: path.to_owned(),
@@ -31,7 +31,7 @@ impl AgentClient {
         Ok(reply.entry)
     }
 
-    /// Gives a file another name.
+    /// Renames a file.
     pub async fn rename(&self, from: &str, to: &str) -> Result<EntryInfo, ClientError> {
         let request = MoveRequest {
             source: from.to_owned(),
@@ -41,7 +41,7 @@ impl AgentClient {
         Ok(reply.entry)
     }
 
-    /// Deletes a file, or a directory with all it holds. What does not exist is deleted already.
+    /// Deletes a file, or a directory with its content. Deleting a missing file succeeds.
     pub async fn remove(&self, path: &str) -> Result<(), ClientError> {
         self.order(route::REMOVE, &of(path)).await
     }

@@ -1,4 +1,4 @@
-//! A lasting way into a command, for input that comes in any amount and a command that reads when it likes.
+//! An input stream to a command, for input of any length and a command that reads at its own pace.
 
 use std::fmt;
 use std::io;
@@ -25,27 +25,27 @@ use crate::stream::MessageStream;
 
 const CALL: &str = route::STREAM_INPUT;
 
-/// Bytes per message; in base64 and JSON still far below what either side takes.
+/// Maximum bytes per message; in base64 and JSON still far below the limit of either side.
 const MAX_PIECE: usize = 256 << 10;
 
 type Reply = Pin<Box<dyn Future<Output = Result<(), ClientError>> + Send>>;
 
-/// An open way into a command. Dropping it leaves the command's own input open.
+/// An input stream to a command. Dropping it leaves the command's own input open.
 pub struct InputStream {
     to: InputTo,
     messages: mpsc::Sender<Bytes>,
-    /// None once it has come.
+    /// `None` after the reply arrived.
     reply: Option<Reply>,
 }
 
 impl AgentClient {
-    /// Opens a way into a command. Unlike [`AgentClient::send_input`] it sets the command no time to read what is sent.
+    /// Opens an input stream to a command. Unlike [`AgentClient::send_input`] it gives the command no time limit for reading.
     pub async fn open_input(
         &self,
         process: ProcessSelector,
         to: InputTo,
     ) -> Result<InputStream, ClientError> {
-        // One message on its way: whoever sends more waits for the command to read.
+        // One message in flight: a sender of more waits for the command to read.
         let (messages, queue) = mpsc::channel(1);
         let builder = self
             .request(Method::POST, CALL)
@@ -99,18 +99,16 @@ impl InputStream {
     }
 
     async fn put(&mut self, message: &StreamInputRequest) -> Result<(), ClientError> {
-        let framed = frame::encode_json(message).map_err(|error| ClientError::Request {
-            detail: error.to_string(),
-        })?;
+        let framed = frame::encode_json(message).map_err(ClientError::request)?;
         let Some(reply) = &mut self.reply else {
             return Err(ClientError::Closed { call: CALL });
         };
         let early = tokio::select! {
             biased;
             early = reply.as_mut() => early,
-            room = self.messages.reserve() => match room {
-                Ok(room) => {
-                    room.send(framed);
+            permit = self.messages.reserve() => match permit {
+                Ok(permit) => {
+                    permit.send(framed);
                     return Ok(());
                 }
                 // The connection is gone; the reply says why.

@@ -1,12 +1,12 @@
 //! Client of the agent protocol; treats every reply as hostile.
 //!
-//! Root inside a sandbox can replace the agent, so whatever comes back is input from an attacker. The promises:
+//! Root inside a sandbox can replace the agent, so every reply is input from an attacker. The guarantees:
 //!
 //! - headers, bodies, frames and lists have size limits ([`Limits`]); nothing is stored beyond them;
 //! - every call has a time limit, and so has every silence of a stream;
-//! - no descriptor that comes with a reply is closed on a thread of the runtime, which its sender could hold up;
+//! - no descriptor that comes with a reply is closed on a thread of the runtime, because its sender could block that thread;
 //! - no reply makes the caller panic: it becomes a [`ClientError`] of a kind that can be matched on;
-//! - text of the agent's that is shown to people holds no control characters.
+//! - the agent's text that is shown to people has no control characters.
 //!
 //! An [`AgentClient`] is cheap to clone and shares a few idle connections for unary calls; each stream has its own.
 //! It must be used within a tokio runtime, of either flavour.
@@ -20,10 +20,10 @@
 //! | `stream` | Connect's streams of messages |
 //! | `process`, `input`, `run` | commands |
 //! | `files`, `upload`, `filesystem`, `watch` | files |
-//! | `host` | what only the host may ask |
+//! | `host` | host-only calls |
 //! | `dial` | bytes to a port inside |
-//! | `egress` | the way out |
-//! | `relay` | output that is passed on to somebody else |
+//! | `egress` | egress channels |
+//! | `relay` | relayed output |
 #![forbid(unsafe_code)]
 
 mod body;

@@ -1,24 +1,24 @@
-//! How much of an agent's reply is borne.
+//! Limits on an agent's replies.
 
 use std::time::Duration;
 
 /// Limits on what an agent may send and on how long it may take.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Time for a unary call as a whole, and for the first message of a stream.
+    /// Time limit of a whole unary call, and of the first message of a stream.
     pub call_timeout: Duration,
-    /// Silence on a stream or a transfer after which the agent counts as gone.
+    /// Maximum silence on a stream or a transfer; after it the agent counts as gone.
     ///
-    /// Keep-alives are asked for at a third of it. Set it to none where a sandbox may be paused while streams are open:
+    /// The client requests keep-alives at a third of it. Set it to `None` where a sandbox may be paused while streams are open:
     /// a frozen agent is silent.
     pub silence_timeout: Option<Duration>,
-    /// Bytes of a reply's header.
+    /// Maximum size of a reply's header, in bytes.
     pub max_header_len: usize,
-    /// Bytes of a unary reply's body.
+    /// Maximum size of a unary reply's body, in bytes.
     pub max_body_len: usize,
-    /// Bytes of one message of a stream.
+    /// Maximum size of one message of a stream, in bytes.
     pub max_frame_len: usize,
-    /// Idle connections kept for the next unary call.
+    /// Maximum number of idle connections for unary calls.
     pub max_idle_connections: usize,
 }
 

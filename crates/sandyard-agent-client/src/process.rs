@@ -3,20 +3,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use sandyard_wire::event::{EndEvent, ProcessEvent};
-use sandyard_wire::host::{KeptCommand, KeptCommands, ReleaseRequest};
+use sandyard_wire::host::{ReleaseRequest, RetainedCommand, RetainedCommands};
 use sandyard_wire::json::Empty;
 use sandyard_wire::process::{
     CloseStdinRequest, ConnectRequest, EventMessage, ListResponse, ProcessInfo, ProcessInput,
     ProcessSelector, Pty, PtySize, SendInputRequest, SendSignalRequest, Signal, StartRequest,
     UpdateRequest,
 };
-use sandyard_wire::routes::{self, content_type, header, process as route};
+use sandyard_wire::routes::{self, header, process as route};
 use serde::Serialize;
 
-use crate::body;
-use crate::call::{check, finish, within};
+use crate::call::within;
 use crate::client::AgentClient;
 use crate::error::ClientError;
 use crate::stream::MessageStream;
@@ -24,12 +23,12 @@ use crate::stream::MessageStream;
 /// How to start a command, beyond what it is.
 #[derive(Debug, Clone, Default)]
 pub struct StartOptions {
-    /// How long it may run; the agent then kills it with all its children. None is for ever.
+    /// How long it may run; the agent then kills it with all its children. `None`: without limit.
     pub timeout: Option<Duration>,
-    /// Who runs it; none is the client's user, or the sandbox's default one.
+    /// The user that runs it; `None`: the client's user, or the sandbox's default user.
     pub user: Option<String>,
-    /// An id under which the agent keeps its output and end until [`AgentClient::release_commands`]; none: it may forget them.
-    pub keep: Option<String>,
+    /// An id under which the agent retains its output and end until [`AgentClient::release_commands`]; `None`: it may forget them.
+    pub retain_as: Option<String>,
 }
 
 /// Where bytes sent to a command go.
@@ -51,7 +50,7 @@ pub struct ProcessStream {
     identity: ProcessIdentity,
 }
 
-/// What an agent of ours tells of a process besides its pid; agents of others tell nothing.
+/// What Sandyard's agent says about a process besides its pid. Other agents leave it empty.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessIdentity {
     /// An id that no other process ever has, unlike a pid.
@@ -73,12 +72,12 @@ impl ProcessStream {
         self.output_offset
     }
 
-    /// Returns what the agent told of the process when the stream began.
+    /// Returns what the agent said about the process when the stream began.
     pub fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
 
-    /// Returns where in all output of the command this stream began; none: the agent does not say.
+    /// Returns where in all output of the command this stream began; `None`: the agent does not say.
     pub fn begins_at(&self) -> Option<u64> {
         self.begins_at
     }
@@ -103,7 +102,7 @@ impl ProcessStream {
         }
     }
 
-    /// Waits for the end, throwing output away.
+    /// Waits for the end and discards the output.
     pub async fn wait(&mut self) -> Result<EndEvent, ClientError> {
         while let Some(event) = self.next().await {
             if let ProcessEvent::End(end) = event? {
@@ -126,8 +125,8 @@ impl AgentClient {
             let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             headers.insert(header::CONNECT_TIMEOUT_MS, HeaderValue::from(ms));
         }
-        if let Some(id) = &options.keep {
-            headers.insert(header::KEEP, keep_value(id)?);
+        if let Some(id) = &options.retain_as {
+            headers.insert(header::RETAIN, retention_header(id)?);
         }
         match &options.user {
             Some(user) => {
@@ -162,7 +161,7 @@ impl AgentClient {
             .await
     }
 
-    /// Continues for a client what another server began: output as with [`AgentClient::connect_from`], and nobody else's
+    /// Takes a client's command over from another server: output as with [`AgentClient::connect_from`], and no other
     /// input stream writes to the command from now on. A time-out is reported as to the client that started it. Fails with `not_found` when the
     /// pid belongs to a process with another [`ProcessIdentity::unique_id`].
     pub async fn take_over(
@@ -171,9 +170,7 @@ impl AgentClient {
         unique_id: &str,
         output_offset: u64,
     ) -> Result<ProcessStream, ClientError> {
-        let unique_id = HeaderValue::try_from(unique_id).map_err(|error| ClientError::Request {
-            detail: error.to_string(),
-        })?;
+        let unique_id = HeaderValue::try_from(unique_id).map_err(ClientError::request)?;
         let process = ProcessSelector::Pid(pid);
         let mut headers = HeaderMap::new();
         headers.insert(header::PROCESS, unique_id);
@@ -183,9 +180,9 @@ impl AgentClient {
             .await
     }
 
-    /// Follows a command that was started with [`StartOptions::keep`], from an earlier [`ProcessStream::output_offset`]. Tells the
-    /// agent that it need not keep what comes before.
-    pub async fn connect_kept(
+    /// Follows a command that was started with [`StartOptions::retain_as`], from an earlier [`ProcessStream::output_offset`]. The agent
+    /// may drop the output before that.
+    pub async fn connect_retained(
         &self,
         id: &str,
         pid: u32,
@@ -193,31 +190,22 @@ impl AgentClient {
     ) -> Result<ProcessStream, ClientError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::OUTPUT_OFFSET, HeaderValue::from(output_offset));
-        headers.insert(header::KEEP, keep_value(id)?);
+        headers.insert(header::RETAIN, retention_header(id)?);
         let process = ProcessSelector::Pid(pid);
         self.follow(route::CONNECT, &ConnectRequest { process }, headers)
             .await
     }
 
-    /// Lists the commands that were started with [`StartOptions::keep`] and not released.
-    pub async fn kept_commands(&self) -> Result<Vec<KeptCommand>, ClientError> {
-        let reply: KeptCommands = self.get(routes::COMMANDS).await?;
+    /// Lists the commands that were started with [`StartOptions::retain_as`] and not released.
+    pub async fn retained_commands(&self) -> Result<Vec<RetainedCommand>, ClientError> {
+        let reply: RetainedCommands = self.get(routes::COMMANDS).await?;
         Ok(reply.commands)
     }
 
-    /// Lets the agent forget commands whose output and end are recorded.
+    /// Releases retained commands whose output and end are recorded.
     pub async fn release_commands(&self, ids: Vec<String>) -> Result<(), ClientError> {
-        const CALL: &str = routes::RELEASE_COMMANDS;
-        let json =
-            serde_json::to_vec(&ReleaseRequest { ids }).map_err(|error| ClientError::Request {
-                detail: error.to_string(),
-            })?;
-        let builder = self
-            .request(Method::POST, CALL)
-            .header(http::header::CONTENT_TYPE, content_type::JSON);
-        let request = finish(builder, body::full(json))?;
-        let (status, reply) = self.exchange(CALL, request).await?;
-        check(CALL, status, StatusCode::NO_CONTENT, &reply)
+        self.post(routes::RELEASE_COMMANDS, &ReleaseRequest { ids })
+            .await
     }
 
     /// Opens a stream of events and waits for the first.
@@ -234,7 +222,7 @@ impl AgentClient {
             Ok(ProcessStream {
                 messages,
                 pid,
-                // An agent that does not say counts from the beginning.
+                // Without the header the stream begins at the first byte.
                 output_offset: begins_at.unwrap_or(0),
                 begins_at,
                 identity: identity(&headers),
@@ -243,7 +231,7 @@ impl AgentClient {
         .await
     }
 
-    /// Asks for the running commands.
+    /// Lists the running commands.
     pub async fn list(&self) -> Result<Vec<ProcessInfo>, ClientError> {
         let reply: ListResponse = self.unary(route::LIST, &Empty {}).await?;
         Ok(reply.processes)
@@ -328,8 +316,6 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
-fn keep_value(id: &str) -> Result<HeaderValue, ClientError> {
-    HeaderValue::from_str(id).map_err(|error| ClientError::Request {
-        detail: error.to_string(),
-    })
+fn retention_header(id: &str) -> Result<HeaderValue, ClientError> {
+    HeaderValue::from_str(id).map_err(ClientError::request)
 }

@@ -1,4 +1,4 @@
-//! Output that is passed on to somebody else.
+//! Relayed output.
 
 use http::{Method, StatusCode};
 use sandyard_wire::routes::{self, query};
@@ -10,11 +10,16 @@ use crate::error::ClientError;
 use crate::query::with_query;
 
 impl AgentClient {
-    /// Says that all output a relayed reader was given got where it was meant for. Only over the host's own socket.
-    pub async fn left(&self, reader: &str) -> Result<(), ClientError> {
-        let uri = with_query(routes::LEFT, &[(query::READER, reader)]);
+    /// Confirms that all output a relayed reader was given is delivered. Only over the host's own socket.
+    pub async fn finish_relay(&self, reader: &str) -> Result<(), ClientError> {
+        let uri = with_query(routes::RELAY_FINISHED, &[(query::READER, reader)]);
         let request = finish(self.request(Method::POST, &uri), body::empty())?;
-        let (status, reply) = self.exchange(routes::LEFT, request).await?;
-        check(routes::LEFT, status, StatusCode::NO_CONTENT, &reply)
+        let (status, reply) = self.exchange(routes::RELAY_FINISHED, request).await?;
+        check(
+            routes::RELAY_FINISHED,
+            status,
+            StatusCode::NO_CONTENT,
+            &reply,
+        )
     }
 }

@@ -11,7 +11,7 @@ use crate::client::AgentClient;
 use crate::error::ClientError;
 use crate::process::StartOptions;
 
-/// Time given to the agent beyond a command's own, for killing it and for saying so.
+/// Extra time for the agent to kill a command that timed out and to report it.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How to run a command.
@@ -19,9 +19,9 @@ const GRACE: Duration = Duration::from_secs(10);
 pub struct RunOptions {
     /// How long it may take.
     pub timeout: Duration,
-    /// Bytes kept of its output and of its errors, each.
+    /// Maximum bytes of standard output, and of standard error.
     pub max_output: usize,
-    /// Who runs it; none is the client's user, or the sandbox's default one.
+    /// The user that runs it; `None`: the client's user, or the sandbox's default user.
     pub user: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub struct Output {
     pub stdout: Vec<u8>,
     /// From standard error, up to the limit.
     pub stderr: Vec<u8>,
-    /// Whether more was written than kept.
+    /// Whether output beyond the limit was dropped.
     pub is_truncated: bool,
     /// How it ended.
     pub exit: EndEvent,
@@ -63,14 +63,14 @@ impl AgentClient {
         let start = StartOptions {
             timeout: Some(options.timeout),
             user: options.user.clone(),
-            keep: None,
+            retain_as: None,
         };
         within(route::START, options.timeout + GRACE, async {
             let mut stream = self.start(&request, &start).await?;
             let mut output = Output::default();
             while let Some(event) = stream.next().await {
                 match event? {
-                    ProcessEvent::Data(data) => output.keep(&data, options.max_output),
+                    ProcessEvent::Data(data) => output.append(&data, options.max_output),
                     ProcessEvent::End(exit) => return Ok(Output { exit, ..output }),
                     _ => {}
                 }
@@ -85,14 +85,14 @@ impl AgentClient {
 }
 
 impl Output {
-    fn keep(&mut self, data: &event::Output, max: usize) {
-        let kept = match data {
+    fn append(&mut self, data: &event::Output, max: usize) {
+        let buffer = match data {
             event::Output::Stderr(_) => &mut self.stderr,
             event::Output::Stdout(_) | event::Output::Pty(_) => &mut self.stdout,
         };
         let bytes = data.bytes();
-        let room = max.saturating_sub(kept.len()).min(bytes.len());
-        kept.extend_from_slice(&bytes[..room]);
+        let room = max.saturating_sub(buffer.len()).min(bytes.len());
+        buffer.extend_from_slice(&bytes[..room]);
         self.is_truncated |= room < bytes.len();
     }
 }
@@ -103,12 +103,12 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
-    fn output_over_the_limit_is_cut_and_said_to_be() {
+    fn output_over_the_limit_is_truncated_and_marked() {
         let mut output = Output::default();
-        output.keep(&event::Output::Stdout(Bytes::from_static(b"abc")), 4);
+        output.append(&event::Output::Stdout(Bytes::from_static(b"abc")), 4);
         assert!(!output.is_truncated);
-        output.keep(&event::Output::Stdout(Bytes::from_static(b"def")), 4);
-        output.keep(&event::Output::Stderr(Bytes::from_static(b"e")), 4);
+        output.append(&event::Output::Stdout(Bytes::from_static(b"def")), 4);
+        output.append(&event::Output::Stderr(Bytes::from_static(b"e")), 4);
         assert_eq!(
             (&*output.stdout, &*output.stderr),
             (&b"abcd"[..], &b"e"[..])

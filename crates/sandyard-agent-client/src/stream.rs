@@ -27,7 +27,7 @@ pub(crate) struct MessageStream<T> {
     silence: Option<Duration>,
     max_header_len: usize,
     is_over: bool,
-    /// Held because the connection ends when nobody can send on it.
+    /// Held because the connection ends when its sender is dropped.
     _sender: Sender,
     messages: PhantomData<fn() -> T>,
 }
@@ -40,9 +40,7 @@ impl AgentClient {
         message: &Q,
         headers: HeaderMap,
     ) -> Result<(MessageStream<R>, HeaderMap), ClientError> {
-        let payload = frame::encode_json(message).map_err(|error| ClientError::Request {
-            detail: error.to_string(),
-        })?;
+        let payload = frame::encode_json(message).map_err(ClientError::request)?;
         let builder = self
             .request(Method::POST, call)
             .header(http::header::CONTENT_TYPE, content_type::CONNECT_JSON)
@@ -125,7 +123,7 @@ impl<T: DeserializeOwned> MessageStream<T> {
                 Ok(())
             }
             Some(Err(error)) => Err(ClientError::hyper(self.call, self.max_header_len, error)),
-            // Without a last frame nobody can tell a whole stream from one cut short.
+            // Without a last frame a complete stream looks like one that was cut short.
             None => Err(ClientError::Closed { call: self.call }),
         }
     }

@@ -24,13 +24,13 @@ const MAX_SUN_PATH: usize = 107;
 /// Bytes read in one go where descriptors have to be looked for; the buffer has to be cleared first.
 const MAX_PIECE: usize = 64 * 1024;
 
-/// A connection to an agent. Descriptors that the agent sends are closed on a thread that may wait for it, also those that are
+/// A connection to an agent. Descriptors that the agent sends are closed on a thread that may block, also those that are
 /// still unread when the connection itself is closed.
 #[derive(Debug)]
 pub struct AgentStream {
-    /// None only while it is dropped.
+    /// `None` only while it is dropped.
     stream: Option<UnixStream>,
-    /// Whether the kernel keeps descriptors away.
+    /// Whether the kernel refuses descriptors on this socket.
     is_refusing: bool,
     closer: Arc<Closer>,
 }
@@ -59,7 +59,7 @@ impl AgentStream {
         closer: Arc<Closer>,
     ) -> io::Result<Self> {
         if path.as_os_str().as_bytes().len() <= MAX_SUN_PATH {
-            return Self::connect_patiently(path, accepts, closer).await;
+            return Self::connect_with_retry(path, accepts, closer).await;
         }
         // A longer path does not fit an address, but a descriptor of its directory makes it short.
         let parent = path.parent().unwrap_or(Path::new("/"));
@@ -72,12 +72,12 @@ impl AgentStream {
             Mode::empty(),
         )?;
         let short = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name);
-        Self::connect_patiently(&short, accepts, closer).await
+        Self::connect_with_retry(&short, accepts, closer).await
     }
 
     /// Connects, waiting while the listener's queue is full: a non-blocking connect to a Unix socket then fails at once with
     /// `EAGAIN` instead of waiting (connect(2)), and nothing can be polled for.
-    async fn connect_patiently(
+    async fn connect_with_retry(
         path: &Path,
         accepts: Accepts,
         closer: Arc<Closer>,
@@ -85,7 +85,7 @@ impl AgentStream {
         let mut pause = Duration::from_millis(1);
         loop {
             let socket = UnixSocket::new_stream()?;
-            // Linux before 6.16 cannot.
+            // Linux before 6.16 cannot refuse them.
             let is_refusing =
                 accepts == Accepts::Bytes && sandyard_confine::descriptors::refuse(&socket).is_ok();
             match socket.connect(path).await {
@@ -118,8 +118,8 @@ impl AgentStream {
     fn poll_receive(&self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_read_ready(cx))?;
-            let room = buf.remaining().min(MAX_PIECE);
-            let (count, descriptors) = match self.try_receive(buf.initialize_unfilled_to(room)) {
+            let len = buf.remaining().min(MAX_PIECE);
+            let (count, descriptors) = match self.try_receive(buf.initialize_unfilled_to(len)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 received => received?,
             };
@@ -127,7 +127,7 @@ impl AgentStream {
                 for descriptor in descriptors {
                     self.closer.abort(descriptor);
                 }
-                let message = "the agent sent a descriptor that nobody asked for";
+                let message = "the agent sent an unexpected descriptor";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, message)));
             }
             buf.advance(count);
@@ -136,13 +136,14 @@ impl AgentStream {
     }
 }
 
-/// Receives bytes and descriptors. There is room for as many as one message can have: the kernel would close the others here.
+/// Receives bytes and descriptors. The control buffer holds as many as one message can have: the kernel would close the others
+/// here, on this thread.
 fn receive(stream: &UnixStream, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(253))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let mut room = [IoSliceMut::new(buffer)];
-    let message = rustix::net::recvmsg(stream, &mut room, &mut control, flags)?;
+    let mut buffers = [IoSliceMut::new(buffer)];
+    let message = rustix::net::recvmsg(stream, &mut buffers, &mut control, flags)?;
     let mut descriptors = Vec::new();
     for part in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = part {
@@ -268,8 +269,8 @@ mod tests {
             runtime.shutdown_background();
             done.send(()).unwrap();
         });
-        let patience = Duration::from_secs(120);
-        ended.recv_timeout(patience).expect("the runtime's thread");
+        let timeout = Duration::from_secs(120);
+        ended.recv_timeout(timeout).expect("the runtime's thread");
     }
 
     fn pair() -> (AgentStream, std::os::unix::net::UnixStream) {
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_lingers_ends_the_connection_and_holds_up_nobody() {
+    fn a_lingering_descriptor_ends_the_connection_and_blocks_no_thread() {
         let (socket, mut reader) = lingering();
         in_time(async move {
             let (mut stream, agent) = pair();
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_nobody_has_read_holds_up_nobody_when_the_connection_is_dropped() {
+    fn an_unread_descriptor_blocks_no_thread_when_the_connection_is_dropped() {
         let (socket, _reader) = lingering();
         in_time(async move {
             let (stream, agent) = pair();
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_can_descriptors_are_refused_at_their_sender() {
+    fn the_kernel_refuses_descriptors_at_their_sender_where_it_can() {
         let (socket, _reader) = lingering();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agent.sock");

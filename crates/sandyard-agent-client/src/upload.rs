@@ -1,4 +1,4 @@
-//! Contents of files, written.
+//! Writing files.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Counting what the sandbox is busy with, so that the host can tell when it is idle.
+//! Activity counters, from which the host decides when the sandbox is idle.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,24 +29,24 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Something happened.
+    /// Notes activity.
     pub(crate) fn touch(&self) {
         self.last_change.set(Instant::now());
     }
 
-    /// A request was answered.
+    /// Counts an answered request.
     pub(crate) fn add_request(&self) {
         self.requests.set(self.requests.get() + 1);
         self.touch();
     }
 
-    /// Bytes were moved.
+    /// Counts transferred bytes.
     pub(crate) fn add_bytes(&self, count: usize) {
         self.bytes.set(self.bytes.get() + count as u64);
         self.touch();
     }
 
-    /// The host introduced itself.
+    /// Notes that an init request was received.
     pub(crate) fn set_initialised(&self) {
         self.initialised.set(true);
         self.touch();

@@ -1,4 +1,4 @@
-//! Who may ask what.
+//! Authorization of requests.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,37 +6,34 @@ use http::{Method, StatusCode};
 use sandyard_wire::routes::{self, header, query};
 use sandyard_wire::signature::{self, Operation, SignedUrl};
 
-use crate::call::{Call, Door, Response, plain_error};
+use crate::call::{Call, Origin, Response, plain_error};
 use crate::query::Query;
 
-/// Lets a request pass or says why not.
+/// Accepts a request or returns the refusal.
 ///
-/// The host is trusted. Whoever comes by TCP shows the access token, if there is one; for one file a signature made
-/// with it does too, and a signature that is shown has to be good at either door. The agent's port is reached by every user
-/// inside, and from outside through previews, so not even the variables are told there without a key: the start program
-/// has one of its own for them, see [`crate::start`].
-#[expect(
-    clippy::result_large_err,
-    reason = "the answer is sent at once, not carried around"
-)]
+/// The host is trusted. A TCP caller must send the access token, if one is set; for one file a signature made with the
+/// token suffices. A signature must be valid on both listeners. Every user inside can reach the agent's port, and previews
+/// reach it from outside, so even the environment variables need a token there: the start program has its own for them,
+/// see [`crate::start`].
+#[expect(clippy::result_large_err, reason = "the answer is sent immediately")]
 pub(crate) fn check(call: &Call) -> Result<(), Response> {
     let settings = call.agent.settings.borrow();
     if call.path() == routes::HEALTH {
         return Ok(());
     }
     let Some(token) = settings.access_token.as_deref() else {
-        return match call.door {
-            Door::Inside if settings.needs_token => Err(unauthorized()),
+        return match call.origin {
+            Origin::Inside if settings.needs_token => Err(unauthorized()),
             _ => Ok(()),
         };
     };
-    let shown = call.header(header::ACCESS_TOKEN);
-    if shown.is_some_and(|shown| signature::secrets_match(shown, token)) {
+    let presented = call.header(header::ACCESS_TOKEN);
+    if presented.is_some_and(|presented| signature::secrets_match(presented, token)) {
         return Ok(());
     }
-    // The start program's own key opens the sandbox's variables and nothing else.
+    // The start program's own token gives access to the environment variables and nothing else.
     if call.path() == routes::ENVS
-        && shown.is_some_and(|shown| call.agent.start.is_envs_token(shown))
+        && presented.is_some_and(|presented| call.agent.start.is_envs_token(presented))
     {
         return Ok(());
     }
@@ -45,9 +42,9 @@ pub(crate) fn check(call: &Call) -> Result<(), Response> {
     {
         return checked;
     }
-    match call.door {
-        Door::Host => Ok(()),
-        Door::Inside => Err(unauthorized()),
+    match call.origin {
+        Origin::Host => Ok(()),
+        Origin::Inside => Err(unauthorized()),
     }
 }
 
@@ -58,10 +55,10 @@ fn unauthorized() -> Response {
     )
 }
 
-/// Checks the signature of a file URL; none when there is none.
+/// Checks the signature of a file URL; `None` when it has none.
 fn check_signature(call: &Call, token: &str) -> Option<Result<(), Response>> {
     let query = Query::of(&call.parts.uri);
-    let shown = query.get(query::SIGNATURE)?;
+    let presented = query.get(query::SIGNATURE)?;
     let expiration = query.get(query::SIGNATURE_EXPIRATION);
     let url = SignedUrl {
         path: query.get(query::PATH).unwrap_or_default(),
@@ -75,6 +72,6 @@ fn check_signature(call: &Call, token: &str) -> Option<Result<(), Response>> {
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-    let checked = signature::verify(&url, token, shown, now);
+    let checked = signature::verify(&url, token, presented, now);
     Some(checked.map_err(|error| plain_error(StatusCode::UNAUTHORIZED, error.to_string())))
 }

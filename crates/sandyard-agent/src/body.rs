@@ -13,14 +13,14 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use sandyard_wire::{Code, ConnectError};
 
-/// Pieces of an answer, made when the client can take them.
+/// Pieces of an answer, produced when the client can take them.
 type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>>>>;
 
 /// The body of an answer.
 pub(crate) enum Body {
-    /// Known as a whole.
+    /// The whole content.
     Full(Option<Bytes>),
-    /// Made piece by piece; the length is known where it is announced.
+    /// Produced piece by piece, with the announced length if it is known.
     Stream(Pieces, Option<u64>),
 }
 
@@ -33,7 +33,7 @@ impl Body {
         Self::Full(Some(bytes.into()))
     }
 
-    /// A body whose pieces `next` makes out of a state, until it has none left.
+    /// A body whose pieces `next` produces from a state, until it returns `None`.
     pub(crate) fn from_frames<S: 'static>(
         state: S,
         next: impl AsyncFnMut(&mut S) -> Option<Bytes> + 'static,
@@ -45,7 +45,7 @@ impl Body {
         Self::Stream(Box::pin(pieces), None)
     }
 
-    /// A body of pieces that may fail, which cuts the connection so that the client notices.
+    /// A body of pieces that may fail. A failure closes the connection, so that the client notices.
     pub(crate) fn from_pieces(
         pieces: impl Stream<Item = io::Result<Bytes>> + 'static,
         length: Option<u64>,
@@ -86,13 +86,13 @@ impl http_body::Body for Body {
     }
 }
 
-/// How long a client may take between two pieces of what it promised to send.
+/// How long a client may take between two pieces of its body.
 pub(crate) const IDLE: Duration = Duration::from_secs(120);
 
-/// Most bytes that are read only to be rid of them.
+/// Maximum number of bytes that are read only to be discarded.
 const MAX_DRAINED_BYTES: u64 = 1024 * 1024;
 
-/// How long an answer waits for bytes that are read only to be rid of them.
+/// How long an answer waits for bytes that are read only to be discarded.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// The body of a request.
@@ -110,7 +110,7 @@ impl RequestBody {
         }
     }
 
-    /// The next piece, however long it takes; none at the end.
+    /// The next piece, without a time limit; `None` at the end.
     pub(crate) async fn next_piece(&mut self) -> Result<Option<Bytes>, ConnectError> {
         loop {
             match self.incoming.frame().await {
@@ -126,50 +126,51 @@ impl RequestBody {
                 Some(Err(_)) => {
                     return Err(ConnectError::new(
                         Code::Canceled,
-                        "the request's body broke off",
+                        "the request's body ended early: the connection broke",
                     ));
                 }
             }
         }
     }
 
-    /// The next piece, if it comes in time.
+    /// The next piece, within [`IDLE`].
     pub(crate) async fn next_piece_in_time(&mut self) -> Result<Option<Bytes>, ConnectError> {
         tokio::time::timeout(IDLE, self.next_piece())
             .await
             .unwrap_or_else(|_| {
                 Err(ConnectError::new(
                     Code::DeadlineExceeded,
-                    "the request's body did not come in time",
+                    "the request's body did not arrive in time",
                 ))
             })
     }
 
-    /// All of it, up to a limit.
+    /// The whole body, up to a limit in bytes.
     pub(crate) async fn collect(&mut self, max: usize) -> Result<Vec<u8>, ConnectError> {
         let mut all = Vec::new();
         while let Some(piece) = self.next_piece_in_time().await? {
             if all.len() + piece.len() > max {
                 return Err(ConnectError::new(
                     Code::ResourceExhausted,
-                    format!("the request's body is over {max} bytes"),
+                    format!("the request's body is larger than {max} bytes"),
                 ));
             }
             all.extend_from_slice(&piece);
         }
         Ok(all)
     }
-    /// Whether all of it was read.
+
+    /// Whether the whole body was read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.is_at_end
     }
 
-    /// Reads what is left if that is little and comes soon; true when nothing is left.
+    /// Reads the rest if it is short and arrives soon; true when the whole body was read.
     ///
-    /// A body of unknown length may be a stream that stays open until its sender has the answer: not waited for.
+    /// A body of unknown length may be a stream that stays open until its sender has the answer, so it is not read.
     pub(crate) async fn drain(&mut self) -> bool {
-        let left = self.incoming.size_hint().exact();
-        if !self.is_at_end && left.is_some_and(|left| left <= MAX_DRAINED_BYTES) {
+        let rest = self.incoming.size_hint().exact();
+        if !self.is_at_end && rest.is_some_and(|rest| rest <= MAX_DRAINED_BYTES) {
             let rest = async { while let Ok(Some(_)) = self.next_piece().await {} };
             let _ = tokio::time::timeout(DRAIN_TIME, rest).await;
         }

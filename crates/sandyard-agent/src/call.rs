@@ -1,4 +1,4 @@
-//! One request with what is needed to answer it, and the shapes of answers.
+//! One request with its context, and constructors of answers.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::socket::Peer;
 use crate::state::Agent;
 use crate::user::{Account, Accounts};
 
-/// Most bytes of a message.
+/// Maximum size of a message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Longest wait that is a wait and not "for ever".
+/// Longer time-outs count as no time-out.
 const MAX_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// An answer.
 pub(crate) type Response = http::Response<Body>;
 
-/// Where a request came in.
+/// The listener that a request came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
-    /// The socket the host bound: trusted.
+pub(crate) enum Origin {
+    /// The host's Unix socket: trusted.
     Host,
-    /// TCP, open to whatever runs in the sandbox.
+    /// TCP, open to every program in the sandbox.
     Inside,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Call {
     pub(crate) parts: Parts,
     pub(crate) body: RequestBody,
     pub(crate) peer: Peer,
-    pub(crate) door: Door,
+    pub(crate) origin: Origin,
 }
 
 impl Call {
@@ -57,12 +57,12 @@ impl Call {
         &self.parts.headers
     }
 
-    /// A header's text; none when absent or not text.
+    /// A header's text; `None` when it is absent or not text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers().get(name)?.to_str().ok()
     }
 
-    /// A header that holds a number.
+    /// The number in a header.
     pub(crate) fn number_header(&self, name: &str) -> Result<Option<u64>, ConnectError> {
         let Some(value) = self.headers().get(name) else {
             return Ok(None);
@@ -73,7 +73,7 @@ impl Call {
             .ok_or_else(|| ConnectError::invalid_argument(format!("{name} is not a number")))
     }
 
-    /// How long the caller gives; none for ever.
+    /// The caller's time limit; `None`: without limit.
     pub(crate) fn timeout(&self) -> Result<Option<Duration>, ConnectError> {
         let ms = self.number_header(header::CONNECT_TIMEOUT_MS)?;
         Ok(ms
@@ -82,22 +82,22 @@ impl Call {
             .filter(|timeout| *timeout < MAX_TIMEOUT))
     }
 
-    /// After how much silence a stream says something.
+    /// The silence after which a stream sends a keep-alive.
     pub(crate) fn keepalive(&self) -> Duration {
-        let asked = self
+        let requested = self
             .header(header::KEEPALIVE_PING_INTERVAL)
             .and_then(|text| text.parse().ok())
             .filter(|&seconds| seconds > 0);
-        let seconds: u64 = asked.unwrap_or(routes::DEFAULT_KEEPALIVE_SECONDS);
+        let seconds: u64 = requested.unwrap_or(routes::DEFAULT_KEEPALIVE_SECONDS);
         Duration::from_secs(seconds).min(MAX_TIMEOUT)
     }
 
-    /// On whose behalf the call is made.
+    /// The account on whose behalf the call acts.
     pub(crate) fn account(&self) -> Result<(Account, Accounts), ConnectError> {
         self.account_of(self.named_user()?)
     }
 
-    /// The account of a user, the default one when none is named.
+    /// The account of a user; `None`: the default user.
     pub(crate) fn account_of(
         &self,
         name: Option<String>,
@@ -117,7 +117,7 @@ impl Call {
                 .decode(encoded)
                 .ok()
         });
-        // Anything else is another proxy's credential and names no user.
+        // Other credentials are meant for a proxy and name no user.
         let Some(pair) = basic else { return Ok(None) };
         let pair = String::from_utf8(pair)
             .map_err(|_| ConnectError::new(Code::Unauthenticated, "invalid username"))?;
@@ -209,18 +209,18 @@ pub(crate) fn typed(status: StatusCode, content_type: &'static str, body: Body) 
     reply
 }
 
-/// How a unary call fails.
+/// The answer of a failed unary call.
 pub(crate) fn unary_error(error: &ConnectError) -> Response {
     let status = StatusCode::from_u16(error.code.http_status());
     json_with_status(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error)
 }
 
-/// How a stream fails before its first message: successfully, with the error in its last frame.
+/// The answer of a stream that fails before its first message: status 200, with the error in its last frame.
 pub(crate) fn stream_error(error: ConnectError) -> Response {
     stream_reply(Body::full(frame::encode_end(Some(error))))
 }
 
-/// How a plain HTTP route fails.
+/// The answer of a failed plain HTTP route.
 pub(crate) fn plain_error(status: StatusCode, message: impl Into<String>) -> Response {
     let error = HttpError {
         code: status.as_u16(),

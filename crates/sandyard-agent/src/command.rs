@@ -1,4 +1,4 @@
-//! The agent as a program of its own, for sandboxes that somebody else makes.
+//! The agent as a stand-alone program, for sandboxes of another creator.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 use serde::Deserialize;
 
-use crate::config::{AgentConfig, DEFAULT_PORT, EgressDoors, StartFiles};
+use crate::config::{AgentConfig, DEFAULT_PORT, EgressListeners, StartFiles};
 use crate::tools::Tools;
 
-/// Most bytes of a file of settings: as many variables as a process can be given.
+/// Maximum size of a settings file in bytes: as many variables as a process can have.
 const MAX_SETTINGS_BYTES: usize = 2 << 20;
 
 const USAGE: &str = "\
@@ -24,37 +24,37 @@ Serve processes and files of this machine to the clients of a sandbox.
 
   --listen ADDRESS   listen on TCP (default 127.0.0.1:49983 unless --unix is given)
   --unix PATH        listen on a Unix socket whose users are trusted
-  --token TOKEN      ask TCP clients for this access token
+  --token TOKEN      require this access token from TCP clients
   --user NAME        the user of requests that name none (default user)
   --workdir PATH     where commands start by default
   --env KEY=VALUE    a variable for every command; may be repeated
-  --settings FILE    take the token and variables from a file, {\"token\": …, \"env\": {…}},
-                     where no list of processes shows them
-  --tools PORT       have the tool server on another port than 6060, where this program has one
+  --settings FILE    read the token and variables from a file, {\"token\": …, \"env\": {…}},
+                     so that no process list shows them
+  --tools PORT       port of the tool server, if this program has one (default 6060)
   --workspace PATH   the tool server's folder (default /workspace)
   --init             this is the first process of a PID namespace
   --start FOLDER     run FOLDER/start, if there is one, with its output in FOLDER/start.log,
-                     and FOLDER/services/PORT when the Unix socket is asked for that port
+                     and FOLDER/services/PORT when the host first dials that port
 
-The way out, through a gateway that attaches at the Unix socket; all but --proxy and --strays may be repeated:
+Egress, through a gateway that attaches at the Unix socket; all but --proxy and --strays may be repeated:
 
-  --redirected ADDRESS   take connections that the kernel redirects here
-  --names ADDRESS        answer look-ups over UDP
-  --names-tcp ADDRESS    answer look-ups over TCP
-  --proxy ADDRESS        be a proxy (CONNECT, whole URLs, SOCKS 5), and tell commands of it
-  --strays               report packets that nothing carries, where loopback is the only link
+  --redirected ADDRESS   accept connections that the kernel redirects here
+  --names ADDRESS        answer DNS queries over UDP
+  --names-tcp ADDRESS    answer DNS queries over TCP
+  --proxy ADDRESS        serve a proxy (CONNECT, whole URLs, SOCKS 5) and set the proxy variables of commands
+  --strays               report blocked packets, where loopback is the only link
 ";
 
-/// Runs the program with its arguments, without the program's own name.
+/// Runs the program with its arguments, without the program's name.
 ///
-/// `tools` is the tool server that this program has, if it has one.
+/// `tools` is this program's tool server, if it has one.
 pub fn main(arguments: impl Iterator<Item = OsString>, tools: Option<Tools>) -> ExitCode {
-    // Arguments that are no text name nothing that is there, which is what the message then says.
+    // A replacement character names no existing file, so the error message follows from that.
     let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
     match start(arguments, tools) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            say(&mut io::stderr(), &format!("sandyard-agent: {message}\n"));
+            print(&mut io::stderr(), &format!("sandyard-agent: {message}\n"));
             ExitCode::FAILURE
         }
     }
@@ -62,7 +62,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>, tools: Option<Tools>) -> 
 
 fn start(arguments: impl Iterator<Item = String>, tools: Option<Tools>) -> Result<(), String> {
     let Some(mut options) = Options::parse(arguments)? else {
-        say(&mut io::stdout(), USAGE);
+        print(&mut io::stdout(), USAGE);
         return Ok(());
     };
     options.config.tools = tools.map(|tools| Tools {
@@ -77,12 +77,12 @@ fn start(arguments: impl Iterator<Item = String>, tools: Option<Tools>) -> Resul
     if let Some(address) = options.listen {
         let listener = TcpListener::bind(address)
             .map_err(|error| format!("cannot listen on {address}: {error}"))?;
-        // Port 0 means any, so tell which it became.
+        // Port 0 means any port, so print the actual one.
         let bound = listener.local_addr().unwrap_or(address);
-        say(&mut io::stdout(), &format!("listening on {bound}\n"));
+        print(&mut io::stdout(), &format!("listening on {bound}\n"));
         options.config.tcp_listener = Some(listener.into());
     }
-    options.config.egress = options.way_out()?;
+    options.config.egress = options.egress_listeners()?;
     crate::run::run(options.config).map_err(|error| error.to_string())
 }
 
@@ -90,15 +90,15 @@ fn start(arguments: impl Iterator<Item = String>, tools: Option<Tools>) -> Resul
 struct Options {
     listen: Option<SocketAddr>,
     unix: Option<String>,
-    /// Doors of the way out: which and where.
-    out: Vec<(String, SocketAddr)>,
-    wants_strays: bool,
+    /// Egress listeners: the option's name and the address.
+    egress: Vec<(String, SocketAddr)>,
+    wants_blocked_packets: bool,
     tools_port: Option<u16>,
     config: AgentConfig,
 }
 
 impl Options {
-    /// Reads the arguments; none when help was asked for.
+    /// Parses the arguments; `None` when help was requested.
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let mut options = Self::default();
         while let Some(argument) = arguments.next() {
@@ -109,7 +109,7 @@ impl Options {
             match name.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--init" => options.config.is_init = true,
-                "--strays" => options.wants_strays = true,
+                "--strays" => options.wants_blocked_packets = true,
                 "--listen" | "--unix" | "--token" | "--user" | "--workdir" | "--env"
                 | "--settings" | "--start" | "--redirected" | "--names" | "--names-tcp"
                 | "--proxy" | "--tools" | "--workspace" => {
@@ -131,18 +131,18 @@ impl Options {
         match name {
             "--listen" => self.listen = Some(address(&value)?),
             "--redirected" | "--names" | "--names-tcp" | "--proxy" => {
-                self.out.push((name.to_owned(), address(&value)?));
+                self.egress.push((name.to_owned(), address(&value)?));
             }
             "--unix" => self.unix = Some(value),
             "--token" => self.config.access_token = Some(value),
             "--user" => self.config.default_user = value,
             "--tools" => {
                 let port = value.parse().ok().filter(|&port| port != 0);
-                self.tools_port = Some(port.ok_or_else(|| format!("'{value}' is no port"))?);
+                self.tools_port = Some(port.ok_or_else(|| format!("'{value}' is not a port"))?);
             }
             "--workspace" => self.config.workspace = value.into(),
             "--workdir" => self.config.default_workdir = Some(value),
-            "--settings" => self.take(SettingsFile::read(&value)?),
+            "--settings" => self.apply(SettingsFile::read(&value)?),
             "--start" => {
                 let folder = PathBuf::from(value);
                 let logs = folder.join("");
@@ -157,7 +157,7 @@ impl Options {
         Ok(())
     }
 
-    fn take(&mut self, settings: SettingsFile) {
+    fn apply(&mut self, settings: SettingsFile) {
         if settings.token.is_some() {
             self.config.access_token = settings.token;
         }
@@ -165,7 +165,7 @@ impl Options {
     }
 }
 
-/// What `--settings` names.
+/// The file that `--settings` names.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SettingsFile {
@@ -174,52 +174,58 @@ struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// What is wrong in it is not told: it may hold secrets.
+    /// Reads the file. The error does not quote it, because it may hold secrets.
     fn read(path: &str) -> Result<Self, String> {
         let text = crate::fs::read_small(Path::new(path), MAX_SETTINGS_BYTES)
             .map_err(|error| format!("cannot read '{path}': {error}"))?;
-        serde_json::from_slice(&text)
-            .map_err(|error| format!("'{path}' is wrong in line {}", error.line()))
+        serde_json::from_slice(&text).map_err(|error| {
+            format!(
+                "'{path}' is not valid settings JSON (line {})",
+                error.line()
+            )
+        })
     }
 }
 
 impl Options {
-    /// Binds the doors of the way out, and says where each of them is.
-    fn way_out(&self) -> Result<Option<EgressDoors>, String> {
-        if self.out.is_empty() && !self.wants_strays {
+    /// Binds the egress listeners and prints their addresses.
+    fn egress_listeners(&self) -> Result<Option<EgressListeners>, String> {
+        if self.egress.is_empty() && !self.wants_blocked_packets {
             return Ok(None);
         }
-        let mut doors = EgressDoors::default();
-        for (name, address) in &self.out {
-            let cannot = |error| format!("cannot listen on {address}: {error}");
+        let mut listeners = EgressListeners::default();
+        for (name, address) in &self.egress {
+            let failed = |error| format!("cannot listen on {address}: {error}");
             let fd: OwnedFd = match name.as_str() {
-                "--names" => UdpSocket::bind(address).map_err(cannot)?.into(),
-                _ => TcpListener::bind(address).map_err(cannot)?.into(),
+                "--names" => UdpSocket::bind(address).map_err(failed)?.into(),
+                _ => TcpListener::bind(address).map_err(failed)?.into(),
             };
             let bound = crate::egress::local_address(&fd).unwrap_or(*address);
             let name = name.trim_start_matches('-');
-            say(&mut io::stdout(), &format!("{name} on {bound}\n"));
+            print(&mut io::stdout(), &format!("{name} on {bound}\n"));
             match name {
-                "names" => doors.names.push(fd),
-                "names-tcp" => doors.names_tcp.push(fd),
-                "redirected" => doors.redirected.push(fd),
-                _ => doors.proxy = Some(fd),
+                "names" => listeners.dns_udp.push(fd),
+                "names-tcp" => listeners.dns_tcp.push(fd),
+                "redirected" => listeners.redirected.push(fd),
+                _ => listeners.proxy = Some(fd),
             }
         }
-        if self.wants_strays {
-            let refusals = refusals().map_err(|error| format!("cannot hear of refusals: {error}"));
-            doors.strays = refusals?;
+        if self.wants_blocked_packets {
+            let sockets =
+                icmp_sockets().map_err(|error| format!("cannot open ICMP sockets: {error}"));
+            listeners.blocked_packets = sockets?;
         }
-        Ok(Some(doors))
+        Ok(Some(listeners))
     }
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("'{text}' is no address"))
+    text.parse()
+        .map_err(|_| format!("'{text}' is not a socket address such as 127.0.0.1:8080"))
 }
 
-/// Raw sockets that hear of every packet that was refused.
-fn refusals() -> io::Result<Vec<OwnedFd>> {
+/// Raw sockets that receive an ICMP error for every blocked packet.
+fn icmp_sockets() -> io::Result<Vec<OwnedFd>> {
     let raw = |family, protocol| {
         let flags = SocketFlags::CLOEXEC;
         rustix::net::socket_with(family, SocketType::RAW, flags, Some(protocol))
@@ -230,8 +236,8 @@ fn refusals() -> io::Result<Vec<OwnedFd>> {
     ])
 }
 
-/// Writes a message; a closed terminal is no reason to fail.
-fn say(to: &mut impl io::Write, message: &str) {
+/// Prints a message; ignores a closed terminal.
+fn print(to: &mut impl io::Write, message: &str) {
     let _ = to.write_all(message.as_bytes());
     let _ = to.flush();
 }
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_none_is_refused_without_its_text() {
+    fn an_invalid_settings_file_is_refused_without_quoting_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("settings");
         std::fs::write(&path, r#"{"token": ["secret"]}"#).unwrap();

@@ -1,4 +1,4 @@
-//! What the agent is told before it starts.
+//! The agent's configuration.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,62 +13,62 @@ pub const DEFAULT_USER: &str = "user";
 /// The port the protocol's clients expect the agent on.
 pub const DEFAULT_PORT: u16 = 49983;
 
-/// How much output of one process is kept for readers that come late.
+/// How much output of one process the agent keeps for late readers, in bytes.
 pub const DEFAULT_RING_BYTES: usize = 1024 * 1024;
 
-/// Everything the agent needs to know at birth; [`Default`] is a stand-alone agent with no door at all.
+/// The configuration of an agent; [`Default`] is a stand-alone agent without listeners.
 #[derive(Debug)]
 pub struct AgentConfig {
-    /// A bound and listening Unix socket: the host's door. Whoever can reach it is trusted, needs no token and may use
-    /// the host-only routes.
+    /// A bound and listening Unix socket for the host. Its callers are trusted, need no token and may use the
+    /// host-only routes.
     pub host_listener: Option<OwnedFd>,
-    /// A bound and listening TCP socket, for callers that want to know the port before the agent runs.
+    /// A bound and listening TCP socket, for a creator that needs to know the port before the agent runs.
     pub tcp_listener: Option<OwnedFd>,
-    /// Where to listen on TCP. The access token is needed here when one is set; host-only routes do not exist.
+    /// The TCP address to listen on. Its callers need the access token if one is set; host-only routes do not exist.
     pub tcp: Option<SocketAddr>,
-    /// Gets one byte `1` and is closed once the agent serves.
+    /// The agent writes the byte `1` here and closes it when it is ready to serve.
     pub ready: Option<OwnedFd>,
     /// The user of requests that name none.
     pub default_user: String,
-    /// The working directory of commands that name none; the user's home otherwise.
+    /// The working directory of commands that name none; `None`: the user's home.
     pub default_workdir: Option<String>,
-    /// The way out; none: there is none.
-    pub egress: Option<EgressDoors>,
-    /// Variables given to every command.
+    /// The egress listeners; `None`: the sandbox has no network.
+    pub egress: Option<EgressListeners>,
+    /// Environment variables of every command.
     pub env: BTreeMap<String, String>,
-    /// Variables given to every command, whatever others an init request brings, unless it brings one of the same name.
+    /// Environment variables of every command that an init request does not remove; it may override one by its name.
     pub lasting_env: BTreeMap<String, String>,
-    /// What callers on the TCP door must show in `X-Access-Token`.
+    /// The token that TCP callers must send as `X-Access-Token`.
     pub access_token: Option<String>,
-    /// Whether nobody passes the TCP door while there is no access token; otherwise everybody does.
+    /// Whether TCP callers are refused while no access token is set; otherwise they are all accepted then.
     pub needs_token: bool,
     /// Whether the agent is the first process of a PID namespace and so adopts and reaps every orphan.
     pub is_init: bool,
-    /// Whether `SIGTERM` and `SIGINT` end the agent though it is the first process, as who stops a container expects.
+    /// Whether `SIGTERM` and `SIGINT` end the agent though it is the first process, as container engines expect.
     pub ends_by_signal: bool,
-    /// What the template wants to have running; none: nothing is looked for.
+    /// Where the template's start program and services are; `None`: the agent starts none.
     pub start: Option<StartFiles>,
-    /// The tool server that the host finds on a port where nobody listens; none: there is none.
+    /// The tool server, which the host reaches by its port; `None`: there is none.
     pub tools: Option<Tools>,
-    /// Where projects are: the tool server's folder, made for its user when it is missing.
+    /// The tool server's working folder; it is created for its user when it is missing.
     pub workspace: PathBuf,
-    /// Written to the `oom_score_adj` of commands, so that the kernel ends them before the agent.
+    /// The `oom_score_adj` of commands, so that the kernel kills them before the agent.
     pub oom_score_adj: Option<i32>,
-    /// How much output of one process is kept.
+    /// How much output of one process the agent keeps, in bytes.
     pub ring_bytes: usize,
 }
 
-/// Where a template's start program and services are looked for; [`Default`] is where templates put them.
+/// The folders of a template's start program, services and their logs; [`Default`] is where templates put them.
 #[derive(Debug, Clone)]
 pub struct StartFiles {
     /// The folder of `start`, `start.user` and `start.ports`, and of `services`.
     pub folder: PathBuf,
-    /// What the paths of logs begin with: `start.log`, `service-80.log` and `tools.log` are added to it.
+    /// The beginning of log paths: the agent appends `start.log`, `service-80.log` or `tools.log`.
     pub logs: PathBuf,
 }
 
 impl StartFiles {
-    /// Where the output of one program goes.
+    /// The log file of one program.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         let mut path = self.logs.clone().into_os_string();
         path.push(format!("{name}.log"));
@@ -85,20 +85,20 @@ impl Default for StartFiles {
     }
 }
 
-/// What the way out needs, bound by whoever made the network namespace.
+/// The sockets of egress, bound by the creator of the network namespace.
 #[derive(Debug, Default)]
-pub struct EgressDoors {
-    /// TCP listeners that everything is redirected to.
+pub struct EgressListeners {
+    /// TCP listeners that all connections are redirected to.
     pub redirected: Vec<OwnedFd>,
-    /// UDP sockets that look-ups come to. Look-ups over TCP come to `redirected` (for any address, port 53) or to `names_tcp`.
-    pub names: Vec<OwnedFd>,
-    /// TCP listeners of look-ups alone, where nothing is redirected.
-    pub names_tcp: Vec<OwnedFd>,
+    /// UDP sockets for DNS queries. Queries over TCP arrive at `redirected` (any address, port 53) or at `dns_tcp`.
+    pub dns_udp: Vec<OwnedFd>,
+    /// TCP listeners for DNS queries only, where nothing is redirected.
+    pub dns_tcp: Vec<OwnedFd>,
     /// A TCP listener for programs that use a proxy (`CONNECT`, whole URLs, SOCKS 5), where nothing is redirected; its address
     /// goes into the proxy variables of every command.
     pub proxy: Option<OwnedFd>,
-    /// Raw sockets of ICMP and ICMPv6: what nothing carries is refused, and that is how the sender is told.
-    pub strays: Vec<OwnedFd>,
+    /// Raw ICMP and ICMPv6 sockets. The kernel answers blocked packets with ICMP errors, which these sockets see.
+    pub blocked_packets: Vec<OwnedFd>,
 }
 
 impl Default for AgentConfig {

@@ -1,4 +1,4 @@
-//! Carrying bytes between the host and a port inside the sandbox: TCP, or what the tool server is handed.
+//! Connections from the host to a port inside the sandbox: over TCP, or handed to the tool server.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -18,30 +18,33 @@ use crate::call::{Call, Response, plain_error, switch_protocols};
 use crate::query::Query;
 use crate::socket::Socket;
 
-/// How long a port may take to answer. Loopback answers at once, unless a full backlog drops the first attempts.
+/// How long a connect may take. Loopback answers immediately, unless a full backlog drops the first attempts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How soon a port that somebody is about to listen on is tried again; twice as long each time, up to the second.
+/// The first pause before a port of a starting program is tried again; each pause is twice as long, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes moved in one go, each way.
+/// Size of the copy buffer of each direction, in bytes.
 const BUFFER_BYTES: usize = 32 * 1024;
 
-/// Connects to a port of the sandbox's loopback and hands the connection over.
+/// Connects to a port of the sandbox's loopback and copies bytes in both directions.
 pub(crate) async fn dial(call: &mut Call) -> Response {
     let port = Query::of(&call.parts.uri)
         .get(query::PORT)
         .and_then(|text| text.parse::<u16>().ok())
         .filter(|&port| port != 0);
     let Some(port) = port else {
-        return plain_error(StatusCode::BAD_REQUEST, "port is not a port number");
+        return plain_error(
+            StatusCode::BAD_REQUEST,
+            "`port` must be a number between 1 and 65535",
+        );
     };
     let protocol = call.headers().get(UPGRADE).cloned();
     let Some(protocol) = protocol.filter(is_dial) else {
         return plain_error(
             StatusCode::UPGRADE_REQUIRED,
-            format!("ask for the upgrade '{DIAL_UPGRADE}'"),
+            format!("send the header `Upgrade: {DIAL_UPGRADE}`"),
         );
     };
     let inside = match reach(call, port).await {
@@ -54,11 +57,11 @@ pub(crate) async fn dial(call: &mut Call) -> Response {
     let counters = call.agent.counters.clone();
     match inside {
         Socket::Tcp(stream) => {
-            // Small writes of interactive protocols must not wait for each other.
+            // Interactive protocols need small writes without delay.
             let _ = stream.set_nodelay(true);
-            tokio::task::spawn_local(carry(counters, upgrade, stream))
+            tokio::task::spawn_local(copy(counters, upgrade, stream))
         }
-        Socket::Unix(stream) => tokio::task::spawn_local(carry(counters, upgrade, stream)),
+        Socket::Unix(stream) => tokio::task::spawn_local(copy(counters, upgrade, stream)),
     };
     switch_protocols(protocol)
 }
@@ -70,30 +73,30 @@ fn is_dial(value: &HeaderValue) -> bool {
         .any(|name| value.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Connects to a port; to one that a program of the template's is about to listen on, as soon as it does. Where nobody
-/// listens, what belongs there is started: the tool server, or a service of the template's.
+/// Connects to a port. If the template's start program or service is about to listen there, it waits for that. If nobody
+/// listens, it starts the tool server or the template's service of that port.
 async fn reach(call: &Call, port: u16) -> Result<Socket, String> {
     let agent = &call.agent;
     let closed = || format!("port {port} is not open");
-    // Whoever else listens there is not asked: a program could pose as the tool server. A template may have its own.
-    let is_ours = !agent.start.is_for(port) && !agent.services.is_for(port);
+    // Another listener on that port is not used: it could impersonate the tool server. A template may have its own.
+    let is_ours = !agent.start.owns_port(port) && !agent.services.owns_port(port);
     if is_ours && agent.tools.has_port(port) {
         return agent.tools.connect(agent).await.map(Socket::Unix);
     }
     let mut pause = FIRST_PAUSE;
-    let mut may_begin = true;
+    let mut may_start = true;
     loop {
         match connect(port).await {
             Ok(stream) => return Ok(Socket::Tcp(stream)),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(_) => return Err(closed()),
         }
-        if may_begin && !agent.start.is_coming_up(port) {
-            // Once: one that ends again is not run over and over by somebody who waits.
-            agent.services.begin(agent, port)?;
-            may_begin = false;
+        if may_start && !agent.start.is_starting(port) {
+            // Only once: a service that ends again is not restarted by a waiting dial.
+            agent.services.start(agent, port)?;
+            may_start = false;
         }
-        if !agent.start.is_coming_up(port) && !agent.services.is_coming_up(port) {
+        if !agent.start.is_starting(port) && !agent.services.is_starting(port) {
             return Err(closed());
         }
         tokio::select! {
@@ -107,7 +110,7 @@ async fn connect(port: u16) -> io::Result<TcpStream> {
     let attempts = async {
         match TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await {
             Ok(stream) => Ok(stream),
-            // There may be no IPv6 at all, so what the first attempt says counts.
+            // There may be no IPv6 at all, so the error of the first attempt counts.
             Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, port))
                 .await
                 .map_err(|_| error),
@@ -116,7 +119,7 @@ async fn connect(port: u16) -> io::Result<TcpStream> {
     tokio::time::timeout(CONNECT_TIMEOUT, attempts).await?
 }
 
-async fn carry(
+async fn copy(
     counters: Rc<Counters>,
     upgrade: OnUpgrade,
     mut inside: impl AsyncRead + AsyncWrite + Unpin,

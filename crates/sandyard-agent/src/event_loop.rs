@@ -1,9 +1,9 @@
-//! The event loop, and what a fork of the agent that runs one of its own has to know of it.
+//! The event loop, and how a fork of the agent gets its own.
 //!
-//! Tokio makes one pair of sockets for the whole process, by which signal handlers wake its event loops, and never another.
-//! A fork inherits the pair: reading from it there would swallow what is meant for the agent, and without it no event loop
-//! can be made at all. So the places of the pair are found when the agent's own loop is made, and a fork puts a pair of
-//! its own there.
+//! Tokio creates one socket pair per process, with which signal handlers wake its event loops, and never another one.
+//! A fork inherits the pair: reading from it would take wake-ups from the agent, and without it tokio cannot create an
+//! event loop. So the agent finds the pair's descriptor numbers when it creates its own loop, and a fork puts a new pair
+//! at these numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,34 +13,38 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use tokio::runtime::Runtime;
 
-/// How many numbers above the lowest free one are looked at; making a loop takes half a dozen.
-const LOOKED_AT: RawFd = 64;
+/// How many numbers above the lowest free one are scanned; an event loop takes about six.
+const SCANNED_FDS: RawFd = 64;
 
-/// Descriptors of the agent's loop that tokio's memory goes on to name in a fork.
+/// Descriptor numbers of the agent's loop that tokio's memory still holds in a fork.
 #[derive(Debug, Clone)]
 pub(crate) struct WakePair {
     /// The numbers of each of the pair's two ends.
     ends: [Vec<RawFd>; 2],
-    /// The numbers of the loop itself. A signal wakes the agent's tasks in the fork's memory too, and so writes to one of
-    /// them; what is done to anything else by that number would be a mess.
+    /// The numbers of the loop itself. In the fork a signal also wakes the agent's tasks in the copied memory, which writes
+    /// to one of them. The number must not belong to anything else then.
     itself: Vec<RawFd>,
 }
 
-/// Makes the event loop of the agent, the first of this process. The pair is none when it was not found.
+/// Creates the agent's event loop, the first of this process. The pair is `None` when it was not found.
 pub(crate) fn build() -> io::Result<(Runtime, Option<WakePair>)> {
     let from = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map(|fd| fd.as_raw_fd());
-    let look = || from.as_ref().map(|&from| open(from)).unwrap_or_default();
+    let look = || {
+        from.as_ref()
+            .map(|&from| open_descriptors(from))
+            .unwrap_or_default()
+    };
     let before: BTreeSet<RawFd> = look().into_keys().collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let made = look().into_iter().filter(|(fd, _)| !before.contains(fd));
-    Ok((runtime, WakePair::among(made)))
+    Ok((runtime, WakePair::from_descriptors(made)))
 }
 
 impl WakePair {
-    /// Puts the sockets together that are the same one; there have to be two.
-    fn among(made: impl Iterator<Item = (RawFd, Option<u64>)>) -> Option<Self> {
+    /// Groups descriptors of the same socket; there must be two sockets.
+    fn from_descriptors(made: impl Iterator<Item = (RawFd, Option<u64>)>) -> Option<Self> {
         let mut ends: BTreeMap<u64, Vec<RawFd>> = BTreeMap::new();
         let mut itself = Vec::new();
         for (fd, socket) in made {
@@ -54,23 +58,23 @@ impl WakePair {
         Some(Self { ends, itself })
     }
 
-    /// Puts a new pair in the places of the old one, and something in the places of the loop that takes any wake-up and tells
-    /// nobody. Called in a fork that has closed what was there.
+    /// Puts a new pair at the numbers of the old one, and an eventfd that discards wake-ups at the numbers of the loop.
+    /// Called in a fork that has closed those descriptors.
     pub(crate) fn renew(&self) -> io::Result<()> {
         let all = self.ends.iter().flatten().chain(&self.itself);
         let above = 1 + all.max().copied().unwrap_or(2);
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (one, other) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let nobody = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        // Out of the way: they may have got the very numbers that are to be filled.
+        let discard = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        // Moved above: they may have got the very numbers that are to be filled.
         let away = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, above);
-        let moved = [away(one)?, away(other)?, away(nobody)?];
+        let moved = [away(one)?, away(other)?, away(discard)?];
         let [one, other] = &self.ends;
-        for (source, places) in moved.iter().zip([one, other, &self.itself]) {
-            for &place in places {
-                // SAFETY: nobody in this process has the number but tokio, which means just this by it.
-                if unsafe { libc::dup3(source.as_raw_fd(), place, libc::O_CLOEXEC) } < 0 {
+        for (source, numbers) in moved.iter().zip([one, other, &self.itself]) {
+            for &number in numbers {
+                // SAFETY: only tokio uses the number in this process, and for this purpose.
+                if unsafe { libc::dup3(source.as_raw_fd(), number, libc::O_CLOEXEC) } < 0 {
                     return Err(io::Error::last_os_error());
                 }
             }
@@ -79,8 +83,8 @@ impl WakePair {
     }
 }
 
-/// What is open from a number on; of sockets, with what tells one from another.
-fn open(from: RawFd) -> BTreeMap<RawFd, Option<u64>> {
+/// The open descriptors from a number on; sockets with their inode.
+fn open_descriptors(from: RawFd) -> BTreeMap<RawFd, Option<u64>> {
     let look = |fd| {
         // SAFETY: all bytes zero are a valid `stat`, which the call fills.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -89,7 +93,7 @@ fn open(from: RawFd) -> BTreeMap<RawFd, Option<u64>> {
         let is_socket = stat.st_mode & libc::S_IFMT == libc::S_IFSOCK;
         is_open.then_some((fd, is_socket.then_some(stat.st_ino)))
     };
-    (from..from.saturating_add(LOOKED_AT))
+    (from..from.saturating_add(SCANNED_FDS))
         .filter_map(look)
         .collect()
 }
@@ -100,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_pair_is_two_sockets_however_many_numbers_they_have() {
-        let some = |made: &[(RawFd, Option<u64>)]| WakePair::among(made.iter().copied());
+        let some = |made: &[(RawFd, Option<u64>)]| WakePair::from_descriptors(made.iter().copied());
         let pair = some(&[(4, None), (5, Some(70)), (6, Some(71)), (9, Some(70))]);
         let pair = pair.expect("a pair");
         assert_eq!(pair.ends, [vec![5, 9], vec![6]]);

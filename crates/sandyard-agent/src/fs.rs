@@ -1,4 +1,4 @@
-//! System calls on files, none of which may wait for somebody.
+//! System calls on files, none of which may block.
 //!
 //! Everything is opened with `O_NONBLOCK`, so that a FIFO placed where a file is expected cannot stop the event loop.
 

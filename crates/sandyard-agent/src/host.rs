@@ -6,13 +6,13 @@ use sandyard_wire::host::InitRequest;
 
 use crate::call::{Call, Response, empty_reply, json_reply, plain_error};
 
-/// Tells what the sandbox is busy with.
+/// Reports what the sandbox is busy with.
 pub(crate) fn activity(call: &Call) -> Response {
     let processes = call.agent.processes.running();
     json_reply(&call.agent.counters.report(processes))
 }
 
-/// Takes settings; a warm sandbox becomes somebody's own this way.
+/// Applies settings. A ready sandbox gets its owner's settings this way.
 pub(crate) async fn init(call: &mut Call) -> Response {
     match apply(call).await {
         Ok(()) => empty_reply(StatusCode::NO_CONTENT),
@@ -34,7 +34,7 @@ async fn apply(call: &mut Call) -> Result<(), ConnectError> {
         settings.access_token != before
     };
     if has_new_token {
-        // It knows the old one, and belongs to whoever had that.
+        // It knows the old token, and belongs to the old token's owner.
         call.agent.tools.end().await;
     }
     call.agent.counters.set_initialised();

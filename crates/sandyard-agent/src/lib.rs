@@ -1,23 +1,23 @@
 //! The first process of every sandbox: processes, terminals, files, watches and ports.
 //!
-//! The agent speaks the protocol of [`sandyard_wire`] at two doors: a Unix socket that the host bound, where everybody
-//! is trusted, and TCP, where the access token is asked for. It is one thread that never waits for anything but its
-//! event loop: files are read and written in pieces with plain system calls, and commands are forked directly.
+//! The agent serves the protocol of [`sandyard_wire`] on two listeners: a Unix socket that the host bound, where every
+//! caller is trusted, and TCP, where callers need the access token. It is one thread that blocks only in its event
+//! loop: files are read and written in pieces with plain system calls, and commands are forked directly.
 //!
 //! ```text
-//!  server ─▶ route ─▶ auth ─┬▶ process/     commands: minder, pump, ring, stream
-//!  (doors)                  ├▶ filesystem/  stat, list, make, move, remove
+//!  server ─▶ route ─▶ auth ─┬▶ process/     commands: supervisor, pump, ring, stream
+//!  (listeners)              ├▶ filesystem/  stat, list, make, move, remove
 //!                           ├▶ watch/       inotify, shared by all watchers
 //!                           ├▶ files/       contents: range, gzip, multipart
-//!                           ├▶ egress/      the way out: channels to gateways
-//!                           ├▶ start/       what the template wants to have running
-//!                           ├▶ tools/       the tool server, a fork that connections are handed to
+//!                           ├▶ egress/      connections and look-ups for the gateway
+//!                           ├▶ start/       the template's start program and services
+//!                           ├▶ tools/       the tool server, a fork that gets connections
 //!                           └▶ host, dial, metrics
 //! ```
 //!
-//! It deliberately knows nothing of namespaces, cgroups or the host: whoever starts it has built the sandbox already.
-//! Operations on files are the agent's own, as root of the sandbox; the user a request names decides about `~`, about
-//! who owns new files and about who commands run as. Root inside may tamper with the agent and loses only that sandbox.
+//! It deliberately knows nothing of namespaces, cgroups or the host: the sandbox exists before the agent starts.
+//! The agent accesses files as root of the sandbox. The user that a request names decides what `~` means, who owns new
+//! files and who runs commands. Root inside may tamper with the agent, and harms only its own sandbox.
 
 mod activity;
 mod auth;
@@ -25,7 +25,6 @@ mod body;
 mod call;
 pub mod command;
 mod config;
-mod deaths;
 mod dial;
 mod egress;
 mod event_loop;
@@ -41,6 +40,7 @@ mod process;
 mod query;
 mod ready;
 mod reap;
+mod restart_limit;
 mod route;
 mod run;
 mod server;
@@ -53,7 +53,7 @@ mod user;
 mod watch;
 
 pub use config::{
-    AgentConfig, DEFAULT_PORT, DEFAULT_RING_BYTES, DEFAULT_USER, EgressDoors, StartFiles,
+    AgentConfig, DEFAULT_PORT, DEFAULT_RING_BYTES, DEFAULT_USER, EgressListeners, StartFiles,
 };
 pub use run::run;
 pub use tools::{TOOLS_PORT, Tools, ToolsProgram, ToolsStart};

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit};
 
-/// What the agent wants at most: every process takes five descriptors, every connection one, and connections out stay here
-/// only until a gateway has them.
+/// The limit that the agent wants: each process takes five descriptors, each connection one, and egress connections stay
+/// only until the gateway has them.
 const WANTED: u64 = 16 * 1024;
 
 /// The soft limit commands get back; zero when it was not changed.
@@ -32,7 +32,7 @@ pub(crate) fn open_files() -> u64 {
     limit.current.unwrap_or(WANTED)
 }
 
-/// Gives a command the limit the agent was born with: programs that loop over all descriptors, or use `select`, expect
+/// Gives a command the agent's original limit: programs that loop over all descriptors, or use `select`, expect
 /// a small one.
 pub(crate) fn restore_in_child() {
     let soft = SOFT_BEFORE.load(Ordering::Relaxed);
@@ -44,6 +44,6 @@ pub(crate) fn restore_in_child() {
         current: Some(soft),
         maximum,
     };
-    // Not worth failing a command for.
+    // A failure here should not fail the command.
     let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }

@@ -1,6 +1,6 @@
-//! How much of its machine the sandbox uses.
+//! Resource use of the sandbox.
 //!
-//! The cgroup's own files are asked where the sandbox shows them; otherwise what `/proc` says of the whole machine.
+//! It is read from the cgroup's files where the sandbox has them, else from `/proc` for the whole machine.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::fs;
 /// Largest of the files read here.
 const MAX_FILE_BYTES: usize = 256 * 1024;
 
-/// What the kernel counts processor time in for user space, on every architecture.
+/// The kernel's unit of processor time in `/proc`, on every architecture.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Measures, remembering what the processors had done when last asked.
+/// Measures resource use; processor use is relative to the previous measurement.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     last: Cell<Option<CpuTime>>,

@@ -1,4 +1,4 @@
-//! Paths as clients write them, and what they mean for a user.
+//! Clients' paths, resolved for a user.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use sandyard_wire::ConnectError;
 use crate::settings::Settings;
 use crate::user::Account;
 
-/// Longest path the kernel takes, its final NUL included.
+/// Maximum length of a path in the kernel, including the final NUL.
 const PATH_MAX: usize = 4096;
 
 /// Turns a client's path into an absolute one: `~` is the user's home, relative paths start there, and an empty path is
@@ -54,7 +54,7 @@ fn normalise(path: &Path) -> PathBuf {
     clean
 }
 
-/// A path as the kernel takes it.
+/// A path as a C string.
 pub(crate) fn to_c(path: &Path) -> Result<CString, ConnectError> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| ConnectError::invalid_argument("path contains a NUL byte"))
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_is_the_length_of_the_whole_path() {
+    fn the_limit_applies_to_the_whole_path() {
         let home = "/home/user/".len();
         for (prefix, before) in [("/", 1), ("", home), ("~/", home)] {
             let longest = "x".repeat(PATH_MAX - 1 - before);

@@ -1,11 +1,11 @@
-//! A tool server that only tells about itself, for tests: one line in, one line out.
+//! A tool server for tests, which describes itself: one line in, one line out.
 //!
 //! ```text
-//! who          what it is, as JSON
+//! who          its process, as JSON
 //! run PROGRAM  what a program prints, without line ends
 //! panic        a panic in the connection's task, and `alive`, if it is
 //! exit CODE    ends the process
-//! anything     the same again
+//! anything     echoed
 //! ```
 
 use std::io;
@@ -108,23 +108,20 @@ async fn answer(line: &str, about: &str) -> String {
         }
         Some(("exit", code)) =>
         {
-            #[expect(
-                clippy::exit,
-                reason = "a tool server that ends by itself is what is tried"
-            )]
+            #[expect(clippy::exit, reason = "the test needs a tool server that ends")]
             std::process::exit(code.parse().unwrap_or(1))
         }
         Some(("run", program)) => {
-            let deaths = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::child());
+            let child_exits = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::child());
             let child = std::process::Command::new("/bin/sh")
                 .args(["-c", program])
                 .stdout(std::process::Stdio::piped())
                 .spawn();
-            let (Ok(mut deaths), Ok(child)) = (deaths, child) else {
+            let (Ok(mut child_exits), Ok(child)) = (child_exits, child) else {
                 return "cannot run".to_owned();
             };
-            // Its death has to be heard of in this fork, not in the agent.
-            deaths.recv().await;
+            // This fork must receive the signal, not the agent.
+            child_exits.recv().await;
             child.wait_with_output().map_or_else(
                 |error| error.to_string(),
                 |output| String::from_utf8_lossy(&output.stdout).replace('\n', " "),
@@ -134,7 +131,7 @@ async fn answer(line: &str, about: &str) -> String {
     }
 }
 
-/// Everything that is to be as for a command.
+/// Everything that must be as it is for a command.
 fn describe(start: &ToolsStart, has_listener: bool) -> String {
     let open = |fd: std::fs::DirEntry| {
         let target = std::fs::read_link(fd.path()).unwrap_or_default();
@@ -153,7 +150,7 @@ fn describe(start: &ToolsStart, has_listener: bool) -> String {
     json!({
         "pid": std::process::id(),
         "status": std::fs::read_to_string("/proc/self/status").unwrap_or_default(),
-        // The main one may still be starting this one, with all signals blocked.
+        // The main thread may still be starting this one, with all signals blocked.
         "thread_status": std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default(),
         "cwd": std::env::current_dir().unwrap_or_default(),
         "fds": fds.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The query of a URL.
+//! Query parameters of a URL.
 
 use http::Uri;
 
@@ -13,7 +13,7 @@ impl Query {
     /// Decodes the query of a URL as a form: `+` is a space, and bytes that are not UTF-8 are replaced.
     pub(crate) fn of(uri: &Uri) -> Self {
         let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-        Self(pairs.take(MAX_PARAMETERS).into_owned().collect())
+        Self(pairs.into_owned().take(MAX_PARAMETERS).collect())
     }
 
     /// The first value of a parameter.
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_no_harm() {
+    fn bytes_that_are_not_utf8_are_replaced() {
         let uri: Uri = "/files?path=%ff%00".parse().unwrap();
         assert_eq!(Query::of(&uri).get("path"), Some("\u{fffd}\0"));
     }

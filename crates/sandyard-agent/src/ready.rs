@@ -1,4 +1,4 @@
-//! Descriptors of our own on the event loop.
+//! Registering descriptors with the event loop.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Puts a non-blocking descriptor on the event loop.
+/// Registers a non-blocking descriptor with the event loop.
 pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` always gives the same descriptor and keeps it open until it is dropped, which is after
     // `AsyncFd` has taken it off the loop.

@@ -1,19 +1,19 @@
-//! Burying the dead: minders, and as first process of a sandbox every orphan.
+//! Reaping child processes: supervisors, and every orphan if the agent is the first process of a sandbox.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for deaths from now on.
+/// Starts to listen for ended children.
 pub(crate) fn listen() -> io::Result<Signal> {
     signal(SignalKind::child())
 }
 
-/// Reaps for ever. How commands ended is told by their minders, so nothing here needs to be remembered.
-pub(crate) async fn reap(mut deaths: Signal) {
+/// Reaps forever. Supervisors report how commands ended, so exit statuses are not needed here.
+pub(crate) async fn reap(mut child_exits: Signal) {
     loop {
         while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
-        if deaths.recv().await.is_none() {
+        if child_exits.recv().await.is_none() {
             return;
         }
     }

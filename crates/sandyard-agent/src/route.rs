@@ -1,4 +1,4 @@
-//! Every route on one page.
+//! All routes.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -10,7 +10,7 @@ use sandyard_wire::ConnectError;
 use sandyard_wire::routes::{self, content_type};
 
 use crate::call::{
-    Call, Door, Response, empty_reply, json_reply, plain_error, stream_error, unary_error,
+    Call, Origin, Response, empty_reply, json_reply, plain_error, stream_error, unary_error,
 };
 use crate::{auth, dial, egress, files, filesystem, host, process, watch};
 
@@ -30,12 +30,13 @@ pub(crate) async fn answer(mut call: Call) -> Response {
 
 /// Makes sure that a client does not send its next request on a connection that ends with this one.
 ///
-/// The next head can only be read after the whole body. Where that is not worth it the answer says so.
+/// The next head can only be read after the whole body. Where the rest of the body is too long to read, the answer closes
+/// the connection.
 async fn settle_body(call: &mut Call, reply: &mut Response) {
     if call.body.is_at_end() || reply.status() == StatusCode::SWITCHING_PROTOCOLS {
         return;
     }
-    // Reading would invite a body that the client holds back until it knows whether it is wanted.
+    // Reading would make the client send a body that it holds back until it is accepted.
     let is_held_back = call.headers().contains_key(EXPECT);
     if is_held_back || !call.body.drain().await {
         let headers = reply.headers_mut();
@@ -48,11 +49,13 @@ async fn dispatch(call: &mut Call) -> Response {
     match (method.as_str(), call.path()) {
         ("GET" | "HEAD", routes::HEALTH) => return empty_reply(StatusCode::NO_CONTENT),
         ("GET", routes::METRICS) => return json_reply(&call.agent.meter.read()),
-        ("GET", routes::ACTIVITY) if call.door == Door::Host => return host::activity(call),
-        // Says nothing of how busy the sandbox is either.
-        ("GET", routes::EGRESS) if call.door == Door::Host => return egress::attach(call),
-        ("POST", routes::LEFT) if call.door == Door::Host => return process::left(call),
-        ("GET", routes::COMMANDS) => return json_reply(&call.agent.processes.list_kept()),
+        ("GET", routes::ACTIVITY) if call.origin == Origin::Host => return host::activity(call),
+        // Not counted as activity, like the routes above.
+        ("GET", routes::EGRESS) if call.origin == Origin::Host => return egress::attach(call),
+        ("POST", routes::RELAY_FINISHED) if call.origin == Origin::Host => {
+            return process::finish_relay(call);
+        }
+        ("GET", routes::COMMANDS) => return json_reply(&call.agent.processes.list_retained()),
         ("POST", routes::RELEASE_COMMANDS) => return process::release(call).await,
         _ => call.agent.counters.add_request(),
     }
@@ -60,14 +63,14 @@ async fn dispatch(call: &mut Call) -> Response {
         ("GET", routes::ENVS) => json_reply(&call.agent.settings.borrow().env),
         ("GET" | "HEAD", routes::FILES) => files::get(call).await,
         ("POST", routes::FILES) => files::post(call).await,
-        ("POST", routes::INIT) if call.door == Door::Host => host::init(call).await,
-        ("GET", routes::DIAL) if call.door == Door::Host => dial::dial(call).await,
+        ("POST", routes::INIT) if call.origin == Origin::Host => host::init(call).await,
+        ("GET", routes::DIAL) if call.origin == Origin::Host => dial::dial(call).await,
         ("POST", path) if path.starts_with("/process.Process/") => rpc(call).await,
         ("POST", path) if path.starts_with("/filesystem.Filesystem/") => rpc(call).await,
         (_, path) if is_known(path) => {
             plain_error(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
         }
-        _ => plain_error(StatusCode::NOT_FOUND, "no such route"),
+        _ => plain_error(StatusCode::NOT_FOUND, "route not found"),
     }
 }
 
@@ -117,7 +120,7 @@ async fn unary(call: &mut Call) -> Result<Response, ConnectError> {
     }
     Err(ConnectError::new(
         sandyard_wire::Code::Unimplemented,
-        "no such call",
+        "unknown method",
     ))
 }
 
@@ -146,7 +149,7 @@ fn unsupported_type(expected: &'static str) -> Response {
     reply
 }
 
-/// Lets pages of any origin ask; what protects the sandbox is the token, not the origin.
+/// Allows browsers of any origin: the token protects the sandbox, not the origin.
 fn allow_browsers(reply: &mut Response) {
     for (name, value) in [
         (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),

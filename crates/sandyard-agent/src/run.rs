@@ -1,4 +1,4 @@
-//! Bringing the agent up.
+//! Starting and stopping the agent.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
-use crate::call::Door;
+use crate::call::Origin;
 use crate::config::AgentConfig;
 use crate::event_loop::{self, WakePair};
 use crate::server::{Listener, serve};
@@ -20,18 +20,18 @@ use crate::settings::Settings;
 use crate::state::Agent;
 use crate::{egress, fs, limits, reap, start};
 
-/// How long the end of all commands may take when the agent stops: on a busy machine a while.
+/// How long all commands may take to end when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves until told to stop by `SIGTERM` or `SIGINT`; as first process of a sandbox, until killed from outside, unless told
-/// otherwise.
+/// Serves until `SIGTERM` or `SIGINT`; as the first process of a sandbox until it is killed from outside, unless
+/// [`AgentConfig::ends_by_signal`] is set.
 ///
-/// Must be called by a process with a single thread, because commands are forked without exec in between. A TCP address
-/// that cannot be bound is passed over when there is a host's door to serve.
+/// The calling process must have a single thread, because commands are forked without exec in between. A TCP address
+/// that cannot be bound is ignored when there is a host listener.
 ///
 /// # Errors
 ///
-/// When there is no door at all, or the event loop cannot be made.
+/// When there is no listener at all, or the event loop cannot be created.
 pub fn run(config: AgentConfig) -> io::Result<()> {
     prepare_process(&config);
     let (runtime, wake) = event_loop::build()?;
@@ -39,33 +39,33 @@ pub fn run(config: AgentConfig) -> io::Result<()> {
 }
 
 async fn serve_all(mut config: AgentConfig, wake: Option<WakePair>) -> io::Result<()> {
-    let deaths = reap::listen()?;
+    let child_exits = reap::listen()?;
     let settings = Settings::take(&mut config);
     let agent = Rc::new(Agent::new(settings));
     agent.tools.set_up(&config, wake);
     if let Some(files) = &config.start {
         agent.services.set_up(files);
     }
-    for (listener, door) in doors(&mut config)? {
-        tokio::task::spawn_local(serve(agent.clone(), listener, door));
+    for (listener, origin) in listeners(&mut config)? {
+        tokio::task::spawn_local(serve(agent.clone(), listener, origin));
     }
-    if let Some(doors) = config.egress.take() {
-        egress::start(&agent.egress, doors)?;
+    if let Some(listeners) = config.egress.take() {
+        egress::start(&agent.egress, listeners)?;
     }
-    tokio::task::spawn_local(reap::reap(deaths));
+    tokio::task::spawn_local(reap::reap(child_exits));
     if let Some(ready) = config.ready.take() {
-        // Whoever waits for this notices a closed pipe too.
+        // The waiting side also notices a closed pipe.
         let _ = rustix::io::write(&ready, b"1");
     }
     if let Some(files) = config.start.take() {
         start::begin(&agent, &files);
     }
     if config.is_init && !config.ends_by_signal {
-        // The kernel keeps signals without a handler from the first process, so nobody inside can stop it by accident.
+        // The kernel does not deliver signals without a handler to the first process, so no program inside can stop it by accident.
         std::future::pending::<()>().await;
     }
-    until_told().await?;
-    // Commands would die with the agent but what they started would not.
+    until_signalled().await?;
+    // Commands would die with the agent, but not the processes that they started.
     let _ = tokio::time::timeout(STOP_TIMEOUT, async {
         tokio::join!(agent.processes.kill_all(), agent.tools.end())
     })
@@ -73,7 +73,7 @@ async fn serve_all(mut config: AgentConfig, wake: Option<WakePair>) -> io::Resul
     Ok(())
 }
 
-async fn until_told() -> io::Result<()> {
+async fn until_signalled() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::select! {
@@ -83,34 +83,34 @@ async fn until_told() -> io::Result<()> {
     Ok(())
 }
 
-fn doors(config: &mut AgentConfig) -> io::Result<Vec<(Listener, Door)>> {
-    let mut doors = Vec::new();
+fn listeners(config: &mut AgentConfig) -> io::Result<Vec<(Listener, Origin)>> {
+    let mut listeners = Vec::new();
     if let Some(fd) = config.host_listener.take() {
         let listener = std::os::unix::net::UnixListener::from(fd);
         listener.set_nonblocking(true)?;
-        doors.push((
+        listeners.push((
             Listener::Unix(UnixListener::from_std(listener)?),
-            Door::Host,
+            Origin::Host,
         ));
     }
     if let Some(fd) = config.tcp_listener.take() {
-        doors.push((Listener::Tcp(adopt_tcp(fd)?), Door::Inside));
+        listeners.push((Listener::Tcp(adopt_tcp(fd)?), Origin::Inside));
     }
     if let Some(address) = config.tcp {
         match bind_tcp(address) {
-            Ok(listener) => doors.push((Listener::Tcp(listener), Door::Inside)),
-            Err(error) if doors.is_empty() => return Err(error),
-            // Somebody inside may have taken the port; the host's door works all the same.
+            Ok(listener) => listeners.push((Listener::Tcp(listener), Origin::Inside)),
+            Err(error) if listeners.is_empty() => return Err(error),
+            // A program inside may have taken the port; the host's listener works anyway.
             Err(_) => {}
         }
     }
-    if doors.is_empty() {
+    if listeners.is_empty() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "the agent was given nothing to listen on",
+            "the agent has no listener",
         ));
     }
-    Ok(doors)
+    Ok(listeners)
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
@@ -123,18 +123,18 @@ fn adopt_tcp(fd: OwnedFd) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-/// Brings the process into the state the rest relies on.
+/// Sets up process state that the rest relies on.
 fn prepare_process(config: &AgentConfig) {
     if !config.is_init {
-        // Orphans come here too then; the first process of somebody else's container may not reap them.
+        // Adopts orphans too: the first process of a foreign container may not reap them.
         let itself = rustix::process::getpid();
         let _ = rustix::process::set_child_subreaper(Some(itself));
     }
     limits::raise_open_files();
-    // A client that leaves must not end the agent; commands get the default back.
+    // A client that disconnects must not end the agent. Commands get the default disposition back.
     // SAFETY: sets a disposition before any handler or thread exists.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    // Modes of new files are exactly those asked for.
+    // New files get exactly the requested modes.
     rustix::process::umask(rustix::fs::Mode::empty());
     occupy_standard_streams();
 }
@@ -145,7 +145,7 @@ fn occupy_standard_streams() {
         if std::os::fd::AsRawFd::as_raw_fd(&null.as_fd()) > 2 {
             return;
         }
-        // Kept open for the life of the process.
+        // Stays open as long as the process lives.
         std::mem::forget(null);
     }
 }

@@ -18,30 +18,30 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 
 use crate::body::RequestBody;
-use crate::call::{Call, Door};
+use crate::call::{Call, Origin};
 use crate::fs::CHUNK_BYTES;
 use crate::route;
 use crate::socket::{Peer, Socket};
 use crate::state::Agent;
 
-/// Most connections at each door; more wait to be accepted. The doors are counted apart, so that nobody inside can keep
-/// the host out.
+/// Maximum number of connections of each listener; more wait to be accepted. The listeners are counted separately, so that
+/// programs inside cannot lock the host out.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Longest time for a request's head, waiting for it on an idle connection included. Clients keep idle connections
-/// for a minute or two; closing later than they do spares them the race.
+/// Time limit for a request's head, including the wait for it on an idle connection. Clients keep idle connections
+/// for a minute or two; closing later than they do avoids a race.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Bytes of a request's head, and of what is buffered in either direction.
+/// Maximum size of a request's head and of the buffers in either direction, in bytes.
 const MAX_BUFFER_BYTES: usize = 128 * 1024;
 
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 128;
 
-/// A pause after a failed accept, most often for want of descriptors.
+/// The pause after a failed accept, which is mostly due to a lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a connection whose last body was not read stays half open after the answer.
+/// How long a connection with an unread body stays half open after the answer.
 const LINGER: Duration = Duration::from_secs(30);
 
 /// A socket that listens.
@@ -56,7 +56,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                // Frames are small and somebody waits for each.
+                // Frames are small, and clients wait for each of them.
                 stream.set_nodelay(true)?;
                 Ok(Socket::Tcp(stream))
             }
@@ -65,8 +65,8 @@ impl Listener {
     }
 }
 
-/// Serves one door for ever.
-pub(crate) async fn serve(agent: Rc<Agent>, listener: Listener, door: Door) {
+/// Serves one listener forever.
+pub(crate) async fn serve(agent: Rc<Agent>, listener: Listener, origin: Origin) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else {
@@ -74,7 +74,7 @@ pub(crate) async fn serve(agent: Rc<Agent>, listener: Listener, door: Door) {
         };
         match listener.accept().await {
             Ok(socket) => {
-                let connection = speak(agent.clone(), Peer::new(socket), door);
+                let connection = serve_connection(agent.clone(), Peer::new(socket), origin);
                 tokio::task::spawn_local(async move {
                     connection.await;
                     drop(slot);
@@ -85,11 +85,11 @@ pub(crate) async fn serve(agent: Rc<Agent>, listener: Listener, door: Door) {
     }
 }
 
-async fn speak(agent: Rc<Agent>, peer: Peer, door: Door) {
+async fn serve_connection(agent: Rc<Agent>, peer: Peer, origin: Origin) {
     let io = TokioIo::new(peer.clone());
     let socket = peer.clone();
     let has_unread_body = Rc::new(Cell::new(false));
-    let noted = has_unread_body.clone();
+    let unread = has_unread_body.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (parts, body) = request.into_parts();
         let call = Call {
@@ -97,13 +97,13 @@ async fn speak(agent: Rc<Agent>, peer: Peer, door: Door) {
             parts,
             body: RequestBody::new(body),
             peer: peer.clone(),
-            door,
+            origin,
         };
-        let noted = noted.clone();
+        let unread = unread.clone();
         async move {
             let reply = route::answer(call).await;
-            // No answer says this for another reason.
-            noted.set(
+            // An answer has this header only for this reason.
+            unread.set(
                 reply
                     .headers()
                     .get(CONNECTION)
@@ -120,15 +120,15 @@ async fn speak(agent: Rc<Agent>, peer: Peer, door: Door) {
         .max_headers(MAX_HEADERS)
         .serve_connection(io, service)
         .with_upgrades();
-    // A connection that breaks is the client's affair.
+    // The client sees the error of a broken connection.
     let _ = connection.await;
     if has_unread_body.get() {
         let _ = tokio::time::timeout(LINGER, discard(socket)).await;
     }
 }
 
-/// Reads until the client has closed, too. Closing a socket with unread bytes makes the kernel reset the connection, and a
-/// client that is still sending may then not get to read the answer.
+/// Reads until the client closes. If a socket with unread bytes is closed, the kernel resets the connection, and a client
+/// that is still sending may not be able to read the answer then.
 async fn discard(mut socket: Peer) {
     let mut buffer = vec![0; CHUNK_BYTES];
     while matches!(socket.read(&mut buffer).await, Ok(1..)) {}

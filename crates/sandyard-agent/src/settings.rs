@@ -1,4 +1,4 @@
-//! What the host may change while the agent runs.
+//! Settings that the host may change while the agent runs.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,20 +8,20 @@ use sandyard_wire::host::InitRequest;
 use crate::config::{AgentConfig, DEFAULT_RING_BYTES, DEFAULT_USER};
 use crate::egress::local_address;
 
-/// The sandbox's settings as they stand.
+/// The sandbox's current settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) default_user: String,
     pub(crate) default_workdir: Option<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// Those that stay, whatever replaces the others.
+    /// Variables that stay when an init request replaces the others.
     lasting_env: BTreeMap<String, String>,
     pub(crate) access_token: Option<String>,
-    /// Whether nobody comes in from inside without a token, also while there is none.
+    /// Whether TCP callers need a token even while none is set.
     pub(crate) needs_token: bool,
     pub(crate) oom_score_adj: Option<i32>,
     pub(crate) ring_bytes: usize,
-    /// Where programs find a proxy, if they need one to reach anything.
+    /// The proxy's address, if programs need one.
     pub(crate) proxy: Option<SocketAddr>,
 }
 
@@ -52,7 +52,7 @@ impl Settings {
         Self {
             default_user: std::mem::take(&mut config.default_user),
             default_workdir: config.default_workdir.take(),
-            env: over(&lasting_env, std::mem::take(&mut config.env)),
+            env: merged(&lasting_env, std::mem::take(&mut config.env)),
             lasting_env,
             access_token: config.access_token.take().filter(|token| !token.is_empty()),
             needs_token: config.needs_token,
@@ -62,10 +62,10 @@ impl Settings {
         }
     }
 
-    /// Replaces what a request names; a warm sandbox is adopted this way.
+    /// Applies the present fields of a request. A ready sandbox gets its owner's settings this way.
     pub(crate) fn apply(&mut self, request: InitRequest) {
         if let Some(env) = request.env_vars {
-            self.env = over(&self.lasting_env, env);
+            self.env = merged(&self.lasting_env, env);
         }
         if let Some(token) = request.access_token {
             self.access_token = Some(token).filter(|token| !token.is_empty());
@@ -79,8 +79,8 @@ impl Settings {
     }
 }
 
-/// Both together; the second ones count where both have the same.
-fn over(
+/// Merges both; the second overrides the first.
+fn merged(
     lasting: &BTreeMap<String, String>,
     env: BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {

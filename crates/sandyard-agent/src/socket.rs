@@ -1,4 +1,4 @@
-//! One accepted connection, TCP or Unix, shared by the HTTP machinery and by whoever wants to know that the peer left.
+//! One accepted connection, TCP or Unix. HTTP and the code that waits for the peer's end share it.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -18,7 +18,7 @@ pub(crate) enum Socket {
     Unix(UnixStream),
 }
 
-/// Calls the same method of whichever stream it is.
+/// Calls the same method of either stream.
 macro_rules! each {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self {
@@ -45,8 +45,8 @@ impl Peer {
 
     /// Resolves when the peer has closed its sending side.
     ///
-    /// A stream that may be silent for minutes watches this, because nothing is written that could fail. A peer that
-    /// has sent bytes we have not read is taken to be alive.
+    /// A stream that may be silent for minutes watches this, because no write could fail. A peer with unread bytes counts as
+    /// alive.
     pub(crate) async fn gone(&self) {
         loop {
             let readable = each!(&*self.0, stream => stream.ready(Interest::READABLE).await);
@@ -67,17 +67,17 @@ impl Peer {
         }
     }
 
-    /// Sends the beginning of some bytes and, with the first of them, a descriptor, which only a Unix socket can carry.
+    /// Sends some of the bytes and, with the first of them, a descriptor, which only a Unix socket can carry.
     pub(crate) async fn send_with(
         &self,
         bytes: &[u8],
-        carried: Option<BorrowedFd<'_>>,
+        descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<usize> {
         let send = || {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut ancillary = SendAncillaryBuffer::new(&mut space);
-            if carried.is_some_and(|_| {
-                !ancillary.push(SendAncillaryMessage::ScmRights(carried.as_slice()))
+            if descriptor.is_some_and(|_| {
+                !ancillary.push(SendAncillaryMessage::ScmRights(descriptor.as_slice()))
             }) {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
@@ -93,9 +93,9 @@ impl Peer {
         each!(&*self.0, stream => stream.async_io(Interest::WRITABLE, send).await)
     }
 
-    /// Ends the connection both ways, whoever else holds a handle on it.
+    /// Ends the connection in both directions, for all handles.
     pub(crate) fn close(&self) {
-        // Fails only when the other side was faster.
+        // Fails only when the other side has ended it already.
         let _ = rustix::net::shutdown(&*self.0, rustix::net::Shutdown::Both);
     }
 

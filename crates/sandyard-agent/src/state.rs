@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,10 +9,10 @@ use crate::metrics::Meter;
 use crate::process::Registry;
 use crate::settings::Settings;
 use crate::start::{Services, Start};
-use crate::tools::Toolbox;
+use crate::tools::ToolServer;
 use crate::watch::Hub;
 
-/// The agent's memory.
+/// The agent's state.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) settings: RefCell<Settings>,
@@ -23,7 +23,7 @@ pub(crate) struct Agent {
     pub(crate) egress: Rc<Egress>,
     pub(crate) start: Start,
     pub(crate) services: Services,
-    pub(crate) tools: Toolbox,
+    pub(crate) tools: ToolServer,
 }
 
 impl Agent {
@@ -37,7 +37,7 @@ impl Agent {
             egress: Rc::new(Egress::default()),
             start: Start::default(),
             services: Services::default(),
-            tools: Toolbox::default(),
+            tools: ToolServer::default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use sandyard_wire::{Code, ConnectError};
 
 use crate::fs;
 
-/// More than any real file holds; the sandbox's root may write anything there.
+/// Maximum size that is read; the sandbox's root may write anything there.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// One line of `/etc/passwd`.
@@ -23,7 +23,7 @@ pub(crate) struct Account {
     pub(crate) shell: String,
 }
 
-/// The accounts as they stand at one moment.
+/// The accounts at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     users: Vec<Account>,
@@ -71,7 +71,7 @@ impl Accounts {
             .iter()
             .find(|account| account.name == name)
             .ok_or_else(|| {
-                // COMPAT(e2b): the SDK's tests look for these very words.
+                // COMPAT(e2b): the SDK's tests expect this text.
                 ConnectError::new(Code::Unauthenticated, format!("invalid username: '{name}'"))
             })
     }

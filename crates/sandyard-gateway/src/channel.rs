@@ -17,34 +17,34 @@ use crate::flow::{self, Opening};
 use crate::gateway::Inner;
 use crate::sandbox::Sandbox;
 
-/// Pauses between attempts to reach an agent.
+/// Pauses between attempts to connect to an agent.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Bytes read in one go.
+/// Maximum bytes per read.
 const PIECE: usize = 16 * 1024;
 
-/// Descriptors that may come before their frame is whole.
+/// Maximum number of descriptors without a complete frame.
 const MAX_WAITING: usize = 64;
 
-/// Answers that wait for an agent to read them; more are dropped, and their askers ask again.
-const ANSWERS: usize = 512;
+/// Maximum number of queued answers; more are dropped, and programs repeat their queries.
+const MAX_ANSWERS: usize = 512;
 
-/// What a channel is told from outside.
+/// Signals to a channel.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
-    /// To be the one that its agent uses.
+pub(crate) struct ChannelSignals {
+    /// Become the leading channel of the agent.
     pub(crate) lead: Notify,
-    /// To try at once, since the agent is said to be there.
+    /// Connect now: the agent should be reachable.
     pub(crate) wake: Notify,
 }
 
-/// Keeps a channel to one agent until its sandbox's way out ends.
-pub(crate) async fn keep(
+/// Maintains a channel to one agent until its sandbox is detached.
+pub(crate) async fn maintain(
     gateway: Arc<Inner>,
     sandbox: Arc<Sandbox>,
     endpoint: Endpoint,
-    calls: Arc<Calls>,
+    signals: Arc<ChannelSignals>,
 ) {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -52,19 +52,19 @@ pub(crate) async fn keep(
             sandbox.descriptors_closed().await;
             let stream = endpoint.open_egress(&sandbox.closer).await?;
             pause = FIRST_PAUSE;
-            serve(&gateway, &sandbox, stream, &calls.lead).await
+            serve(&gateway, &sandbox, stream, &signals.lead).await
         };
         let ended = tokio::select! {
             () = sandbox.end.cancelled() => return,
             ended = attempt => ended,
         };
         if let Err(error) = ended {
-            tracing::debug!(%endpoint, %error, "Channel to an agent ended");
+            tracing::debug!(%endpoint, %error, "Egress channel to an agent ended");
         }
         tokio::select! {
             () = sandbox.end.cancelled() => return,
             () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-            () = calls.wake.notified() => pause = FIRST_PAUSE,
+            () = signals.wake.notified() => pause = FIRST_PAUSE,
         }
     }
 }
@@ -76,9 +76,9 @@ async fn serve(
     stream: AgentStream,
     lead: &Notify,
 ) -> io::Result<()> {
-    let (answers, waiting) = mpsc::channel(ANSWERS);
+    let (answers, waiting) = mpsc::channel(MAX_ANSWERS);
     if sandbox.grant().is_leading {
-        // Room for it is all there is yet.
+        // The queue is empty, so there is space for it.
         let _ = answers.try_send(ToAgent::Lead);
     }
     let reading = async {
@@ -87,7 +87,7 @@ async fn serve(
             received.fill(&stream).await?;
             while let Some(frame) = received.next()? {
                 handle(gateway, sandbox, &answers, frame, &mut received)?;
-                // An agent that says too much is not listened to for a while.
+                // An agent that sends too much is not read for a while.
                 if let Some(wait) = sandbox.charge_frame() {
                     tokio::time::sleep(wait).await;
                 }
@@ -138,7 +138,10 @@ fn handle(
             via,
             early,
         } => {
-            let descriptor = received.descriptors.pop_front().ok_or_else(nonsense)?;
+            let descriptor = received
+                .descriptors
+                .pop_front()
+                .ok_or_else(invalid_frames)?;
             let opening = Opening {
                 host,
                 port,
@@ -151,7 +154,7 @@ fn handle(
                     let flow = flow::run(gateway.clone(), sandbox.clone(), opening, slots);
                     gateway.flows.spawn(flow);
                 }
-                Err(denial) => flow::turn_away(gateway, sandbox, opening, denial),
+                Err(denial) => flow::reject(gateway, sandbox, opening, denial),
             }
         }
         FromAgent::Query {
@@ -160,25 +163,25 @@ fn handle(
             packet,
         } => {
             let Ok(slot) = sandbox.queries.clone().try_acquire_owned() else {
-                // Programs ask again.
+                // Programs repeat their queries.
                 return Ok(());
             };
             let (gateway, sandbox, answers) = (gateway.clone(), sandbox.clone(), answers.clone());
             tokio::spawn(async move {
                 let packet = look_up(&gateway, &sandbox, &packet, address).await;
                 if !packet.is_empty() {
-                    // An agent that does not read its answers does without.
+                    // Dropped when the agent does not read its answers.
                     let _ = answers.try_send(ToAgent::Answer { id, packet });
                 }
                 drop(slot);
             });
         }
-        FromAgent::Stray {
+        FromAgent::BlockedPackets {
             protocol,
             address,
             port,
             count,
-        } => stray(gateway, sandbox, protocol, address, port, count),
+        } => record_blocked(gateway, sandbox, protocol, address, port, count),
     }
     Ok(())
 }
@@ -195,7 +198,7 @@ async fn look_up(
         sandbox.may_look_up()?;
         grant.policy.judge_name(&ground, name, None)
     };
-    // For some name or other; those that the proxy is not for resolve here, or not at all.
+    // For any name: names that bypass the proxy are resolved here, or not at all.
     let goes_by_proxy = gateway.dialer.goes_by_proxy("name.invalid", 443);
     let answer = gateway
         .names
@@ -217,8 +220,8 @@ async fn look_up(
     answer.packet.into()
 }
 
-/// Writes down packets that went nowhere.
-fn stray(
+/// Records blocked packets.
+fn record_blocked(
     gateway: &Inner,
     sandbox: &Sandbox,
     protocol: u8,
@@ -245,7 +248,7 @@ fn stray(
     gateway.recorder.record(sandbox, flow);
 }
 
-/// What came in and is not used yet.
+/// Bytes and descriptors that are not used yet.
 #[derive(Debug)]
 struct Received {
     bytes: Vec<u8>,
@@ -275,12 +278,12 @@ impl Received {
             }
         }
         if self.descriptors.len() > MAX_WAITING {
-            return Err(nonsense());
+            return Err(invalid_frames());
         }
         Ok(())
     }
 
-    /// Takes what is there. The buffer lives no longer than this: thousands of channels wait, and few are read from.
+    /// Reads what is available. The buffer lives only during the call: thousands of channels wait, and few are read.
     fn receive(&mut self, stream: &AgentStream) -> io::Result<usize> {
         let mut piece = [0; PIECE];
         let (count, descriptors) = stream.try_receive(&mut piece)?;
@@ -303,9 +306,9 @@ impl Drop for Received {
     }
 }
 
-fn nonsense() -> io::Error {
+fn invalid_frames() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "frames and descriptors do not go together",
+        "the agent's frames and descriptors do not match",
     )
 }

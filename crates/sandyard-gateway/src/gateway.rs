@@ -1,4 +1,4 @@
-//! The handle: who has a way out, and by which grant.
+//! The handle: attached sandboxes and their grants.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -13,37 +13,37 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::channel::{self, Calls};
+use crate::channel::{self, ChannelSignals};
 use crate::dial::Dialer;
+use crate::host_addresses::host_addresses;
 use crate::http::Tls;
 use crate::names::Names;
-use crate::own::own_addresses;
 use crate::recorder::{self, Recorder};
 use crate::sandbox::Sandbox;
 use crate::settings::{GatewayError, GatewaySettings};
 
-/// How long connections may take to end.
+/// How long connections may take to end at shutdown.
 const END_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 
-/// How often the host's own addresses are looked at.
-const LOOK: Duration = Duration::from_secs(10);
+/// How often the host's addresses are read.
+const ADDRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The way out of all sandboxes of this server. Cheap to clone; ends with its last clone.
+/// The egress of all sandboxes of this server. Cheap to clone; ends with its last clone.
 #[derive(Clone)]
 pub struct Gateway {
     inner: Arc<Inner>,
-    /// Sandboxes by the key their owner gave them.
+    /// Sandboxes by the caller's key.
     attached: Arc<Mutex<HashMap<String, Attached>>>,
     threads: Arc<Threads>,
 }
 
-/// Threads of the gateway's own: a sandbox can make a call on the socket it shares take long, which must not hold requests up.
+/// The gateway's own threads: a sandbox can delay a call on a socket that it shares, which must not delay the server's requests.
 struct Threads {
     runtime: Option<Runtime>,
     end: CancellationToken,
 }
 
-/// What flows share.
+/// The state that flows share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) settings: GatewaySettings,
@@ -51,11 +51,11 @@ pub(crate) struct Inner {
     pub(crate) dialer: Dialer,
     pub(crate) tls: Tls,
     pub(crate) recorder: Recorder,
-    /// Connections under way.
+    /// Open connections.
     pub(crate) flows: TaskTracker,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) max_connections: usize,
-    /// Slots for connections of one owner's sandboxes together, while there are any.
+    /// Connection slots of each owner's sandboxes together, while there are any.
     owner_connections: Mutex<HashMap<String, Weak<Semaphore>>>,
     ground: RwLock<Arc<Ground>>,
 }
@@ -63,15 +63,15 @@ pub(crate) struct Inner {
 struct Attached {
     sandbox: Arc<Sandbox>,
     endpoint: Endpoint,
-    calls: Arc<Calls>,
+    signals: Arc<ChannelSignals>,
     since: Instant,
 }
 
 impl Gateway {
-    /// Starts the gateway on threads of its own. Records of flows come out of the receiver.
+    /// Starts the gateway on its own threads. The receiver gets the flow records.
     ///
     /// # Errors
-    /// When the settings cannot be followed.
+    /// When the settings cannot be applied.
     pub fn start(settings: GatewaySettings) -> Result<(Self, mpsc::Receiver<Flow>), GatewayError> {
         let max_connections = settings.max_connections.min(descriptors() / 2);
         let (recorder, flows) = Recorder::new();
@@ -93,7 +93,7 @@ impl Gateway {
         threads.spawn({
             let (inner, end) = (inner.clone(), threads.end.clone());
             async move {
-                end.run_until_cancelled(inner.look_after()).await;
+                end.run_until_cancelled(inner.run_periodic_tasks()).await;
             }
         });
         let gateway = Self {
@@ -104,15 +104,15 @@ impl Gateway {
         Ok((gateway, flows))
     }
 
-    /// The certificate, in PEM, that sandboxes have to trust for requests to be changed on the way.
+    /// The authority's certificate in PEM. Sandboxes must trust it where the gateway changes requests.
     pub fn authority_pem(&self) -> &str {
         self.inner.tls.authority_pem()
     }
 
-    /// Gives a sandbox a way out, or changes what it may reach: flows that are no longer allowed end.
+    /// Attaches a sandbox, or changes its grant: flows that are no longer allowed end.
     ///
-    /// `key` is the caller's name for it, `endpoint` its agent. Returns at once; the agent is reached in the background, again
-    /// and again until [`Gateway::detach`].
+    /// `key` is the caller's key of the sandbox, `endpoint` its agent. Returns immediately; the gateway connects to the agent in
+    /// the background, and reconnects until [`Gateway::detach`].
     pub fn attach(&self, key: &str, endpoint: Endpoint, grant: NetworkGrant) {
         let mut attached = self.attached();
         if let Some(known) = attached.get(key)
@@ -121,43 +121,43 @@ impl Gateway {
             let is_leading = grant.is_leading;
             known.sandbox.set_grant(grant);
             if is_leading {
-                known.calls.lead.notify_one();
+                known.signals.lead.notify_one();
             }
-            known.calls.wake.notify_one();
+            known.signals.wake.notify_one();
             return;
         }
         let owner_connections = self.inner.owner_connections(&grant.owner);
         let limits = self.inner.settings.limits;
         let sandbox = Arc::new(Sandbox::new(grant, limits, owner_connections));
-        let calls = Arc::new(Calls::default());
-        self.threads.spawn(channel::keep(
+        let signals = Arc::new(ChannelSignals::default());
+        self.threads.spawn(channel::maintain(
             self.inner.clone(),
             sandbox.clone(),
             endpoint.clone(),
-            calls.clone(),
+            signals.clone(),
         ));
         let known = Attached {
             sandbox,
             endpoint,
-            calls,
+            signals,
             since: Instant::now(),
         };
         attached.insert(key.to_owned(), known);
     }
 
-    /// Takes a sandbox's way out away; its flows end.
+    /// Detaches a sandbox; its flows end.
     pub fn detach(&self, key: &str) {
         self.attached().remove(key);
     }
 
-    /// Takes the way out of all away that were attached before `since` and are not among these: others may have removed them.
+    /// Detaches all sandboxes that were attached before `since` and are not among `keys`: others may have removed them.
     pub fn retain<'a>(&self, since: Instant, keys: impl IntoIterator<Item = &'a str>) {
         let keys: HashSet<&str> = keys.into_iter().collect();
         self.attached()
             .retain(|key, known| known.since >= since || keys.contains(key.as_str()));
     }
 
-    /// Ends all flows and waits until their records are out, for a moment at most.
+    /// Ends all flows and waits a moment for their records.
     pub async fn shut_down(&self) {
         self.attached().clear();
         self.inner.flows.close();
@@ -170,7 +170,7 @@ impl Gateway {
         self.inner.recorder.flush();
     }
 
-    /// How many sandboxes have a way out, and how many connections are open.
+    /// The number of attached sandboxes, and of open connections.
     pub fn counts(&self) -> (usize, usize) {
         let open = self.inner.max_connections - self.inner.connections.available_permits();
         (self.attached().len(), open)
@@ -208,7 +208,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.end.cancel();
-        // Not waited for: the last clone may be dropped where nobody may wait. Descriptors are closed with the tasks.
+        // In the background: the last clone may be dropped where blocking is not allowed. Descriptors are closed with the tasks.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -228,12 +228,12 @@ impl Inner {
         ground.clone()
     }
 
-    /// Connections of one owner's sandboxes together: half of all, so that nobody takes every one.
+    /// Maximum number of connections of one owner's sandboxes: half of all, so that one owner cannot take them all.
     pub(crate) fn max_owner_connections(&self) -> usize {
         self.max_connections.div_ceil(2)
     }
 
-    /// The slots of an owner, who is nothing but a text here.
+    /// The connection slots of an owner.
     fn owner_connections(&self, owner: &str) -> Arc<Semaphore> {
         let mut slots = self
             .owner_connections
@@ -248,14 +248,14 @@ impl Inner {
         new
     }
 
-    /// What goes on in the background.
-    async fn look_after(&self) {
-        let mut flush = tokio::time::interval(recorder::TOGETHER);
-        let mut look = tokio::time::interval(LOOK);
+    /// Runs the periodic tasks.
+    async fn run_periodic_tasks(&self) {
+        let mut flush = tokio::time::interval(recorder::FLUSH_INTERVAL);
+        let mut addresses = tokio::time::interval(ADDRESS_INTERVAL);
         loop {
             tokio::select! {
                 _ = flush.tick() => self.recorder.flush(),
-                _ = look.tick() => {
+                _ = addresses.tick() => {
                     let ground = Arc::new(ground(&self.settings));
                     *self.ground.write().unwrap_or_else(PoisonError::into_inner) = ground;
                 }
@@ -268,14 +268,14 @@ fn ground(settings: &GatewaySettings) -> Ground {
     Ground {
         reachable: settings.reachable.clone(),
         denied: settings.denied.clone(),
-        own: own_addresses(),
+        own: host_addresses(),
     }
 }
 
-/// Descriptors left to everything else in this process: requests, agents, the store.
+/// Descriptors reserved for the rest of this process: requests, agents, the store.
 const RESERVED: u64 = 2048;
 
-/// How many descriptors connections may take. Each takes two, and the usual limit of 1024 is raised as far as it goes.
+/// How many descriptors connections may take; each takes two. Raises the process's limit as far as allowed.
 fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -283,11 +283,11 @@ fn descriptors() -> usize {
         maximum: limit.maximum,
     };
     if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "The limit of open files stays as it is");
+        tracing::warn!(%error, "Cannot raise the limit of open files");
     }
     let most = rustix::process::getrlimit(Resource::Nofile).current;
-    let left = most.map_or(u64::MAX, |most| most.saturating_sub(RESERVED.min(most / 2)));
-    usize::try_from(left).unwrap_or(usize::MAX)
+    let available = most.map_or(u64::MAX, |most| most.saturating_sub(RESERVED.min(most / 2)));
+    usize::try_from(available).unwrap_or(usize::MAX)
 }
 
 impl fmt::Debug for Gateway {

@@ -1,15 +1,15 @@
-//! How many, how often, how fast.
+//! Rate limits.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Tokens that come back by and by. Takers may be told to wait, or be refused.
+/// A token bucket. Its users wait for tokens, or are refused.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     per_second: f64,
-    most: f64,
+    capacity: f64,
     level: Mutex<Level>,
 }
 
@@ -20,19 +20,19 @@ struct Level {
 }
 
 impl Bucket {
-    /// A full one that fills at `per_second` and holds `most`.
-    pub(crate) fn new(per_second: f64, most: f64) -> Self {
+    /// A full bucket with this rate and capacity.
+    pub(crate) fn new(per_second: f64, capacity: f64) -> Self {
         Self {
             per_second,
-            most,
+            capacity,
             level: Mutex::new(Level {
-                tokens: most,
+                tokens: capacity,
                 at: Instant::now(),
             }),
         }
     }
 
-    /// Takes one, if there is one.
+    /// Takes one token, if there is one.
     pub(crate) fn try_take(&self) -> bool {
         let mut level = self.filled();
         if level.tokens < 1.0 {
@@ -42,7 +42,7 @@ impl Bucket {
         true
     }
 
-    /// Takes what was used already; the level may go below nothing. Returns how long to wait before using more.
+    /// Takes tokens for something already used; the level may become negative. Returns how long to wait before using more.
     pub(crate) fn charge(&self, tokens: usize) -> Option<Duration> {
         let mut level = self.filled();
         level.tokens -= tokens as f64;
@@ -53,7 +53,7 @@ impl Bucket {
         let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let gained = now.duration_since(level.at).as_secs_f64() * self.per_second;
-        level.tokens = (level.tokens + gained).min(self.most);
+        level.tokens = (level.tokens + gained).min(self.capacity);
         level.at = now;
         level
     }

@@ -1,4 +1,4 @@
-//! Records of flows on their way to whoever keeps them; alike ones are counted together.
+//! Collects flow records for their reader; equal refusals are counted together.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -13,38 +13,38 @@ use tokio::sync::mpsc;
 
 use crate::sandbox::{Sandbox, too_many};
 
-/// Records that wait for a slow reader; more are dropped and counted.
-const WAITING: usize = 8192;
+/// Maximum number of queued records; more are dropped and counted.
+const QUEUE_LEN: usize = 8192;
 
-/// How long refusals alike are counted together before they are told.
-pub(crate) const TOGETHER: Duration = Duration::from_secs(2);
+/// How long equal refusals are counted before they are reported.
+pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Kinds of refusals that are counted at once; beyond that each is told by itself.
-const MOST_KINDS: usize = 4096;
+/// Maximum number of different refusals that are counted; above it each refusal is reported on its own.
+const MAX_KEYS: usize = 4096;
 
-/// Takes records in.
+/// Receives flow records.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     sender: mpsc::Sender<Flow>,
-    alike: Mutex<HashMap<Kind, Flow>>,
-    /// What sandboxes had too much of to be told of each.
+    repeated: Mutex<HashMap<RefusalKey, Flow>>,
+    /// Refusals of sandboxes beyond their rate, one sum per sandbox.
     surplus: Mutex<HashMap<SandboxId, Flow>>,
     dropped: AtomicU64,
 }
 
-/// What makes two refusals alike.
+/// Refusals with the same key are counted together.
 #[derive(Debug, PartialEq, Eq)]
-struct Kind {
+struct RefusalKey {
     sandbox: String,
     protocol: Protocol,
     name: Option<String>,
     address: Option<IpAddr>,
     port: Option<u16>,
-    /// All of it: whoever asks for many hosts on connections to one is told of each.
+    /// The whole denial: requests for several hosts on connections to one are reported separately.
     denial: Option<Denial>,
 }
 
-impl Hash for Kind {
+impl Hash for RefusalKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.sandbox.hash(state);
         self.name.hash(state);
@@ -54,26 +54,27 @@ impl Hash for Kind {
 }
 
 impl Recorder {
-    /// A recorder and where its records come out.
+    /// Creates a recorder and the receiver of its records.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Flow>) {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(QUEUE_LEN);
         let recorder = Self {
             sender,
-            alike: Mutex::default(),
+            repeated: Mutex::default(),
             surplus: Mutex::default(),
             dropped: AtomicU64::new(0),
         };
         (recorder, receiver)
     }
 
-    /// Takes a record. The first refusal of a kind is told at once, those that follow soon with the next [`Recorder::flush`].
+    /// Records a flow. The first refusal with a key is reported immediately, the following ones with the next
+    /// [`Recorder::flush`].
     ///
-    /// Each sandbox has a share of refusals, so that none can drown what others did, or what it did itself.
+    /// Each sandbox has a rate of refusals, so that none can displace the records of others, or its own.
     pub(crate) fn record(&self, sandbox: &Sandbox, flow: Flow) {
         if flow.verdict == FlowVerdict::Allowed {
             return self.send(flow);
         }
-        let kind = Kind {
+        let key = RefusalKey {
             sandbox: flow.sandbox_id.to_string(),
             protocol: flow.protocol,
             name: flow.name.clone(),
@@ -82,8 +83,8 @@ impl Recorder {
             denial: flow.denial.clone(),
         };
         {
-            let mut alike = self.alike.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(known) = alike.get_mut(&kind) {
+            let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = repeated.get_mut(&key) {
                 known.count += flow.count;
                 known.sent_bytes += flow.sent_bytes;
                 known.received_bytes += flow.received_bytes;
@@ -93,24 +94,24 @@ impl Recorder {
             if !sandbox.may_record() {
                 return self.count_surplus(flow);
             }
-            if alike.len() < MOST_KINDS {
+            if repeated.len() < MAX_KEYS {
                 let none = Flow {
                     count: 0,
                     sent_bytes: 0,
                     received_bytes: 0,
                     ..flow.clone()
                 };
-                alike.insert(kind, none);
+                repeated.insert(key, none);
             }
         }
         self.send(flow);
     }
 
-    /// Tells what was counted since the last time. Called every [`TOGETHER`].
+    /// Reports what was counted since the last call. Called every [`FLUSH_INTERVAL`].
     pub(crate) fn flush(&self) {
         let counted = {
-            let mut alike = self.alike.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *alike)
+            let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *repeated)
         };
         let surplus = {
             let mut surplus = self.surplus.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +123,10 @@ impl Recorder {
         }
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            tracing::warn!(dropped, "Flow records came faster than they could be kept");
+            tracing::warn!(
+                dropped,
+                "Dropped flow records: they arrived faster than they were read"
+            );
         }
     }
 
@@ -135,7 +139,7 @@ impl Recorder {
                 name: None,
                 address: None,
                 port: None,
-                denial: Some(too_many("refusals that are told one by one".to_owned())),
+                denial: Some(too_many("refusals that are recorded one by one".to_owned())),
                 count: 0,
                 ..flow
             });

@@ -1,4 +1,4 @@
-//! What is known of one sandbox.
+//! The state of one sandbox.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,35 +13,35 @@ use tokio_util::sync::CancellationToken;
 use crate::limits::Bucket;
 use crate::settings::FlowLimits;
 
-/// How many times the rate of a second may come at once.
+/// The size of a burst, in seconds of the rate.
 const BURST: f64 = 10.0;
 
-/// Records of refusals a second, and how many may come at once.
+/// Records of refusals: rate per second, and burst.
 const RECORDS: (f64, f64) = (100.0, 1000.0);
 
-/// Frames a second, and how many may come at once: look-ups, connections and reports of strays together.
+/// Frames (queries, connections and reports of blocked packets): rate per second, and burst.
 const FRAMES: (f64, f64) = (5000.0, 10_000.0);
 
-/// Descriptors that wait to be closed; a sandbox that makes that take long is not served meanwhile.
+/// Maximum number of descriptors that wait to be closed; a sandbox that delays closing is not served meanwhile.
 pub(crate) const MAX_CLOSING: usize = 2048;
 
-/// Pause between looks at descriptors that are being closed.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// The pause between checks of descriptors that are being closed.
+const CLOSING_PAUSE: Duration = Duration::from_millis(50);
 
-/// Look-ups under way at once: as many as an agent has.
-const QUERIES: usize = 1024;
+/// Maximum number of pending queries: as many as an agent sends.
+const MAX_QUERIES: usize = 1024;
 
-/// One sandbox with a way out.
+/// One attached sandbox.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     grant: RwLock<Arc<NetworkGrant>>,
-    /// Counts changes of the grant; flows look again at each.
+    /// Counts changes of the grant; each makes flows check again.
     changes: watch::Sender<u64>,
     /// Slots for connections.
     pub(crate) connections: Arc<Semaphore>,
     /// Slots for connections that it shares with its owner's other sandboxes.
     pub(crate) owner_connections: Arc<Semaphore>,
-    /// Slots for look-ups.
+    /// Slots for queries.
     pub(crate) queries: Arc<Semaphore>,
     pub(crate) limits: FlowLimits,
     opens: Bucket,
@@ -49,9 +49,9 @@ pub(crate) struct Sandbox {
     records: Bucket,
     frames: Bucket,
     bandwidth: Option<Bucket>,
-    /// Closes its descriptors. One thread for each sandbox, so that none takes them all.
+    /// Closes its descriptors, with one thread per sandbox, so that none takes all threads.
     pub(crate) closer: Arc<Closer>,
-    /// Its end, and that of all its flows.
+    /// Cancelled when the sandbox and all its flows end.
     pub(crate) end: CancellationToken,
 }
 
@@ -67,7 +67,7 @@ impl Sandbox {
             changes: watch::Sender::new(0),
             connections: Arc::new(Semaphore::new(limits.connections)),
             owner_connections,
-            queries: Arc::new(Semaphore::new(QUERIES)),
+            queries: Arc::new(Semaphore::new(MAX_QUERIES)),
             opens: bucket(limits.connections_per_second),
             lookups: bucket(limits.queries_per_second),
             records: Bucket::new(RECORDS.0, RECORDS.1),
@@ -81,7 +81,7 @@ impl Sandbox {
         }
     }
 
-    /// The grant at this moment.
+    /// The current grant.
     pub(crate) fn grant(&self) -> Arc<NetworkGrant> {
         let grant = self.grant.read().unwrap_or_else(PoisonError::into_inner);
         grant.clone()
@@ -93,7 +93,7 @@ impl Sandbox {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Tells when the grant has changed.
+    /// Notified when the grant has changed.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -102,22 +102,22 @@ impl Sandbox {
     pub(crate) fn may_open(&self) -> Result<(), Denial> {
         self.opens.try_take().then_some(()).ok_or_else(|| {
             let rate = self.limits.connections_per_second;
-            too_many(format!("{rate} new connections a second"))
+            too_many(format!("{rate} new connections per second"))
         })
     }
 
-    /// Waits until the descriptors it sent for nothing are closed, so that it cannot pile them up.
+    /// Waits until its unused descriptors are closed, so that it cannot accumulate them.
     pub(crate) async fn descriptors_closed(&self) {
         while self.closer.pending() > MAX_CLOSING {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(CLOSING_PAUSE).await;
         }
     }
 
-    /// Counts a look-up against the rate.
+    /// Counts a query against the rate.
     pub(crate) fn may_look_up(&self) -> Result<(), Denial> {
         self.lookups.try_take().then_some(()).ok_or_else(|| {
             let rate = self.limits.queries_per_second;
-            too_many(format!("{rate} look-ups a second"))
+            too_many(format!("{rate} DNS queries per second"))
         })
     }
 
@@ -126,23 +126,23 @@ impl Sandbox {
         self.records.try_take()
     }
 
-    /// Counts a frame; says how long to wait before the next is read.
+    /// Counts a frame; returns how long to wait before the next is read.
     pub(crate) fn charge_frame(&self) -> Option<Duration> {
         self.frames.charge(1)
     }
 
-    /// Counts bytes against the bandwidth; says how long to wait before the next.
+    /// Counts bytes against the bandwidth; returns how long to wait before the next.
     pub(crate) fn charge(&self, bytes: usize) -> Option<Duration> {
         self.bandwidth.as_ref()?.charge(bytes)
     }
 
-    /// Bytes to move in one go: what a tenth of a second allows, within reason.
+    /// Maximum bytes per copy: a tenth of a second's bandwidth, at least 512.
     pub(crate) fn piece_bytes(&self) -> usize {
         let rate = self.limits.bytes_per_second.unwrap_or(u64::MAX);
         usize::try_from(rate / 10).unwrap_or(usize::MAX).max(512)
     }
 
-    /// A record that begins now.
+    /// A new flow record that begins now.
     pub(crate) fn flow(&self, protocol: Protocol) -> Flow {
         let grant = self.grant();
         Flow {
@@ -164,21 +164,21 @@ impl Sandbox {
     }
 }
 
-/// Denied for being too much.
+/// A denial because of a limit.
 pub(crate) fn too_many(limit: String) -> Denial {
     Denial::TooMany { limit }
 }
 
-/// Bytes of one connection, counted where they pass.
+/// Byte counters of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Counted {
+pub(crate) struct ByteCounters {
     /// From the sandbox.
     pub(crate) sent: AtomicU64,
     /// To the sandbox.
     pub(crate) received: AtomicU64,
 }
 
-impl Counted {
+impl ByteCounters {
     /// Bytes from the sandbox and to it.
     pub(crate) fn read(&self) -> (u64, u64) {
         let sent = self.sent.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What an operator decides.
+//! The operator's settings.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,37 +7,37 @@ use std::path::PathBuf;
 use sandyard_core::network::Target;
 use sandyard_tls::AuthorityError;
 
-/// How the gateway works.
+/// Settings of the gateway.
 #[derive(Clone)]
 pub struct GatewaySettings {
-    /// Where the authority's key and certificate are kept; made when they are missing.
+    /// The folder of the certificate authority's files; they are created when they are missing.
     pub folder: PathBuf,
-    /// Closed addresses and own ones that sandboxes may reach all the same.
+    /// Closed addresses, and addresses of this host, that sandboxes may reach anyway.
     pub reachable: Vec<Target>,
-    /// What no sandbox may reach.
+    /// Targets that no sandbox may reach.
     pub denied: Vec<Target>,
-    /// Whom to ask for names; the host's own resolvers when empty.
+    /// DNS servers; empty: those of the host.
     pub nameservers: Vec<SocketAddr>,
-    /// A proxy to go out by (`http://…`, `socks5://…`). None: as `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+    /// A proxy for all connections (`http://…`, `socks5://…`). `None`: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` apply.
     pub proxy: Option<String>,
-    /// More authorities to trust where the gateway speaks TLS itself: a file of PEM certificates.
+    /// A PEM file of additional certificates to trust where the gateway itself uses TLS.
     pub trusted_ca: Option<PathBuf>,
-    /// What one sandbox may do.
+    /// Limits of one sandbox.
     pub limits: FlowLimits,
-    /// Connections of all sandboxes at once.
+    /// Maximum number of open connections of all sandboxes.
     pub max_connections: usize,
 }
 
-/// What one sandbox may do at once.
+/// Limits of one sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLimits {
-    /// Connections open at once.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// New connections a second; ten times as many may come at once.
+    /// New connections per second; bursts may be ten times as many.
     pub connections_per_second: u32,
-    /// Look-ups a second; ten times as many may come at once.
+    /// DNS queries per second; bursts may be ten times as many.
     pub queries_per_second: u32,
-    /// Bytes a second, both ways together; no limit when none is given.
+    /// Bytes per second in both directions together; `None`: no limit.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Default for FlowLimits {
 }
 
 impl GatewaySettings {
-    /// The public internet, by the host's own resolvers.
+    /// Default settings: the public internet, with the host's DNS servers.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -81,7 +81,7 @@ impl fmt::Debug for GatewaySettings {
     }
 }
 
-/// A gateway that cannot start.
+/// Why the gateway cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
@@ -101,17 +101,17 @@ pub enum GatewayError {
     #[error("cannot use the key of the gateway's certificates")]
     Key(#[source] rustls::Error),
     /// The proxy cannot be used.
-    #[error("`{url}` is no proxy: {problem}")]
+    #[error("`{url}` is not a valid proxy URL: {problem}")]
     Proxy {
-        /// What was given, without a password.
+        /// The URL, without a password.
         url: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// There are no threads to be had.
+    /// The threads cannot be started.
     #[error("cannot start the gateway's threads")]
     Threads(#[source] std::io::Error),
-    /// There is nobody to ask for names.
+    /// The DNS resolver cannot be set up.
     #[error("cannot set up the resolver: {0}")]
     Resolver(String),
 }

@@ -1,14 +1,14 @@
-//! Frames of the way out, as they come along.
+//! Reading egress frames.
 
 use std::io;
 
 use sandyard_wire::egress::MAX_FRAME_BYTES;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Reads one frame, its four bytes of length included, and looks no further into it.
+/// Reads one frame, its four bytes of length included, without decoding it.
 ///
 /// # Errors
-/// At the end, and for a frame that is too long to be one.
+/// At the end of the stream, and for a frame that is too long.
 pub async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     let length = stream.read_u32().await?;
     let bytes = usize::try_from(length).unwrap_or(usize::MAX);

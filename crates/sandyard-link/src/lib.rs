@@ -1,44 +1,44 @@
-//! Many connections over one stream of bytes: the way between a server and the agent of a container.
+//! The link between a server and the agent of a container: many connections over one stream of bytes.
 //!
 //! A container on any Docker daemon, here or elsewhere, may have no network, no port and no folder that it shares with the
-//! server. What it always has is `docker exec`, whose standard input and output reach the server as one stream. The server runs
-//! `/.sandyard/agent link` that way, once for each container, and carries all connections over it:
+//! server. It always has `docker exec`, whose standard input and output reach the server as one stream. The server runs
+//! `/.sandyard/agent link` with it, once for each container, and carries all connections over that stream:
 //!
 //! ```text
 //!  server                                                    container
 //!    dial ───────── A ─────────▶                       ┌──▶ the agent's socket
 //!    ping ───────── P ─────────▶    one stream of      │
-//!    gateway ────── E ─────────▶    bytes, yamux       ├──▶ the agent's way out (`GET /egress`)
-//!    gateway ◀───── T ──────────                       └─── a program's connection that is to go out
+//!    gateway ────── E ─────────▶    bytes, yamux       ├──▶ the agent's egress (`GET /egress`)
+//!    gateway ◀───── T ──────────                       └─── a program's outgoing connection
 //! ```
 //!
 //! Why yamux: its streams are symmetric, so either side opens some (HTTP/2 has them one way only), each has a window of its own,
-//! so a slow reader stops nobody else, and the crate is maintained by people who run it between strangers. What it lacks is told
-//! apart in [`Carried`]: a connection that has ended, and one that was broken off.
+//! so a slow reader blocks no other stream, and the crate is maintained and used between untrusted peers. It does not tell a
+//! connection that has ended from one that was broken off: [`LinkStream`] adds that.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `mux` | the connections over one stream |
-//! | `carried` | one of them |
-//! | `kind` | what their first byte says |
-//! | `frames` | frames of the way out |
-//! | `splice` | a connection and a socket, as if they were one |
-//! | `inside` | the container's end |
+//! | `link_stream` | one of them |
+//! | `stream_kind` | what their first byte says |
+//! | `frames` | egress frames |
+//! | `splice` | copying between a connection and a socket |
+//! | `container_end` | the container's end |
 //!
-//! The server's end is the Docker provider's. Whatever comes from the container is hostile there: streams, windows and frames are
-//! bounded, and a container that breaks the rules loses its link and nothing else.
+//! The Docker provider is the server's end. It treats everything from the container as hostile: streams, windows and frames are
+//! bounded, and a container that violates the protocol loses its link and nothing else.
 #![forbid(unsafe_code)]
 
-mod carried;
+pub mod container_end;
 mod frames;
-pub mod inside;
-mod kind;
+mod link_stream;
 mod mux;
 pub mod splice;
+mod stream_kind;
 #[cfg(test)]
 mod tests;
 
-pub use carried::Carried;
 pub use frames::read_frame;
-pub use kind::{EGRESS_READY, Kind};
+pub use link_stream::LinkStream;
 pub use mux::{Inbound, Mux, Side};
+pub use stream_kind::{EGRESS_READY, StreamKind};

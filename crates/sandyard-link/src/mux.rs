@@ -13,18 +13,18 @@ use tokio_util::compat::TokioAsyncReadCompatExt;
 use tokio_util::sync::CancellationToken;
 use yamux::{Config, Connection, Mode};
 
-use crate::carried::Carried;
+use crate::link_stream::LinkStream;
 
-/// Connections that one side may have opened at once. Fewer than yamux lets be without an acknowledgement.
-const MOST_OPENED: usize = 200;
-/// Connections of the other side's at once. More than an honest one opens: it may know sooner of an end than we do.
-const MOST_TAKEN: usize = 300;
-/// All of them, and those whose end is not said yet. A link with more is ended by yamux.
-const MOST_STREAMS: usize = 512;
-/// Memory for windows that grow beyond what each stream has anyway.
+/// Maximum number of open connections that one side opened. Fewer than yamux allows without an acknowledgement.
+const MAX_OPENED: usize = 200;
+/// Maximum number of open connections that the other side opened. More than an honest side opens, because it may see an end earlier.
+const MAX_ACCEPTED: usize = 300;
+/// Maximum number of streams, also those whose end is not sent yet. yamux ends a link with more.
+const MAX_STREAMS: usize = 512;
+/// Memory for windows that grow beyond the default of each stream, in bytes.
 const EXTRA_WINDOW: usize = 16 << 20;
-/// Connections that may wait to be looked at.
-const MOST_WAITING: usize = 64;
+/// Maximum number of connections that wait to be accepted.
+const MAX_WAITING: usize = 64;
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,92 +38,93 @@ pub enum Side {
 /// Opens connections. The last one to be dropped ends the link.
 #[derive(Clone, Debug)]
 pub struct Mux {
-    asking: mpsc::Sender<Asker>,
+    requests: mpsc::Sender<StreamRequest>,
     slots: Arc<Semaphore>,
     end: CancellationToken,
 }
 
 /// Connections that the other side opens.
 #[derive(Debug)]
-pub struct Inbound(mpsc::Receiver<Carried>);
+pub struct Inbound(mpsc::Receiver<LinkStream>);
 
 impl Inbound {
-    /// The next one; none when the link has ended.
-    pub async fn next(&mut self) -> Option<Carried> {
+    /// The next connection; `None` when the link has ended.
+    pub async fn next(&mut self) -> Option<LinkStream> {
         self.0.recv().await
     }
 }
 
-type Asker = oneshot::Sender<yamux::Stream>;
+/// Where the driver sends a newly opened stream.
+type StreamRequest = oneshot::Sender<yamux::Stream>;
 
 impl Mux {
-    /// Starts to carry connections over `stream`, in a task of its own.
+    /// Starts a task that carries connections over `stream`.
     pub fn start<S>(stream: S, side: Side) -> (Self, Inbound)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let mut config = Config::default();
-        let window = MOST_STREAMS * yamux::DEFAULT_CREDIT as usize + EXTRA_WINDOW;
-        // In this order: each must fit the other at any time.
+        let window = MAX_STREAMS * yamux::DEFAULT_CREDIT as usize + EXTRA_WINDOW;
+        // In this order, because each setter checks its value against the other.
         config.set_max_connection_receive_window(None);
-        config.set_max_num_streams(MOST_STREAMS);
+        config.set_max_num_streams(MAX_STREAMS);
         config.set_max_connection_receive_window(Some(window));
         let mode = match side {
             Side::Server => Mode::Client,
             Side::Container => Mode::Server,
         };
         let is_stuck = Arc::new(AtomicBool::new(false));
-        let watched = Watched {
+        let watched = WriteWatch {
             stream,
             is_stuck: is_stuck.clone(),
         };
-        let (asking, asked) = mpsc::channel(1);
-        let (arriving, arrived) = mpsc::channel(MOST_WAITING);
+        let (requests, requested) = mpsc::channel(1);
+        let (arriving, arrived) = mpsc::channel(MAX_WAITING);
         let end = CancellationToken::new();
         let driver = Driver {
             connection: Connection::new(watched.compat(), config, mode),
-            asked,
-            asker: None,
+            requested,
+            request: None,
             arriving,
-            slots: Arc::new(Semaphore::new(MOST_TAKEN)),
+            slots: Arc::new(Semaphore::new(MAX_ACCEPTED)),
             is_stuck,
         };
         tokio::spawn(driver.run(end.clone()));
         let mux = Self {
-            asking,
-            slots: Arc::new(Semaphore::new(MOST_OPENED)),
+            requests,
+            slots: Arc::new(Semaphore::new(MAX_OPENED)),
             end,
         };
         (mux, Inbound(arrived))
     }
 
-    /// Opens a connection that begins with `head`, waiting while there are too many.
+    /// Opens a connection that begins with `head`; waits while too many are open.
     ///
     /// # Errors
     /// When the link has ended.
-    pub async fn open(&self, head: &[u8]) -> io::Result<Carried> {
+    pub async fn open(&self, head: &[u8]) -> io::Result<LinkStream> {
         let slot = self.slots.clone().acquire_owned().await;
         self.open_in(slot.map_err(io::Error::other)?, head).await
     }
 
-    /// Opens a connection that begins with `head`, unless there are too many.
+    /// Opens a connection that begins with `head`, unless too many are open.
     ///
     /// # Errors
-    /// When there are, or the link has ended.
-    pub async fn open_if_room(&self, head: &[u8]) -> io::Result<Carried> {
+    /// When too many are open, or the link has ended.
+    pub async fn try_open(&self, head: &[u8]) -> io::Result<LinkStream> {
         let slot = self.slots.clone().try_acquire_owned();
         self.open_in(slot.map_err(io::Error::other)?, head).await
     }
 
-    async fn open_in(&self, slot: OwnedSemaphorePermit, head: &[u8]) -> io::Result<Carried> {
+    async fn open_in(&self, slot: OwnedSemaphorePermit, head: &[u8]) -> io::Result<LinkStream> {
         let opening = async {
-            let (asker, asked) = oneshot::channel();
-            self.asking.send(asker).await.map_err(|_| gone())?;
-            let stream = asked.await.map_err(|_| gone())?;
-            let mut carried = Carried::new(stream, slot);
-            carried.write_all(head).await?;
-            carried.flush().await?;
-            Ok(carried)
+            let (request, opened) = oneshot::channel();
+            self.requests.send(request).await.map_err(|_| gone())?;
+            let stream = opened.await.map_err(|_| gone())?;
+            let mut stream = LinkStream::new(stream, slot);
+            stream.write_all(head).await?;
+            stream.flush().await?;
+            Ok(stream)
         };
         tokio::select! {
             opened = opening => opened,
@@ -136,13 +137,13 @@ impl Mux {
         self.end.cancel();
     }
 
-    /// Says whether it has ended.
+    /// Whether the link has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.end.is_cancelled()
     }
 
-    /// Resolves when it has ended.
+    /// Resolves when the link has ended.
     pub async fn ended(&self) {
         self.end.cancelled().await;
     }
@@ -152,20 +153,20 @@ fn gone() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "the link has ended")
 }
 
-/// What makes everything move.
+/// Drives the yamux connection.
 struct Driver<S> {
-    connection: Connection<tokio_util::compat::Compat<Watched<S>>>,
-    asked: mpsc::Receiver<Asker>,
-    /// Who is to get the next one.
-    asker: Option<Asker>,
-    arriving: mpsc::Sender<Carried>,
+    connection: Connection<tokio_util::compat::Compat<WriteWatch<S>>>,
+    requested: mpsc::Receiver<StreamRequest>,
+    /// Gets the next stream.
+    request: Option<StreamRequest>,
+    arriving: mpsc::Sender<LinkStream>,
     slots: Arc<Semaphore>,
     is_stuck: Arc<AtomicBool>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
     async fn run(mut self, end: CancellationToken) {
-        // However this task ends.
+        // Marks the link as ended, however this task ends.
         let _end = end.clone().drop_guard();
         tokio::select! {
             () = end.cancelled() => {}
@@ -173,24 +174,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Resolves when there is nothing left to do.
+    /// Resolves when the link has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.connection.poll_next_inbound(cx) {
                 Poll::Ready(Some(Ok(stream))) => {
-                    self.take(stream);
+                    self.accept(stream);
                     continue;
                 }
                 Poll::Ready(None | Some(Err(_))) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
-            // Streams that were dropped are only counted off when something can be sent.
+            // yamux forgets dropped streams only when it can send.
             if self.is_stuck.load(Ordering::Relaxed) {
                 return Poll::Pending;
             }
-            if self.asker.as_ref().is_none_or(oneshot::Sender::is_closed) {
-                self.asker = match self.asked.poll_recv(cx) {
-                    Poll::Ready(Some(asker)) => Some(asker),
+            if self.request.as_ref().is_none_or(oneshot::Sender::is_closed) {
+                self.request = match self.requested.poll_recv(cx) {
+                    Poll::Ready(Some(request)) => Some(request),
                     Poll::Ready(None) => return Poll::Ready(()),
                     Poll::Pending => return Poll::Pending,
                 };
@@ -198,8 +199,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             }
             match self.connection.poll_new_outbound(cx) {
                 Poll::Ready(Ok(stream)) => {
-                    // Who has left meanwhile has dropped it, too.
-                    let _ = self.asker.take().map(|asker| asker.send(stream));
+                    // A caller that gave up drops the stream.
+                    let _ = self.request.take().map(|request| request.send(stream));
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
@@ -207,21 +208,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
-    /// Passes a connection on, or drops it: who opens more than is looked at does without.
-    fn take(&self, stream: yamux::Stream) {
+    /// Passes a new connection on, or drops it when there are too many.
+    fn accept(&self, stream: yamux::Stream) {
         if let Ok(slot) = self.slots.clone().try_acquire_owned() {
-            let _ = self.arriving.try_send(Carried::new(stream, slot));
+            let _ = self.arriving.try_send(LinkStream::new(stream, slot));
         }
     }
 }
 
-/// A stream that says whether writing waits.
-struct Watched<S> {
+/// A stream that notes whether its last write was pending.
+struct WriteWatch<S> {
     stream: S,
     is_stuck: Arc<AtomicBool>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteWatch<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -231,7 +232,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteWatch<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! A connection and a socket, as if they were one: what ends here ends there, and what breaks here breaks there.
+//! Copies between a connection of the link and a socket: an end or an error on one side becomes one on the other.
 
 use std::io;
 use std::time::Duration;
@@ -7,39 +7,39 @@ use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::carried::Carried;
+use crate::link_stream::LinkStream;
 
-/// With a Unix socket, to the end of both.
+/// Copies between a Unix socket and a connection until both directions have ended.
 ///
 /// # Errors
-/// What broke. Both are broken off then.
-pub async fn unix(mut socket: UnixStream, carried: Carried) -> io::Result<()> {
-    let (mut from_there, mut to_there) = tokio::io::split(carried);
-    let (mut from_here, mut to_here) = socket.split();
-    let there = one_way(&mut from_here, &mut to_there);
-    let here = one_way(&mut from_there, &mut to_here);
-    tokio::try_join!(there, here).map(drop)
+/// The first error of either side; both are aborted then.
+pub async fn unix(mut socket: UnixStream, link_stream: LinkStream) -> io::Result<()> {
+    let (mut from_link, mut to_link) = tokio::io::split(link_stream);
+    let (mut from_socket, mut to_socket) = socket.split();
+    let outward = one_way(&mut from_socket, &mut to_link);
+    let inward = one_way(&mut from_link, &mut to_socket);
+    tokio::try_join!(outward, inward).map(drop)
 }
 
-/// With a TCP connection, to the end of both.
+/// Copies between a TCP connection and a connection until both directions have ended.
 ///
 /// # Errors
-/// What broke. Both are broken off then, the socket by a reset, unless everything had been written to it.
-pub async fn tcp(mut socket: TcpStream, carried: Carried) -> io::Result<()> {
-    // Until it is known to have all: whoever reads it must not take a part for the whole, also when this process is killed.
+/// The first error of either side; both are aborted then, the socket by a reset, unless everything had been written to it.
+pub async fn tcp(mut socket: TcpStream, link_stream: LinkStream) -> io::Result<()> {
+    // Until everything is written: the reader must not take a part for the whole, also when this process is killed.
     sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
     let _ = socket.set_nodelay(true);
-    let (mut from_there, mut to_there) = tokio::io::split(carried);
-    let (mut from_here, mut to_here) = socket.split();
-    let there = one_way(&mut from_here, &mut to_there);
-    let here = async {
-        one_way(&mut from_there, &mut to_here).await?;
-        Ok(sockopt::set_socket_linger(to_here.as_ref(), None)?)
+    let (mut from_link, mut to_link) = tokio::io::split(link_stream);
+    let (mut from_socket, mut to_socket) = socket.split();
+    let outward = one_way(&mut from_socket, &mut to_link);
+    let inward = async {
+        one_way(&mut from_link, &mut to_socket).await?;
+        Ok(sockopt::set_socket_linger(to_socket.as_ref(), None)?)
     };
-    tokio::try_join!(there, here).map(drop)
+    tokio::try_join!(outward, inward).map(drop)
 }
 
-/// Ends a connection by a reset.
+/// Makes the close of a socket a reset.
 pub fn reset(socket: impl std::os::fd::AsFd) {
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
@@ -50,7 +50,7 @@ async fn one_way(
 ) -> io::Result<()> {
     tokio::io::copy(from, to).await?;
     match to.shutdown().await {
-        // The other side has gone, and has all.
+        // The other side is gone and has everything.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
         other => other,
     }

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use crate::{Carried, Inbound, Mux, Side};
+use crate::{Inbound, LinkStream, Mux, Side};
 
-/// Room for this many bytes between the two.
-fn linked(room: usize) -> ((Mux, Inbound), (Mux, Inbound)) {
-    let (server, container) = tokio::io::duplex(room);
+/// Two ends with a buffer of this many bytes between them.
+fn linked(buffer: usize) -> ((Mux, Inbound), (Mux, Inbound)) {
+    let (server, container) = tokio::io::duplex(buffer);
     (
         Mux::start(server, Side::Server),
         Mux::start(container, Side::Container),
     )
 }
 
-async fn connected(from: &Mux, to: &mut Inbound) -> (Carried, Carried) {
+async fn connected(from: &Mux, to: &mut Inbound) -> (LinkStream, LinkStream) {
     let ours = from.open(b"x").await.expect("a connection");
     let mut theirs = to.next().await.expect("the other end");
     assert_eq!(theirs.read_u8().await.expect("its head"), b'x');
@@ -106,7 +106,7 @@ async fn opening_waits_while_there_are_too_many_and_goes_on_when_one_ends() {
         }
     });
     let mut held = Vec::new();
-    while let Ok(carried) = server.open_if_room(b"x").await {
+    while let Ok(carried) = server.try_open(b"x").await {
         held.push(carried);
     }
     assert_eq!(held.len(), 200);

@@ -357,7 +357,7 @@ impl Service {
         }
         let command = &followed.command;
         let opened = agent
-            .connect_kept(&command.id, command.pid, command.resume)
+            .connect_retained(&command.id, command.pid, command.resume)
             .await;
         let stream = match opened {
             Ok(stream) => stream,
@@ -583,7 +583,7 @@ impl Service {
                 .source(error)
         };
         let agent = self.agent(sandbox).await?;
-        let (kept, is_known) = match agent.kept_commands().await {
+        let (kept, is_known) = match agent.retained_commands().await {
             Ok(kept) => (kept, true),
             // An agent that is not ours. What the log knows is looked for by process id.
             Err(error) if error.is_not_found() => (Vec::new(), false),

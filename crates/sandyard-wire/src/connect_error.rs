@@ -4,10 +4,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::json::null_default;
 
-/// Declares the codes with their names and HTTP statuses on one page.
+/// Declares the codes with their names and HTTP statuses.
 macro_rules! codes {
     ($($(#[$meta:meta])* $variant:ident $name:literal $status:literal,)+) => {
-        /// Why a call failed, in Connect's words.
+        /// Why a call failed: the codes of the Connect protocol.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Code {
             $($(#[$meta])* $variant,)+
@@ -40,38 +40,38 @@ codes! {
     Canceled "canceled" 499,
     /// No code fits, or the answer had none.
     Unknown "unknown" 500,
-    /// The request makes no sense, whatever the state.
+    /// The request is invalid, whatever the state.
     InvalidArgument "invalid_argument" 400,
     /// Time ran out.
     DeadlineExceeded "deadline_exceeded" 504,
-    /// What was named does not exist.
+    /// The named thing does not exist.
     NotFound "not_found" 404,
-    /// What was to be made exists.
+    /// The thing to create exists already.
     AlreadyExists "already_exists" 409,
     /// The caller may not do this.
     PermissionDenied "permission_denied" 403,
     /// A limit is reached.
     ResourceExhausted "resource_exhausted" 429,
-    /// The state does not allow it.
+    /// The current state does not allow the call.
     FailedPrecondition "failed_precondition" 400,
-    /// Something else got in the way; trying again may help.
+    /// A conflict with another call; a retry may succeed.
     Aborted "aborted" 409,
-    /// A number is beyond what there is.
+    /// A number is outside the valid range.
     OutOfRange "out_of_range" 400,
     /// There is no such call.
     Unimplemented "unimplemented" 501,
-    /// Something broke.
+    /// An internal error.
     Internal "internal" 500,
-    /// Not now; trying again may help.
+    /// Temporarily unavailable; a retry may succeed.
     Unavailable "unavailable" 503,
     /// Data is gone or damaged.
     DataLoss "data_loss" 500,
-    /// Who the caller is remains unproven.
+    /// The caller is not authenticated.
     Unauthenticated "unauthenticated" 401,
 }
 
 impl Code {
-    /// Guesses the code behind an HTTP status whose body said nothing better.
+    /// The code that fits an HTTP status, for a reply whose body names none.
     pub fn from_http_status(status: u16) -> Self {
         match status {
             400 => Self::InvalidArgument,
@@ -115,10 +115,10 @@ impl<'de> Deserialize<'de> for Code {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ConnectError {
-    /// Why, for programs.
+    /// The reason, for programs.
     #[serde(default = "unknown")]
     pub code: Code,
-    /// Why, for people.
+    /// The reason, for people.
     #[serde(default, deserialize_with = "null_default")]
     pub message: String,
 }
@@ -128,7 +128,7 @@ fn unknown() -> Code {
 }
 
 impl ConnectError {
-    /// Makes an error of a code and a message.
+    /// Creates an error from a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -136,17 +136,17 @@ impl ConnectError {
         }
     }
 
-    /// Something named does not exist.
+    /// An error for something that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Code::NotFound, message)
     }
 
-    /// The request makes no sense.
+    /// An error for an invalid request.
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidArgument, message)
     }
 
-    /// Something broke.
+    /// An internal error.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Code::Internal, message)
     }
@@ -155,7 +155,7 @@ impl ConnectError {
 /// The payload of a stream's last frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndStream {
-    /// How the stream failed; absent when it did not.
+    /// Why the stream failed; absent when it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ConnectError>,
 }

@@ -1,10 +1,10 @@
-//! The way out: frames between the agent and the gateway, on a Unix connection of their own.
+//! Egress: frames between the agent and the gateway, on their own Unix connection.
 //!
 //! A frame is four bytes of length, most significant first, and that many bytes of JSON. An [`Open`](FromAgent::Open) frame
-//! carries one descriptor with it (`SCM_RIGHTS`): the program's own TCP connection, which the agent has accepted and forgets.
-//! From then on the gateway speaks to the program directly; no byte of it passes through the agent.
+//! carries one descriptor with it (`SCM_RIGHTS`): the program's own TCP connection, which the agent has accepted.
+//! From then on the gateway serves the program directly; no byte passes through the agent.
 //!
-//! Nothing the agent says is trusted. What it names as target is a wish like any other, and the gateway judges that.
+//! The gateway trusts nothing that the agent sends: it judges the target that the agent names by the sandbox's policy.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::json;
 
-/// Longest frame, its four bytes of length not counted.
+/// Maximum length of a frame in bytes, without the four bytes of length.
 pub const MAX_FRAME_BYTES: usize = 96 * 1024;
 
-/// Longest head of a request that a proxy inside reads before it hands the connection over.
+/// Maximum length of a request head that the agent's proxy reads before it hands the connection over, in bytes.
 pub const MAX_EARLY_BYTES: usize = 32 * 1024;
 
-/// Where addresses that stand for names come from: 198.18.0.0/15, which nobody routes.
+/// The range of addresses that stand for names: 198.18.0.0/15, which is not routed anywhere (RFC 2544).
 pub const NAME_ADDRESSES: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 
-/// The address inside that answers look-ups, in [`NAME_ADDRESSES`] and never handed out.
+/// The sandbox's DNS server: an address in [`NAME_ADDRESSES`] that never stands for a name.
 pub const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
-/// How a connection came to the agent, which decides what the program must be told.
+/// How a connection reached the agent. It decides how the gateway answers the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
@@ -39,7 +39,7 @@ pub enum Via {
     Http,
 }
 
-/// What the agent says.
+/// A message from the agent to the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum FromAgent {
@@ -49,9 +49,9 @@ pub enum FromAgent {
         host: String,
         /// The port.
         port: u16,
-        /// How it came.
+        /// How the connection reached the agent.
         via: Via,
-        /// What the program has sent already.
+        /// Bytes that the program has sent already.
         #[serde(
             default,
             with = "json::base64_bytes",
@@ -61,28 +61,29 @@ pub enum FromAgent {
     },
     /// A program looks a name up.
     Query {
-        /// Comes back with the answer.
+        /// Identifies the query in its answer.
         id: u32,
-        /// What stands for the name, if the answer is an IPv4 address.
+        /// The address that stands for the name, if the answer is an IPv4 address.
         address: Option<Ipv4Addr>,
         /// The DNS message.
         #[serde(with = "json::base64_bytes")]
         packet: Bytes,
     },
-    /// Packets were seen that nothing carries: not TCP, or past the redirect.
-    Stray {
-        /// Number of the protocol, as in IP's header.
+    /// Packets were blocked because nothing carries them: they are not TCP, or bypassed the redirect.
+    #[serde(rename = "stray")]
+    BlockedPackets {
+        /// Protocol number, as in the IP header.
         protocol: u8,
-        /// Where to.
+        /// Destination address.
         address: IpAddr,
         /// The port, where the protocol has one.
         port: Option<u16>,
-        /// How many, since the last frame about the same.
+        /// Number of packets since the last frame about the same destination.
         count: u64,
     },
 }
 
-/// What the gateway says.
+/// A message from the gateway to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum ToAgent {
@@ -90,7 +91,7 @@ pub enum ToAgent {
     Lead,
     /// The answer to a [`FromAgent::Query`].
     Answer {
-        /// The query's.
+        /// The `id` of the query.
         id: u32,
         /// The DNS message.
         #[serde(with = "json::base64_bytes")]
@@ -98,15 +99,15 @@ pub enum ToAgent {
     },
 }
 
-/// A frame that cannot be one.
+/// An invalid frame.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
     /// Longer than [`MAX_FRAME_BYTES`].
     #[error("a frame of {0} bytes is too long")]
     TooLong(usize),
-    /// Not the message that is due.
-    #[error("a frame that is no message")]
+    /// The content is not a valid message.
+    #[error("a frame is not a valid message")]
     NoMessage(#[from] serde_json::Error),
 }
 
@@ -125,10 +126,10 @@ pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
     Ok(frame)
 }
 
-/// Takes the first whole frame off the front of what was received; `None` while it is not all there.
+/// Removes the first whole frame from the received bytes; `None` while it is incomplete.
 ///
 /// # Errors
-/// When what is there is no frame; the connection is of no use then.
+/// When the bytes are not a valid frame; the connection cannot be used any more then.
 pub fn decode<T: serde::de::DeserializeOwned>(
     received: &mut Vec<u8>,
 ) -> Result<Option<T>, FrameError> {
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beyond_all_measure_is_refused_before_it_is_awaited() {
+    fn a_frame_over_the_maximum_length_is_refused_before_its_body_arrives() {
         let mut received = vec![0xff; 4];
         assert!(decode::<ToAgent>(&mut received).is_err());
     }

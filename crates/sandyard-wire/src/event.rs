@@ -1,4 +1,4 @@
-//! What a running command tells: its start, its output, its end.
+//! Events of a running command: its start, its output, its end.
 
 use bytes::Bytes;
 use serde::ser::SerializeMap;
@@ -18,14 +18,14 @@ pub enum ProcessEvent {
     Data(Output),
     /// Last of every stream: it ended.
     End(EndEvent),
-    /// Nothing; keeps the connection from looking dead.
+    /// A keep-alive without content.
     Keepalive,
     /// An event this version does not know, or none.
     #[default]
     Other,
 }
 
-/// What a process wrote, and where.
+/// Output of a process, with the stream it was written to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Output {
@@ -38,7 +38,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// Returns the bytes, whichever way they came.
+    /// Returns the bytes of either stream.
     pub fn bytes(&self) -> &Bytes {
         match self {
             Self::Stdout(bytes) | Self::Stderr(bytes) | Self::Pty(bytes) => bytes,
@@ -57,38 +57,65 @@ pub struct EndEvent {
         alias = "exit_code"
     )]
     pub exit_code: i32,
-    /// Whether it ended by itself rather than by a signal.
+    /// Whether it exited, rather than being ended by a signal.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
     pub exited: bool,
     /// The end in words: `exit status 1`, `signal: killed`.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "null_default")]
     pub status: String,
-    /// What went wrong, for a command that did not end with zero.
+    /// The error message of a command that did not end with code 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl EndEvent {
-    /// The end as a shell's exit code: the command's own, or 128 and the number of the signal that ended it.
+    /// The end of a process that exited with a code.
+    pub fn exited(exit_code: i32) -> Self {
+        let text = format!("exit status {exit_code}");
+        Self {
+            exit_code,
+            exited: true,
+            error: (exit_code != 0).then(|| text.clone()),
+            status: text,
+        }
+    }
+
+    /// The end of a process that a signal ended.
+    pub fn signalled(signal: i32) -> Self {
+        let known = SIGNAL_NAMES.iter().find(|(_, number)| *number == signal);
+        let text = match known {
+            Some((name, _)) => format!("signal: {name}"),
+            None => format!("signal: signal {signal}"),
+        };
+        Self {
+            // COMPAT(e2b): a process that did not exit has no code, which the daemon writes as this.
+            exit_code: -1,
+            exited: false,
+            error: Some(text.clone()),
+            status: text,
+        }
+    }
+
+    /// The end as a shell's exit code: the command's own, or 128 plus the number of the signal that ended it.
     pub fn shell_code(&self) -> i32 {
         if self.exited {
             return self.exit_code;
         }
-        let words = self.status.trim_start_matches("signal: ");
-        let named = SIGNAL_WORDS
+        let name = self.status.trim_start_matches("signal: ");
+        let known = SIGNAL_NAMES
             .iter()
-            .find(|(name, _)| words.starts_with(name));
-        let numbered = || words.trim_start_matches("signal ").parse().ok();
-        128 + named
+            .find(|(known, _)| name.starts_with(known));
+        let numbered = || name.trim_start_matches("signal ").parse().ok();
+        128 + known
             .map(|(_, number)| *number)
             .or_else(numbered)
-            // Whatever it was, it did not end by itself.
+            // An unknown signal ended it.
             .unwrap_or(9)
     }
 }
 
-/// COMPAT(e2b): the words for a signal, as the original's standard library has them.
-const SIGNAL_WORDS: [(&str, i32); 15] = [
+/// COMPAT(e2b): the names of signals in Go's standard library, with their numbers on Linux.
+const SIGNAL_NAMES: [(&str, i32); 15] = [
     ("hangup", 1),
     ("interrupt", 2),
     ("quit", 3),

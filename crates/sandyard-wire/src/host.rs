@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::{self, is_default, null_default};
 
-/// Tells a fresh agent what sandbox it is in; may be sent again, each field present replacing what was.
+/// Settings of a sandbox for its agent. It may be sent again: each present field replaces the earlier value.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct InitRequest {
-    /// Variables of every command.
+    /// Environment variables of every command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env_vars: Option<BTreeMap<String, String>>,
-    /// What callers inside must present; empty means nothing.
+    /// The access token that callers inside the sandbox must present; empty: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_token: Option<String>,
-    /// Who commands run as when no user is named.
+    /// The user that runs commands when a request names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_user: Option<String>,
-    /// Where commands start when no directory is named.
+    /// The working directory of commands when a request names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_workdir: Option<String>,
     /// The sandbox's host name.
@@ -44,7 +44,7 @@ impl std::fmt::Debug for InitRequest {
     }
 }
 
-/// What a sandbox is busy with, for deciding whether it is idle.
+/// What a sandbox is busy with. The server decides from it whether the sandbox is idle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Activity {
@@ -54,7 +54,7 @@ pub struct Activity {
     /// Streams, transfers and dialled connections open now.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "json::int")]
     pub streams: u32,
-    /// Requests answered since the agent started, those for health, metrics and activity not counted.
+    /// Requests answered since the agent started, without those for health, metrics and activity.
     #[serde(skip_serializing_if = "is_default", with = "json::int64")]
     pub requests: u64,
     /// Bytes moved since then: command input and output, files, dialled connections.
@@ -68,10 +68,10 @@ pub struct Activity {
     pub initialised: bool,
 }
 
-/// A command whose output and end the agent keeps until they are released.
+/// A command whose output and end the agent retains until it is released.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct KeptCommand {
+pub struct RetainedCommand {
     /// The id its caller gave it.
     #[serde(deserialize_with = "null_default")]
     pub id: String,
@@ -81,21 +81,21 @@ pub struct KeptCommand {
     /// Milliseconds since it was started.
     #[serde(skip_serializing_if = "is_default", with = "json::int64")]
     pub age_ms: u64,
-    /// Milliseconds it ran; none while it runs.
+    /// How long it ran, in milliseconds; `None` while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ran_ms: Option<u64>,
 }
 
-/// The commands whose output and end the agent keeps.
+/// The commands that the agent retains.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct KeptCommands {
+pub struct RetainedCommands {
     /// In order of start.
     #[serde(deserialize_with = "json::list")]
-    pub commands: Vec<KeptCommand>,
+    pub commands: Vec<RetainedCommand>,
 }
 
-/// Names commands whose output and end were recorded.
+/// Names retained commands whose output and end the server has recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReleaseRequest {

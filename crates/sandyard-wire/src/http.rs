@@ -1,13 +1,13 @@
-//! JSON of the plain HTTP routes. These are not protobuf: names are as they stand and nothing is left out.
+//! JSON of the plain HTTP routes. These are not protobuf: field names are literal, and no field is omitted.
 
 use serde::{Deserialize, Serialize};
 
 /// Body of a failed plain HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpError {
-    /// The HTTP status again.
+    /// The HTTP status.
     pub code: u16,
-    /// Why, for people.
+    /// Why the request failed, for people.
     pub message: String,
 }
 
@@ -18,7 +18,7 @@ pub struct WrittenFile {
     pub path: String,
     /// Last component of the path.
     pub name: String,
-    /// `file`.
+    /// Always `file`.
     pub r#type: String,
 }
 
@@ -30,11 +30,11 @@ pub struct Metrics {
     pub ts: i64,
     /// Processors the sandbox may use.
     pub cpu_count: u32,
-    /// Use of those since last asked, in percent.
+    /// Use of those processors since the last request, in percent.
     pub cpu_used_pct: f64,
     /// Memory limit in bytes.
     pub mem_total: u64,
-    /// Memory used in bytes, without what could be dropped at once.
+    /// Memory used in bytes, without caches that the kernel can drop.
     pub mem_used: u64,
     /// Memory holding file contents that could be dropped, in bytes.
     pub mem_cache: u64,

@@ -5,14 +5,14 @@
 //!
 //! - [`process`], [`event`] and [`filesystem`]: the Connect messages, in protobuf's JSON mapping (see [`json`]).
 //! - [`http`]: the JSON of the plain HTTP routes.
-//! - [`host`]: messages only the host may send; no part of E2B's protocol.
-//! - [`egress`]: the way out, between agent and gateway; no part of E2B's protocol.
+//! - [`host`]: messages that only the host may send; not part of E2B's protocol.
+//! - [`egress`]: egress, between agent and gateway; not part of E2B's protocol.
 //! - [`frame`]: the envelope around each message of a stream.
 //! - [`connect_error`]: the codes and the body of a failed call.
 //! - [`signature`]: signed file URLs.
 //! - [`routes`]: every path, query key and header name.
 //!
-//! It deliberately knows nothing of sockets, clocks or users: whoever calls passes those in.
+//! It deliberately knows nothing of sockets, clocks or users: the caller passes those in.
 #![forbid(unsafe_code)]
 
 pub mod connect_error;

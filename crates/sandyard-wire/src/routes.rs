@@ -3,7 +3,7 @@
 /// Port the agent answers on inside a sandbox.
 pub const AGENT_PORT: u16 = 49983;
 
-/// Version of E2B's daemon whose behaviour the agent has.
+/// The version of E2B's daemon that the agent is compatible with.
 pub const ENVD_VERSION: &str = "0.6.13";
 
 /// Connect calls on processes.
@@ -28,19 +28,19 @@ pub mod process {
 
 /// Connect calls on files.
 pub mod filesystem {
-    /// Unary: what is known of a file.
+    /// Unary: the attributes of a file.
     pub const STAT: &str = "/filesystem.Filesystem/Stat";
     /// Unary: make a directory and its parents.
     pub const MAKE_DIR: &str = "/filesystem.Filesystem/MakeDir";
     /// Unary: rename.
     pub const MOVE: &str = "/filesystem.Filesystem/Move";
-    /// Unary: what a directory holds.
+    /// Unary: list a directory.
     pub const LIST_DIR: &str = "/filesystem.Filesystem/ListDir";
-    /// Unary: delete, with all below.
+    /// Unary: delete a file, or a directory with its content.
     pub const REMOVE: &str = "/filesystem.Filesystem/Remove";
     /// Server stream: changes in a directory.
     pub const WATCH_DIR: &str = "/filesystem.Filesystem/WatchDir";
-    /// Unary: begin to collect changes.
+    /// Unary: start to collect changes.
     pub const CREATE_WATCHER: &str = "/filesystem.Filesystem/CreateWatcher";
     /// Unary: fetch collected changes.
     pub const GET_WATCHER_EVENTS: &str = "/filesystem.Filesystem/GetWatcherEvents";
@@ -79,11 +79,11 @@ pub const EGRESS: &str = "/egress";
 /// The value of `Upgrade` for [`EGRESS`].
 pub const EGRESS_UPGRADE: &str = "sandyard-egress";
 
-/// Host only, `POST /left?reader=R`: a relayed reader, named by the answer's [`READER`](header::READER), left knowing all that was
-/// handed out; 204 whoever it is.
-pub const LEFT: &str = "/left";
+/// Host only, `POST /left?reader=R`: a relayed reader, named by the answer's [`READER`](header::READER), has delivered all output
+/// that it was given; 204, also for a reader that is not known.
+pub const RELAY_FINISHED: &str = "/left";
 
-/// `GET`: [`KeptCommands`](crate::host::KeptCommands), the commands started with [`KEEP`](header::KEEP) that are not released yet.
+/// `GET`: [`RetainedCommands`](crate::host::RetainedCommands), the commands started with [`RETAIN`](header::RETAIN) that are not released yet.
 pub const COMMANDS: &str = "/commands";
 
 /// `POST`: [`ReleaseRequest`](crate::host::ReleaseRequest), 204. The agent may forget these commands once they have ended.
@@ -93,15 +93,15 @@ pub const RELEASE_COMMANDS: &str = "/commands/release";
 pub mod query {
     /// The file of [`FILES`](super::FILES).
     pub const PATH: &str = "path";
-    /// On whose behalf; absent means the default user.
+    /// The user on whose behalf the request acts; absent means the default user.
     pub const USERNAME: &str = "username";
-    /// Proof in place of the access token.
+    /// A signature that replaces the access token.
     pub const SIGNATURE: &str = "signature";
-    /// When the proof ends, in seconds since 1970.
+    /// When the signature expires, in seconds since 1970.
     pub const SIGNATURE_EXPIRATION: &str = "signature_expiration";
     /// The port of [`DIAL`](super::DIAL).
     pub const PORT: &str = "port";
-    /// The reader of [`LEFT`](super::LEFT).
+    /// The reader of [`RELAY_FINISHED`](super::RELAY_FINISHED).
     pub const READER: &str = "reader";
 }
 
@@ -117,21 +117,21 @@ pub mod header {
     pub const KEEPALIVE_PING_INTERVAL: &str = "keepalive-ping-interval";
     /// Prefix of metadata to store with an uploaded file.
     pub const METADATA_PREFIX: &str = "x-metadata-";
-    /// Where a followed command's output begins, counted in bytes of everything it ever wrote (all of its streams
+    /// The position where a followed command's output begins, in bytes of everything it ever wrote (all of its streams
     /// together, in the order sent).
     ///
     /// On a `Connect` request: from where to continue; absent means from now on. On the answers of `Start` and
-    /// `Connect`: where it does begin, later than asked when the agent no longer keeps that much.
+    /// `Connect`: where it does begin, which is later than requested when the agent no longer has the older output.
     pub const OUTPUT_OFFSET: &str = "sandyard-output-offset";
-    /// On `Start` and `Connect` by the host: whoever asks passes the output on to somebody else.
+    /// On `Start` and `Connect` by the host: the caller relays the output to another client.
     ///
-    /// It says at the end ([`LEFT`](super::LEFT)) that it got there. One that ends without a word may have died with output in its hands, and
-    /// the next reader gets that again.
+    /// At the end it confirms the delivery ([`RELAY_FINISHED`](super::RELAY_FINISHED)). A relay that ends without that may have died
+    /// with undelivered output, which the next reader gets again.
     pub const RELAYED: &str = "sandyard-relayed";
     /// On the answers of `Start` and `Connect`: an id of the process that no other process ever has.
     ///
     /// Process ids are reused, above all by a sandbox that was restarted. On a `Connect` request it makes the call fail with
-    /// `not_found` when the pid belongs to another process by now.
+    /// `not_found` when the pid now belongs to another process.
     pub const PROCESS: &str = "sandyard-process";
     /// On the answers of `Start` and `Connect`: `1` when the process has a terminal, `0` when it has pipes.
     pub const TERMINAL: &str = "sandyard-terminal";
@@ -142,14 +142,14 @@ pub mod header {
     ///
     /// After [`TAKE_INPUT`] this is where the next byte of the caller's input goes.
     pub const INPUT_OFFSET: &str = "sandyard-input-offset";
-    /// On `Start`: an id of the caller's choice, under which the command is kept.
+    /// On `Start`: an id of the caller's choice, under which the agent retains the command.
     ///
-    /// The agent keeps the command's end, and all output from the last offset that a reader with this id asked for, until the
+    /// The agent retains the command's end, and all output from the last offset that a reader with this id asked for, until the
     /// id is released ([`RELEASE_COMMANDS`](super::RELEASE_COMMANDS)).
     ///
     /// On `Connect`: selects the command by this id, whatever the message names. An agent that does not know the header
     /// falls back to the message.
-    pub const KEEP: &str = "sandyard-keep";
+    pub const RETAIN: &str = "sandyard-keep";
     /// On the answer to a relayed call: the reader's name.
     pub const READER: &str = "sandyard-reader";
 }

@@ -111,7 +111,7 @@ async fn requests_carry_token_user_and_timeout() {
     let options = StartOptions {
         timeout: Some(Duration::from_millis(1500)),
         user: Some("root".into()),
-        keep: None,
+        retain_as: None,
     };
     let mut stream = client.start(&request, &options).await.expect("a start");
     assert_eq!(stream.pid(), 7);
@@ -370,7 +370,7 @@ impl sandyard_agent_client::Dial for Proxied {
         }))
     }
 
-    fn is_host_door(&self) -> bool {
+    fn is_host_connection(&self) -> bool {
         false
     }
 }
@@ -397,7 +397,7 @@ async fn a_proxys_headers_take_the_place_of_the_clients_own() {
         headers: headers.into_iter().collect(),
     };
     let client = AgentClient::new(Endpoint::Custom(std::sync::Arc::new(way)));
-    assert!(!client.endpoint().is_host_door());
+    assert!(!client.endpoint().is_host_connection());
     let client = client
         .with_access_token("ours")
         .expect("a token")

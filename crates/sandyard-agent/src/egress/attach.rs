@@ -1,4 +1,4 @@
-//! A gateway comes in: `GET /egress`, and frames from then on.
+//! Attaching a gateway: `GET /egress`, followed by frames.
 
 use std::rc::Rc;
 
@@ -15,25 +15,28 @@ use super::channel::Channel;
 use crate::call::{Call, Response, plain_error, switch_protocols};
 use crate::socket::Peer;
 
-/// Bytes read in one go; most frames are shorter.
+/// Minimum read buffer in bytes; most frames are shorter.
 const READ_BYTES: usize = 4096;
 
-/// Makes the connection of a request a channel.
+/// Upgrades the connection of a request to a channel.
 pub(crate) fn attach(call: &mut Call) -> Response {
     let protocol = call.headers().get(UPGRADE).cloned();
     let Some(protocol) = protocol.filter(is_egress) else {
         return plain_error(
             StatusCode::UPGRADE_REQUIRED,
-            format!("ask for the upgrade '{EGRESS_UPGRADE}'"),
+            format!("send the header `Upgrade: {EGRESS_UPGRADE}`"),
         );
     };
-    if !call.agent.egress.channels.has_room() {
-        return plain_error(StatusCode::SERVICE_UNAVAILABLE, "too many gateways");
+    if !call.agent.egress.channels.has_capacity() {
+        return plain_error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many gateways are attached to this sandbox",
+        );
     }
     let Some(upgrade) = call.parts.extensions.remove::<OnUpgrade>() else {
         return plain_error(StatusCode::BAD_REQUEST, "the connection cannot be upgraded");
     };
-    tokio::task::spawn_local(converse(call.agent.egress.clone(), upgrade));
+    tokio::task::spawn_local(serve(call.agent.egress.clone(), upgrade));
     switch_protocols(protocol)
 }
 
@@ -43,7 +46,7 @@ fn is_egress(value: &HeaderValue) -> bool {
         .eq_ignore_ascii_case(EGRESS_UPGRADE.as_bytes())
 }
 
-async fn converse(egress: Rc<Egress>, upgrade: OnUpgrade) {
+async fn serve(egress: Rc<Egress>, upgrade: OnUpgrade) {
     let Ok(upgraded) = upgrade.await else { return };
     let Ok(parts) = upgraded.downcast::<TokioIo<Peer>>() else {
         return;
@@ -51,20 +54,22 @@ async fn converse(egress: Rc<Egress>, upgrade: OnUpgrade) {
     let peer = parts.io.into_inner();
     let channel = egress.channels.add(peer.clone());
     tokio::select! {
-        // What came along with the request's head was read with it.
-        () = listen(&egress, &channel, peer, parts.read_buf.into()) => {}
-        () = channel.until_broken() => {}
+        // The first frames may have been read together with the request's head.
+        () = read_frames(&egress, &channel, peer, parts.read_buf.into()) => {}
+        () = channel.closed() => {}
     }
-    egress.channels.part_with(&channel);
+    egress.channels.remove(&channel);
 }
 
-/// Reads frames until there are none, or something else.
-async fn listen(egress: &Egress, channel: &Channel, mut peer: Peer, mut received: Vec<u8>) {
+/// Reads frames until the connection ends or sends an invalid frame.
+async fn read_frames(egress: &Egress, channel: &Channel, mut peer: Peer, mut received: Vec<u8>) {
     loop {
         loop {
             match decode(&mut received) {
-                Ok(Some(ToAgent::Lead)) => egress.channels.let_lead(channel),
-                Ok(Some(ToAgent::Answer { id, packet })) => egress.questions.settle(id, packet),
+                Ok(Some(ToAgent::Lead)) => egress.channels.set_leader(channel),
+                Ok(Some(ToAgent::Answer { id, packet })) => {
+                    egress.pending_queries.resolve(id, packet)
+                }
                 Ok(None) => break,
                 Err(_) => return,
             }

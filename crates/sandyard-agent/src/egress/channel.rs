@@ -1,4 +1,4 @@
-//! One connection with a gateway.
+//! One connection to a gateway.
 
 use std::cell::Cell;
 use std::io;
@@ -10,21 +10,21 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::socket::Peer;
 
-/// A pause while too many descriptors of this user are on their way: the kernel counts those not yet received.
+/// The pause while too many descriptors of this user are in flight: the kernel limits those that are not yet received.
 const TOO_MANY_PAUSE: Duration = Duration::from_millis(10);
 
-/// A connection on which frames are spoken.
+/// A connection that carries frames.
 #[derive(Debug)]
 pub(super) struct Channel {
     peer: Peer,
-    /// Higher for younger ones.
+    /// Ascending in the order of attachment.
     pub(super) number: u64,
-    /// Higher for those that said so later; zero for those that never wanted to lead.
+    /// Ascending in the order of `Lead` messages; zero if the gateway sent none.
     pub(super) lead: Cell<u64>,
-    /// Held by whoever writes a frame.
-    pub(super) turn: Mutex<()>,
-    is_broken: Cell<bool>,
-    broke: Notify,
+    /// Held while a frame is written.
+    pub(super) write_lock: Mutex<()>,
+    is_closed: Cell<bool>,
+    close_notify: Notify,
 }
 
 impl Channel {
@@ -33,27 +33,27 @@ impl Channel {
             peer,
             number,
             lead: Cell::new(0),
-            turn: Mutex::new(()),
-            is_broken: Cell::new(false),
-            broke: Notify::new(),
+            write_lock: Mutex::new(()),
+            is_closed: Cell::new(false),
+            close_notify: Notify::new(),
         }
     }
 
-    /// Writes a whole frame, the descriptor with its first byte. Only for the holder of the turn.
+    /// Writes a whole frame, the descriptor with its first byte. The caller holds the write lock.
     pub(super) async fn write(
         &self,
         frame: &[u8],
-        mut carried: Option<BorrowedFd<'_>>,
+        mut descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
         let mut rest = frame;
         while !rest.is_empty() {
-            match self.peer.send_with(rest, carried).await {
+            match self.peer.send_with(rest, descriptor).await {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
-                    carried = None;
+                    descriptor = None;
                     rest = rest.get(count..).unwrap_or_default();
                 }
-                Err(error) if is_for_want_of_room(&error) => {
+                Err(error) if is_out_of_buffers(&error) => {
                     tokio::time::sleep(TOO_MANY_PAUSE).await;
                 }
                 Err(error) => return Err(error),
@@ -62,27 +62,27 @@ impl Channel {
         Ok(())
     }
 
-    /// Ends it for good.
-    pub(super) fn break_off(&self) {
-        self.is_broken.set(true);
+    /// Closes the connection.
+    pub(super) fn close(&self) {
+        self.is_closed.set(true);
         self.peer.close();
-        self.broke.notify_waiters();
+        self.close_notify.notify_waiters();
     }
 
-    pub(super) fn is_broken(&self) -> bool {
-        self.is_broken.get()
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.get()
     }
 
-    /// Resolves when it is of no use any more.
-    pub(super) async fn until_broken(&self) {
-        let broke = self.broke.notified();
-        if !self.is_broken() {
-            broke.await;
+    /// Resolves when the connection is closed.
+    pub(super) async fn closed(&self) {
+        let notified = self.close_notify.notified();
+        if !self.is_closed() {
+            notified.await;
         }
     }
 }
 
-fn is_for_want_of_room(error: &io::Error) -> bool {
+fn is_out_of_buffers(error: &io::Error) -> bool {
     let wants = [Errno::TOOMANYREFS, Errno::NOBUFS, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|errno| wants.contains(&errno))
 }

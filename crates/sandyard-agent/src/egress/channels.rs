@@ -1,4 +1,4 @@
-//! All connections with gateways, and the choice of the one that is used.
+//! All connections to gateways, and the choice of the leading one.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -13,39 +13,39 @@ use tokio::time::{Instant, timeout};
 use super::channel::Channel;
 use crate::socket::Peer;
 
-/// Most connections with gateways at once.
+/// Maximum number of connections to gateways.
 const MAX_CHANNELS: usize = 64;
 
-/// How long something waits for a gateway while none is there; the server may be starting anew.
+/// How long a message waits while no gateway is attached; the server may be restarting.
 const GATEWAY_WAIT: Duration = Duration::from_secs(15);
 
-/// How long a gateway may take to make room for a frame before the next one is used.
+/// How long a gateway may take to accept a frame before the next gateway is used.
 const WRITE_TIME: Duration = Duration::from_secs(15);
 
-/// How long a message is tried with one gateway after the other.
+/// How long a message is tried with one gateway after another.
 const SEND_TIME: Duration = Duration::from_secs(60);
 
-/// The connections with gateways.
+/// The connections to gateways.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     attached: RefCell<Vec<Rc<Channel>>>,
-    /// Counts attachments and claims to lead.
+    /// Counts attachments and `Lead` messages.
     clock: Cell<u64>,
     changed: Notify,
 }
 
 /// Why a message was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unsent {
-    /// There was no gateway in all the time it could wait.
+pub(super) enum SendError {
+    /// No gateway attached in time.
     NoGateway,
-    /// It does not fit into a frame.
+    /// The message does not fit into a frame.
     TooLong,
 }
 
 impl Channels {
-    /// Whether there is room for one more.
-    pub(super) fn has_room(&self) -> bool {
+    /// Whether another gateway may attach.
+    pub(super) fn has_capacity(&self) -> bool {
         self.attached.borrow().len() < MAX_CHANNELS
     }
 
@@ -57,22 +57,22 @@ impl Channels {
         channel
     }
 
-    /// Prefers this connection from now on.
-    pub(super) fn let_lead(&self, channel: &Channel) {
+    /// Makes this connection the leading one.
+    pub(super) fn set_leader(&self, channel: &Channel) {
         channel.lead.set(self.tick());
         self.changed.notify_waiters();
     }
 
-    /// Ends a connection.
-    pub(super) fn part_with(&self, channel: &Channel) {
-        channel.break_off();
+    /// Closes and removes a connection.
+    pub(super) fn remove(&self, channel: &Channel) {
+        channel.close();
         self.attached
             .borrow_mut()
             .retain(|other| other.number != channel.number);
         self.changed.notify_waiters();
     }
 
-    /// The one that last wanted to lead, else the oldest.
+    /// The connection that last sent `Lead`, else the oldest.
     fn leader(&self) -> Option<Rc<Channel>> {
         let attached = self.attached.borrow();
         let leader = attached
@@ -81,48 +81,48 @@ impl Channels {
         leader.cloned()
     }
 
-    /// Resolves when there is no connection left.
-    pub(super) async fn until_none(&self) {
+    /// Resolves when there is no connection.
+    pub(super) async fn all_closed(&self) {
         self.until(|leader| leader.is_none().then_some(())).await;
     }
 
-    /// Sends a message, with a descriptor or without, to the gateway that leads, and says which that was.
+    /// Sends a message, with or without a descriptor, to the leading gateway, and returns its connection.
     ///
-    /// A gateway acts on whole frames only, so one that breaks in the middle of a frame has not taken the descriptor, and the
-    /// next may have it.
+    /// A gateway acts on whole frames only. One that fails in the middle of a frame has not taken the descriptor, so the next
+    /// one may get it.
     pub(super) async fn send(
         &self,
         message: &FromAgent,
-        carried: Option<BorrowedFd<'_>>,
-    ) -> Result<Rc<Channel>, Unsent> {
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> Result<Rc<Channel>, SendError> {
         let give_up = Instant::now() + SEND_TIME;
         while Instant::now() < give_up {
             let leader = timeout(GATEWAY_WAIT, self.until(|leader| leader)).await;
-            let channel = leader.map_err(|_| Unsent::NoGateway)?;
-            let turn = tokio::select! {
-                turn = channel.turn.lock() => turn,
+            let channel = leader.map_err(|_| SendError::NoGateway)?;
+            let lock = tokio::select! {
+                lock = channel.write_lock.lock() => lock,
                 () = self.until_another_leads(&channel) => continue,
             };
-            if channel.is_broken() {
+            if channel.is_closed() {
                 continue;
             }
-            // Made only now: of all that wait here, one at a time holds its frame in memory.
-            let frame = encode(message).map_err(|_| Unsent::TooLong)?;
+            // Encoded under the lock: of all waiting messages only one holds its frame in memory.
+            let frame = encode(message).map_err(|_| SendError::TooLong)?;
             let mut attempt = Attempt {
                 channels: self,
                 channel: &channel,
                 is_done: false,
             };
-            let written = timeout(WRITE_TIME, channel.write(&frame, carried)).await;
+            let written = timeout(WRITE_TIME, channel.write(&frame, descriptor)).await;
             attempt.is_done = matches!(written, Ok(Ok(())));
             let is_done = attempt.is_done;
             drop(attempt);
-            drop(turn);
+            drop(lock);
             if is_done {
                 return Ok(channel);
             }
         }
-        Err(Unsent::NoGateway)
+        Err(SendError::NoGateway)
     }
 
     async fn until_another_leads(&self, channel: &Channel) {
@@ -131,7 +131,7 @@ impl Channels {
             .await;
     }
 
-    /// Waits until `found` makes something of the connection that leads.
+    /// Waits until `found` returns a value for the leading connection.
     async fn until<T>(&self, found: impl Fn(Option<Rc<Channel>>) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
@@ -148,7 +148,7 @@ impl Channels {
     }
 }
 
-/// The writing of one frame. After half of one nothing can follow, so a connection that was left there is ended.
+/// The write of one frame. Nothing can follow half a frame, so an incomplete write closes the connection.
 struct Attempt<'a> {
     channels: &'a Channels,
     channel: &'a Channel,
@@ -158,7 +158,7 @@ struct Attempt<'a> {
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            self.channels.part_with(self.channel);
+            self.channels.remove(self.channel);
         }
     }
 }

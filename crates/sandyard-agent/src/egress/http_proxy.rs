@@ -1,4 +1,4 @@
-//! Requests as programs send them to an HTTP proxy: `CONNECT host:port`, or a whole URL in place of a path.
+//! Requests to an HTTP proxy: `CONNECT host:port`, or a whole URL in place of a path.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -9,23 +9,23 @@ use sandyard_wire::egress::{MAX_EARLY_BYTES, Via};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
-use super::names::Names;
-use super::proxy::{Refusal, Wish};
+use super::name_addresses::NameAddresses;
+use super::proxy::{ProxyRequest, Refusal};
 use super::target::{Host, parse_authority};
 
-/// Longest head. A rewritten one may be longer than it was: every line has a blank and a proper end then.
+/// Maximum length of a head in bytes. A rewritten one may be longer: each line then has a blank and a proper end.
 const MAX_HEAD_BYTES: usize = MAX_EARLY_BYTES - 512;
 
-/// Bytes read in one go.
+/// Bytes per read.
 const READ_BYTES: usize = 1024;
 
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 128;
 
-/// The port of a URL that names none.
+/// The default port of a URL.
 const HTTP_PORT: u16 = 80;
 
-/// Headers that concern the connection with a proxy, or that are set anew.
+/// Headers that concern the connection to a proxy, or that are replaced.
 const DROPPED: [&str; 7] = [
     "host",
     "connection",
@@ -36,30 +36,30 @@ const DROPPED: [&str; 7] = [
     "upgrade",
 ];
 
-/// Reads what a program wants, with whatever it sent along.
-pub(super) async fn listen(
+/// Reads a program's request, with the bytes that follow it.
+pub(super) async fn read_request(
     stream: &mut TcpStream,
-    names: &RefCell<Names>,
-) -> Result<Wish, Option<Refusal>> {
+    names: &RefCell<NameAddresses>,
+) -> Result<ProxyRequest, Option<Refusal>> {
     let mut received = Vec::new();
     loop {
         let seen = received.len();
-        let room = MAX_HEAD_BYTES - seen;
-        if room == 0 {
+        let space = MAX_HEAD_BYTES - seen;
+        if space == 0 {
             return Err(Some(refusal(
                 "431 Request Header Fields Too Large",
-                "the head of the request is too long",
+                "the head of the request is longer than 31 KiB",
             )));
         }
-        received.reserve(READ_BYTES.min(room));
-        let read = stream.read_buf(&mut (&mut received).limit(room)).await;
+        received.reserve(READ_BYTES.min(space));
+        let read = stream.read_buf(&mut (&mut received).limit(space)).await;
         if !matches!(read, Ok(1..)) {
             return Err(None);
         }
         if may_be_whole(&received, seen)
-            && let Some(wish) = understand(&received, &mut names.borrow_mut())?
+            && let Some(request) = parse_request(&received, &mut names.borrow_mut())?
         {
-            return Ok(wish);
+            return Ok(request);
         }
     }
 }
@@ -71,24 +71,32 @@ fn may_be_whole(received: &[u8], seen: usize) -> bool {
     has(b"\n\r\n") || has(b"\n\n")
 }
 
-/// Makes a wish of a request; none while its head is not all there.
-fn understand(received: &[u8], names: &mut Names) -> Result<Option<Wish>, Refusal> {
+/// Parses a request; `None` while its head is incomplete.
+fn parse_request(
+    received: &[u8],
+    names: &mut NameAddresses,
+) -> Result<Option<ProxyRequest>, Refusal> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(received) {
         Ok(Status::Complete(length)) => length,
         Ok(Status::Partial) => return Ok(None),
-        Err(_) => return Err(bad("this is no request to an HTTP or SOCKS 5 proxy")),
+        Err(_) => {
+            return Err(bad_request(
+                "this is not a valid request to an HTTP or SOCKS 5 proxy",
+            ));
+        }
     };
     let (Some(method), Some(target)) = (request.method, request.path) else {
         return Ok(None);
     };
     let after = received.get(length..).unwrap_or_default();
     if method == "CONNECT" {
-        let (host, port) = parse_authority(target, None)
-            .ok_or_else(|| bad("CONNECT needs a host and a port, such as example.com:443"))?;
-        return Ok(Some(Wish {
-            host: spoken(host, names)?,
+        let (host, port) = parse_authority(target, None).ok_or_else(|| {
+            bad_request("CONNECT needs a host and a port, such as example.com:443")
+        })?;
+        return Ok(Some(ProxyRequest {
+            host: for_gateway(host, names)?,
             port,
             via: Via::Connect,
             early: Bytes::copy_from_slice(after),
@@ -96,8 +104,8 @@ fn understand(received: &[u8], names: &mut Names) -> Result<Option<Wish>, Refusa
     }
     let (authority, path) = split_url(method, target)?;
     let (host, port) = parse_authority(authority, Some(HTTP_PORT))
-        .ok_or_else(|| bad("the URL's host or port cannot be used"))?;
-    let host = spoken(host, names)?;
+        .ok_or_else(|| bad_request("the URL's host or port is not valid"))?;
+    let host = for_gateway(host, names)?;
     let mut early = Vec::with_capacity(received.len() + 64);
     let minor = request.version.unwrap_or(1);
     write_line(
@@ -113,7 +121,7 @@ fn understand(received: &[u8], names: &mut Names) -> Result<Option<Wish>, Refusa
     write_line(&mut early, &["Host: ", &host_header(&host, port)]);
     write_headers(&mut early, request.headers);
     early.extend_from_slice(after);
-    Ok(Some(Wish {
+    Ok(Some(ProxyRequest {
         host,
         port,
         via: Via::Http,
@@ -129,7 +137,7 @@ fn split_url<'a>(method: &str, target: &'a str) -> Result<(&'a str, Cow<'a, str>
         _ => None,
     };
     let rest = rest.ok_or_else(|| {
-        bad("this is a proxy: ask for a whole http:// URL, or use CONNECT for everything else")
+        bad_request("this is a proxy: send a whole http:// URL, or use CONNECT for other protocols")
     })?;
     let rest = rest.split('#').next().unwrap_or_default();
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -143,7 +151,7 @@ fn split_url<'a>(method: &str, target: &'a str) -> Result<(&'a str, Cow<'a, str>
     Ok((authority, path))
 }
 
-/// The host as its own server expects to be called.
+/// The value of the `Host` header.
 fn host_header(host: &str, port: u16) -> String {
     match (host.contains(':'), port) {
         (false, HTTP_PORT) => host.to_owned(),
@@ -176,17 +184,17 @@ fn write_line(head: &mut Vec<u8>, parts: &[&str]) {
     head.extend_from_slice(b"\r\n");
 }
 
-/// The host as the gateway is told, and as its server expects to be called.
-fn spoken(host: Host, names: &mut Names) -> Result<String, Refusal> {
-    host.spoken(names).ok_or_else(|| {
+/// The host for the gateway and for the `Host` header.
+fn for_gateway(host: Host, names: &mut NameAddresses) -> Result<String, Refusal> {
+    host.for_gateway(names).ok_or_else(|| {
         refusal(
             "502 Bad Gateway",
-            "this address stands for no name any more; look the name up again, or ask for it by name",
+            "this address no longer stands for a name: look the name up again, or use the name",
         )
     })
 }
 
-fn bad(why: &str) -> Refusal {
+fn bad_request(why: &str) -> Refusal {
     refusal("400 Bad Request", why)
 }
 
@@ -203,21 +211,21 @@ pub(super) fn refusal(status: &str, why: &str) -> Refusal {
 mod tests {
     use super::*;
 
-    fn wish(request: &str) -> (String, u16, Via, String) {
-        let wish = understand(request.as_bytes(), &mut Names::default())
+    fn request(request: &str) -> (String, u16, Via, String) {
+        let request = parse_request(request.as_bytes(), &mut NameAddresses::default())
             .unwrap()
             .unwrap();
-        let early = String::from_utf8(wish.early.to_vec()).unwrap();
-        (wish.host, wish.port, wish.via, early)
+        let early = String::from_utf8(request.early.to_vec()).unwrap();
+        (request.host, request.port, request.via, early)
     }
 
     #[test]
     fn connect_keeps_what_follows_its_head() {
         assert_eq!(
-            wish("CONNECT Example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n\x16\x03"),
+            request("CONNECT Example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n\x16\x03"),
             ("example.com".into(), 443, Via::Connect, "\x16\x03".into())
         );
-        assert_eq!(wish("CONNECT [::1]:22 HTTP/1.0\r\n\r\n").1, 22);
+        assert_eq!(request("CONNECT [::1]:22 HTTP/1.0\r\n\r\n").1, 22);
     }
 
     #[test]
@@ -225,7 +233,7 @@ mod tests {
         let request = "POST HTTP://Example.com:8080/a?b=c#d HTTP/1.1\r\nHost: evil.example\r\nProxy-Connection: keep-alive\r\n\
              Proxy-Authorization: Basic eA==\r\nConnection: keep-alive, Upgrade\r\nUpgrade: x\r\nKeep-Alive: 5\r\nX-Mine: 1\r\n\
              Content-Length: 4\r\n\r\nbody";
-        let (host, port, via, early) = wish(request);
+        let (host, port, via, early) = request(request);
         assert_eq!((host.as_str(), port, via), ("example.com", 8080, Via::Http));
         assert_eq!(
             early,
@@ -235,13 +243,16 @@ mod tests {
 
     #[test]
     fn an_address_that_stands_for_a_name_becomes_the_name() {
-        let mut names = Names::default();
+        let mut names = NameAddresses::default();
         let address = names.address_of("example.com");
         let request = format!("GET http://{address}:81/ HTTP/1.1\r\nHost: {address}:81\r\n\r\n");
-        let wish = understand(request.as_bytes(), &mut names).unwrap().unwrap();
-        assert_eq!(wish.host, "example.com");
+        let request = parse_request(request.as_bytes(), &mut names)
+            .unwrap()
+            .unwrap();
+        assert_eq!(request.host, "example.com");
         assert!(
-            wish.early
+            request
+                .early
                 .starts_with(b"GET / HTTP/1.1\r\nHost: example.com:81\r\n")
         );
     }
@@ -258,7 +269,7 @@ mod tests {
                 "GET /x HTTP/1.1\r\nHost: [2001:db8::1]:81\r\n",
             ),
         ] {
-            let (_, _, _, early) = wish(&format!("{line} HTTP/1.1\r\n\r\n"));
+            let (_, _, _, early) = request(&format!("{line} HTTP/1.1\r\n\r\n"));
             assert_eq!(
                 early,
                 format!("{expected}Connection: close\r\n\r\n"),
@@ -266,14 +277,14 @@ mod tests {
             );
         }
         assert!(
-            wish("GET http://h/ HTTP/1.0\n\n")
+            request("GET http://h/ HTTP/1.0\n\n")
                 .3
                 .starts_with("GET / HTTP/1.0\r\n")
         );
     }
 
     #[test]
-    fn what_is_no_such_request_is_refused_in_one_line() {
+    fn invalid_requests_are_refused_in_one_line() {
         for request in [
             "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             "GET https://h/ HTTP/1.1\r\n\r\n",
@@ -290,7 +301,7 @@ mod tests {
             "\x04\x01\n\n",
         ] {
             let Refusal(answer) =
-                understand(request.as_bytes(), &mut Names::default()).unwrap_err();
+                parse_request(request.as_bytes(), &mut NameAddresses::default()).unwrap_err();
             let answer = String::from_utf8(answer).unwrap();
             assert!(
                 answer.starts_with("HTTP/1.1 400 Bad Request\r\n"),
@@ -307,7 +318,7 @@ mod tests {
         let request = b"CONNECT h:1 HTTP/1.1\r\nA: b\r\n\r\n";
         for length in 0..request.len() {
             assert_eq!(
-                understand(&request[..length], &mut Names::default()),
+                parse_request(&request[..length], &mut NameAddresses::default()),
                 Ok(None),
                 "{length}"
             );
@@ -325,15 +336,15 @@ mod tests {
         let filler = "x".repeat(MAX_HEAD_BYTES - start.len() - 4);
         let request = format!("{start}{filler}\r\n\r\n");
         assert_eq!(request.len(), MAX_HEAD_BYTES);
-        assert!(wish(&request).3.len() <= MAX_EARLY_BYTES);
+        assert!(request(&request).3.len() <= MAX_EARLY_BYTES);
         // Each header gains a blank after its colon.
         let many: String = "a:\n".repeat(MAX_HEADERS);
         let filler = "x".repeat(MAX_HEAD_BYTES - start.len() - many.len() - 2 + 3 - 4);
         let request = format!("{start}{filler}\n{}\n", &many[3..]);
         assert!(
-            wish(&request).3.len() <= MAX_EARLY_BYTES,
+            request(&request).3.len() <= MAX_EARLY_BYTES,
             "{}",
-            wish(&request).3.len()
+            request(&request).3.len()
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Look-ups over TCP: each message with two bytes of length before it, several on one connection.
+//! DNS queries over TCP: each message after two bytes of length, several on one connection.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -10,23 +10,23 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::Egress;
-use super::accept::{Door, reset, stream};
+use super::dns_message::{Code, Flaw, MAX_QUERY_BYTES, Question, failure};
+use super::listener::{Listener, reset, stream};
 use super::lookup::answer;
-use super::message::{Code, Flaw, MAX_QUERY_BYTES, Question, failure};
 
-/// How long a program may take for its next query, or to take an answer.
+/// How long a program may take to send its next query, or to receive an answer.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Serves one door for ever.
-pub(super) async fn serve(egress: Rc<Egress>, door: Door) {
+/// Serves one listener forever.
+pub(super) async fn serve(egress: Rc<Egress>, listener: Listener) {
     loop {
-        take(&egress, door.next().await);
+        accept(&egress, listener.next().await);
     }
 }
 
-/// Answers on a connection, if there are not too many such already.
-pub(super) fn take(egress: &Rc<Egress>, connection: OwnedFd) {
-    let Some(place) = egress.lookups.try_enter() else {
+/// Answers queries on a connection, if there are not too many such connections.
+pub(super) fn accept(egress: &Rc<Egress>, connection: OwnedFd) {
+    let Some(slot) = egress.lookups.try_take() else {
         return reset(connection);
     };
     let egress = egress.clone();
@@ -34,11 +34,11 @@ pub(super) fn take(egress: &Rc<Egress>, connection: OwnedFd) {
         if let Ok(mut stream) = stream(connection) {
             let _ = converse(&egress, &mut stream).await;
         }
-        drop(place);
+        drop(slot);
     });
 }
 
-/// Answers one query after the other; none when the program is done or says something that is no query.
+/// Answers one query after the other; returns when the program ends the connection or sends something else.
 async fn converse(egress: &Egress, stream: &mut TcpStream) -> Option<()> {
     loop {
         let query = timeout(IDLE, read(stream)).await.ok()??;
@@ -63,10 +63,10 @@ async fn read(stream: &mut TcpStream) -> Option<Bytes> {
 async fn respond(egress: &Egress, query: &Bytes) -> Option<Vec<u8>> {
     let question = match Question::of(query) {
         Ok(question) => question,
-        Err(Flaw::NoQuery) => return None,
+        Err(Flaw::NotAQuery) => return None,
         Err(Flaw::Refused(code)) => return Some(failure(query, None, code)),
     };
-    match egress.queries.enter(&egress.channels).await {
+    match egress.queries.take(&egress.channels).await {
         Some(_place) => Some(answer(egress, query, &question).await),
         None => Some(failure(query, Some(&question), Code::Failure)),
     }

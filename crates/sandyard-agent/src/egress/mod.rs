@@ -1,34 +1,34 @@
-//! The way out of the sandbox: what programs want from the network is handed to a gateway outside.
+//! Egress: the agent hands programs' connections and DNS queries to a gateway outside the sandbox.
 //!
 //! ```text
-//!  program ──TCP──▶ redirect ─┐                             ┌─▶ channel ─▶ gateway that leads
+//!  program ──TCP──▶ redirect ─┐                             ┌─▶ channel ─▶ leading gateway
 //!          ──TCP──▶ proxy ────┤ Open, with the connection   │
 //!          ──DNS──▶ lookup ───┼ Query ────────▶ channels ───┤
-//!          ──else─▶ strays ───┘ Stray                       └─▶ channel ─▶ gateway that would take over
+//!          ──else─▶ blocked_packets ──┘ BlockedPackets      └─▶ channel ─▶ standby gateway
 //!                     │
-//!                   names: an address of 198.18.0.0/15 for each name that was looked up
+//!                   name_addresses: an address of 198.18.0.0/15 for each name that was looked up
 //! ```
 //!
-//! The agent is not in the way of bytes: it accepts a connection, learns where it was meant to go, sends the connection itself
-//! to the gateway and forgets it. It decides nothing either; what may be reached is the gateway's to judge.
+//! No bytes pass through the agent: it accepts a connection, finds out its destination, sends the connection itself to the
+//! gateway and closes its copy. The agent decides nothing: the gateway judges what a sandbox may reach.
 
-mod accept;
 mod attach;
+mod blocked_packets;
 mod channel;
 mod channels;
+mod dns_message;
 mod http_proxy;
+mod listener;
 mod lookup;
 mod lookup_tcp;
-mod message;
-mod names;
-mod original;
+mod name_addresses;
+mod original_destination;
 mod packet;
+mod pending_queries;
 mod proxy;
-mod questions;
 mod redirect;
-mod room;
+mod slots;
 mod socks;
-mod strays;
 mod target;
 mod variables;
 
@@ -38,89 +38,89 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use self::accept::Door;
 use self::channels::Channels;
-use self::names::Names;
-use self::questions::Questions;
-use self::room::Room;
-use crate::config::EgressDoors;
+use self::listener::Listener;
+use self::name_addresses::NameAddresses;
+use self::pending_queries::PendingQueries;
+use self::slots::Slots;
+use crate::config::EgressListeners;
 use crate::limits;
 
 pub(crate) use self::attach::attach;
 pub(crate) use self::variables::add_proxy_variables;
 
-/// Most redirected connections that wait for a gateway at once.
+/// Maximum number of redirected connections that wait for a gateway.
 const MAX_WAITING_CONNECTIONS: usize = 4096;
 
-/// Most connections to the proxy at once whose requests are not handed over yet; each may hold the head of a request.
+/// Maximum number of proxy connections whose requests are not handed over yet; each may hold the head of a request.
 const MAX_PROXY_CONNECTIONS: usize = 1024;
 
-/// Most look-ups without an answer at once.
+/// Maximum number of unanswered DNS queries.
 const MAX_QUERIES: usize = 1024;
 
-/// Most connections at once that look names up.
+/// Maximum number of TCP connections for DNS queries.
 const MAX_LOOKUP_CONNECTIONS: usize = 256;
 
-/// What all parts of the way out share.
+/// The state that all parts of egress share.
 #[derive(Debug)]
 pub(crate) struct Egress {
     channels: Channels,
-    names: RefCell<Names>,
-    questions: Questions,
-    /// Where redirected connections wait.
-    connections: Room,
-    /// Where connections to the proxy are read.
-    proxied: Room,
-    /// Where look-ups wait.
-    queries: Room,
-    /// Where connections with look-ups stay.
-    lookups: Room,
+    names: RefCell<NameAddresses>,
+    pending_queries: PendingQueries,
+    /// Slots of redirected connections that wait.
+    connections: Slots,
+    /// Slots of proxy connections that are being read.
+    proxied: Slots,
+    /// Slots of unanswered queries.
+    queries: Slots,
+    /// Slots of TCP connections for queries.
+    lookups: Slots,
 }
 
 impl Default for Egress {
     fn default() -> Self {
-        // The agent's own doors and the commands need descriptors too, however many connections wait here.
+        // A part of all descriptors: the agent's own connections and the commands need some, too.
         let share = usize::try_from(limits::open_files() / 4)
             .unwrap_or(usize::MAX)
             .max(1);
         Self {
             channels: Channels::default(),
             names: RefCell::default(),
-            questions: Questions::default(),
-            connections: Room::new(share.min(MAX_WAITING_CONNECTIONS)),
-            proxied: Room::new(share.min(MAX_PROXY_CONNECTIONS)),
-            queries: Room::new(MAX_QUERIES),
-            lookups: Room::new(share.min(MAX_LOOKUP_CONNECTIONS)),
+            pending_queries: PendingQueries::default(),
+            connections: Slots::new(share.min(MAX_WAITING_CONNECTIONS)),
+            proxied: Slots::new(share.min(MAX_PROXY_CONNECTIONS)),
+            queries: Slots::new(MAX_QUERIES),
+            lookups: Slots::new(share.min(MAX_LOOKUP_CONNECTIONS)),
         }
     }
 }
 
-/// Starts to serve the doors.
+/// Starts to serve the listeners.
 ///
 /// # Errors
 ///
-/// When one of them cannot be put on the event loop.
-pub(crate) fn start(egress: &Rc<Egress>, doors: EgressDoors) -> io::Result<()> {
-    for fd in doors.redirected {
-        tokio::task::spawn_local(redirect::serve(egress.clone(), Door::new(fd)?));
+/// When one of them cannot be registered with the event loop.
+pub(crate) fn start(egress: &Rc<Egress>, listeners: EgressListeners) -> io::Result<()> {
+    for fd in listeners.redirected {
+        tokio::task::spawn_local(redirect::serve(egress.clone(), Listener::new(fd)?));
     }
-    for fd in doors.names {
-        let socket = accept::adopt(fd)?;
+    for fd in listeners.dns_udp {
+        let socket = listener::adopt(fd)?;
         tokio::task::spawn_local(lookup::serve(egress.clone(), Rc::new(socket)));
     }
-    for fd in doors.names_tcp {
-        tokio::task::spawn_local(lookup_tcp::serve(egress.clone(), Door::new(fd)?));
+    for fd in listeners.dns_tcp {
+        tokio::task::spawn_local(lookup_tcp::serve(egress.clone(), Listener::new(fd)?));
     }
-    if let Some(fd) = doors.proxy {
-        tokio::task::spawn_local(proxy::serve(egress.clone(), Door::new(fd)?));
+    if let Some(fd) = listeners.proxy {
+        tokio::task::spawn_local(proxy::serve(egress.clone(), Listener::new(fd)?));
     }
-    for fd in doors.strays {
-        tokio::task::spawn_local(strays::watch(egress.clone(), accept::adopt(fd)?));
+    for fd in listeners.blocked_packets {
+        tokio::task::spawn_local(blocked_packets::watch(egress.clone(), listener::adopt(fd)?));
     }
     Ok(())
 }
 
-/// The address of a socket on this machine, if it is one of IP.
+/// The local address of a socket, if it is an IP socket.
 pub(crate) fn local_address(socket: impl AsFd) -> Option<SocketAddr> {
     let address = rustix::net::getsockname(socket).ok()?;
     SocketAddr::try_from(address).ok()

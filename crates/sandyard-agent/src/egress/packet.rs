@@ -1,15 +1,15 @@
-//! Where a packet was meant to go, from its first bytes.
+//! The destination of a packet, from its first bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// As many bytes of a refusal as are looked at: two headers of IP, that of ICMP, and the ports.
+/// Bytes of an ICMP error that are read: two IP headers, the ICMP header, and the ports.
 pub(super) const SEEN_BYTES: usize = 256;
 
 const IPV4_HEADER_BYTES: usize = 20;
 const IPV6_HEADER_BYTES: usize = 40;
 const ICMP_HEADER_BYTES: usize = 8;
 
-/// Most headers between that of IPv6 and what it carries.
+/// Maximum number of IPv6 extension headers.
 const MAX_EXTENSIONS: usize = 6;
 
 const HOP_BY_HOP: u8 = 0;
@@ -24,30 +24,30 @@ const OPTIONS: u8 = 60;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
-/// The head of the packet that a refusal is about: «unreachable» of ICMP with its IP header before it, or of ICMPv6 without one, as
-/// raw sockets show them. None when it is something else.
-pub(super) fn refused(refusal: &[u8]) -> Option<&[u8]> {
-    let icmp = match refusal.first()? >> 4 {
-        4 => refusal.get(usize::from(refusal[0] & 0x0f) * 4..)?,
-        _ => refusal,
+/// The head of the blocked packet in an ICMP «unreachable» error. Raw sockets show ICMP with its IP header, and ICMPv6 without.
+/// `None` for other messages.
+pub(super) fn blocked_packet(error: &[u8]) -> Option<&[u8]> {
+    let icmp = match error.first()? >> 4 {
+        4 => error.get(usize::from(error[0] & 0x0f) * 4..)?,
+        _ => error,
     };
-    let is_unreachable = match refusal.first()? >> 4 {
-        4 => refusal.get(9) == Some(&ICMP) && icmp.first() == Some(&3),
+    let is_unreachable = match error.first()? >> 4 {
+        4 => error.get(9) == Some(&ICMP) && icmp.first() == Some(&3),
         _ => icmp.first() == Some(&1),
     };
     icmp.get(ICMP_HEADER_BYTES..).filter(|_| is_unreachable)
 }
 
-/// What packets have in common that a program sends to one place.
+/// The destination of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Course {
+pub(super) struct Destination {
     pub(super) protocol: u8,
     pub(super) address: IpAddr,
     pub(super) port: Option<u16>,
 }
 
-impl Course {
-    /// Reads a packet from its IP header on; none when it is no program's attempt to reach something outside: it goes to the
+impl Destination {
+    /// Reads a packet from its IP header on. `None` when no program tried to reach something outside with it: it goes to the
     /// sandbox itself, continues another packet, or is the kernel's own (errors, neighbours, groups).
     pub(super) fn of(packet: &[u8]) -> Option<Self> {
         let (protocol, address, carried) = match packet.first()? >> 4 {
@@ -99,12 +99,12 @@ fn read_v6(packet: &[u8]) -> Option<Parts<'_>> {
     Some((protocol, address.to_canonical(), carried))
 }
 
-/// Whether a packet is a later part of one whose first part was counted.
+/// Whether a packet is a later fragment of one that was counted.
 fn is_continuation(offset: u16) -> bool {
     offset != 0
 }
 
-/// Whether no program meant this packet.
+/// Whether the kernel sent this packet, not a program.
 fn is_kernels_own(protocol: u8, address: IpAddr, carried: &[u8]) -> bool {
     let kind = carried.first().copied();
     match (protocol, address) {
@@ -119,7 +119,7 @@ fn is_kernels_own(protocol: u8, address: IpAddr, carried: &[u8]) -> bool {
     }
 }
 
-/// The two bytes at a place, as a number.
+/// The two bytes at an offset, as a number.
 fn number(bytes: &[u8], at: usize) -> Option<u16> {
     let bytes = bytes.get(at..)?.first_chunk::<2>()?;
     Some(u16::from_be_bytes(*bytes))
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn protocol_address_and_port_are_found() {
         let at = |protocol, address: &str, port| {
-            Some(Course {
+            Some(Destination {
                 protocol,
                 address: address.parse().unwrap(),
                 port,
@@ -161,31 +161,31 @@ mod tests {
         };
         let address = [192, 0, 2, 1];
         assert_eq!(
-            Course::of(&v4(UDP, address, &PORTS)),
+            Destination::of(&v4(UDP, address, &PORTS)),
             at(UDP, "192.0.2.1", Some(443))
         );
         assert_eq!(
-            Course::of(&v4(ICMP, address, &[8, 0])),
+            Destination::of(&v4(ICMP, address, &[8, 0])),
             at(ICMP, "192.0.2.1", None)
         );
         assert_eq!(
-            Course::of(&v4(47, address, &PORTS)),
+            Destination::of(&v4(47, address, &PORTS)),
             at(47, "192.0.2.1", None)
         );
         assert_eq!(
-            Course::of(&v4(UDP, address, &[1, 2])),
+            Destination::of(&v4(UDP, address, &[1, 2])),
             at(UDP, "192.0.2.1", None)
         );
         let mut options = v4(SCTP, address, &[0; 4]);
         options[0] = 0x46;
         options.extend(PORTS);
-        assert_eq!(Course::of(&options), at(SCTP, "192.0.2.1", Some(443)));
+        assert_eq!(Destination::of(&options), at(SCTP, "192.0.2.1", Some(443)));
         assert_eq!(
-            Course::of(&v6(UDP_LITE, "2001:db8::1", &PORTS)),
+            Destination::of(&v6(UDP_LITE, "2001:db8::1", &PORTS)),
             at(UDP_LITE, "2001:db8::1", Some(443))
         );
         assert_eq!(
-            Course::of(&v6(ICMP_V6, "2001:db8::1", &[128])),
+            Destination::of(&v6(ICMP_V6, "2001:db8::1", &[128])),
             at(ICMP_V6, "2001:db8::1", None)
         );
         let behind = [
@@ -195,12 +195,12 @@ mod tests {
         ]
         .concat();
         assert_eq!(
-            Course::of(&v6(HOP_BY_HOP, "2001:db8::1", &behind)),
+            Destination::of(&v6(HOP_BY_HOP, "2001:db8::1", &behind)),
             at(UDP, "2001:db8::1", Some(443))
         );
         let first = [&[UDP, 0, 0, 1, 0, 0, 0, 0][..], &PORTS].concat();
         assert_eq!(
-            Course::of(&v6(FRAGMENT, "2001:db8::1", &first)),
+            Destination::of(&v6(FRAGMENT, "2001:db8::1", &first)),
             at(UDP, "2001:db8::1", Some(443))
         );
     }
@@ -212,7 +212,7 @@ mod tests {
         let mut refusal = v4(ICMP, [127, 0, 0, 1], &unreachable);
         assert_eq!(refused(&refusal), Some(&packet[..]));
         // With options in the header before it.
-        refusal[0] = 0x46;
+        error[0] = 0x46;
         refusal.splice(20..20, [1; 4]);
         assert_eq!(refused(&refusal), Some(&packet[..]));
         let packet = v6(UDP, "2001:db8::1", &PORTS);
@@ -246,7 +246,7 @@ mod tests {
             v6(ICMP_V6, "ff02::16", &[143]),
             v6(FRAGMENT, "2001:db8::1", &[UDP, 0, 0, 8, 0, 0, 0, 0]),
         ] {
-            assert_eq!(Course::of(&packet), None, "{packet:?}");
+            assert_eq!(Destination::of(&packet), None, "{packet:?}");
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
     fn a_first_part_of_a_packet_counts() {
         let mut first = v4(UDP, [192, 0, 2, 1], &PORTS);
         first[6] = 0x20;
-        assert!(Course::of(&first).is_some());
+        assert!(Destination::of(&first).is_some());
     }
 
     #[test]
@@ -270,11 +270,11 @@ mod tests {
         ];
         for packet in whole {
             for length in 0..packet.len() {
-                Course::of(&packet[..length]);
+                Destination::of(&packet[..length]);
                 for value in [0, 0x40, 0x4f, 0x60, 0xff] {
                     let mut garbled = packet.clone();
                     garbled[length] = value;
-                    Course::of(&garbled);
+                    Destination::of(&garbled);
                 }
             }
         }

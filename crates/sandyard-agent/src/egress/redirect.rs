@@ -1,4 +1,4 @@
-//! Connections that programs believe to go anywhere, and that were redirected here.
+//! Connections that the kernel redirected to the agent.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,39 +8,41 @@ use bytes::Bytes;
 use sandyard_wire::egress::{FromAgent, Via};
 
 use super::Egress;
-use super::accept::{Door, reset};
+use super::listener::{Listener, reset};
 use super::lookup_tcp;
-use super::original::original_destination;
+use super::original_destination::original_destination;
 use super::target::Host;
 
-/// The port of look-ups, which are answered here whatever server was meant.
+/// The DNS port. The agent answers queries to any server.
 const LOOKUP_PORT: u16 = 53;
 
-/// Serves one door for ever.
-pub(super) async fn serve(egress: Rc<Egress>, door: Door) {
+/// Serves one listener forever.
+pub(super) async fn serve(egress: Rc<Egress>, listener: Listener) {
     loop {
-        let connection = door.next().await;
+        let connection = listener.next().await;
         match original_destination(connection.as_fd()) {
-            // Somebody knocked at our own address; there is nothing here to talk to.
+            // A direct connection to the agent's own address, which serves nothing.
             None => reset(connection),
-            Some(wanted) if wanted.port() == LOOKUP_PORT => lookup_tcp::take(&egress, connection),
-            Some(wanted) => pass_on(&egress, connection, wanted).await,
+            Some(destination) if destination.port() == LOOKUP_PORT => {
+                lookup_tcp::accept(&egress, connection)
+            }
+            Some(destination) => hand_over(&egress, connection, destination).await,
         }
     }
 }
 
 /// Hands a connection to the gateway; returns when the next may be accepted.
-async fn pass_on(egress: &Rc<Egress>, connection: OwnedFd, wanted: SocketAddr) {
-    let host = Host::Address(wanted.ip()).spoken(&mut egress.names.borrow_mut());
+async fn hand_over(egress: &Rc<Egress>, connection: OwnedFd, destination: SocketAddr) {
+    let host = Host::Address(destination.ip()).for_gateway(&mut egress.names.borrow_mut());
     let Some(host) = host else {
         return reset(connection);
     };
-    let Some(place) = egress.connections.enter(&egress.channels).await else {
+    let Some(slot) = egress.connections.take(&egress.channels).await else {
         return reset(connection);
     };
     let message = FromAgent::Open {
         host,
-        port: wanted.port(),
+        port: destination.port(),
         via: Via::Redirect,
         early: Bytes::new(),
     };
@@ -51,10 +53,10 @@ async fn pass_on(egress: &Rc<Egress>, connection: OwnedFd, wanted: SocketAddr) {
             .send(&message, Some(connection.as_fd()))
             .await
         {
-            // The gateway has it now; closing this copy ends nothing.
+            // The gateway has it now; closing this copy does not end the connection.
             Ok(_) => drop(connection),
             Err(_) => reset(connection),
         }
-        drop(place);
+        drop(slot);
     });
 }

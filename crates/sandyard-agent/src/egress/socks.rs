@@ -8,11 +8,11 @@ use sandyard_wire::egress::Via;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::names::Names;
-use super::proxy::{Refusal, Wish, read};
+use super::name_addresses::NameAddresses;
+use super::proxy::{ProxyRequest, Refusal, read};
 use super::target::Host;
 
-/// The first byte of everything a program says.
+/// The first byte of every message of a program.
 pub(super) const VERSION: u8 = 5;
 
 /// The only method of authentication: none.
@@ -25,17 +25,17 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// A reply: it failed for no reason that has a number.
+/// Reply code: a failure without its own code.
 pub(super) const GENERAL_FAILURE: u8 = 1;
 const HOST_UNREACHABLE: u8 = 4;
 const NO_SUCH_COMMAND: u8 = 7;
 const NO_SUCH_ADDRESS_TYPE: u8 = 8;
 
-/// Reads what a program wants.
-pub(super) async fn listen(
+/// Reads a program's request.
+pub(super) async fn read_request(
     stream: &mut TcpStream,
-    names: &RefCell<Names>,
-) -> Result<Wish, Option<Refusal>> {
+    names: &RefCell<NameAddresses>,
+) -> Result<ProxyRequest, Option<Refusal>> {
     let [_, count] = read(stream).await.ok_or(None)?;
     let mut methods = vec![0; usize::from(count)];
     stream.read_exact(&mut methods).await.map_err(|_| None)?;
@@ -50,13 +50,13 @@ pub(super) async fn listen(
     }
     let host = read_host(stream, kind).await?;
     let port = u16::from_be_bytes(read(stream).await.ok_or(None)?);
-    // Only now: the address is read first, so that none of it is left when the refusal is sent.
+    // Checked after the address is read, so that no unread byte cuts the refusal off.
     if command != CONNECT {
         return Err(Some(refusal(NO_SUCH_COMMAND)));
     }
-    let host = host.and_then(|host| host.spoken(&mut names.borrow_mut()));
+    let host = host.and_then(|host| host.for_gateway(&mut names.borrow_mut()));
     match host.filter(|_| port != 0) {
-        Some(host) => Ok(Wish {
+        Some(host) => Ok(ProxyRequest {
             host,
             port,
             via: Via::Socks,
@@ -66,7 +66,7 @@ pub(super) async fn listen(
     }
 }
 
-/// Reads the host; none when it is no name of one.
+/// Reads the host; `None` when it is not a valid host name.
 async fn read_host(stream: &mut TcpStream, kind: u8) -> Result<Option<Host>, Option<Refusal>> {
     match kind {
         IPV4 => {
@@ -87,7 +87,7 @@ async fn read_host(stream: &mut TcpStream, kind: u8) -> Result<Option<Host>, Opt
     }
 }
 
-/// A reply that nothing follows.
+/// A reply that ends the connection.
 pub(super) fn refusal(code: u8) -> Refusal {
     Refusal(vec![VERSION, code, 0, IPV4, 0, 0, 0, 0, 0, 0])
 }

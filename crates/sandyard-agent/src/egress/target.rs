@@ -1,10 +1,12 @@
-//! What a program wants to reach, as it says it and as the gateway is told.
+//! Hosts that programs want to reach.
 
 use std::net::IpAddr;
 
-use super::names::{Names, is_of_names};
+use sandyard_core::network::pattern::canonical_name;
 
-/// A host as a program names it.
+use super::name_addresses::{NameAddresses, is_name_address};
+
+/// A host that a program names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
     Name(String),
@@ -12,7 +14,7 @@ pub(super) enum Host {
 }
 
 impl Host {
-    /// Reads a name or an address without brackets.
+    /// Parses a name or an address without brackets.
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text.parse() {
             Ok(address) => Some(Self::Address(address)),
@@ -20,12 +22,12 @@ impl Host {
         }
     }
 
-    /// What the gateway is told; none for an address that should stand for a name and does not.
-    pub(super) fn spoken(self, names: &mut Names) -> Option<String> {
+    /// The host for the gateway; `None` for an address of the name range that stands for no name.
+    pub(super) fn for_gateway(self, names: &mut NameAddresses) -> Option<String> {
         match self {
             Self::Name(name) => Some(name),
             Self::Address(address) => match address.to_canonical() {
-                IpAddr::V4(address) if is_of_names(address) => {
+                IpAddr::V4(address) if is_name_address(address) => {
                     names.name_of(address).map(|name| name.to_string())
                 }
                 address => Some(address.to_string()),
@@ -34,7 +36,7 @@ impl Host {
     }
 }
 
-/// Reads `host:port`, an IPv6 address in brackets; without a port it is the default one, if there is such.
+/// Parses `host:port`, with an IPv6 address in brackets; without a port the default one is used, if there is one.
 pub(super) fn parse_authority(text: &str, default_port: Option<u16>) -> Option<(Host, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -59,25 +61,13 @@ pub(super) fn parse_authority(text: &str, default_port: Option<u16>) -> Option<(
     (port != 0).then_some((host, port))
 }
 
-/// A host's name in the form that is compared: lower case, no dot at its end; none when it is no name of a host.
-pub(super) fn canonical_name(name: &str) -> Option<String> {
-    let name = name.strip_suffix('.').unwrap_or(name);
-    let is_label = |label: &str| {
-        matches!(label.len(), 1..=63)
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-    };
-    (name.len() <= 253 && name.split('.').all(is_label)).then(|| name.to_ascii_lowercase())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn authority(text: &str) -> Option<(String, u16)> {
         let (host, port) = parse_authority(text, Some(80))?;
-        Some((host.spoken(&mut Names::default())?, port))
+        Some((host.for_gateway(&mut NameAddresses::default())?, port))
     }
 
     #[test]
@@ -97,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn invalid_hosts_are_refused() {
         let long = format!("{}a", "a.".repeat(127));
         for text in [
             "",
@@ -130,13 +120,13 @@ mod tests {
 
     #[test]
     fn an_address_that_stands_for_a_name_is_told_as_the_name() {
-        let mut names = Names::default();
+        let mut names = NameAddresses::default();
         let address = names.address_of("example.com");
         for text in [address.to_string(), format!("::ffff:{address}")] {
             let host = Host::parse(&text).unwrap();
-            assert_eq!(host.spoken(&mut names).as_deref(), Some("example.com"));
+            assert_eq!(host.for_gateway(&mut names).as_deref(), Some("example.com"));
         }
         let unknown = Host::parse("198.18.77.77").unwrap();
-        assert_eq!(unknown.spoken(&mut names), None);
+        assert_eq!(unknown.for_gateway(&mut names), None);
     }
 }

@@ -1,13 +1,13 @@
-//! The variables that tell programs of a proxy.
+//! The proxy environment variables of commands.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What is not behind the proxy: the sandbox itself.
+/// Hosts that programs reach without the proxy: the sandbox itself.
 const NOT_PROXIED: &str = "localhost,127.0.0.1,::1";
 
-/// Adds the variables to a command's own, except those it has. Some programs read the names in capitals, some in small
-/// letters; who has set either means both.
+/// Adds the proxy variables, except those that are set. Some programs read the names in capitals, some in small letters;
+/// a user that has set one of them means both.
 pub(crate) fn add_proxy_variables(env: &mut BTreeMap<String, String>, proxy: SocketAddr) {
     for (name, value) in [
         ("HTTP_PROXY", format!("http://{proxy}")),

@@ -49,8 +49,8 @@ fn open(call: &Call) -> Result<Source, ConnectError> {
         Some(name) => call.account_of(Some(name.to_owned()))?,
         None => call.account()?,
     };
-    let asked = query.get(query::PATH).unwrap_or_default();
-    let path = path::resolve(asked, &account, &call.agent.settings.borrow())?;
+    let path = query.get(query::PATH).unwrap_or_default();
+    let path = path::resolve(path, &account, &call.agent.settings.borrow())?;
     open_file(&path)
 }
 
@@ -85,7 +85,7 @@ fn send(call: &Call, source: Source) -> Result<Response, ConnectError> {
         Part::Range { first, last } => Some((first, last)),
         Part::Whole => None,
     };
-    // The kernel's own files say that they are empty and are not.
+    // Files of the kernel, such as in /proc, report a size of zero but have content.
     let is_measured = source.size > 0;
     let packed = range.is_none() && gzip::is_wanted(call.header(ACCEPT_ENCODING.as_str()));
     let disposition = disposition(&source.name);
@@ -97,7 +97,7 @@ fn send(call: &Call, source: Source) -> Result<Response, ConnectError> {
     let mut reader = FileReader {
         file: source.file,
         position: from,
-        left: length,
+        remaining: length,
         ahead: None,
         _open: call.agent.counters.open_stream(),
         counters: call.agent.counters.clone(),
@@ -136,7 +136,7 @@ fn send(call: &Call, source: Source) -> Result<Response, ConnectError> {
 fn unsatisfiable(size: u64) -> Response {
     let mut reply = plain_error(
         StatusCode::RANGE_NOT_SATISFIABLE,
-        "the range begins behind the end of the file",
+        "the range begins after the end of the file",
     );
     if let Ok(value) = HeaderValue::try_from(format!("bytes */{size}")) {
         reply.headers_mut().insert(CONTENT_RANGE, value);
@@ -154,9 +154,9 @@ fn disposition(name: &str) -> HeaderValue {
 struct FileReader {
     file: OwnedFd,
     position: u64,
-    /// How much is still to be sent; none means until the end.
-    left: Option<u64>,
-    /// What was read before the answer began.
+    /// Bytes still to be sent; `None`: until the end.
+    remaining: Option<u64>,
+    /// A piece that was read before the answer began.
     ahead: Option<Bytes>,
     counters: std::rc::Rc<crate::activity::Counters>,
     _open: OpenStream,
@@ -174,8 +174,8 @@ impl FileReader {
         if let Some(piece) = self.ahead.take() {
             return Ok(piece);
         }
-        let want = self.left.map_or(fs::CHUNK_BYTES, |left| {
-            usize::try_from(left).unwrap_or(usize::MAX)
+        let want = self.remaining.map_or(fs::CHUNK_BYTES, |remaining| {
+            usize::try_from(remaining).unwrap_or(usize::MAX)
         });
         let want = want.min(fs::CHUNK_BYTES);
         if want == 0 {
@@ -185,18 +185,18 @@ impl FileReader {
         let count = loop {
             match rustix::io::pread(&self.file, &mut buffer[..], self.position) {
                 Err(rustix::io::Errno::INTR) => {}
-                // A file of the kernel's that has nothing more to say at the moment.
-                Err(rustix::io::Errno::AGAIN) if self.left.is_none() => break 0,
+                // A file of the kernel that has no more data at the moment.
+                Err(rustix::io::Errno::AGAIN) if self.remaining.is_none() => break 0,
                 read => break read?,
             }
         };
-        if count == 0 && self.left.is_some() {
-            // It was cut short since its length was announced; only breaking off tells the client.
+        if count == 0 && self.remaining.is_some() {
+            // The file was truncated after its length was announced; only an aborted answer tells the client.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         buffer.truncate(count);
         self.position += count as u64;
-        self.left = self.left.map(|left| left - count as u64);
+        self.remaining = self.remaining.map(|remaining| remaining - count as u64);
         self.counters.add_bytes(count);
         Ok(buffer.freeze())
     }

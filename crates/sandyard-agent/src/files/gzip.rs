@@ -6,13 +6,13 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzEncoder, MultiGzDecoder};
 
-/// Most that one piece may unpack to before it is handed on.
+/// Maximum unpacked size of a piece before it is passed on, in bytes.
 const MAX_BURST_BYTES: usize = 1024 * 1024;
 
 /// Whether a client wants its download compressed.
 ///
-/// Only one that accepts nothing but gzip does: every HTTP library offers a list of encodings by itself, and compressing
-/// for all of those would make each download slower than the socket it goes through.
+/// Only a client that accepts nothing but gzip does: every HTTP library offers a list of encodings by default, and
+/// compressing for all of those would make downloads slower than the socket.
 pub(super) fn is_wanted(accept_encoding: Option<&str>) -> bool {
     accept_encoding.is_some_and(|list| {
         let mut names = list
@@ -22,7 +22,7 @@ pub(super) fn is_wanted(accept_encoding: Option<&str>) -> bool {
     })
 }
 
-/// Packs what is written to it.
+/// Compresses bytes.
 pub(super) struct Packer(GzEncoder<Vec<u8>>);
 
 impl Packer {
@@ -42,7 +42,7 @@ impl Packer {
     }
 }
 
-/// Unpacks what is written to it.
+/// Decompresses bytes.
 pub(super) struct Unpacker(MultiGzDecoder<Vec<u8>>);
 
 impl Unpacker {
@@ -50,14 +50,14 @@ impl Unpacker {
         Self(MultiGzDecoder::new(Vec::new()))
     }
 
-    /// Takes part of a piece, handing unpacked bytes on in bursts that stay small however much one piece unpacks to.
+    /// Unpacks a piece, and passes the bytes on in bursts that stay small however much the piece unpacks to.
     pub(super) fn push(
         &mut self,
         mut piece: &[u8],
         mut sink: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         while !piece.is_empty() {
-            // A thousandfold is about the most there is.
+            // gzip expands at most about a thousandfold.
             let part = piece.len().min(MAX_BURST_BYTES / 1024);
             self.0.write_all(&piece[..part])?;
             piece = &piece[part..];
@@ -69,7 +69,7 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Hands the rest on, having checked that none was missing.
+    /// Checks that the input is complete, and passes the rest on.
     pub(super) fn finish(
         mut self,
         mut sink: impl FnMut(&[u8]) -> io::Result<()>,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_client_that_wants_nothing_else_gets_gzip() {
+    fn only_a_client_that_accepts_nothing_else_gets_gzip() {
         assert!(is_wanted(Some("gzip")));
         assert!(!is_wanted(Some("gzip, deflate, br")));
         assert!(!is_wanted(Some("")));

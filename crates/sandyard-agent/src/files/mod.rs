@@ -15,7 +15,7 @@ use sandyard_wire::{Code, ConnectError};
 
 use crate::call::{Response, plain_error};
 
-/// An error of this crate's other parts as a plain HTTP answer.
+/// The plain HTTP answer for an error.
 fn reply_of(error: ConnectError) -> Response {
     let status = match error.code {
         Code::NotFound => StatusCode::NOT_FOUND,

@@ -1,44 +1,47 @@
-//! Taking `multipart/form-data` apart as it comes in.
+//! A streaming parser of `multipart/form-data`.
+//!
+//! The crate `multer` buffers a fast sender's stream without bound, does not bound headers, and needs `Send` streams; the agent
+//! must hold little memory and has one thread.
 
 use std::collections::VecDeque;
 
-/// Most bytes of one part's headers.
+/// Maximum size of one part's headers, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// Longest boundary the standard allows.
+/// Maximum length of a boundary (RFC 2046), in bytes.
 const MAX_BOUNDARY_BYTES: usize = 70;
 
-/// Most blanks between a delimiter and the end of its line.
+/// Maximum number of blanks between a delimiter and the end of its line.
 const MAX_PADDING_BYTES: usize = 70;
 
-/// What was found.
+/// An event of the parser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event {
     /// A part begins.
     Begin(Part),
-    /// Bytes of it.
+    /// Bytes of the part.
     Data(Vec<u8>),
-    /// It is over.
+    /// The part has ended.
     End,
 }
 
-/// What the headers of a part say.
+/// The headers of a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) filename: Option<String>,
 }
 
-/// Why a body is not what it claims to be.
+/// Why a body is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MultipartError {
-    #[error("the content type has no usable boundary")]
+    #[error("the content type has no valid boundary")]
     Boundary,
-    #[error("the headers of a part are too long")]
+    #[error("the headers of a part are longer than 16 KiB")]
     LongHeaders,
     #[error("the multipart body is malformed")]
     Malformed,
-    #[error("the multipart body is cut off")]
+    #[error("the multipart body is truncated")]
     Truncated,
 }
 
@@ -63,18 +66,18 @@ enum State {
 }
 
 impl Parser {
-    /// Makes a parser for a content type.
+    /// Creates a parser for a content type.
     pub(super) fn new(content_type: &str) -> Result<Self, MultipartError> {
         let boundary = boundary(content_type).ok_or(MultipartError::Boundary)?;
         Ok(Self {
             delimiter: [b"\r\n--", boundary.as_bytes()].concat(),
-            // The first delimiter has no line break before it; pretend it had.
+            // The first delimiter has no line break before it, so one is added.
             buffer: b"\r\n".to_vec(),
             state: State::Preamble,
         })
     }
 
-    /// Takes a piece and returns what can be told after it.
+    /// Parses a piece and returns its events.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<VecDeque<Event>, MultipartError> {
         self.buffer.extend_from_slice(piece);
         let mut events = VecDeque::new();
@@ -114,7 +117,7 @@ impl Parser {
         }
     }
 
-    /// Hands on what is certainly before the delimiter; true when that was found.
+    /// Passes on what is certainly before the delimiter; true when the delimiter was found.
     fn skip_to_delimiter(&mut self, mut sink: impl FnMut(&[u8])) -> bool {
         match find(&self.buffer, &self.delimiter) {
             Some(at) => {
@@ -162,7 +165,7 @@ impl Parser {
         } else {
             match find(&self.buffer, b"\r\n\r\n") {
                 Some(at) => (at, at + 4),
-                // All but one byte of the empty line that ends them may be there.
+                // All but one byte of the final empty line may be there.
                 None if self.buffer.len() > MAX_HEADER_BYTES + 3 => {
                     return Err(MultipartError::LongHeaders);
                 }
@@ -172,8 +175,8 @@ impl Parser {
         if head > MAX_HEADER_BYTES {
             return Err(MultipartError::LongHeaders);
         }
-        // An empty part is ended by a delimiter whose line break was the one after the headers. Whether that is what
-        // comes has to be known now: later those bytes are data.
+        // The delimiter after an empty part may share its line break with the headers. This must be decided now: later
+        // those bytes are data.
         let (bare, body) = (&self.delimiter[2..], &self.buffer[length..]);
         let is_empty = body.starts_with(bare);
         if !is_empty && bare.starts_with(body) {
@@ -364,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preamble_without_end_is_not_kept() {
+    fn an_endless_preamble_is_not_buffered() {
         let mut parser = Parser::new(TYPE).unwrap();
         for _ in 0..100 {
             parser.push(&[b'x'; 10_000]).unwrap();

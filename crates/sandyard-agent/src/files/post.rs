@@ -19,13 +19,13 @@ use crate::path;
 use crate::query::Query;
 use crate::user::Account;
 
-/// Most files in one form.
+/// Maximum number of files in one form.
 const MAX_FILES: usize = 10_000;
 
-/// Most bytes of one key or value of metadata.
+/// Maximum length of a metadata value, in bytes.
 const MAX_METADATA_BYTES: usize = 4096;
 
-/// One written file, as the answer tells it.
+/// One written file in the answer.
 #[derive(Debug, Serialize)]
 struct Written {
     path: String,
@@ -35,7 +35,7 @@ struct Written {
     metadata: BTreeMap<String, String>,
 }
 
-/// Writes what a request brings.
+/// Writes the files of a request.
 pub(crate) async fn post(call: &mut Call) -> Response {
     let _open = call.agent.counters.open_stream();
     match receive(call).await {
@@ -75,10 +75,10 @@ enum Sink {
     Form(Parser),
 }
 
-/// An upload under way.
+/// An upload in progress.
 struct Upload {
     account: Account,
-    /// The path of the only file; of several, each names its own.
+    /// The path of a single file; each of several files names its own.
     path: Option<String>,
     metadata: BTreeMap<String, String>,
     written: Vec<Written>,
@@ -89,7 +89,9 @@ impl Upload {
     async fn run(mut self, call: &mut Call, mut sink: Sink) -> Result<Vec<Written>, ConnectError> {
         if matches!(sink, Sink::Whole) {
             let Some(path) = self.path.clone() else {
-                return Err(ConnectError::invalid_argument("path is missing"));
+                return Err(ConnectError::invalid_argument(
+                    "the query parameter `path` is missing",
+                ));
             };
             self.open(call, &path)?;
         }
@@ -104,7 +106,7 @@ impl Upload {
                         self.take(call, &mut sink, bytes)
                             .map_err(|error| stash(&mut failure, error))
                     });
-                    settle(unpacked, failure)?;
+                    unpack_result(unpacked, failure)?;
                 }
             }
             tokio::task::yield_now().await;
@@ -115,7 +117,7 @@ impl Upload {
                 self.take(call, &mut sink, bytes)
                     .map_err(|error| stash(&mut failure, error))
             });
-            settle(unpacked, failure)?;
+            unpack_result(unpacked, failure)?;
         }
         match sink {
             Sink::Whole => self.close()?,
@@ -136,11 +138,13 @@ impl Upload {
             .map_err(|error| ConnectError::invalid_argument(error.to_string()))?;
         for event in events {
             match event {
-                // Other fields of a form are nobody's files.
+                // Other fields of a form are not files.
                 Event::Begin(part) if part.name == "file" => {
                     let path = self.path.clone().or(part.filename);
                     let path = path.filter(|path| !path.is_empty()).ok_or_else(|| {
-                        ConnectError::invalid_argument("a file of the form has no name")
+                        ConnectError::invalid_argument(
+                            "a file of the form has no name: set `filename`",
+                        )
                     })?;
                     self.open(call, &path)?;
                 }
@@ -155,7 +159,7 @@ impl Upload {
     fn open(&mut self, call: &Call, path: &str) -> Result<(), ConnectError> {
         if self.written.len() >= MAX_FILES {
             return Err(ConnectError::invalid_argument(format!(
-                "more than {MAX_FILES} files at once"
+                "more than {MAX_FILES} files in one request"
             )));
         }
         let path: PathBuf = path::resolve(path, &self.account, &call.agent.settings.borrow())?;
@@ -215,7 +219,10 @@ fn stash(failure: &mut Option<ConnectError>, error: ConnectError) -> io::Error {
     io::ErrorKind::Other.into()
 }
 
-fn settle(unpacked: io::Result<()>, failure: Option<ConnectError>) -> Result<(), ConnectError> {
+fn unpack_result(
+    unpacked: io::Result<()>,
+    failure: Option<ConnectError>,
+) -> Result<(), ConnectError> {
     match (unpacked, failure) {
         (Ok(()), _) => Ok(()),
         (Err(_), Some(failure)) => Err(failure),
@@ -225,7 +232,7 @@ fn settle(unpacked: io::Result<()>, failure: Option<ConnectError>) -> Result<(),
     }
 }
 
-/// Takes metadata out of the headers.
+/// Reads metadata from the headers.
 fn metadata(call: &Call) -> Result<BTreeMap<String, String>, ConnectError> {
     let mut metadata = BTreeMap::new();
     for (name, value) in call.headers() {
@@ -240,7 +247,7 @@ fn metadata(call: &Call) -> Result<BTreeMap<String, String>, ConnectError> {
             }
             _ => {
                 return Err(ConnectError::invalid_argument(format!(
-                    "metadata '{key}' cannot be stored"
+                    "metadata '{key}' cannot be stored: a key has 1 to 200 bytes and a value at most {MAX_METADATA_BYTES}"
                 )));
             }
         }

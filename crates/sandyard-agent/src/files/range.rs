@@ -1,19 +1,19 @@
-//! Which part of a file is asked for.
+//! The requested part of a file.
 
-/// The part of a file to send: `first..=last`, or none of a refused request.
+/// The part of a file to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     /// All of it.
     Whole,
     /// From the first to the last byte, both included.
     Range { first: u64, last: u64 },
-    /// The range begins behind the end.
+    /// The range begins after the end.
     Unsatisfiable,
 }
 
-/// Reads a `Range` header for a file of some size.
+/// Parses a `Range` header for a file of this size.
 ///
-/// What is not understood, several ranges included, is ignored, as the standard allows.
+/// Unsupported headers, including several ranges, are ignored, as RFC 9110 allows.
 pub(super) fn parse(header: Option<&str>, size: u64) -> Part {
     let Some(spec) = header.and_then(|header| header.trim().strip_prefix("bytes=")) else {
         return Part::Whole;

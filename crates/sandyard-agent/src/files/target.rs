@@ -12,24 +12,24 @@ use crate::filesystem::{from_io, make_all};
 use crate::fs;
 use crate::user::{self, Account};
 
-/// Bytes gathered before they are written.
+/// Bytes that are collected before they are written.
 ///
-/// A small file arrives in several pieces but is to be written once: whoever watches the directory is told of one write.
-const GATHER_BYTES: usize = 64 * 1024;
+/// A small file arrives in several pieces but is written once, so that a watcher of the directory sees one write.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// An open file, owned by its user before any byte is in it.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) path: PathBuf,
     file: OwnedFd,
-    gathered: Vec<u8>,
-    /// Whether it did not exist before, so that a failure may take it away again.
+    buffered: Vec<u8>,
+    /// Whether it did not exist before, so that a failure may delete it.
     is_new: bool,
     is_complete: bool,
 }
 
 impl Target {
-    /// Opens a file for writing, making its directories; what was in it is gone.
+    /// Opens a file for writing, creates its directories, and truncates it.
     pub(super) fn open(
         path: PathBuf,
         account: &Account,
@@ -47,13 +47,13 @@ impl Target {
         let (file, is_new) = create(&path).map_err(failed)?;
         let target = Self {
             file,
-            gathered: Vec::new(),
+            buffered: Vec::new(),
             is_new,
             is_complete: false,
             path: path.clone(),
         };
         target.check_is_file()?;
-        target.give_to(account).map_err(failed)?;
+        target.set_owner(account).map_err(failed)?;
         for (key, value) in metadata {
             target.set_metadata(key, value).map_err(failed)?;
         }
@@ -72,7 +72,7 @@ impl Target {
         )))
     }
 
-    fn give_to(&self, account: &Account) -> io::Result<()> {
+    fn set_owner(&self, account: &Account) -> io::Result<()> {
         if !user::can_become(account.uid, account.gid) {
             return Ok(());
         }
@@ -93,23 +93,23 @@ impl Target {
 
     /// Appends bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.gathered.is_empty() && bytes.len() >= GATHER_BYTES {
+        if self.buffered.is_empty() && bytes.len() >= BUFFER_BYTES {
             return fs::write_all(&self.file, bytes);
         }
-        self.gathered.extend_from_slice(bytes);
-        if self.gathered.len() >= GATHER_BYTES {
+        self.buffered.extend_from_slice(bytes);
+        if self.buffered.len() >= BUFFER_BYTES {
             self.flush()?;
         }
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        fs::write_all(&self.file, &self.gathered)?;
-        self.gathered.clear();
+        fs::write_all(&self.file, &self.buffered)?;
+        self.buffered.clear();
         Ok(())
     }
 
-    /// Writes what is left; only now the file stays.
+    /// Writes the rest; without this call a new file is deleted.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.flush()?;
         self.is_complete = true;
@@ -120,13 +120,13 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if self.is_new && !self.is_complete {
-            // Half a file that was never there helps nobody, least of all on a full disk.
+            // Half of a new file is useless, especially on a full disk.
             let _ = rustix::fs::unlink(&self.path);
         }
     }
 }
 
-/// Creates a file or empties one that exists; tells which it was.
+/// Creates a file or truncates an existing one; returns whether it is new.
 fn create(path: &Path) -> io::Result<(OwnedFd, bool)> {
     let always = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let mode = Mode::from_raw_mode(0o644);
@@ -134,7 +134,7 @@ fn create(path: &Path) -> io::Result<(OwnedFd, bool)> {
     match rustix::fs::open(path, always | exclusive, mode) {
         Ok(file) => Ok((file, true)),
         Err(rustix::io::Errno::EXIST) => {
-            // Also creates what a dangling link points to.
+            // Also creates the target of a dangling link.
             let existing = OFlags::CREATE | OFlags::TRUNC;
             Ok((rustix::fs::open(path, always | existing, mode)?, false))
         }

@@ -1,4 +1,4 @@
-//! What is known of one file.
+//! The attributes of one file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,10 +10,10 @@ use sandyard_wire::{EntryInfo, FileType, routes};
 use crate::path;
 use crate::user::Names;
 
-/// Most bytes of names, and of one value, of a file's metadata.
+/// Maximum size of all names, and of one value, of a file's metadata, in bytes.
 const MAX_XATTR_BYTES: usize = 64 * 1024;
 
-/// Describes what a path names, not following a link at its end.
+/// Describes the file of a path, without following a link at its end.
 pub(crate) fn describe(path: &Path, names: &Names) -> io::Result<EntryInfo> {
     let stat = rustix::fs::lstat(path)?;
     let kind = Kind::from_raw_mode(stat.st_mode);
@@ -38,7 +38,7 @@ pub(crate) fn describe(path: &Path, names: &Names) -> io::Result<EntryInfo> {
         } else {
             BTreeMap::new()
         },
-        // The kind already says so; clients that know this field expect the kind of the target beside it.
+        // Clients that read this field expect the target's type beside it.
         is_symlink: false,
     })
 }
@@ -49,7 +49,7 @@ fn modified(stat: &Stat) -> Option<String> {
     Some(time.to_string())
 }
 
-/// Where a link leads: to the end if that exists, else as it is written.
+/// The target of a link: the final one if it exists, else the text of the link.
 fn target(path: &Path) -> Option<String> {
     let written = rustix::fs::readlink(path, Vec::new()).ok()?;
     let resolved = std::fs::canonicalize(path).ok();
@@ -59,7 +59,7 @@ fn target(path: &Path) -> Option<String> {
     })
 }
 
-/// Kind and permission bits the way `ls -l` shows them.
+/// Type and permission bits, as in `ls -l`.
 fn permissions(kind: Kind, mode: RawMode) -> String {
     let letter = match kind {
         Kind::Directory => 'd',
@@ -89,7 +89,7 @@ fn permissions(kind: Kind, mode: RawMode) -> String {
     text
 }
 
-/// The metadata clients stored with a file.
+/// The metadata that clients stored with a file.
 fn metadata_of(path: &Path) -> BTreeMap<String, String> {
     let mut metadata = BTreeMap::new();
     let mut listed = [0u8; 1024];

@@ -1,11 +1,11 @@
-//! What the kernel says about files, in the protocol's words.
+//! Errors of the kernel, translated for clients.
 
 use std::io;
 use std::path::Path;
 
 use sandyard_wire::{Code, ConnectError};
 
-/// Translates a failure on a path.
+/// The error of a failed operation on a path.
 pub(crate) fn from_io(path: &Path, error: &io::Error) -> ConnectError {
     let path = path.display();
     match error.raw_os_error() {

@@ -1,4 +1,4 @@
-//! What a directory holds, to some depth.
+//! Listing a directory, down to some depth.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,13 +12,13 @@ use super::{describe, from_io};
 use crate::fs;
 use crate::user::Names;
 
-/// Most entries in one answer.
+/// Maximum number of entries in one answer.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Entries looked at before others get their turn.
+/// Entries that are read before other tasks run.
 const ENTRIES_PER_TURN: usize = 256;
 
-/// Lists a directory, each directory before what it holds.
+/// Lists a directory, each directory before its content.
 pub(super) async fn list(
     root: &Path,
     depth: u32,
@@ -37,7 +37,7 @@ pub(super) async fn list(
     let mut waiting = vec![(root.to_owned(), depth)];
     while let Some((path, depth)) = waiting.pop() {
         if path != root {
-            // It may be gone since it was seen, which is how directories are.
+            // It may have been removed since it was found.
             let Ok(entry) = describe(&path, names) else {
                 continue;
             };
@@ -58,7 +58,7 @@ pub(super) async fn list(
         if entries.len() + waiting.len() + children.len() > MAX_ENTRIES {
             return Err(too_many());
         }
-        // The last is looked at first.
+        // The last one is processed first.
         children.sort_unstable_by(|a, b| b.cmp(a));
         waiting.extend(children.into_iter().map(|child| (child, depth - 1)));
     }
@@ -80,7 +80,7 @@ fn too_many() -> ConnectError {
     )
 }
 
-/// Paths of what a directory holds directly; a little more than the limit at most.
+/// Paths of a directory's direct entries; at most a few more than the limit.
 pub(super) fn children(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     let dir = fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut children = Vec::new();

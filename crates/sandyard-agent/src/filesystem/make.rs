@@ -1,4 +1,4 @@
-//! Making directories.
+//! Creating directories.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use sandyard_wire::{Code, ConnectError};
 use super::from_io;
 use crate::user::{self, Account};
 
-/// Makes a directory and what is missing above it; it is an error when it exists.
+/// Creates a directory and its missing parents; an error when it exists.
 pub(super) fn make_dir(path: &Path, account: &Account) -> Result<(), ConnectError> {
     if let Ok(stat) = rustix::fs::stat(path) {
         let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
@@ -28,7 +28,7 @@ pub(super) fn make_dir(path: &Path, account: &Account) -> Result<(), ConnectErro
     make_all(path, account).map_err(|error| from_io(path, &error))
 }
 
-/// Makes every missing directory of a path, owned by a user.
+/// Creates every missing directory of a path, owned by a user.
 pub(crate) fn make_all(path: &Path, account: &Account) -> io::Result<()> {
     let mut missing = Vec::new();
     let mut at = Some(path);

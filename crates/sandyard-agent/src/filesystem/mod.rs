@@ -1,4 +1,4 @@
-//! The calls of `filesystem.Filesystem` that are one message and one answer.
+//! The unary calls of `filesystem.Filesystem`.
 
 mod entry;
 mod error;
@@ -20,7 +20,7 @@ use crate::call::{Call, Response, json_reply};
 use crate::path;
 use crate::user::{Account, Accounts};
 
-/// Answers a call; none when the path is not one of these.
+/// Answers a call; `None` when the path is not one of these.
 pub(crate) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectError>> {
     Some(match call.path() {
         routes::filesystem::STAT => stat(call).await,
@@ -32,7 +32,7 @@ pub(crate) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectErr
     })
 }
 
-/// Who asks, and about which path.
+/// The caller's account and the path of a request.
 struct Subject {
     account: Account,
     accounts: Accounts,

@@ -1,4 +1,4 @@
-//! Deleting, with everything below.
+//! Deleting files and directories with their content.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,15 @@ use sandyard_wire::ConnectError;
 use super::from_io;
 use super::list::children;
 
-/// Deletions done before others get their turn.
+/// Deletions before other tasks run.
 const DELETIONS_PER_TURN: usize = 256;
 
-/// Removes what a path names; that it does not exist is fine. Links are removed, not followed.
+/// Removes the file or directory of a path; succeeds when it does not exist. Links are removed, not followed.
 pub(super) async fn remove(path: &Path) -> Result<(), ConnectError> {
     if path == Path::new("/") {
-        return Err(ConnectError::invalid_argument("the root cannot be removed"));
+        return Err(ConnectError::invalid_argument(
+            "the root directory cannot be removed",
+        ));
     }
     let mut waiting: Vec<PathBuf> = vec![path.to_owned()];
     let mut count = 0;
@@ -31,7 +33,7 @@ pub(super) async fn remove(path: &Path) -> Result<(), ConnectError> {
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
                 let inside = children(last).map_err(|error| from_io(path, &error))?;
                 if inside.is_empty() {
-                    // Something holds it that cannot be seen; trying again would never end.
+                    // An invisible entry keeps it; a retry would never end.
                     return Err(from_io(last, &Errno::NOTEMPTY.into()));
                 }
                 waiting.extend(inside);

@@ -1,4 +1,4 @@
-//! Giving a file another name.
+//! Renaming files.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use sandyard_wire::ConnectError;
 use super::{from_io, make_all};
 use crate::user::Account;
 
-/// Renames, making the destination's directories; a file there is replaced.
+/// Renames a file, creates the destination's directories, and replaces a file there.
 pub(super) fn rename(
     source: &Path,
     destination: &Path,

@@ -1,4 +1,4 @@
-//! Everything about a command that is worked out before the fork, so that the child has only system calls left to make.
+//! A command as it is prepared before the fork, so that the child only makes system calls.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -12,7 +12,7 @@ use crate::path;
 use crate::settings::Settings;
 use crate::user::{self, Account, Accounts};
 
-/// Where programs are looked for unless the sandbox or the command says otherwise.
+/// The search path for programs unless the sandbox or the command sets another.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A command ready to be executed.
@@ -23,7 +23,7 @@ pub(crate) struct Command {
     pub(super) argv: Vec<CString>,
     pub(super) env: Vec<CString>,
     pub(super) cwd: CString,
-    /// Who to become; none where that is impossible.
+    /// The user to change to; `None` where that is impossible.
     pub(super) identity: Option<Identity>,
     /// Text for `/proc/self/oom_score_adj`.
     pub(super) oom_score_adj: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Identity {
 }
 
 impl Command {
-    /// Works out what a request means for a user.
+    /// Prepares a request's command for a user.
     pub(crate) fn prepare(
         config: &ProcessConfig,
         account: &Account,
@@ -71,7 +71,7 @@ impl Command {
         })
     }
 
-    /// Adds a variable that the request did not name.
+    /// Adds an environment variable.
     pub(super) fn add_variable(&mut self, name: &str, value: &str) -> Result<(), ConnectError> {
         self.env.push(variable(name, value)?);
         Ok(())
@@ -108,9 +108,9 @@ fn working_directory(
     account: &Account,
     settings: &Settings,
 ) -> Result<PathBuf, ConnectError> {
-    let asked = config.cwd.as_deref().filter(|cwd| !cwd.is_empty());
-    if let Some(asked) = asked {
-        let cwd = path::resolve(asked, account, settings)?;
+    let requested = config.cwd.as_deref().filter(|cwd| !cwd.is_empty());
+    if let Some(requested) = requested {
+        let cwd = path::resolve(requested, account, settings)?;
         return if cwd.is_dir() {
             Ok(cwd)
         } else {
@@ -142,7 +142,7 @@ fn programs(cmd: &str, search: &str) -> Result<Vec<CString>, ConnectError> {
 fn variable(key: &str, value: &str) -> Result<CString, ConnectError> {
     if key.is_empty() || key.contains('=') {
         return Err(ConnectError::invalid_argument(format!(
-            "'{}' cannot be the name of a variable",
+            "'{}' is not a valid name of an environment variable",
             key.escape_debug()
         )));
     }
@@ -154,7 +154,7 @@ fn c_string(text: &str, what: &str) -> Result<CString, ConnectError> {
         .map_err(|_| ConnectError::invalid_argument(format!("{what} contains a NUL byte")))
 }
 
-/// A command's program as people know it, for messages.
+/// A command's program, for messages.
 pub(super) fn display_program(command: &Command) -> String {
     let name = command.argv.first().map(|name| name.to_bytes());
     String::from_utf8_lossy(name.unwrap_or_default()).into_owned()

@@ -1,16 +1,16 @@
-//! From a forked child to the command's program.
+//! Executing a command's program in a forked child.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::fd::RawFd;
 use std::ptr;
 
+use super::child_task::ChildTask;
 use super::command::Command;
-use super::errand::Errand;
 use super::report::{Stage, close, errno, send};
 use super::signals::{empty_signals, set_signal_mask};
 use super::stdio::ChildStdio;
 
-/// Null-terminated arrays for `execve`, made before the fork.
+/// Null-terminated arrays for `execve`, created before the fork.
 struct Pointers {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
@@ -44,13 +44,13 @@ impl<'a> Execute<'a> {
     }
 }
 
-impl Errand for Execute<'_> {
-    fn kept(&self) -> &[RawFd] {
+impl ChildTask for Execute<'_> {
+    fn inherited_fds(&self) -> &[RawFd] {
         &[]
     }
 
-    fn become_it(&self, stdio: &ChildStdio) -> (Stage, i32) {
-        if let Err(failure) = take_place(self.command, stdio) {
+    fn run_in_child(&self, stdio: &ChildStdio) -> (Stage, i32) {
+        if let Err(failure) = prepare_child(self.command, stdio) {
             return failure;
         }
         // SAFETY: marks every further descriptor to be closed by exec, the pipe of failures too; ours are 0, 1 and 2.
@@ -61,8 +61,8 @@ impl Errand for Execute<'_> {
     }
 }
 
-/// Makes this process the command's user, in its folder, in a session of its own, with its input and output.
-pub(super) fn take_place(command: &Command, stdio: &ChildStdio) -> Result<(), (Stage, i32)> {
+/// Gives this process the command's session, input and output, user and working directory.
+pub(super) fn prepare_child(command: &Command, stdio: &ChildStdio) -> Result<(), (Stage, i32)> {
     // SAFETY: makes this process the leader of a session of its own.
     unsafe { libc::setsid() };
     if stdio.install().is_err() {
@@ -97,7 +97,7 @@ fn exec(programs: &[CString], pointers: &Pointers) -> i32 {
         };
         match errno() {
             libc::ENOENT | libc::ENOTDIR => {}
-            // As a shell does: remember it, something later on the path may do.
+            // As in a shell: a later entry of the path may succeed.
             libc::EACCES => failure = libc::EACCES,
             other => return other,
         }
@@ -111,7 +111,7 @@ fn take_identity(command: &Command) -> Result<(), i32> {
     };
     // SAFETY: the list is valid for its length.
     let grouped = unsafe { libc::setgroups(identity.groups.len(), identity.groups.as_ptr()) };
-    // A user namespace may forbid this call; the groups it then keeps are those of the agent, which has none.
+    // A user namespace may forbid this call. The process then keeps the agent's groups, which has none.
     if grouped != 0 && errno() != libc::EPERM {
         return Err(errno());
     }

@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use super::running::Process;
+use super::process::Process;
 use crate::ready;
 
 /// The agent's end of a command's input.
@@ -22,7 +22,7 @@ impl Input {
         Ok(Self(ready::register(fd, Interest::WRITABLE)?))
     }
 
-    /// Writes all of it, counting every byte as it goes: the caller may be cancelled in the middle.
+    /// Writes all bytes and counts them as they are written: the caller may be cancelled in between.
     async fn write_all(&self, mut bytes: &[u8], written: &Cell<u64>) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
@@ -40,7 +40,7 @@ impl Input {
     }
 }
 
-/// How much input a process was given, and whose streams may give it more.
+/// How much input a process got, and which streams may write more.
 #[derive(Debug, Default)]
 pub(super) struct InputState {
     written: Cell<u64>,
@@ -48,12 +48,12 @@ pub(super) struct InputState {
     taken_over: Notify,
 }
 
-/// The right of an input stream to write, until somebody takes the input over.
+/// The right of an input stream to write, until another client takes the input over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InputLease(u64);
 
 impl InputState {
-    /// How many bytes the process was given since its start.
+    /// Number of bytes the process got since its start.
     pub(super) fn written(&self) -> u64 {
         self.written.get()
     }
@@ -62,7 +62,7 @@ impl InputState {
         InputLease(self.generation.get())
     }
 
-    /// Ends every lease: a server that was killed may have left input on its way, which must not mix with its successor's.
+    /// Ends every lease: input of a killed server may still arrive, and must not mix with its successor's.
     pub(super) fn take_over(&self) {
         self.generation.set(self.generation.get() + 1);
         self.taken_over.notify_waiters();
@@ -81,9 +81,9 @@ impl InputState {
 }
 
 impl Process {
-    /// Writes all of it, waiting for as long as the process does not read; one writer after another.
+    /// Writes all input; waits while the process does not read. Writers take turns.
     ///
-    /// With a lease it stops when that ends.
+    /// With a lease it stops when the lease ends.
     pub(super) async fn write_input(
         &self,
         input: &ProcessInput,
@@ -103,22 +103,22 @@ impl Process {
         let slot = self.input.lock().await;
         let Some(writer) = slot.as_ref() else {
             return Err(refused(
-                "the process's stdin is closed or was not asked for",
+                "the process's stdin is closed, or it was started without stdin",
             ));
         };
         let written = tokio::select! {
             biased;
             () = self.input_state.ended(lease) => {
-                return Err(ConnectError::new(Code::Aborted, "another client has taken the input over"));
+                return Err(ConnectError::new(Code::Aborted, "another client has taken over the input"));
             }
             written = writer.write_all(bytes, &self.input_state.written) => written,
-            () = self.wait_over() => Err(io::ErrorKind::BrokenPipe.into()),
+            () = self.wait_exited() => Err(io::ErrorKind::BrokenPipe.into()),
         };
         self.counters.add_bytes(bytes.len());
         written.map_err(|error| {
             ConnectError::new(
                 Code::Aborted,
-                format!("the process takes no more input: {error}"),
+                format!("cannot write to the process's input: {error}"),
             )
         })
     }

@@ -1,4 +1,4 @@
-//! From a request to a running process.
+//! Starting a process for a request.
 
 use std::io;
 use std::rc::Rc;
@@ -11,44 +11,44 @@ use tokio::time::Instant;
 use super::command::{Command, display_program};
 use super::exec::Execute;
 use super::input::Input;
-use super::keep::Keep;
-use super::minder::fork_minder;
+use super::process::{NewProcess, Process};
 use super::pump::{self, Source};
 use super::report::{Report, Stage};
-use super::running::{Birth, Process};
+use super::retention::Retention;
 use super::stdio;
+use super::supervisor::fork_supervisor;
 use crate::ready;
 use crate::start::Log;
 use crate::state::Agent;
 use crate::user::{Account, Accounts};
 
-/// A terminal's size when the caller names none.
+/// The size of a terminal when the caller names none.
 const DEFAULT_SIZE: PtySize = PtySize { cols: 80, rows: 24 };
 
-/// What a process has besides what `List` tells of it.
+/// Options of a process that `List` does not show.
 #[derive(Debug, Default)]
-pub(crate) struct Unlisted {
-    /// A variable.
+pub(crate) struct LaunchOptions {
+    /// An additional environment variable.
     pub(crate) variable: Option<(&'static str, String)>,
-    /// Where its output goes instead of into memory; readers then get none.
+    /// The log that gets its output instead of memory; readers then get none.
     pub(crate) log: Option<Log>,
-    /// The id under which its output and end are kept until they are released.
-    pub(crate) keep: Option<String>,
+    /// The id under which its output and end are retained until they are released.
+    pub(crate) retain_as: Option<String>,
 }
 
-/// Starts a command and returns once its program runs.
+/// Starts a command and returns when its program runs.
 pub(crate) async fn launch(
     agent: Rc<Agent>,
     request: StartRequest,
     account: Account,
     accounts: Accounts,
     deadline: Option<Instant>,
-    unlisted: Unlisted,
+    options: LaunchOptions,
 ) -> Result<Rc<Process>, ConnectError> {
-    agent.processes.check_room()?;
+    agent.processes.check_capacity()?;
     let settings = agent.settings.borrow().clone();
     let mut command = Command::prepare(&request.process, &account, &accounts, &settings)?;
-    if let Some((name, value)) = &unlisted.variable {
+    if let Some((name, value)) = &options.variable {
         command.add_variable(name, value)?;
     }
     let owner = command.identity.as_ref().map(|identity| identity.uid);
@@ -57,10 +57,10 @@ pub(crate) async fn launch(
         None => stdio::pipes(request.stdin.unwrap_or(true), owner),
     }
     .map_err(|error| no_resources(&error))?;
-    let minder =
-        fork_minder(&Execute::new(&command), child).map_err(|error| no_resources(&error))?;
-    let status =
-        ready::register(minder.status, Interest::READABLE).map_err(|error| no_resources(&error))?;
+    let supervisor =
+        fork_supervisor(&Execute::new(&command), child).map_err(|error| no_resources(&error))?;
+    let status = ready::register(supervisor.status, Interest::READABLE)
+        .map_err(|error| no_resources(&error))?;
     let pid = match pump::next_report(&status).await {
         Some(Report::Started { pid }) => pid,
         Some(Report::Failed { stage, errno }) => {
@@ -68,7 +68,7 @@ pub(crate) async fn launch(
         }
         _ => {
             return Err(ConnectError::internal(
-                "the process was killed at its start",
+                "the process was killed while it started",
             ));
         }
     };
@@ -78,9 +78,9 @@ pub(crate) async fn launch(
         Ok(Source { channel, fd })
     });
     let sources = sources.collect::<io::Result<Vec<_>>>();
-    let process = Rc::new(Process::new(Birth {
+    let process = Rc::new(Process::new(NewProcess {
         pid: pid.unsigned_abs(),
-        minder: minder.pid,
+        supervisor: supervisor.pid,
         tag: request.tag,
         config: request.process,
         input: input.map_err(|error| no_resources(&error))?,
@@ -88,10 +88,10 @@ pub(crate) async fn launch(
         ring_bytes: settings.ring_bytes,
         budget: agent.processes.budget(),
         counters: agent.counters.clone(),
-        log: unlisted.log,
-        keep: unlisted
-            .keep
-            .map(|id| Keep::new(id, agent.processes.spool_budget())),
+        log: options.log,
+        retention: options
+            .retain_as
+            .map(|id| Retention::new(id, agent.processes.spool_budget())),
     }));
     let sources = sources.map_err(|error| no_resources(&error))?;
     agent.processes.add(process.clone());

@@ -1,41 +1,41 @@
-//! Commands: starting them, keeping their output, feeding them, ending them.
+//! Commands: starting them, buffering their output, writing their input, ending them.
 //!
 //! ```text
 //!            Start                      command ends                256 newer ends or 10 minutes
 //!  (nothing) ─────▶ running ───────────────────────────▶ finished ─────────────────────▶ forgotten
 //!                     │  ▲                                  │
-//!                     └──┘ Connect, SendInput, Signal       └ Connect still answers with what is left and the end
+//!                     └──┘ Connect, SendInput, Signal       └ Connect still answers with the remaining output and the end
 //! ```
 //!
-//! A command that was started with an id to keep it by is finished, and not forgotten, until that id is released.
+//! A command that was started with a retention id is not forgotten until that id is released.
 //!
-//! [`command`] works out what to run, [`minder`] runs it, [`pump`] moves its output into the [`ring`], and each
+//! [`command`] prepares what to run, [`supervisor`] runs it, [`pump`] moves its output into the [`ring`], and each
 //! [`stream`] reads the ring for one client.
 
+mod child_task;
 mod command;
-mod errand;
 mod exec;
+mod forked_program;
 mod input;
-mod keep;
 mod launch;
-mod minder;
-mod own;
+mod process;
 mod pump;
 mod reader;
 mod registry;
 mod report;
+mod retention;
 mod ring;
 mod rpc;
-mod running;
 mod signals;
 mod spool;
 mod stdio;
 mod stream;
+mod supervisor;
 mod tree;
 
 pub(crate) use command::Command;
-pub(crate) use launch::{Unlisted, launch};
-pub(crate) use own::{Own, OwnProcess, fork_own};
+pub(crate) use forked_program::{ForkedProcess, ForkedProgram, fork_program};
+pub(crate) use launch::{LaunchOptions, launch};
+pub(crate) use process::Process;
 pub(crate) use registry::Registry;
-pub(crate) use rpc::{connect, left, release, start, stream_input, unary};
-pub(crate) use running::Process;
+pub(crate) use rpc::{connect, finish_relay, release, start, stream_input, unary};

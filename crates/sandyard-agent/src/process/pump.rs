@@ -1,4 +1,4 @@
-//! Moving a command's output into its ring, and noticing its end.
+//! Copies a command's output into its ring and notices its end.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -11,18 +11,18 @@ use sandyard_wire::EndEvent;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
+use super::process::Process;
 use super::report::{REPORT_BYTES, Report};
 use super::ring::Channel;
-use super::running::Process;
 use super::tree;
 
-/// Bytes read in one go.
+/// Maximum bytes per read.
 const READ_BYTES: usize = 32 * 1024;
 
-/// How long a terminal's last output may take to come out of the kernel after the command's end.
+/// How long the kernel may take to deliver a terminal's last output after the command's end.
 const TERMINAL_GRACE: Duration = Duration::from_millis(300);
 
-/// How many pipes that background children left open are kept from breaking.
+/// Maximum number of pipes that are drained for background children.
 const MAX_LEFT_OPEN: usize = 256;
 
 thread_local! {
@@ -30,14 +30,14 @@ thread_local! {
     static LEFT_OPEN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One end of a pipe or terminal to read from.
+/// The read end of a pipe or terminal.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) channel: Channel,
     pub(super) fd: AsyncFd<OwnedFd>,
 }
 
-/// Serves a process until its end; `deadline` is when all of its tree is to be killed.
+/// Serves a process until its end; at `deadline` its whole tree is killed. Returns pipes that background children hold open.
 pub(super) async fn run(
     process: &Rc<Process>,
     sources: Vec<Source>,
@@ -46,7 +46,7 @@ pub(super) async fn run(
 ) -> Vec<Source> {
     let life = async {
         let end = until_end(process, &status, deadline).await;
-        process.set_over();
+        process.set_exited();
         end
     };
     let drains = sources.into_iter().map(|source| drain(process, source));
@@ -55,7 +55,7 @@ pub(super) async fn run(
     left_open.into_iter().flatten().collect()
 }
 
-/// Reads and throws away what background children still write, so that they do not die of a broken pipe.
+/// Reads and discards output of background children, so that a broken pipe does not end them.
 pub(super) async fn discard(left_open: Vec<Source>) {
     let count = LEFT_OPEN.get() + left_open.len();
     if left_open.is_empty() || count > MAX_LEFT_OPEN {
@@ -87,24 +87,24 @@ async fn until_end(
         report = next_report(status) => report,
         () = expiry => {
             process.timed_out.set(true);
-            tree::kill_below(process.minder).await;
+            tree::kill_descendants(process.supervisor).await;
             next_report(status).await
         }
     };
     match report {
         Some(Report::Ended { status }) => end_of_status(status),
-        // The minder was killed by somebody inside, and the command with it.
-        _ => end_by_signal(libc::SIGKILL),
+        // A program inside killed the supervisor, and the command died with it.
+        _ => EndEvent::signalled(libc::SIGKILL),
     }
 }
 
-/// Waits for what a minder says next; none when it is gone.
+/// Waits for a supervisor's next report; `None` when it is gone.
 pub(super) async fn next_report(status: &AsyncFd<OwnedFd>) -> Option<Report> {
     let mut bytes = [0; REPORT_BYTES];
     loop {
         let mut ready = status.readable().await.ok()?;
         match ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut bytes)?)) {
-            // Reports are written at once and are far smaller than what a pipe splits.
+            // A pipe does not split writes as small as a report.
             Ok(Ok(REPORT_BYTES)) => return Report::decode(bytes),
             Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(_) => return None,
@@ -113,24 +113,24 @@ pub(super) async fn next_report(status: &AsyncFd<OwnedFd>) -> Option<Report> {
     }
 }
 
-/// Takes output until there is none any more; a source that others still hold is handed back.
+/// Reads output to its end; returns a source that other processes still hold open.
 async fn drain(process: &Process, source: Source) -> Option<Source> {
     loop {
-        process.wait_for_room(READ_BYTES).await;
+        process.wait_for_space(READ_BYTES).await;
         tokio::select! {
             biased;
             taken = take(process, &source) => match taken {
                 Ok(1..) => {}
                 _ => return None,
             },
-            () = process.wait_over() => break,
+            () = process.wait_exited() => break,
         }
     }
     match source.channel {
         Channel::Pty => {
             let rest = async {
                 while let Ok(1..) = take(process, &source).await {
-                    process.wait_for_room(READ_BYTES).await;
+                    process.wait_for_space(READ_BYTES).await;
                 }
             };
             let _ = tokio::time::timeout(TERMINAL_GRACE, rest).await;
@@ -140,13 +140,13 @@ async fn drain(process: &Process, source: Source) -> Option<Source> {
     }
 }
 
-/// Takes what was in the pipe when the command ended and not what others add to it.
+/// Reads what was in the pipe when the command ended, but not what others add to it.
 async fn drain_pending(process: &Process, source: Source) -> Option<Source> {
     let mut pending = rustix::io::ioctl_fionread(source.fd.get_ref()).unwrap_or(0);
     loop {
-        process.wait_for_room(READ_BYTES).await;
+        process.wait_for_space(READ_BYTES).await;
         let max = usize::try_from(pending).unwrap_or(usize::MAX).max(1);
-        // With nothing pending one more read tells whether the pipe is closed.
+        // With nothing pending, one more read shows whether the pipe is closed.
         let mut taken = 0;
         let read = read_now(source.fd.get_ref(), max, |bytes| {
             taken = bytes.len() as u64;
@@ -193,50 +193,10 @@ fn read_now(fd: &OwnedFd, max: usize, sink: impl FnOnce(&[u8])) -> io::Result<us
 
 pub(super) fn end_of_status(status: i32) -> EndEvent {
     if libc::WIFSIGNALED(status) {
-        return end_by_signal(libc::WTERMSIG(status));
+        EndEvent::signalled(libc::WTERMSIG(status))
+    } else {
+        EndEvent::exited(libc::WEXITSTATUS(status))
     }
-    let exit_code = libc::WEXITSTATUS(status);
-    let text = format!("exit status {exit_code}");
-    EndEvent {
-        exit_code,
-        exited: true,
-        error: (exit_code != 0).then(|| text.clone()),
-        status: text,
-    }
-}
-
-fn end_by_signal(signal: i32) -> EndEvent {
-    let text = format!("signal: {}", signal_words(signal));
-    EndEvent {
-        // COMPAT(e2b): a process that did not exit by itself has no code, which the daemon writes as this.
-        exit_code: -1,
-        exited: false,
-        error: Some(text.clone()),
-        status: text,
-    }
-}
-
-/// COMPAT(e2b): the words the original's standard library uses.
-fn signal_words(signal: i32) -> String {
-    let words = match signal {
-        libc::SIGHUP => "hangup",
-        libc::SIGINT => "interrupt",
-        libc::SIGQUIT => "quit",
-        libc::SIGILL => "illegal instruction",
-        libc::SIGTRAP => "trace/breakpoint trap",
-        libc::SIGABRT => "aborted",
-        libc::SIGBUS => "bus error",
-        libc::SIGFPE => "floating point exception",
-        libc::SIGKILL => "killed",
-        libc::SIGUSR1 => "user defined signal 1",
-        libc::SIGSEGV => "segmentation fault",
-        libc::SIGUSR2 => "user defined signal 2",
-        libc::SIGPIPE => "broken pipe",
-        libc::SIGALRM => "alarm clock",
-        libc::SIGTERM => "terminated",
-        other => return format!("signal {other}"),
-    };
-    words.to_owned()
 }
 
 #[cfg(test)]
@@ -244,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_are_told_in_the_expected_words() {
+    fn a_wait_status_becomes_the_expected_end_event() {
         let ok = end_of_status(0);
         assert_eq!((ok.exit_code, ok.exited, ok.error), (0, true, None));
         let failed = end_of_status(3 << 8);

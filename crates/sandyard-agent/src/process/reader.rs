@@ -1,4 +1,4 @@
-//! Who reads a process's output, and how far each has come.
+//! Readers of a process's output and their positions.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -8,65 +8,69 @@ use bytes::Bytes;
 use sandyard_wire::EndEvent;
 use tokio::time::Instant;
 
+use super::process::Process;
 use super::ring::Channel;
-use super::running::Process;
 
-/// Most bytes in one event; a multiple of three, so that base64 needs no padding in the middle of long output.
+/// Maximum bytes of output in one event; a multiple of three, so that base64 needs no padding in the middle of long output.
 const EVENT_BYTES: usize = 48 * 1024;
 
-/// How long whoever passes output on may have it in hand: a server may be kept from its work for seconds, and then killed.
-const IN_HAND: Duration = Duration::from_secs(5);
+/// How long a relay may hold output before it delivers it: a server may be delayed for seconds, and then killed.
+const RELAY_TIME: Duration = Duration::from_secs(5);
 
-/// How much of it may be in hand however long it took: what a slow client leaves in buffers on the way.
-const IN_HAND_BYTES: u64 = 1 << 20;
+/// How much output a relay may hold in buffers for a slow client, in bytes.
+const RELAY_BYTES: u64 = 1 << 20;
 
 /// One attached reader.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) id: u64,
     pub(super) position: u64,
-    /// When it last took something, or last had nothing to take.
+    /// When it last took output, or last had none to take.
     pub(super) progress: Instant,
-    /// For one that passes output on: when it was where.
-    trail: Option<Trail>,
+    /// For a relay: its positions over time.
+    history: Option<RelayHistory>,
 }
 
-/// Where a reader was at which time, as far back as output may still be in its hands.
+/// Positions of a relay over time, as far back as it may hold undelivered output.
 #[derive(Debug, Default)]
-struct Trail {
+struct RelayHistory {
     steps: VecDeque<(Instant, u64)>,
 }
 
-impl Trail {
-    /// Notes where a reader is about to leave from.
+impl RelayHistory {
+    /// Notes the reader's position before it advances.
     fn note(&mut self, now: Instant, position: u64) {
-        // What is older than needed goes, but for the youngest of it.
+        // Drops what is older than needed, except the newest of it.
         while self
             .steps
             .get(1)
-            .is_some_and(|(at, _)| now.duration_since(*at) > IN_HAND)
+            .is_some_and(|(at, _)| now.duration_since(*at) > RELAY_TIME)
         {
             self.steps.pop_front();
         }
         let is_due = self
             .steps
             .back()
-            .is_none_or(|(at, _)| now.duration_since(*at) > IN_HAND / 20);
+            .is_none_or(|(at, _)| now.duration_since(*at) > RELAY_TIME / 20);
         if is_due {
             self.steps.push_back((now, position));
         }
     }
 
-    /// Up to where output has surely been passed on.
-    fn passed(&self, now: Instant, position: u64, is_behind: bool) -> u64 {
+    /// The position up to which output is certainly delivered.
+    fn delivered(&self, now: Instant, position: u64, is_behind: bool) -> u64 {
         let recent = self
             .steps
             .iter()
-            .find(|(at, _)| now.duration_since(*at) <= IN_HAND);
-        let passed = recent.map_or(position, |(_, position)| *position);
-        let least = position.saturating_sub(IN_HAND_BYTES);
-        // One that was behind had a client that did not take what it was given.
-        if is_behind { least } else { passed.max(least) }
+            .find(|(at, _)| now.duration_since(*at) <= RELAY_TIME);
+        let delivered = recent.map_or(position, |(_, position)| *position);
+        let least = position.saturating_sub(RELAY_BYTES);
+        // A reader that was behind had a slow client, so its buffers may be full.
+        if is_behind {
+            least
+        } else {
+            delivered.max(least)
+        }
     }
 }
 
@@ -75,10 +79,10 @@ impl Trail {
 pub(super) struct Readers {
     attached: Vec<Attached>,
     last_id: u64,
-    /// Where the last reader that left had come to.
+    /// The position up to which the last reader got the output.
     delivered: u64,
-    /// Who that was, and where it would have come to had it said a word.
-    silent: Option<(u64, u64)>,
+    /// A detached relay without confirmation: its id, and its position if it confirms later.
+    unconfirmed: Option<(u64, u64)>,
 }
 
 impl Readers {
@@ -91,7 +95,7 @@ impl Readers {
         self.attached.iter().min_by_key(|reader| reader.position)
     }
 
-    /// Starts the patience of those that had nothing to take until now.
+    /// Restarts the stall timer of readers that had nothing to take until now.
     pub(super) fn mark_caught_up(&mut self, end: u64) {
         let now = Instant::now();
         for reader in &mut self.attached {
@@ -101,7 +105,7 @@ impl Readers {
         }
     }
 
-    /// Of `lost` bytes that ended at `start`, how many no reader ever got.
+    /// Of `lost` bytes that ended at `start`, the number that no reader got.
     pub(super) fn delivered_before(&self, start: u64, lost: u64) -> u64 {
         let got = self
             .slowest()
@@ -109,7 +113,7 @@ impl Readers {
         start.saturating_sub(got.max(start - lost))
     }
 
-    /// Lets a reader go that holds everybody up; it learns of that when it next reads.
+    /// Detaches a reader; it notices when it next reads.
     pub(super) fn detach(&mut self, id: u64, end: u64) {
         let Some(at) = self.attached.iter().position(|reader| reader.id == id) else {
             return;
@@ -119,19 +123,22 @@ impl Readers {
             return;
         }
         self.delivered = reader.position;
-        self.silent = None;
-        if let Some(trail) = reader.trail {
+        self.unconfirmed = None;
+        if let Some(history) = reader.history {
             let is_behind = reader.position < end;
-            self.delivered = trail.passed(Instant::now(), reader.position, is_behind);
-            self.silent = Some((id, reader.position));
+            self.delivered = history.delivered(Instant::now(), reader.position, is_behind);
+            self.unconfirmed = Some((id, reader.position));
         }
     }
 
-    /// Takes a reader's word that what it was given got where it was meant for.
-    pub(super) fn take_word(&mut self, id: u64) {
+    /// Confirms that a relay has delivered everything it was given.
+    pub(super) fn confirm(&mut self, id: u64) {
         if let Some(reader) = self.get_mut(id) {
-            reader.trail = None;
-        } else if let Some((_, position)) = self.silent.take_if(|(silent, _)| *silent == id) {
+            reader.history = None;
+        } else if let Some((_, position)) = self
+            .unconfirmed
+            .take_if(|(unconfirmed, _)| *unconfirmed == id)
+        {
             self.delivered = position;
         }
     }
@@ -145,28 +152,28 @@ impl Readers {
     }
 }
 
-/// What a reader finds.
+/// What a reader gets.
 #[derive(Debug)]
 pub(super) enum Next {
     Output(Channel, Bytes),
     End(EndEvent),
     /// Nothing yet.
     Wait,
-    /// It took nothing for so long that the process was let go on without it.
+    /// It stalled for too long and was detached.
     Detached,
 }
 
-/// A place in a process's output; the process waits for it while it exists.
+/// An attached reader; the process waits for it while it exists.
 #[derive(Debug)]
 pub(super) struct Reader {
     process: Rc<Process>,
     id: u64,
-    /// Whether it records the output of a kept command. What others read must still be kept for it.
+    /// Whether it records the output of a retained command. Output that only others read is retained for it.
     pub(super) is_recorder: bool,
 }
 
 impl Reader {
-    /// Attaches at a position; whether the output is passed on to somebody else.
+    /// Attaches a reader at a position; `is_relayed`: it relays the output to another client.
     pub(super) fn attach(process: &Rc<Process>, position: u64, is_relayed: bool) -> Self {
         let mut readers = process.readers.borrow_mut();
         readers.last_id += 1;
@@ -175,7 +182,7 @@ impl Reader {
             id,
             position,
             progress: Instant::now(),
-            trail: is_relayed.then(Trail::default),
+            history: is_relayed.then(RelayHistory::default),
         });
         drop(readers);
         Self {
@@ -185,12 +192,12 @@ impl Reader {
         }
     }
 
-    /// Its name among all readers of the agent.
+    /// A name that is unique among all readers of the agent.
     pub(super) fn name(&self) -> String {
         format!("{}-{}", self.process.pid, self.id)
     }
 
-    /// Takes what comes next.
+    /// Reads the next output.
     pub(super) fn next(&self) -> Next {
         let mut readers = self.process.readers.borrow_mut();
         let Some(reader) = readers.get_mut(self.id) else {
@@ -198,16 +205,16 @@ impl Reader {
         };
         if let Some((channel, bytes, position)) = self.process.read(reader.position, EVENT_BYTES) {
             let now = Instant::now();
-            if let Some(trail) = &mut reader.trail {
-                trail.note(now, reader.position);
+            if let Some(history) = &mut reader.history {
+                history.note(now, reader.position);
             }
             reader.position = position;
             reader.progress = now;
             if self.is_recorder {
                 self.process
-                    .note_recorded(position.saturating_sub(IN_HAND_BYTES));
+                    .note_recorded(position.saturating_sub(RELAY_BYTES));
             }
-            self.process.room.notify_waiters();
+            self.process.reader_moved.notify_waiters();
             return Next::Output(channel, bytes);
         }
         match self.process.end() {
@@ -221,7 +228,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let end = self.process.ring.borrow().end();
         self.process.readers.borrow_mut().detach(self.id, end);
-        self.process.room.notify_waiters();
+        self.process.reader_moved.notify_waiters();
     }
 }
 
@@ -235,7 +242,7 @@ mod tests {
             id,
             position: 0,
             progress: Instant::now(),
-            trail: Some(Trail::default()),
+            history: Some(RelayHistory::default()),
         });
         readers
     }
@@ -244,7 +251,7 @@ mod tests {
         let reader = readers.get_mut(id).unwrap();
         let position = reader.position;
         reader
-            .trail
+            .history
             .as_mut()
             .unwrap()
             .note(Instant::now(), position);
@@ -252,46 +259,46 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_in_hand_when_it_fell_silent_comes_again() {
+    async fn undelivered_output_of_a_lost_relay_is_sent_again() {
         let mut readers = relayed(7);
         take(&mut readers, 7, 100);
-        tokio::time::advance(IN_HAND * 2).await;
+        tokio::time::advance(RELAY_TIME * 2).await;
         take(&mut readers, 7, 10);
-        tokio::time::advance(IN_HAND / 2).await;
+        tokio::time::advance(RELAY_TIME / 2).await;
         take(&mut readers, 7, 10);
         readers.detach(7, 120);
         assert_eq!(readers.delivered(), 100);
-        // Its word may come a moment later.
-        readers.take_word(8);
+        // The confirmation may come later.
+        readers.confirm(8);
         assert_eq!(readers.delivered(), 100);
-        readers.take_word(7);
+        readers.confirm(7);
         assert_eq!(readers.delivered(), 120);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_gave_its_word_before_it_left_is_believed() {
+    async fn a_relay_that_confirmed_before_it_detached_has_delivered_all() {
         let mut readers = relayed(7);
         take(&mut readers, 7, 100);
-        readers.take_word(7);
+        readers.confirm(7);
         readers.detach(7, 100);
         assert_eq!(readers.delivered(), 100);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_quiet_one_has_nothing_in_hand() {
+    async fn an_idle_relay_holds_no_output() {
         let mut readers = relayed(7);
         take(&mut readers, 7, 100);
-        tokio::time::advance(IN_HAND * 2).await;
+        tokio::time::advance(RELAY_TIME * 2).await;
         readers.detach(7, 100);
         assert_eq!(readers.delivered(), 100);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_was_behind_may_have_much_in_hand() {
+    async fn a_relay_that_was_behind_may_hold_full_buffers() {
         let mut readers = relayed(7);
-        take(&mut readers, 7, 3 * IN_HAND_BYTES);
-        tokio::time::advance(IN_HAND * 2).await;
-        readers.detach(7, 4 * IN_HAND_BYTES);
-        assert_eq!(readers.delivered(), 2 * IN_HAND_BYTES);
+        take(&mut readers, 7, 3 * RELAY_BYTES);
+        tokio::time::advance(RELAY_TIME * 2).await;
+        readers.detach(7, 4 * RELAY_BYTES);
+        assert_eq!(readers.delivered(), 2 * RELAY_BYTES);
     }
 }

@@ -1,4 +1,4 @@
-//! All processes the agent knows, running and lately finished.
+//! All running and recently finished processes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -7,36 +7,36 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rustix::process::Pid;
-use sandyard_wire::host::KeptCommands;
+use sandyard_wire::host::RetainedCommands;
 use sandyard_wire::process::{ListResponse, ProcessSelector};
 use sandyard_wire::{Code, ConnectError};
 
-use super::running::{Budget, Process};
+use super::process::{Budget, Process};
 use super::spool::SpoolBudget;
 use super::tree;
 
-/// Most processes running at once.
+/// Maximum number of running processes.
 const MAX_RUNNING: usize = 1024;
 
-/// How many ends are remembered, and how many besides of commands that are kept.
+/// Maximum number of finished processes, and of retained ones besides.
 const MAX_FINISHED: usize = 256;
 
-/// How long an end is remembered.
+/// How long a finished process is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
-/// Of the finished, how many keep their output.
+/// Maximum number of finished processes that keep their output.
 const MAX_FINISHED_WITH_OUTPUT: usize = 8;
 
 /// The processes.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    by_start: RefCell<Known>,
+    by_start: RefCell<Processes>,
     budget: Rc<Budget>,
     spool_budget: Rc<SpoolBudget>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Processes {
     running: BTreeMap<u64, Rc<Process>>,
     finished: VecDeque<Rc<Process>>,
     started: u64,
@@ -51,28 +51,28 @@ impl Registry {
         self.spool_budget.clone()
     }
 
-    /// How many run.
+    /// Number of running processes.
     pub(crate) fn running(&self) -> usize {
         self.by_start.borrow().running.len()
     }
 
-    /// Refuses when too many run already.
-    pub(super) fn check_room(&self) -> Result<(), ConnectError> {
+    /// Refuses when too many processes are running.
+    pub(super) fn check_capacity(&self) -> Result<(), ConnectError> {
         if self.running() < MAX_RUNNING {
             return Ok(());
         }
         Err(ConnectError::new(
             Code::ResourceExhausted,
-            format!("{MAX_RUNNING} processes are running already"),
+            format!("{MAX_RUNNING} processes are running, which is the maximum: end one first"),
         ))
     }
 
     pub(super) fn add(&self, process: Rc<Process>) {
         let mut known = self.by_start.borrow_mut();
-        // The kernel has given the number to somebody new, so it no longer names the old one.
+        // The kernel has reused the pid, so it no longer names the old process.
         known
             .finished
-            .retain(|old| old.pid != process.pid || old.is_kept());
+            .retain(|old| old.pid != process.pid || old.is_retained());
         known.started += 1;
         let key = known.started;
         known.running.insert(key, process);
@@ -83,16 +83,18 @@ impl Registry {
         let mut known = self.by_start.borrow_mut();
         known.running.retain(|_, other| !Rc::ptr_eq(other, process));
         known.finished.push_back(process.clone());
-        known.finished.retain(|old| old.is_kept() || !is_stale(old));
-        for is_kept in [false, true] {
+        known
+            .finished
+            .retain(|old| old.is_retained() || !is_stale(old));
+        for is_retained in [false, true] {
             let count = known
                 .finished
                 .iter()
-                .filter(|old| old.is_kept() == is_kept)
+                .filter(|old| old.is_retained() == is_retained)
                 .count();
             let mut surplus = count.saturating_sub(MAX_FINISHED);
             known.finished.retain(|old| {
-                let goes = surplus > 0 && old.is_kept() == is_kept;
+                let goes = surplus > 0 && old.is_retained() == is_retained;
                 surplus -= usize::from(goes);
                 !goes
             });
@@ -103,23 +105,23 @@ impl Registry {
             .saturating_sub(MAX_FINISHED_WITH_OUTPUT);
         for old in known.finished.iter().take(silent) {
             // Writing to each of them would copy their pages after every fork of a command.
-            if old.has_output.get() && !old.is_kept() && old.readers.borrow().is_empty() {
+            if old.has_output.get() && !old.is_retained() && old.readers.borrow().is_empty() {
                 old.forget_output();
             }
         }
     }
 
-    /// Kills every running process with all it has started.
+    /// Kills every running process with its descendants.
     pub(crate) async fn kill_all(&self) {
-        join_all(self.minders().into_iter().map(tree::kill_below)).await;
+        join_all(self.supervisors().into_iter().map(tree::kill_descendants)).await;
     }
 
-    fn minders(&self) -> Vec<Pid> {
+    fn supervisors(&self) -> Vec<Pid> {
         let known = self.by_start.borrow();
         known
             .running
             .values()
-            .map(|running| running.minder)
+            .map(|running| running.supervisor)
             .collect()
     }
 
@@ -163,35 +165,40 @@ impl Registry {
 }
 
 impl Registry {
-    /// Lists the commands whose output and end somebody has to take, in order of start but for the finished.
-    pub(crate) fn list_kept(&self) -> KeptCommands {
+    /// Lists the retained commands: the finished ones first, then the running ones in order of start.
+    pub(crate) fn list_retained(&self) -> RetainedCommands {
         let known = self.by_start.borrow();
         let all = known.finished.iter().chain(known.running.values());
-        let kept = all.filter(|process| process.is_kept());
-        KeptCommands {
+        let kept = all.filter(|process| process.is_retained());
+        RetainedCommands {
             commands: kept
-                .filter_map(|process| Some(process.keep.as_ref()?.info(process.pid)))
+                .filter_map(|process| Some(process.retention.as_ref()?.info(process.pid)))
                 .collect(),
         }
     }
 
-    /// Finds a process by the id it is kept by.
-    pub(super) fn find_kept(&self, id: &str) -> Result<Rc<Process>, ConnectError> {
+    /// Finds a process by its retention id.
+    pub(super) fn find_retained(&self, id: &str) -> Result<Rc<Process>, ConnectError> {
         let known = self.by_start.borrow();
         let mut all = known.finished.iter().chain(known.running.values());
-        let found = all.rfind(|process| process.keep.as_ref().is_some_and(|keep| keep.id == id));
+        let found = all.rfind(|process| {
+            process
+                .retention
+                .as_ref()
+                .is_some_and(|retention| retention.id == id)
+        });
         found
             .cloned()
-            .ok_or_else(|| ConnectError::not_found("no such command is kept"))
+            .ok_or_else(|| ConnectError::not_found("no command is retained under this id"))
     }
 
-    /// Lets commands be forgotten as others are.
+    /// Ends the retention of commands.
     pub(super) fn release(&self, ids: &[String]) {
         let known = self.by_start.borrow();
         let all = known.finished.iter().chain(known.running.values());
-        for keep in all.filter_map(|process| process.keep.as_ref()) {
-            if ids.contains(&keep.id) {
-                keep.release();
+        for retention in all.filter_map(|process| process.retention.as_ref()) {
+            if ids.contains(&retention.id) {
+                retention.release();
             }
         }
     }

@@ -1,16 +1,16 @@
-//! What a minder tells the agent, and a command that failed to start its minder, over a pipe.
+//! Reports over a pipe: from a supervisor to the agent, and from a command that failed to start to its supervisor.
 
 use std::io;
 use std::os::fd::RawFd;
 
-/// What the minder reports: four bytes of kind, four of value, four of detail.
+/// A report: four bytes of kind, four of value, four of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
     /// The command runs.
     Started { pid: i32 },
-    /// It could not be made to run.
+    /// The command could not be started.
     Failed { stage: Stage, errno: i32 },
-    /// It ended, with this status as `wait` gives it.
+    /// The command ended, with this `wait` status.
     Ended { status: i32 },
 }
 
@@ -72,7 +72,7 @@ impl Stage {
 }
 
 pub(super) fn send(fd: RawFd, bytes: &[u8]) {
-    // SAFETY: the buffer is valid. A report is far below what a pipe takes at once; nobody listening is no error here.
+    // SAFETY: the buffer is valid. A report is far below what a pipe takes at once; a closed pipe is ignored.
     unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
 }
 

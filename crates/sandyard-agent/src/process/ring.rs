@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use sandyard_wire::Output;
 
-/// What a change of stream costs on top of its bytes, so that one-byte writes to alternating streams stay bounded too.
+/// Accounted size of a change of stream, so that one-byte writes to alternating streams are bounded too.
 const SEGMENT_COST: usize = size_of::<Segment>();
 
-/// Where a process wrote.
+/// The stream that a process wrote to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Channel {
     Stdout,
@@ -41,7 +41,7 @@ struct Segment {
     end: u64,
 }
 
-/// Bounded memory of what a process wrote.
+/// A bounded buffer of a process's output.
 #[derive(Debug)]
 pub(crate) struct Ring {
     bytes: VecDeque<u8>,
@@ -70,7 +70,7 @@ impl Ring {
         self.start + self.bytes.len() as u64
     }
 
-    /// Most memory it takes.
+    /// Maximum memory that it uses, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
@@ -136,8 +136,8 @@ impl Ring {
         }
     }
 
-    /// Gives spare memory back, for a process that will write no more.
-    pub(crate) fn settle(&mut self) {
+    /// Releases spare memory, for a process that will not write any more.
+    pub(crate) fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
         self.segments.shrink_to_fit();
     }

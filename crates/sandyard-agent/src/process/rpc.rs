@@ -13,23 +13,23 @@ use sandyard_wire::{Code, ConnectError, Decoder, Frame, json::Empty, routes};
 use tokio::time::Instant;
 
 use super::input::InputLease;
-use super::launch::{Unlisted, launch};
+use super::launch::{LaunchOptions, launch};
+use super::process::Process;
 use super::reader::Reader;
-use super::running::Process;
 use super::stdio;
 use super::stream::{Deadline, EventStream};
 use super::tree;
 use crate::body::Body;
-use crate::call::{Call, Door, Response, empty_reply, json_reply, plain_error, stream_reply};
+use crate::call::{Call, Origin, Response, empty_reply, json_reply, plain_error, stream_reply};
 use crate::query::Query;
 
-/// How long a kill is waited for before its call is answered.
+/// How long the call waits for a kill before it answers.
 const KILL_WAIT: Duration = Duration::from_secs(2);
 
-/// Most bytes in one message of an input stream.
+/// Maximum size of one message of an input stream, in bytes.
 const MAX_INPUT_FRAME: usize = 4 * 1024 * 1024;
 
-/// Answers the calls that are one message and one answer; none when the path is not one of them.
+/// Answers the unary calls; `None` when the path is not one of them.
 pub(crate) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectError>> {
     Some(match call.path() {
         routes::process::LIST => list(call).await,
@@ -89,10 +89,10 @@ async fn send_signal(call: &mut Call) -> Result<Response, ConnectError> {
     Ok(json_reply(&Empty {}))
 }
 
-/// Kills the whole tree; it goes on when the caller does not wait for it.
+/// Kills the whole tree, also when the caller disconnects.
 async fn kill(process: &Rc<Process>) {
-    tokio::task::spawn_local(tree::kill_below(process.minder));
-    let _ = tokio::time::timeout(KILL_WAIT, process.wait_over()).await;
+    tokio::task::spawn_local(tree::kill_descendants(process.supervisor));
+    let _ = tokio::time::timeout(KILL_WAIT, process.wait_exited()).await;
 }
 
 /// Signals the command and what shares its process group, as a terminal would.
@@ -114,12 +114,12 @@ pub(crate) async fn start(call: &mut Call) -> Result<Response, ConnectError> {
     let request: StartRequest = call.stream_message().await?;
     let (account, accounts) = call.account()?;
     let agent = call.agent.clone();
-    let unlisted = Unlisted {
-        keep: call.header(routes::header::KEEP).map(str::to_owned),
-        ..Unlisted::default()
+    let options = LaunchOptions {
+        retain_as: call.header(routes::header::RETAIN).map(str::to_owned),
+        ..LaunchOptions::default()
     };
-    // In a task of its own, so that a caller that leaves now leaves a process that is known and not one that is lost.
-    let launched = launch(agent, request, account, accounts, deadline, unlisted);
+    // In a separate task, so that the process is registered even if the caller disconnects now.
+    let launched = launch(agent, request, account, accounts, deadline, options);
     let launched = tokio::task::spawn_local(launched);
     let process = launched
         .await
@@ -132,27 +132,27 @@ pub(crate) async fn start(call: &mut Call) -> Result<Response, ConnectError> {
 pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
     let deadline = call.timeout()?.map(|timeout| Instant::now() + timeout);
     let request: ConnectRequest = call.stream_message().await?;
-    let keep_id = call.header(routes::header::KEEP);
-    let process = match keep_id {
-        Some(id) => call.agent.processes.find_kept(id)?,
+    let retention_id = call.header(routes::header::RETAIN);
+    let process = match retention_id {
+        Some(id) => call.agent.processes.find_retained(id)?,
         None => call.agent.processes.find(&request.process)?,
     };
     let expected = call.headers().get(routes::header::PROCESS);
     if expected.is_some_and(|expected| expected.as_bytes() != process.unique_id.as_bytes()) {
         return Err(ConnectError::not_found(
-            "the pid belongs to another process by now",
+            "the pid now belongs to another process",
         ));
     }
     let position = match call.number_header(routes::header::OUTPUT_OFFSET)? {
-        Some(asked) => {
-            let position = kept_position(&process, asked)?;
-            if keep_id.is_some() {
-                process.note_recorded(asked);
+        Some(requested) => {
+            let position = available_position(&process, requested)?;
+            if retention_id.is_some() {
+                process.note_recorded(requested);
             }
             position
         }
         None if process.readers.borrow().is_empty() => process.readers.borrow().delivered(),
-        // Somebody else is getting the past; a second reader joins at the present.
+        // Another reader gets the past output; a second reader starts at the current end.
         None => process.ring.borrow().end(),
     };
     let is_continued = call.headers().contains_key(routes::header::TAKE_INPUT);
@@ -167,25 +167,28 @@ pub(crate) async fn connect(call: &mut Call) -> Result<Response, ConnectError> {
     Ok(events(call, process, position, deadline))
 }
 
-/// Where to continue: as asked, or at the oldest output kept, which the answer's header then tells.
-fn kept_position(process: &Process, asked: u64) -> Result<u64, ConnectError> {
+/// Where to continue: at the requested position, or at the oldest available output, which the answer's header shows.
+fn available_position(process: &Process, requested: u64) -> Result<u64, ConnectError> {
     let ring = process.ring.borrow();
-    if asked > ring.end() {
+    if requested > ring.end() {
         return Err(ConnectError::new(
             Code::OutOfRange,
-            format!("output from {asked} is not there yet, only {}", ring.end()),
+            format!(
+                "there is no output at position {requested} yet: it ends at {}",
+                ring.end()
+            ),
         ));
     }
     drop(ring);
-    Ok(asked.max(process.output_start()))
+    Ok(requested.max(process.output_start()))
 }
 
 fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) -> Response {
     let begins = position.max(process.output_start());
     let is_relayed =
-        call.door == Door::Host && call.headers().contains_key(routes::header::RELAYED);
+        call.origin == Origin::Host && call.headers().contains_key(routes::header::RELAYED);
     let mut reader = Reader::attach(&process, position, is_relayed);
-    reader.is_recorder = call.headers().contains_key(routes::header::KEEP);
+    reader.is_recorder = call.headers().contains_key(routes::header::RETAIN);
     let name = is_relayed.then(|| reader.name());
     let unique_id = HeaderValue::try_from(&process.unique_id).ok();
     let has_terminal = u64::from(process.is_terminal);
@@ -219,8 +222,8 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
     reply
 }
 
-/// Takes the word of a relayed reader that all it was given got where it was meant for.
-pub(crate) fn left(call: &Call) -> Response {
+/// Confirms that a relayed reader has delivered all output.
+pub(crate) fn finish_relay(call: &Call) -> Response {
     let query = Query::of(&call.parts.uri);
     let named = query.get(routes::query::READER).and_then(|name| {
         let (pid, id) = name.split_once('-')?;
@@ -229,12 +232,12 @@ pub(crate) fn left(call: &Call) -> Response {
     if let Some((pid, id)) = named
         && let Ok(process) = call.agent.processes.find(&ProcessSelector::Pid(pid))
     {
-        process.readers.borrow_mut().take_word(id);
+        process.readers.borrow_mut().confirm(id);
     }
     empty_reply(StatusCode::NO_CONTENT)
 }
 
-/// Forgets kept commands whose output and end are recorded.
+/// Releases retained commands whose output and end are recorded.
 pub(crate) async fn release(call: &mut Call) -> Response {
     match call.message::<ReleaseRequest>().await {
         Ok(request) => {

@@ -49,10 +49,10 @@ pub(super) fn reset_signals() {
     }
 }
 
-/// How this process hears of its children's deaths: what tokio has installed once and believes to be there ever after.
-pub(super) struct DeathHandler(libc::sigaction);
+/// The `SIGCHLD` handler of this process, which tokio installs once and relies on from then on.
+pub(super) struct ChildSignalHandler(libc::sigaction);
 
-impl DeathHandler {
+impl ChildSignalHandler {
     pub(super) fn current() -> Self {
         // SAFETY: an all-zero action is the default one.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -62,7 +62,7 @@ impl DeathHandler {
     }
 
     pub(super) fn install(&self) {
-        // SAFETY: the action was in force in this very program before the fork.
+        // SAFETY: the action was in force in this program before the fork.
         unsafe { libc::sigaction(libc::SIGCHLD, &self.0, ptr::null_mut()) };
     }
 }

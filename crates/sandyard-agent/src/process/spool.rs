@@ -1,7 +1,7 @@
 //! Output that no longer fits in memory, in unlinked files on the sandbox's own disk.
 //!
-//! The files have no name, so nobody inside finds them, no snapshot or diff holds them, and they are gone when the agent is. They
-//! count towards the sandbox's disk limit like everything else it writes.
+//! The files have no name, so no program inside finds them, no snapshot or diff includes them, and they end with the agent. They
+//! count towards the sandbox's disk limit like all its files.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -13,16 +13,16 @@ use rustix::fs::{Mode, OFlags};
 
 use super::ring::Channel;
 
-/// Bytes in one file. The oldest file goes as a whole, which gives its space back at once.
+/// Size of one file in bytes. The oldest file is dropped as a whole, which frees its space immediately.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// Changes of stream in one file, so that its index in memory stays small.
+/// Maximum number of changes of stream in one file, so that its index in memory stays small.
 const FILE_SEGMENTS: usize = 4096;
 
-/// Files of all commands together: 64 MiB.
+/// Maximum number of files of all commands together: 64 MiB.
 const MAX_FILES: usize = 64;
 
-/// Folders to make the files in, in order of preference: `/tmp` may be in memory.
+/// Folders for the files, in order of preference: `/tmp` may be in memory.
 const FOLDERS: [&str; 3] = ["/var/tmp", "/tmp", "/"];
 
 /// Number of files of all commands together.
@@ -54,13 +54,13 @@ impl Spool {
         }
     }
 
-    /// Position of the oldest byte; none when it is empty.
+    /// Position of the oldest byte; `None` when it is empty.
     pub(super) fn start(&self) -> Option<u64> {
         self.files.front().map(|file| file.start)
     }
 
-    /// Adds output that follows what is there. Where there is no room the oldest goes; where it cannot be written all of it
-    /// goes, because what is left must have no gap.
+    /// Appends output. When all files are in use the oldest is dropped. When a write fails everything is dropped, because the
+    /// output must have no gap.
     pub(super) fn push(&mut self, channel: Channel, position: u64, bytes: &[u8]) {
         if self.files.back().is_some_and(|last| last.end() != position) {
             self.files.clear();
@@ -81,7 +81,7 @@ impl Spool {
         }
     }
 
-    /// Gives files back that hold nothing from `position` on.
+    /// Drops files that hold nothing from `position` on.
     pub(super) fn drop_before(&mut self, position: u64) {
         while self
             .files
@@ -153,7 +153,7 @@ impl SpoolFile {
             match rustix::io::pread(&self.file, &mut bytes[filled..], at) {
                 Ok(count @ 1..) => filled += count,
                 Err(rustix::io::Errno::INTR) => {}
-                // The disk gives it back no more; what follows still counts from the right position.
+                // The disk cannot read it any more; the returned position is still right.
                 Ok(0) | Err(_) => break,
             }
         }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_file_goes_when_all_are_in_use_and_the_rest_has_no_gap() {
+    fn the_oldest_file_is_dropped_when_all_are_in_use_and_the_rest_has_no_gap() {
         let budget = Rc::new(SpoolBudget::default());
         let mut spool = Spool::new(budget.clone());
         let piece = vec![b'x'; FILE_BYTES as usize];

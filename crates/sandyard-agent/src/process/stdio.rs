@@ -33,19 +33,19 @@ pub(super) struct AgentStdio {
     pub(super) terminal: Option<OwnedFd>,
 }
 
-/// Makes three pipes; without input, the command reads an empty file.
+/// Creates three pipes; without input, the command reads an empty file.
 pub(super) fn pipes(with_input: bool, owner: Option<u32>) -> io::Result<(ChildStdio, AgentStdio)> {
     let (stdin, input) = if with_input {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&write, true)?;
         (read, Some(write))
     } else {
-        (nothing()?, None)
+        (empty_input()?, None)
     };
     let (stdout, child_stdout) = output_pipe()?;
     let (stderr, child_stderr) = output_pipe()?;
     for end in [&stdin, &child_stdout, &child_stderr] {
-        give(end, owner);
+        set_owner(end, owner);
     }
     let child = ChildStdio::Pipes {
         stdin,
@@ -60,14 +60,14 @@ pub(super) fn pipes(with_input: bool, owner: Option<u32>) -> io::Result<(ChildSt
     Ok((child, agent))
 }
 
-/// Makes a terminal.
+/// Creates a terminal.
 pub(super) fn terminal(size: PtySize, owner: Option<u32>) -> io::Result<(ChildStdio, AgentStdio)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = rustix::pty::openpt(flags)?;
     rustix::pty::grantpt(&master)?;
     rustix::pty::unlockpt(&master)?;
     let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
-    give(&slave, owner);
+    set_owner(&slave, owner);
     resize(&master, size)?;
     rustix::io::ioctl_fionbio(&master, true)?;
     let agent = AgentStdio {
@@ -93,14 +93,14 @@ pub(super) fn resize(terminal: &OwnedFd, size: PtySize) -> io::Result<()> {
 }
 
 /// Makes the command's user the owner, so that opening `/dev/stdout` or its terminal by name works for it.
-fn give(end: &OwnedFd, owner: Option<u32>) {
+fn set_owner(end: &OwnedFd, owner: Option<u32>) {
     let Some(uid) = owner else { return };
     let is_device = rustix::fs::fstat(end).is_ok_and(|stat| {
         let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
         kind == rustix::fs::FileType::CharacterDevice && !rustix::termios::isatty(end)
     });
     if !is_device {
-        // A convenience: the descriptors themselves work either way.
+        // Failure is harmless: the descriptors themselves work anyway.
         let _ = rustix::fs::fchown(end, Some(rustix::fs::Uid::from_raw(uid)), None);
     }
 }
@@ -111,8 +111,8 @@ fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((read, write))
 }
 
-/// Something that reads as empty, also where there is no `/dev/null`.
-fn nothing() -> io::Result<OwnedFd> {
+/// A descriptor that reads as empty, also where there is no `/dev/null`.
+fn empty_input() -> io::Result<OwnedFd> {
     fs::open(Path::new("/dev/null"), OFlags::RDONLY)
         .or_else(|_| Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?.0))
 }
@@ -130,7 +130,7 @@ impl ChildStdio {
         }
     }
 
-    /// Puts the ends where programs expect them. Called in the child, after it became a session's leader.
+    /// Puts the ends on the standard numbers. Called in the child, after it became a session leader.
     pub(super) fn install(&self) -> Result<(), ()> {
         let raw = self.raw();
         if let Self::Terminal(slave) = self {

@@ -8,19 +8,19 @@ use sandyard_wire::process::EventMessage;
 use sandyard_wire::{Code, ConnectError, ProcessEvent, frame};
 use tokio::time::Instant;
 
+use super::process::Process;
 use super::reader::{Next, Reader};
-use super::running::Process;
 use crate::activity::OpenStream;
 use crate::socket::Peer;
 
-/// How long the end of a killed process is waited for before its stream says that time is up.
+/// How long a stream waits for the end of a killed process before it reports the time-out.
 const KILL_GRACE: Duration = Duration::from_secs(2);
 
 /// When a stream has to end.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Deadline {
     Never,
-    /// Never; but who continues the stream of a `Start` hears of the process's time-out as that one would.
+    /// Never; but the stream continues that of a `Start`, so it reports the process's time-out as that one would.
     Continued,
     /// The stream ends then; the process goes on.
     Stream(Instant),
@@ -28,7 +28,7 @@ pub(super) enum Deadline {
     Process(Instant),
 }
 
-/// A stream of events, pulled one frame at a time by whoever writes to the client.
+/// A stream of events, which the HTTP connection pulls one frame at a time.
 #[derive(Debug)]
 pub(super) struct EventStream {
     process: Rc<Process>,
@@ -68,7 +68,7 @@ impl EventStream {
         }
     }
 
-    /// The next frame; none when the stream is over.
+    /// The next frame; `None` when the stream has ended.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Start => {
@@ -95,9 +95,9 @@ impl EventStream {
                 }
                 Next::End(end) => {
                     self.reader = None;
-                    let tells_timeout =
+                    let reports_timeout =
                         matches!(self.deadline, Deadline::Process(_) | Deadline::Continued);
-                    if self.process.timed_out.get() && tells_timeout {
+                    if self.process.timed_out.get() && reports_timeout {
                         return Some(frame::encode_end(Some(self.close_now(timed_out()))));
                     }
                     self.stage = Stage::Close(None);
@@ -106,7 +106,7 @@ impl EventStream {
                 Next::Detached => {
                     let error = ConnectError::new(
                         Code::Aborted,
-                        "output was not read for too long, connect again to continue",
+                        "the output was not read for too long: connect again to continue",
                     );
                     return Some(frame::encode_end(Some(self.close_now(error))));
                 }
@@ -146,7 +146,7 @@ async fn expiry(deadline: Deadline) {
 fn timed_out() -> ConnectError {
     ConnectError::new(
         Code::DeadlineExceeded,
-        "the time given for the process is over",
+        "the process exceeded its time limit and was killed",
     )
 }
 

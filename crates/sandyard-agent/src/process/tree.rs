@@ -1,4 +1,4 @@
-//! Finding and killing everything below a minder.
+//! Finding and killing all processes below a supervisor.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -10,40 +10,40 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use crate::fs;
 
-/// How long to keep trying; what is stuck in the kernel that long dies when it comes out of it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to retry; a process that is stuck in the kernel for longer dies when it leaves the kernel.
+const KILL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Kills every descendant of a minder, those that made themselves daemons too, and returns when none is left.
+/// Kills every descendant of a supervisor, including daemons, and returns when none is left.
 ///
-/// Each pass kills what it finds; what forked meanwhile is found by the next, since a child of the dead becomes a child
-/// of the minder, which stays until all are gone.
-pub(super) async fn kill_below(minder: Pid) {
-    // Announced first, so that the minder does not leave with the command and let others out of the tree.
-    if rustix::process::kill_process(minder, Signal::USR1).is_err() {
+/// Each pass kills what it finds. The next pass finds processes that were forked meanwhile, because a child of a dead
+/// process becomes a child of the supervisor, which stays until all are gone.
+pub(super) async fn kill_descendants(supervisor: Pid) {
+    // Announced first, so that the supervisor does not exit with the command and release the others from the tree.
+    if rustix::process::kill_process(supervisor, Signal::USR1).is_err() {
         return;
     }
     let started = tokio::time::Instant::now();
     let mut pause = Duration::from_millis(1);
-    while kill_pass(minder) > 0 && started.elapsed() < PATIENCE {
+    while kill_pass(supervisor) > 0 && started.elapsed() < KILL_TIMEOUT {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(100));
     }
 }
 
-/// Kills what is below the minder now; returns how many were still alive.
-fn kill_pass(minder: Pid) -> usize {
+/// Kills all current descendants; returns how many were still alive.
+fn kill_pass(supervisor: Pid) -> usize {
     let parents = parents();
     if parents.is_empty() {
-        // Without /proc the tree cannot be seen; the command at least dies with its minder.
-        let _ = rustix::process::kill_process(minder, Signal::KILL);
+        // Without /proc the tree is invisible; at least the command dies with its supervisor.
+        let _ = rustix::process::kill_process(supervisor, Signal::KILL);
         return 0;
     }
-    let below = below(minder.as_raw_nonzero().get(), &parents);
-    let pids = below.into_iter().filter_map(Pid::from_raw);
+    let found = descendants(supervisor.as_raw_nonzero().get(), &parents);
+    let pids = found.into_iter().filter_map(Pid::from_raw);
     pids.filter(|&pid| kill_if_still(pid, &parents)).count()
 }
 
-/// Kills one process, unless its number has gone to somebody else since it was seen.
+/// Kills one process, unless its pid was reused since it was found.
 fn kill_if_still(pid: Pid, parents: &HashMap<i32, i32>) -> bool {
     let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
         return false;
@@ -56,9 +56,9 @@ fn kill_if_still(pid: Pid, parents: &HashMap<i32, i32>) -> bool {
     true
 }
 
-/// Everybody below a process, parents before their children: a shell that sees its child killed would go on to its next
-/// line or end with a code of its own.
-fn below(ancestor: i32, parents: &HashMap<i32, i32>) -> Vec<i32> {
+/// All descendants of a process, parents before their children: a shell that sees its child killed would continue with its
+/// next line or end with its own code.
+fn descendants(ancestor: i32, parents: &HashMap<i32, i32>) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for (&pid, &parent) in parents {
         children.entry(parent).or_default().push(pid);
@@ -66,7 +66,7 @@ fn below(ancestor: i32, parents: &HashMap<i32, i32>) -> Vec<i32> {
     let mut found = Vec::new();
     let mut next = vec![ancestor];
     while let Some(pid) = next.pop() {
-        // Taken out, so that a loop, conceivable as the table is no snapshot, ends.
+        // Removed, so that a cycle ends: the table is not a snapshot, so it may have one.
         let below = children.remove(&pid).unwrap_or_default();
         found.extend(&below);
         next.extend(below);
@@ -89,7 +89,7 @@ fn parents() -> HashMap<i32, i32> {
         .collect()
 }
 
-/// The parent of a process; none when it is dead, a zombie included.
+/// The parent of a process; `None` when it is dead or a zombie.
 fn living_parent(pid: i32) -> Option<i32> {
     let stat = fs::read_small(Path::new(&format!("/proc/{pid}/stat")), 4096).ok()?;
     parse_stat(&stat)
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_is_found_behind_a_nasty_name() {
+    fn the_parent_is_found_behind_a_name_with_parentheses() {
         assert_eq!(parse_stat(b"12 (a) 9 (b) S 7 1 1 0"), Some(7));
         assert_eq!(parse_stat(b"12 (\xff\xfe) R 3 1"), Some(3));
     }
@@ -124,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn descent_is_followed_top_down_and_ends_in_loops() {
+    fn descendants_are_listed_top_down_and_cycles_end() {
         let parents = HashMap::from([(5, 4), (4, 3), (3, 2), (8, 9), (9, 8)]);
-        assert_eq!(below(2, &parents), [3, 4, 5]);
-        assert_eq!(below(4, &parents), [5]);
-        assert!(below(5, &parents).is_empty());
-        assert_eq!(below(8, &parents), [9, 8]);
+        assert_eq!(descendants(2, &parents), [3, 4, 5]);
+        assert_eq!(descendants(4, &parents), [5]);
+        assert!(descendants(5, &parents).is_empty());
+        assert_eq!(descendants(8, &parents), [9, 8]);
     }
 }

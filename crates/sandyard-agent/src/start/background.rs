@@ -1,4 +1,4 @@
-//! A program of the template's that runs in the background, and is waited for at its ports.
+//! A template's program that runs in the background, and whose ports dials wait for.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -8,82 +8,82 @@ use sandyard_wire::ConnectError;
 use sandyard_wire::process::{ProcessConfig, StartRequest};
 use tokio::time::Instant;
 
-use super::files::Found;
+use super::files::StartProgram;
 use super::log::Log;
-use crate::process::{self, Process, Unlisted};
+use crate::process::{self, LaunchOptions, Process};
 use crate::state::Agent;
 use crate::user::Accounts;
 
-/// How long after its start the program may take to listen.
-const COMING_UP: Duration = Duration::from_secs(60);
+/// How long the program may take to listen after its start.
+const START_TIME: Duration = Duration::from_secs(60);
 
-/// How far a program is.
+/// The state of a program.
 #[derive(Debug, Default)]
 pub(super) enum Background {
-    /// There is none, or it could not be run.
+    /// There is no program, or it could not be started.
     #[default]
     Absent,
     /// About to run.
     Due { ports: Vec<u16> },
-    /// It ran, and may run still.
-    Run {
+    /// It was started, and may still run.
+    Started {
         process: Rc<Process>,
         ports: Vec<u16>,
         since: Instant,
     },
 }
 
-/// A program and how to run it.
+/// How to run a program.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) found: Found,
-    /// Who runs it unless a file says so.
+    pub(super) found: StartProgram,
+    /// Its user, unless a file names another.
     pub(super) user: String,
-    /// What `Process.List` calls it.
+    /// Its tag in `Process.List`.
     pub(super) tag: String,
-    /// A variable that no list shows.
+    /// An environment variable that `Process.List` does not show.
     pub(super) variable: Option<(&'static str, String)>,
     pub(super) log: PathBuf,
 }
 
 impl Background {
-    /// Whether it may soon listen on a port where nothing does.
-    pub(super) fn is_coming_up(&self, port: u16) -> bool {
+    /// Whether it may soon listen on a port.
+    pub(super) fn is_starting(&self, port: u16) -> bool {
         match self {
             Self::Absent => false,
             Self::Due { ports } => ports.contains(&port),
-            Self::Run { ports, since, .. } => {
-                ports.contains(&port) && self.is_there() && since.elapsed() < COMING_UP
+            Self::Started { ports, since, .. } => {
+                ports.contains(&port) && self.is_active() && since.elapsed() < START_TIME
             }
         }
     }
 
     /// Whether a port is one of its own.
-    pub(super) fn is_for(&self, port: u16) -> bool {
+    pub(super) fn owns_port(&self, port: u16) -> bool {
         match self {
             Self::Absent => false,
-            Self::Due { ports } | Self::Run { ports, .. } => ports.contains(&port),
+            Self::Due { ports } | Self::Started { ports, .. } => ports.contains(&port),
         }
     }
 
-    /// Whether it runs or is about to.
-    pub(super) fn is_there(&self) -> bool {
+    /// Whether it runs or is about to run.
+    pub(super) fn is_active(&self) -> bool {
         match self {
             Self::Absent => false,
             Self::Due { .. } => true,
-            Self::Run { process, .. } => process.is_running(),
+            Self::Started { process, .. } => process.is_running(),
         }
     }
 
-    /// Resolves when it has ended, or could not be run.
+    /// Resolves when it has ended, or could not be started.
     pub(super) fn ended(&self) -> impl Future<Output = ()> + 'static {
         let process = match self {
-            Self::Run { process, .. } => Some(process.clone()),
+            Self::Started { process, .. } => Some(process.clone()),
             Self::Absent | Self::Due { .. } => None,
         };
         async move {
             if let Some(process) = process {
-                process.wait_over().await;
+                process.wait_exited().await;
             }
         }
     }
@@ -93,7 +93,7 @@ impl Background {
         let ports = plan.found.ports.clone();
         let since = Instant::now();
         match launch(agent, plan).await {
-            Some(process) => Self::Run {
+            Some(process) => Self::Started {
                 process,
                 ports,
                 since,
@@ -126,12 +126,12 @@ async fn launch(agent: Rc<Agent>, plan: Plan) -> Option<Rc<Process>> {
         stdin: Some(false),
         ..StartRequest::default()
     };
-    let unlisted = Unlisted {
+    let options = LaunchOptions {
         variable: plan.variable,
         log: Some(log.clone()),
-        keep: None,
+        retain_as: None,
     };
-    match process::launch(agent, request, account, accounts, None, unlisted).await {
+    match process::launch(agent, request, account, accounts, None, options).await {
         Ok(process) => Some(process),
         Err(error) => {
             log.note(&explain(&found, &error));
@@ -140,7 +140,7 @@ async fn launch(agent: Rc<Agent>, plan: Plan) -> Option<Rc<Process>> {
     }
 }
 
-fn explain(found: &Found, error: &ConnectError) -> String {
+fn explain(found: &StartProgram, error: &ConnectError) -> String {
     let program = found.program.display();
-    format!("{program} was not run: {}", error.message)
+    format!("{program} was not started: {}", error.message)
 }

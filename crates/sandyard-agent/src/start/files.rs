@@ -1,48 +1,48 @@
-//! The files that say what to start. Whoever is root inside may have put anything in their place.
+//! The files of a start program. Root inside may put anything in their place.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::fs;
 
-/// More than any user's name has.
+/// Maximum length of a user name, in bytes.
 const MAX_USER_BYTES: usize = 256;
 
-/// Most bytes that name ports; a longer file names none.
+/// Maximum size of a ports file, in bytes; a longer file is ignored.
 const MAX_PORTS_BYTES: usize = 4096;
 
-/// Most ports that are waited for.
+/// Maximum number of ports of one program.
 const MAX_PORTS: usize = 64;
 
-/// What is to be started.
+/// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct StartProgram {
     pub(super) program: PathBuf,
     pub(super) user: Option<String>,
     pub(super) ports: Vec<u16>,
 }
 
-/// Looks for a program of that name; none when there is nothing at all.
+/// Finds the program of a name; `None` when the file does not exist.
 ///
 /// # Errors
 ///
-/// What is there and cannot be executed, and why.
-pub(super) fn find(folder: &Path, name: &str) -> Result<Option<Found>, String> {
+/// Why an existing file cannot be executed.
+pub(super) fn find(folder: &Path, name: &str) -> Result<Option<StartProgram>, String> {
     let program = folder.join(name);
-    let refused = |why: &str| Err(format!("{} was not run: {why}", program.display()));
+    let refused = |why: &str| Err(format!("{} was not started: {why}", program.display()));
     let found = match std::fs::metadata(&program) {
         Ok(found) => found,
         Err(_) if std::fs::symlink_metadata(&program).is_err() => return Ok(None),
         Err(error) => return refused(&error.to_string()),
     };
     if !found.is_file() {
-        return refused("it is no file");
+        return refused("it is not a regular file");
     }
     if found.permissions().mode() & 0o111 == 0 {
-        return refused("it is not executable, see `chmod +x`");
+        return refused("it is not executable: use `chmod +x`");
     }
     let beside = |what: &str| folder.join(format!("{name}.{what}"));
-    Ok(Some(Found {
+    Ok(Some(StartProgram {
         user: read_text(&beside("user"), MAX_USER_BYTES)
             .map(|text| text.trim().to_owned())
             .filter(|name| !name.is_empty()),
@@ -53,7 +53,7 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<Option<Found>, String> {
     }))
 }
 
-/// Reads a whole file of text; none when it is longer than that, or no file at all.
+/// Reads a whole text file; `None` when it is longer than `max` bytes or cannot be read.
 fn read_text(path: &Path, max: usize) -> Option<String> {
     let content = fs::read_small(path, max + 1).ok()?;
     if content.len() > max {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_executed_is_not_there() {
+    fn a_file_that_cannot_be_executed_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("start");
         let find = || find(folder.path(), "start");
@@ -115,14 +115,14 @@ mod tests {
         assert!(is_refused("symbolic links"));
         std::fs::remove_file(&program).expect("remove");
         std::fs::create_dir(&program).expect("folder");
-        assert!(is_refused("no file"));
+        assert!(is_refused("not a regular file"));
         std::fs::remove_dir(&program).expect("remove");
         fifo(&program);
-        assert!(is_refused("no file"));
+        assert!(is_refused("not a regular file"));
     }
 
     #[test]
-    fn nonsense_beside_the_program_is_passed_over() {
+    fn invalid_files_beside_the_program_are_ignored() {
         let folder = tempfile::tempdir().expect("a folder");
         executable(&folder.path().join("start"));
         fifo(&folder.path().join("start.user"));

@@ -1,4 +1,4 @@
-//! What the start program says: in a file of the sandbox's own, so that it costs the agent no memory.
+//! The log of a background program: a file in the sandbox, so that output needs no memory of the agent.
 //!
 //! The file and the one before it, `….log.1`, hold at most [`MAX_BYTES`] each. A new start begins a new file.
 
@@ -11,18 +11,18 @@ use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
 
 use crate::fs;
 
-/// Most bytes in one file.
+/// Maximum size of one file, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// A bounded log; clones write to the same one. What cannot be written is lost, and nobody waits for it.
+/// A bounded log; clones write to the same file. Output that cannot be written is lost.
 #[derive(Debug, Clone)]
 pub(crate) struct Log(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// None: everything is lost.
+    /// `None`: all output is discarded.
     path: Option<PathBuf>,
-    /// Who may read it, besides root.
+    /// The user and group that may read it, besides root.
     owner: Option<(u32, u32)>,
     open: RefCell<Option<Open>>,
 }
@@ -34,7 +34,7 @@ struct Open {
 }
 
 impl Log {
-    /// Begins a new file; the one that is there becomes the one before it.
+    /// Begins a new file; the existing one is renamed to `….log.1`.
     pub(crate) fn open(path: impl Into<Option<PathBuf>>, owner: Option<(u32, u32)>) -> Self {
         let path = path.into();
         let open = path.as_deref().and_then(|path| begin(path, owner));
@@ -45,7 +45,7 @@ impl Log {
         }))
     }
 
-    /// Adds what the program wrote.
+    /// Appends the program's output.
     pub(crate) fn write(&self, bytes: &[u8]) {
         let mut open = self.0.open.borrow_mut();
         for piece in bytes.chunks(MAX_BYTES) {
@@ -56,13 +56,13 @@ impl Log {
             }
             if let Some(open) = open.as_mut() {
                 open.written += piece.len();
-                // A full disk is the sandbox's own affair.
+                // With a full disk the output is lost.
                 let _ = fs::write_all(&open.file, piece);
             }
         }
     }
 
-    /// Adds a line of our own.
+    /// Appends a line of the agent's.
     pub(crate) fn note(&self, line: &str) {
         self.write(format!("sandyard: {line}\n").as_bytes());
     }
@@ -70,12 +70,12 @@ impl Log {
 
 fn begin(path: &Path, owner: Option<(u32, u32)>) -> Option<Open> {
     if let Some(folder) = path.parent() {
-        // There already, as a rule.
+        // It usually exists.
         let _ = rustix::fs::mkdir(folder, Mode::from_raw_mode(0o755));
     }
     let mut before = path.as_os_str().to_owned();
     before.push(".1");
-    // Fails when there was none. Only the name is touched, whatever it stands for.
+    // Fails when there was none. A symbolic link itself is renamed, not its target.
     let _ = rustix::fs::rename(path, PathBuf::from(before));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
     let always = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -85,7 +85,7 @@ fn begin(path: &Path, owner: Option<(u32, u32)>) -> Option<Open> {
         return None;
     }
     if let Some((uid, gid)) = owner {
-        // Where there are no such ids it stays the agent's.
+        // Where the ids are not mapped, the agent stays the owner.
         let _ = rustix::fs::fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
     }
     Some(Open { file, written: 0 })
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_is_moved_and_what_cannot_be_written_is_lost() {
+    fn a_file_in_the_way_is_renamed_and_output_that_cannot_be_written_is_lost() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::os::unix::fs::symlink("/dev/full", &path).expect("link");

@@ -1,21 +1,21 @@
-//! The start program: what a template wants to have running in every sandbox made from it.
+//! The start program: the template's program that runs in every sandbox.
 //!
 //! ```text
 //!  /etc/sandyard/start          executable; run every time the agent starts: create, start after stop, fork, ready spare
-//!  /etc/sandyard/start.user     who runs it; root without this file
-//!  /etc/sandyard/start.ports    where it will listen: numbers apart by white space or commas, `#` begins a comment
-//!  /var/log/sandyard-start.log  what it says, and why it was not run; see [`log`]
+//!  /etc/sandyard/start.user     its user; root without this file
+//!  /etc/sandyard/start.ports    its ports: numbers separated by white space or commas, `#` begins a comment
+//!  /var/log/sandyard-start.log  its output, and why it was not run; see [`log`]
 //! ```
 //!
-//! It is a process like any other: tagged `start`, in a session of its own, in its user's home, with a command's environment
-//! as it is at that moment. A ready spare has none of the variables its sandbox will get, so the program is also given
-//! [`ENVS_TOKEN`]: shown as access token this is good for `GET /envs` at the agent's port and for nothing else. The access
-//! token itself stays outside, since whoever has that is root through the agent.
+//! It is a process like any other: tagged `start`, in its own session, in its user's home, with the current environment of
+//! commands. A ready spare does not have its sandbox's variables yet, so the program also gets [`ENVS_TOKEN`]: as access
+//! token it is valid for `GET /envs` at the agent's port and for nothing else. It does not get the access token itself,
+//! because that gives root through the agent.
 //!
-//! It is started after the doors are open, and whatever is wrong with these files costs the start program only. A sandbox
-//! that is paused and resumed does not start it again: it was never gone.
+//! The agent starts it after the listeners are open, and errors in these files affect only the start program. A sandbox
+//! that is paused and resumed does not start it again, because it kept running.
 //!
-//! What is run only when somebody asks for it is a service, see [`services`].
+//! A program that runs only on demand is a service, see [`services`].
 
 mod background;
 mod files;
@@ -35,13 +35,13 @@ use crate::state::Agent;
 pub(crate) use self::log::Log;
 pub(crate) use self::services::Services;
 
-/// The program's name, and what `Process.List` calls it.
+/// The program's file name, and its tag in `Process.List`.
 const NAME: &str = "start";
 
-/// The variable with the program's key to `GET /envs`.
+/// The variable with the program's token for `GET /envs`.
 const ENVS_TOKEN: &str = "SANDYARD_ENVS_TOKEN";
 
-/// The start program as the agent knows it.
+/// The state of the start program.
 #[derive(Debug, Default)]
 pub(crate) struct Start {
     state: RefCell<Background>,
@@ -49,31 +49,31 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Whether something may soon listen on a port where nothing does.
-    pub(crate) fn is_coming_up(&self, port: u16) -> bool {
-        self.state.borrow().is_coming_up(port)
+    /// Whether the program may soon listen on a port.
+    pub(crate) fn is_starting(&self, port: u16) -> bool {
+        self.state.borrow().is_starting(port)
     }
 
-    /// Whether the program said that it listens on a port.
-    pub(crate) fn is_for(&self, port: u16) -> bool {
-        self.state.borrow().is_for(port)
+    /// Whether a port is one of the program's.
+    pub(crate) fn owns_port(&self, port: u16) -> bool {
+        self.state.borrow().owns_port(port)
     }
 
-    /// Whether this is the program's key to the sandbox's variables.
-    pub(crate) fn is_envs_token(&self, shown: &str) -> bool {
+    /// Whether this is the program's token for the environment variables.
+    pub(crate) fn is_envs_token(&self, presented: &str) -> bool {
         let token = self.envs_token.get();
-        token.is_some_and(|token| secrets_match(shown, token))
+        token.is_some_and(|token| secrets_match(presented, token))
     }
 }
 
-/// Looks for a start program and lets it be run in the background.
+/// Starts the start program in the background, if there is one.
 pub(crate) fn begin(agent: &Rc<Agent>, files: &StartFiles) {
     let found = match files::find(&files.folder, NAME) {
         Ok(Some(found)) => found,
         Ok(None) => return,
         Err(problem) => return Log::open(files.log(NAME), None).note(&problem),
     };
-    // Before anybody can ask for one of them.
+    // Set before any dial can ask for one of the ports.
     *agent.start.state.borrow_mut() = Background::Due {
         ports: found.ports.clone(),
     };
@@ -91,14 +91,14 @@ pub(crate) fn begin(agent: &Rc<Agent>, files: &StartFiles) {
     });
 }
 
-/// Makes the program's key; none where there is no randomness yet, and the program does without.
+/// Creates the program's token; `None` while the kernel has no randomness yet.
 fn token(agent: &Agent) -> Option<String> {
     let mut bytes = [0_u8; 32];
     let filled = getrandom(&mut bytes[..], GetRandomFlags::NONBLOCK).ok()?;
     if filled != bytes.len() {
         return None;
     }
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = sandyard_core::random::hex(&bytes);
     agent.start.envs_token.set(text.clone()).ok()?;
     Some(text)
 }

@@ -1,14 +1,14 @@
-//! Services: programs of the template's that are started when the host first asks for their port.
+//! Services: the template's programs that start when the host first dials their port.
 //!
 //! ```text
-//!  /etc/sandyard/services/PORT         executable; run when the host dials the port, nobody listens there and it does not run
-//!  /etc/sandyard/services/PORT.user    who runs it; the default user without this file
-//!  /var/log/sandyard-service-PORT.log  what it says, and why it was not run
+//!  /etc/sandyard/services/PORT         executable; started when the host dials the port, nobody listens there and it does not run
+//!  /etc/sandyard/services/PORT.user    its user; the default user without this file
+//!  /var/log/sandyard-service-PORT.log  its output, and why it was not run
 //! ```
 //!
-//! The dial then waits until somebody listens, as it does for the start program. One that has ended is run again by the
-//! next dial, unless it keeps ending: then dials fail for a while and say so. Nothing is started for programs inside, which
-//! see a closed port until then.
+//! The dial then waits until the service listens, as it does for the start program. The next dial restarts a service that
+//! has ended, unless it ends too often: then dials fail for a while with that reason. Programs inside do not start services;
+//! they see a closed port.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use std::rc::Rc;
 use super::background::{Background, Plan};
 use super::{Log, files};
 use crate::config::StartFiles;
-use crate::deaths::Deaths;
+use crate::restart_limit::RestartLimit;
 use crate::state::Agent;
 
-/// The services as the agent knows them.
+/// The state of all services.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     files: OnceCell<StartFiles>,
@@ -31,39 +31,39 @@ pub(crate) struct Services {
 #[derive(Debug, Default)]
 struct Service {
     state: Background,
-    deaths: Deaths,
+    restart_limit: RestartLimit,
 }
 
 impl Services {
-    /// Says where to look for them.
+    /// Sets the folder of the services.
     pub(crate) fn set_up(&self, files: &StartFiles) {
         let _ = self.files.set(files.clone());
     }
 
     /// Whether the service of a port may soon listen there.
-    pub(crate) fn is_coming_up(&self, port: u16) -> bool {
+    pub(crate) fn is_starting(&self, port: u16) -> bool {
         let by_port = self.by_port.borrow();
         by_port
             .get(&port)
-            .is_some_and(|service| service.state.is_coming_up(port))
+            .is_some_and(|service| service.state.is_starting(port))
     }
 
     /// Whether the template has a service for a port.
-    pub(crate) fn is_for(&self, port: u16) -> bool {
+    pub(crate) fn owns_port(&self, port: u16) -> bool {
         let files = self.files.get();
         let found =
             files.map(|files| files::find(&files.folder.join("services"), &port.to_string()));
         matches!(found, Some(Ok(Some(_))))
     }
 
-    /// Lets the service of a port be run in the background, if there is one and it does not run already. Fails with the
-    /// reason when it has ended too often.
-    pub(crate) fn begin(&self, agent: &Rc<Agent>, port: u16) -> Result<(), String> {
+    /// Starts the service of a port in the background, if there is one and it does not run. Fails with the reason when it has
+    /// ended too often.
+    pub(crate) fn start(&self, agent: &Rc<Agent>, port: u16) -> Result<(), String> {
         let Some(files) = self.files.get() else {
             return Ok(());
         };
-        let is_there = |service: &Service| service.state.is_there();
-        if self.by_port.borrow().get(&port).is_some_and(is_there) {
+        let is_active = |service: &Service| service.state.is_active();
+        if self.by_port.borrow().get(&port).is_some_and(is_active) {
             return Ok(());
         }
         let tag = format!("service-{port}");
@@ -91,16 +91,18 @@ impl Services {
             let ended = state.ended();
             agent.services.change(port, |service| service.state = state);
             ended.await;
-            agent.services.change(port, |service| service.deaths.note());
+            agent
+                .services
+                .change(port, |service| service.restart_limit.note_exit());
         });
         Ok(())
     }
 
-    /// Notes that it is about to run, unless it has ended too often.
+    /// Notes that the service is about to run, unless it has ended too often.
     fn prepare(&self, port: u16, log: &Path) -> Result<(), String> {
         let what = format!("the service of port {port}");
         self.change(port, |service| {
-            service.deaths.check(&what, Some(log))?;
+            service.restart_limit.check(&what, Some(log))?;
             service.state = Background::Due { ports: vec![port] };
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! Giving a connection to the tool server.
+//! Handing a connection to the tool server.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -11,10 +11,10 @@ use rustix::net::{
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 
-/// How long the tool server may leave connections lying about.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the tool server may take to accept a connection.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes a connection, sends one end of it and returns the other. Fails when nobody takes it.
+/// Creates a connection, sends one end of it and returns the other. Fails when the tool server does not take it.
 pub(super) async fn hand_over(channel: &AsyncFd<OwnedFd>) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (ours, theirs) =
@@ -27,15 +27,15 @@ pub(super) async fn hand_over(channel: &AsyncFd<OwnedFd>) -> io::Result<UnixStre
             }
         }
     };
-    tokio::time::timeout(PATIENCE, sent).await??;
+    tokio::time::timeout(SEND_TIMEOUT, sent).await??;
     UnixStream::from_std(ours.into())
 }
 
-fn send(channel: &OwnedFd, carried: BorrowedFd<'_>) -> io::Result<()> {
-    let carried = [carried];
+fn send(channel: &OwnedFd, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let descriptor = [descriptor];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !ancillary.push(SendAncillaryMessage::ScmRights(&carried)) {
+    if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptor)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;

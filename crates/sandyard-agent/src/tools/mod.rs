@@ -1,17 +1,17 @@
-//! The tool server: a program of ours that a sandbox has without a file of it, and that costs nothing until it is used.
+//! The tool server: a built-in program of a sandbox without a file in it, which costs nothing until it is used.
 //!
 //! ```text
-//!  host ──GET /dial?port=6060──▶ agent ──fork, once──▶ minder ──▶ tool server (the default user, in the workspace)
+//!  host ──GET /dial?port=6060──▶ agent ──fork, once──▶ supervisor ──▶ tool server (the default user, in the workspace)
 //!                                  └──── one end of a new socket pair, per connection ────▶┘
-//!  programs inside ──── 127.0.0.1:6060, where the access token is asked for ──────────────▶┘
+//!  programs inside ──── 127.0.0.1:6060, which requires the access token ──────────────────▶┘
 //! ```
 //!
-//! What it serves is not the agent's business: the binary gives a function. Connections from the host are handed over as
-//! descriptors, so that nobody inside can forge one. It is started by the first dial that finds nobody on its port, and
-//! again by the next one after its death. A sandbox that gets another access token loses it with all it runs.
+//! The agent does not know what it serves: the binary provides a function. Connections from the host are handed over as
+//! descriptors, so that no program inside can forge one. The first dial of its port starts it, and the next dial after its
+//! end restarts it. When a sandbox gets another access token, the tool server and all its processes end.
 
-mod begin;
 mod hand_over;
+mod launch;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsString;
@@ -26,48 +26,48 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
 use crate::config::AgentConfig;
-use crate::deaths::Deaths;
 use crate::event_loop::WakePair;
-use crate::process::OwnProcess;
+use crate::process::ForkedProcess;
+use crate::restart_limit::RestartLimit;
 use crate::start::Log;
 use crate::state::Agent;
 
-/// Where the tool server is found unless something else was said.
+/// The default port of the tool server.
 pub const TOOLS_PORT: u16 = 6060;
 
 /// A tool server that the agent can start.
 #[derive(Debug, Clone, Copy)]
 pub struct Tools {
-    /// Where it is found.
+    /// Its port.
     pub port: u16,
-    /// The program.
+    /// Its main function.
     pub run: ToolsProgram,
 }
 
-/// Runs in a fork of the agent, as the sandbox's user, in a thread of its own. Returns the exit code.
+/// Runs in a fork of the agent, as the sandbox's user, in a separate thread. Returns the exit code.
 ///
-/// It may make event loops and threads as it likes. Of signals, only deaths of children can be listened for: `SIGTERM` and
-/// the like end the process, whatever tokio says.
+/// It may create event loops and threads. Of all signals it can only listen for `SIGCHLD`: `SIGTERM` and others end the
+/// process, even if tokio listens for them.
 pub type ToolsProgram = fn(ToolsStart) -> i32;
 
-/// What a tool server starts with.
+/// The parameters of a tool server.
 pub struct ToolsStart {
     /// One end of a pair of `SOCK_SEQPACKET` sockets, non-blocking: each message is one byte and carries one connected stream
-    /// socket (`SCM_RIGHTS`), whose peer the host has let in. Its end is the agent's.
+    /// socket (`SCM_RIGHTS`), whose peer the host has authorized. It ends when the agent ends.
     pub connections: OwnedFd,
-    /// A TCP socket that listens on 127.0.0.1, non-blocking; none when somebody else has the port.
+    /// A TCP socket that listens on 127.0.0.1, non-blocking; `None` when another program has the port.
     pub listener: Option<OwnedFd>,
-    /// The SHA-256 of the sandbox's access token, which callers by TCP have to show; none: nobody gets in by TCP.
+    /// The SHA-256 of the sandbox's access token, which TCP callers must present; `None`: TCP callers are refused.
     pub token_hash: Option<[u8; 32]>,
-    /// The variables that a command of this user gets. They are those of the process too.
+    /// The environment of a command of this user. It is the environment of the process, too.
     pub env: Vec<(OsString, OsString)>,
     /// The user's home.
     pub home: PathBuf,
-    /// Where projects are; also the working directory.
+    /// The workspace folder, which is also the working directory.
     pub workspace: PathBuf,
     /// The user's name.
     pub user: String,
-    /// Where the tool server is found.
+    /// Its port.
     pub port: u16,
 }
 
@@ -84,14 +84,14 @@ impl fmt::Debug for ToolsStart {
     }
 }
 
-/// The tool server as the agent knows it.
+/// The state of the tool server.
 #[derive(Debug, Default)]
-pub(crate) struct Toolbox {
+pub(crate) struct ToolServer {
     setup: OnceCell<Setup>,
     running: RefCell<Option<Rc<Running>>>,
-    /// Held by the one who starts it.
+    /// Held while it is being started.
     starting: Mutex<()>,
-    deaths: Deaths,
+    restart_limit: RestartLimit,
 }
 
 #[derive(Debug)]
@@ -105,14 +105,14 @@ struct Setup {
 #[derive(Debug)]
 struct Running {
     channel: AsyncFd<OwnedFd>,
-    process: OwnProcess,
+    process: ForkedProcess,
     log: Log,
-    /// Whether we end it ourselves.
-    is_unwanted: Cell<bool>,
+    /// Whether the agent ends it.
+    is_stopped_by_agent: Cell<bool>,
 }
 
-impl Toolbox {
-    /// Takes what there is to know at the agent's birth.
+impl ToolServer {
+    /// Sets the configuration, when the agent starts.
     pub(crate) fn set_up(&self, config: &AgentConfig, wake: Option<WakePair>) {
         let Some(tools) = config.tools else { return };
         let _ = self.setup.set(Setup {
@@ -123,7 +123,7 @@ impl Toolbox {
         });
     }
 
-    /// Whether that is where the tool server is found.
+    /// Whether a port is the tool server's.
     pub(crate) fn has_port(&self, port: u16) -> bool {
         self.setup
             .get()
@@ -137,13 +137,13 @@ impl Toolbox {
         };
         match hand_over::hand_over(&running.channel).await {
             Ok(stream) => Ok(Some(stream)),
-            Err(error) if is_its_end(&error) => {
-                // Dead, or as good as dead: whoever comes next starts another one.
+            Err(error) if is_server_gone(&error) => {
+                // It has ended or hangs: the next dial starts another one.
                 self.forget(&running);
                 running.process.kill().await;
                 Ok(None)
             }
-            // Want of descriptors, say, is no reason to end its shells.
+            // Another error, such as a lack of descriptors, is no reason to end its shells.
             Err(error) => Err(format!("the tool server cannot be reached: {error}")),
         }
     }
@@ -154,21 +154,21 @@ impl Toolbox {
             if let Some(stream) = self.connect_if_running().await? {
                 return Ok(stream);
             }
-            // In a task of its own: whoever asked may leave, and a process that nobody knows of must not stay.
+            // In a separate task, so that the process is registered even if the caller disconnects.
             let started = tokio::task::spawn_local(ensure(agent.clone())).await;
             started.map_err(|error| error.to_string())??;
         }
         let connected = self.connect_if_running().await?;
-        connected.ok_or_else(|| "the tool server ended as soon as it was started".to_owned())
+        connected.ok_or_else(|| "the tool server ended immediately after its start".to_owned())
     }
 
-    /// Ends it with all it has started.
+    /// Ends it with all its processes.
     pub(crate) async fn end(&self) {
-        // One that is being started is to be ended too.
+        // Waits for a start in progress, to end that one, too.
         let _starting = self.starting.lock().await;
         let running = self.running.borrow_mut().take();
         if let Some(running) = running {
-            running.is_unwanted.set(true);
+            running.is_stopped_by_agent.set(true);
             running.process.kill().await;
         }
     }
@@ -183,14 +183,14 @@ impl Toolbox {
         }
     }
 
-    fn check_deaths(&self) -> Result<(), String> {
+    fn check_restart_limit(&self) -> Result<(), String> {
         let log = self.setup.get().and_then(|setup| setup.log.as_deref());
-        self.deaths.check("the tool server", log)
+        self.restart_limit.check("the tool server", log)
     }
 }
 
-/// Whether an error says that nobody takes connections any more.
-fn is_its_end(error: &io::Error) -> bool {
+/// Whether an error means that the tool server takes no more connections.
+fn is_server_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected, TimedOut};
     let kinds = [
         BrokenPipe,
@@ -202,26 +202,26 @@ fn is_its_end(error: &io::Error) -> bool {
     kinds.contains(&error.kind())
 }
 
-/// Starts it unless it runs.
+/// Starts the tool server unless it runs.
 async fn ensure(agent: Rc<Agent>) -> Result<(), String> {
     let tools = &agent.tools;
     let _starting = tools.starting.lock().await;
     if tools.running.borrow().is_some() {
         return Ok(());
     }
-    tools.check_deaths()?;
-    let running = Rc::new(tools.begin(&agent).await?);
+    tools.check_restart_limit()?;
+    let running = Rc::new(tools.launch(&agent).await?);
     *tools.running.borrow_mut() = Some(running.clone());
     tokio::task::spawn_local(watch(agent.clone(), running));
     Ok(())
 }
 
-/// Waits for its end.
+/// Waits for the tool server's end.
 async fn watch(agent: Rc<Agent>, running: Rc<Running>) {
     let how = running.process.ended().await;
     agent.tools.forget(&running);
-    if !running.is_unwanted.get() {
-        agent.tools.deaths.note();
+    if !running.is_stopped_by_agent.get() {
+        agent.tools.restart_limit.note_exit();
     }
     running.log.note(&format!("the tool server ended: {how}"));
 }

@@ -1,4 +1,4 @@
-//! The one inotify instance and who is told about what.
+//! The inotify instance and its watchers.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -21,19 +21,19 @@ use crate::filesystem::from_io;
 use crate::fs;
 use crate::ready;
 
-/// Most watchers at once.
+/// Maximum number of watchers.
 const MAX_WATCHERS: usize = 64;
 
-/// Most directories watched for all of them together.
+/// Maximum number of watched directories of all watchers.
 const MAX_DIRECTORIES: usize = 16 * 1024;
 
-/// Most names remembered of a directory that appeared, to tell each only once.
+/// Maximum number of names remembered of a new directory, to report each only once.
 const MAX_SEEN: usize = 4096;
 
-/// Bytes of events read in one go.
+/// Size of the read buffer, in bytes.
 const READ_BYTES: usize = 16 * 1024;
 
-/// All watching.
+/// All watchers.
 #[derive(Debug, Default)]
 pub(crate) struct Hub(RefCell<Inner>);
 
@@ -42,7 +42,7 @@ struct Inner {
     inotify: Option<Instance>,
     directories: HashMap<i32, Directory>,
     watchers: BTreeMap<u64, Rc<Watcher>>,
-    kept: BTreeMap<String, Watching>,
+    named: BTreeMap<String, Watching>,
     last_id: u64,
 }
 
@@ -66,11 +66,11 @@ impl Drop for Instance {
 struct Directory {
     path: PathBuf,
     subscriptions: Vec<Subscription>,
-    /// Names told already, because they were there when the watch began; the kernel may tell them again.
+    /// Names that were reported because they existed when the watch began; the kernel may report them again.
     seen: HashSet<Vec<u8>>,
 }
 
-/// A watcher and what it calls the directory.
+/// A watcher and its relative path of the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Subscription {
     watcher: u64,
@@ -93,9 +93,9 @@ impl Drop for Watching {
 }
 
 impl Hub {
-    /// Begins to watch.
+    /// Starts to watch.
     pub(super) fn watch(self: &Rc<Self>, interest: Interest) -> Result<Watching, ConnectError> {
-        self.drop_forgotten();
+        self.drop_abandoned();
         if self.0.borrow().watchers.len() >= MAX_WATCHERS {
             return Err(ConnectError::new(
                 Code::ResourceExhausted,
@@ -118,40 +118,43 @@ impl Hub {
         Ok(watching)
     }
 
-    /// Keeps a watcher under a name until it is asked to go.
-    pub(super) fn keep(&self, watching: Watching) -> String {
+    /// Stores a watcher under a name until it is removed.
+    pub(super) fn store(&self, watching: Watching) -> String {
         let mut inner = self.0.borrow_mut();
         let name = format!("w{}", watching.watcher.id);
-        inner.kept.insert(name.clone(), watching);
+        inner.named.insert(name.clone(), watching);
         name
     }
 
-    /// A kept watcher.
-    pub(super) fn kept(&self, name: &str) -> Option<Rc<Watcher>> {
+    /// The watcher of a name.
+    pub(super) fn find(&self, name: &str) -> Option<Rc<Watcher>> {
         let inner = self.0.borrow();
-        inner.kept.get(name).map(|kept| kept.watcher.clone())
+        inner
+            .named
+            .get(name)
+            .map(|watching| watching.watcher.clone())
     }
 
-    /// Lets a kept watcher go; false when there is none.
-    pub(super) fn forget(&self, name: &str) -> bool {
-        let gone = self.0.borrow_mut().kept.remove(name);
+    /// Removes the watcher of a name; false when there is none.
+    pub(super) fn remove_named(&self, name: &str) -> bool {
+        let removed = self.0.borrow_mut().named.remove(name);
         // Dropped here, where nothing is borrowed.
-        gone.is_some()
+        removed.is_some()
     }
 
-    /// Makes room by letting go of kept watchers whose owners have not asked for long.
-    fn drop_forgotten(&self) {
-        const FORGOTTEN: std::time::Duration = std::time::Duration::from_secs(600);
+    /// When there are too many watchers, drops stored ones whose events were not fetched for long.
+    fn drop_abandoned(&self) {
+        const ABANDONED: std::time::Duration = std::time::Duration::from_secs(600);
         let mut inner = self.0.borrow_mut();
         if inner.watchers.len() < MAX_WATCHERS {
             return;
         }
         let old: Vec<Watching> = inner
-            .kept
-            .extract_if(.., |_, kept| {
-                kept.watcher.last_asked.get().elapsed() > FORGOTTEN
+            .named
+            .extract_if(.., |_, watching| {
+                watching.watcher.last_fetch.get().elapsed() > ABANDONED
             })
-            .map(|(_, kept)| kept)
+            .map(|(_, watching)| watching)
             .collect();
         drop(inner);
         drop(old);
@@ -167,7 +170,7 @@ impl Hub {
         }
     }
 
-    /// Makes the instance and the task that reads it, if they are not there.
+    /// Creates the instance and the task that reads it, if they do not exist.
     fn start(self: &Rc<Self>) -> io::Result<()> {
         if self.0.borrow().inotify.is_some() {
             return Ok(());
@@ -193,7 +196,7 @@ async fn read_events(hub: Weak<Hub>, fd: Rc<AsyncFd<OwnedFd>>) {
     }
 }
 
-/// Takes one buffer of events; an error when there are none.
+/// Reads one buffer of events; an error when there are none.
 fn drain(hub: &Hub, fd: &OwnedFd) -> io::Result<()> {
     let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
     let mut reader = inotify::Reader::new(fd, &mut buffer);
@@ -225,8 +228,8 @@ impl Inner {
         let Some(directory) = self.directories.get_mut(&wd) else {
             return;
         };
-        let was_told = directory.seen.remove(&name);
-        if was_told && event == EventType::Create {
+        let was_reported = directory.seen.remove(&name);
+        if was_reported && event == EventType::Create {
             return;
         }
         let path = directory.path.join(OsStr::from_bytes(&name));
@@ -252,20 +255,20 @@ impl Inner {
         }
     }
 
-    /// Watches a directory and, for a recursive watcher, all below; what is in there already is told if so wished.
+    /// Watches a directory and, for a recursive watcher, all below; with `is_new`, existing content is reported.
     fn add_tree(
         &mut self,
         watcher: &Watcher,
         path: &Path,
         prefix: &str,
-        is_news: bool,
+        is_new: bool,
     ) -> io::Result<()> {
         let mut waiting = vec![(path.to_owned(), prefix.to_owned())];
         while let Some((path, prefix)) = waiting.pop() {
             let is_root = prefix.is_empty();
             let wd = match self.add_directory(watcher.id, &path, &prefix) {
                 Ok(wd) => wd,
-                // Gone again, or not a directory any more: somebody was faster.
+                // Removed again, or no longer a directory.
                 Err(error) if !is_root && is_absence(&error) => continue,
                 Err(error) => return Err(error),
             };
@@ -277,15 +280,15 @@ impl Inner {
                 if is_directory {
                     waiting.push((path.join(OsStr::from_bytes(&name)), relative.clone()));
                 }
-                if is_news {
-                    self.tell_once(watcher, wd, name, relative);
+                if is_new {
+                    self.report_once(watcher, wd, name, relative);
                 }
             }
         }
         Ok(())
     }
 
-    fn tell_once(&mut self, watcher: &Watcher, wd: i32, name: Vec<u8>, relative: String) {
+    fn report_once(&mut self, watcher: &Watcher, wd: i32, name: Vec<u8>, relative: String) {
         watcher.push(relative, EventType::Create);
         if let Some(directory) = self.directories.get_mut(&wd)
             && directory.seen.len() < MAX_SEEN

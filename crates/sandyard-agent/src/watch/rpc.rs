@@ -13,10 +13,10 @@ use crate::call::{Call, Response, json_reply, stream_reply};
 use crate::filesystem::from_io;
 use crate::path;
 
-/// File systems on which changes made elsewhere go unseen: NFS, SMB in its three ages, FUSE.
+/// File systems on which remote changes are not reported: NFS, three versions of SMB, FUSE.
 const NETWORK_FILE_SYSTEMS: [i64; 5] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546];
 
-/// Answers the calls that are one message and one answer; none when the path is not one of them.
+/// Answers the unary calls; `None` when the path is not one of them.
 pub(crate) async fn unary(call: &mut Call) -> Option<Result<Response, ConnectError>> {
     Some(match call.path() {
         routes::filesystem::CREATE_WATCHER => create_watcher(call).await,
@@ -46,15 +46,15 @@ pub(crate) async fn watch_dir(call: &mut Call) -> Result<Response, ConnectError>
 async fn create_watcher(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatchRequest = call.message().await?;
     let watching = call.agent.watches.watch(interest(call, &request)?)?;
-    let watcher_id = call.agent.watches.keep(watching);
+    let watcher_id = call.agent.watches.store(watching);
     Ok(json_reply(&WatcherRef { watcher_id }))
 }
 
 async fn get_watcher_events(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatcherRef = call.message().await?;
-    let watcher = call.agent.watches.kept(&request.watcher_id);
+    let watcher = call.agent.watches.find(&request.watcher_id);
     let watcher = watcher.ok_or_else(|| unknown(&request))?;
-    // Changes the kernel has told already but the event loop has not come to yet belong to "so far".
+    // Lets the event loop read changes that the kernel has reported already.
     tokio::task::yield_now().await;
     Ok(json_reply(&WatcherEvents {
         events: watcher.take()?,
@@ -63,7 +63,7 @@ async fn get_watcher_events(call: &mut Call) -> Result<Response, ConnectError> {
 
 async fn remove_watcher(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatcherRef = call.message().await?;
-    if !call.agent.watches.forget(&request.watcher_id) {
+    if !call.agent.watches.remove_named(&request.watcher_id) {
         return Err(unknown(&request));
     }
     Ok(json_reply(&Empty {}))
@@ -85,7 +85,7 @@ fn interest(call: &Call, request: &WatchRequest) -> Result<Interest, ConnectErro
     }
     if !request.allow_network_mounts && is_on_network(&root) {
         return Err(ConnectError::invalid_argument(format!(
-            "path '{}' is on a network file system, where changes may go unseen",
+            "path '{}' is on a network file system, where changes may be missed: set `allowNetworkMounts` to watch it anyway",
             root.display()
         )));
     }

@@ -47,7 +47,7 @@ impl WatchStream {
         }
     }
 
-    /// The next frame; none when the stream is over.
+    /// The next frame; `None` when the stream has ended.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         match self.stage {
             Stage::Start => {
@@ -83,7 +83,7 @@ impl WatchStream {
                     self.stage = Stage::Done;
                     let error = ConnectError::new(
                         Code::DeadlineExceeded,
-                        "the time given for the watch is over",
+                        "the watch exceeded its time limit",
                     );
                     return Some(frame::encode_end(Some(error)));
                 }

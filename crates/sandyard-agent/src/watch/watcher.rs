@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use crate::filesystem::describe;
 use crate::user::Accounts;
 
-/// Most changes kept for a client that does not fetch them.
+/// Maximum number of queued changes of a client that does not fetch them.
 const MAX_QUEUED: usize = 8192;
 
-/// What a client wants to be told.
+/// What a client watches.
 #[derive(Debug, Clone)]
 pub(super) struct Interest {
     pub(super) root: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct Watcher {
     queue: RefCell<VecDeque<FilesystemEvent>>,
     has_lost: Cell<bool>,
     pub(super) changed: Notify,
-    pub(super) last_asked: Cell<Instant>,
+    pub(super) last_fetch: Cell<Instant>,
 }
 
 impl Watcher {
@@ -41,7 +41,7 @@ impl Watcher {
             queue: RefCell::default(),
             has_lost: Cell::default(),
             changed: Notify::new(),
-            last_asked: Cell::new(Instant::now()),
+            last_fetch: Cell::new(Instant::now()),
         }
     }
 
@@ -53,8 +53,8 @@ impl Watcher {
             self.lose();
             return;
         }
-        let is_there = !matches!(event, EventType::Remove | EventType::Rename);
-        let entry = (self.interest.with_entry && is_there)
+        let exists = !matches!(event, EventType::Remove | EventType::Rename);
+        let entry = (self.interest.with_entry && exists)
             .then(|| describe(&self.interest.root.join(&name), &Accounts::load().names()).ok())
             .flatten();
         queue.push_back(FilesystemEvent {
@@ -65,7 +65,7 @@ impl Watcher {
         self.changed.notify_waiters();
     }
 
-    /// Notes that changes went by unseen.
+    /// Notes that changes were lost.
     pub(super) fn lose(&self) {
         self.has_lost.set(true);
         self.changed.notify_waiters();
@@ -77,15 +77,15 @@ impl Watcher {
         if next.is_none() && self.has_lost.take() {
             return Err(ConnectError::new(
                 Code::DataLoss,
-                "there were more changes than could be kept, some were lost",
+                "there were more changes than the queue holds: some were lost",
             ));
         }
         Ok(next)
     }
 
-    /// All changes so far; if some were lost, those before them come first and the error the next time.
+    /// All changes so far. If some were lost, this call returns those before them and the next call the error.
     pub(super) fn take(&self) -> Result<Vec<FilesystemEvent>, ConnectError> {
-        self.last_asked.set(Instant::now());
+        self.last_fetch.set(Instant::now());
         let mut events = Vec::new();
         loop {
             match self.pop() {

@@ -62,7 +62,7 @@ pub fn main_if_asked(
             if let Err(error) = sandyard_confine::caps::confine_to(0) {
                 log(&error);
             }
-            Some(sandyard_link::inside::main(arguments))
+            Some(sandyard_link::container_end::main(arguments))
         }
         _ => None,
     }

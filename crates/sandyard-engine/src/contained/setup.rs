@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use sandyard_agent::{AgentConfig, EgressDoors, StartFiles};
-use sandyard_link::inside::AGENT_SOCKET;
+use sandyard_agent::{AgentConfig, EgressListeners, StartFiles};
+use sandyard_link::container_end::AGENT_SOCKET;
 
 use super::accounts::{Account, USER};
 use super::options::Options;
@@ -66,7 +66,7 @@ pub(super) fn set_up(options: Options) -> io::Result<AgentConfig> {
 }
 
 /// Sets up egress, and makes it the DNS server.
-fn open_egress() -> io::Result<EgressDoors> {
+fn open_egress() -> io::Result<EgressListeners> {
     let mut limitations = Vec::new();
     let egress = egress::open_here(&mut limitations).map_err(io::Error::other)?;
     limitations.iter().for_each(|limitation| log(limitation));

@@ -17,7 +17,7 @@ pub(crate) use identity::{possible_files, resolver_settings};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use sandyard_agent::{AgentConfig, EgressDoors};
+use sandyard_agent::{AgentConfig, EgressListeners};
 use sandyard_confine::rlimits::Counted;
 use sandyard_confine::seccomp::Filter;
 use sandyard_template::Template;
@@ -119,7 +119,7 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
 }
 
 /// Returns what this host could not give, and the egress listeners.
-fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, EgressDoors)> {
+fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, EgressListeners)> {
     let mut steps = Faults::at(FaultPlace::Init, plan.fault);
     let mut limitations = Vec::new();
     steps.step("clear the launcher's arguments", || {

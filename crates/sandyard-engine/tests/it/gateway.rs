@@ -195,7 +195,7 @@ END"#;
         // Those to one place are told at several times if it took the program longer to send them.
         while told.iter().map(|(_, count)| count).sum::<u64>() < 6 {
             let message = gateway.hear();
-            let FromAgent::Stray {
+            let FromAgent::BlockedPackets {
                 protocol,
                 address,
                 port,

@@ -1,4 +1,4 @@
-//! What is said to an HTTP proxy before it is a connection.
+//! The handshake with an HTTP proxy.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -6,24 +6,24 @@ use std::net::IpAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::Ask;
+use super::ProxyTarget;
 use super::proxy::Proxy;
 use super::reason::reason;
 
-/// Longest answer of a proxy, up to the empty line.
+/// Maximum length of a proxy's answer up to the empty line, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// Longest reason of a proxy that is passed on.
+/// Maximum length of a proxy's reason in messages, in characters.
 const MAX_REASON_CHARS: usize = 80;
 
-/// Asks for a connection, and reads the answer to its very end and no further: what follows is the other side's.
-pub(super) async fn greet(
+/// Requests a connection, and reads exactly the answer: the bytes after it are from the destination.
+pub(super) async fn handshake(
     stream: &mut TcpStream,
     proxy: &Proxy,
-    ask: &Ask<'_>,
+    target: &ProxyTarget<'_>,
     port: u16,
 ) -> Result<(), String> {
-    let request = request(proxy, ask, port);
+    let request = request(proxy, target, port);
     stream
         .write_all(request.as_bytes())
         .await
@@ -33,29 +33,29 @@ pub(super) async fn greet(
         let head = read_head(stream, budget).await?;
         budget -= head.len();
         match status(&head).ok_or("its answer is not HTTP")? {
-            // Something to pass the time.
+            // An interim answer.
             (100..200, _) => {}
             (200..300, _) => return Ok(()),
             (407, _) => {
                 let problem = if proxy.credentials.is_some() {
-                    "it does not take this user name and password"
+                    "it rejects this user name and password"
                 } else {
-                    "it wants a user name and a password"
+                    "it requires a user name and a password"
                 };
                 return Err(format!("{problem} (status 407)"));
             }
-            (code, words) => return Err(format!("it answers `{code}{words}`")),
+            (code, reason) => return Err(format!("it answers `{code}{reason}`")),
         }
     }
 }
 
-fn request(proxy: &Proxy, ask: &Ask<'_>, port: u16) -> String {
-    let place = match ask {
-        Ask::Name(name) => format!("{name}:{port}"),
-        Ask::Address(IpAddr::V6(address)) => format!("[{address}]:{port}"),
-        Ask::Address(address) => format!("{address}:{port}"),
+fn request(proxy: &Proxy, target: &ProxyTarget<'_>, port: u16) -> String {
+    let authority = match target {
+        ProxyTarget::Name(name) => format!("{name}:{port}"),
+        ProxyTarget::Address(IpAddr::V6(address)) => format!("[{address}]:{port}"),
+        ProxyTarget::Address(address) => format!("{address}:{port}"),
     };
-    let mut request = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n");
+    let mut request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
     if let Some(authorization) = proxy.authorization() {
         let _ = write!(request, "Proxy-Authorization: {authorization}\r\n");
     }
@@ -63,7 +63,7 @@ fn request(proxy: &Proxy, ask: &Ask<'_>, port: u16) -> String {
     request
 }
 
-/// Reads up to and with the first empty line. What is there is looked at before it is taken, so that nothing after it is.
+/// Reads up to and including the first empty line. It peeks before it reads, so that nothing after the line is consumed.
 async fn read_head(stream: &mut TcpStream, max: usize) -> Result<Vec<u8>, String> {
     let mut head = Vec::new();
     let mut buffer = vec![0; 2048];
@@ -92,7 +92,7 @@ async fn read_head(stream: &mut TcpStream, max: usize) -> Result<Vec<u8>, String
     }
 }
 
-/// Where the empty line ends. Bare line feeds count: there are proxies that send them.
+/// The end of the empty line. Bare line feeds count, because some proxies send them.
 fn end_of_head(head: &[u8]) -> Option<usize> {
     let lines = head
         .windows(2)
@@ -108,7 +108,7 @@ fn end_of_head(head: &[u8]) -> Option<usize> {
     }
 }
 
-/// The number, and the words after it for people.
+/// The status code and the reason phrase.
 fn status(head: &[u8]) -> Option<(u16, String)> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);

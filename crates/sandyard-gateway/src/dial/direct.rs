@@ -1,4 +1,4 @@
-//! Several addresses, raced: RFC 8305, «happy eyeballs».
+//! Connecting to the fastest of several addresses (RFC 8305, «happy eyeballs»).
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,23 +13,23 @@ use super::DialError;
 use super::reason::reason;
 
 /// How long one address may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long all of them may take.
-const OVERALL_PATIENCE: Duration = Duration::from_secs(20);
+/// How long all addresses may take together.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How much head start an address has over the next.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// Failures that are told one by one.
-const MAX_TOLD: usize = 3;
+/// Maximum number of failures in a message.
+const MAX_LISTED: usize = 3;
 
-/// Connects to the first address that answers, and says which one that was.
+/// Connects to the first address that answers, and returns it.
 pub(super) async fn connect(
     targets: Vec<SocketAddr>,
 ) -> Result<(TcpStream, SocketAddr), DialError> {
     let (stream, at) = race(targets, TcpStream::connect).await?;
-    // What programs say is sent when they say it; a socket that refuses this works all the same.
+    // Small writes are sent without delay; the connection works without this, too.
     let _ = stream.set_nodelay(true);
     Ok((stream, at))
 }
@@ -41,7 +41,7 @@ async fn race<F, S>(
 where
     F: Future<Output = io::Result<S>>,
 {
-    let end = Instant::now() + OVERALL_PATIENCE;
+    let end = Instant::now() + TOTAL_TIMEOUT;
     let mut waiting = alternating(targets).into_iter();
     let mut running = FuturesUnordered::new();
     let mut failures = Vec::new();
@@ -49,12 +49,12 @@ where
     loop {
         let is_next = !waiting.as_slice().is_empty();
         if !is_next && running.is_empty() {
-            return Err(told(&failures));
+            return Err(combined(&failures));
         }
         if is_next && (running.is_empty() || Instant::now() >= next_start) {
             if let Some(target) = waiting.next() {
                 let attempt = connect(target);
-                running.push(async move { (target, timeout(PATIENCE, attempt).await) });
+                running.push(async move { (target, timeout(ADDRESS_TIMEOUT, attempt).await) });
                 next_start = Instant::now() + HEAD_START;
             }
             continue;
@@ -67,14 +67,14 @@ where
                     next_start = Instant::now();
                 }
                 Err(_) => {
-                    failures.push(format!("{target}: timed out after {} s", PATIENCE.as_secs()));
+                    failures.push(format!("{target}: timed out after {} s", ADDRESS_TIMEOUT.as_secs()));
                     next_start = Instant::now();
                 }
             },
             () = sleep_until(next_start), if is_next => {}
             () = sleep_until(end) => {
-                failures.push(format!("timed out after {} s", OVERALL_PATIENCE.as_secs()));
-                return Err(told(&failures));
+                failures.push(format!("timed out after {} s", TOTAL_TIMEOUT.as_secs()));
+                return Err(combined(&failures));
             }
         }
     }
@@ -100,18 +100,18 @@ fn alternating(targets: Vec<SocketAddr>) -> Vec<SocketAddr> {
     }
 }
 
-fn told(failures: &[String]) -> DialError {
+fn combined(failures: &[String]) -> DialError {
     if failures.is_empty() {
         return DialError("there is no address to connect to".into());
     }
     let mut text = failures
         .iter()
-        .take(MAX_TOLD)
+        .take(MAX_LISTED)
         .map(String::as_str)
         .collect::<Vec<_>>()
         .join("; ");
-    if failures.len() > MAX_TOLD {
-        text.push_str(&format!("; and {} more", failures.len() - MAX_TOLD));
+    if failures.len() > MAX_LISTED {
+        text.push_str(&format!("; and {} more", failures.len() - MAX_LISTED));
     }
     DialError(text)
 }
@@ -198,7 +198,7 @@ mod tests {
             .collect();
         let begin = Instant::now();
         let err = race::<_, &str>(all, |_| pending()).await.unwrap_err();
-        assert_eq!(begin.elapsed(), OVERALL_PATIENCE);
+        assert_eq!(begin.elapsed(), TOTAL_TIMEOUT);
         assert!(err.to_string().contains(" more"), "{err}");
     }
 

@@ -1,17 +1,17 @@
-//! Connections out, direct or through an operator's proxy.
+//! Outgoing connections, direct or through an operator's proxy.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `direct` | several addresses, raced |
-//! | `routes` | which proxy for what, from settings or the environment |
-//! | `exceptions` | `NO_PROXY` |
+//! | `direct` | connecting to the fastest of several addresses |
+//! | `routes` | the choice of a proxy, from settings or the environment |
+//! | `no_proxy` | `NO_PROXY` |
 //! | `proxy` | a proxy's URL |
-//! | `connect`, `socks` | what is said to proxies before they are a connection |
-//! | `reason` | why it failed, in words |
+//! | `connect`, `socks` | the handshakes with proxies |
+//! | `reason` | texts for failures |
 
 mod connect;
 mod direct;
-mod exceptions;
+mod no_proxy;
 mod proxy;
 mod reason;
 mod routes;
@@ -89,7 +89,7 @@ pub(crate) struct DialError(pub(crate) String);
 
 /// What a proxy is told to connect to.
 #[derive(Debug)]
-enum Ask<'a> {
+enum ProxyTarget<'a> {
     Name(&'a str),
     Address(IpAddr),
 }
@@ -179,7 +179,7 @@ impl Dialer {
     ) -> Result<Dialled, DialError> {
         if is_plain_http && proxy.kind == ProxyKind::Http {
             return Ok(Dialled {
-                stream: self.reach(proxy).await?,
+                stream: self.connect_to_proxy(proxy).await?,
                 address: match to.name {
                     Some(_) => None,
                     None => to.addresses.first().copied(),
@@ -190,17 +190,19 @@ impl Dialer {
             });
         }
         let mut failure = no_address(host);
-        for ask in asks(proxy, to) {
-            let mut stream = self.reach(proxy).await?;
-            let greeted = match proxy.kind {
-                ProxyKind::Http => connect::greet(&mut stream, proxy, &ask, to.port).await,
-                ProxyKind::Socks { .. } => socks::greet(&mut stream, proxy, &ask, to.port).await,
+        for target in proxy_targets(proxy, to) {
+            let mut stream = self.connect_to_proxy(proxy).await?;
+            let connected = match proxy.kind {
+                ProxyKind::Http => connect::handshake(&mut stream, proxy, &target, to.port).await,
+                ProxyKind::Socks { .. } => {
+                    socks::handshake(&mut stream, proxy, &target, to.port).await
+                }
             };
-            match greeted {
+            match connected {
                 Ok(()) => {
                     return Ok(Dialled {
                         stream,
-                        address: ask.address(),
+                        address: target.address(),
                         whole_urls: None,
                     });
                 }
@@ -211,7 +213,7 @@ impl Dialer {
     }
 
     /// Connects to the proxy itself.
-    async fn reach(&self, proxy: &Proxy) -> Result<TcpStream, DialError> {
+    async fn connect_to_proxy(&self, proxy: &Proxy) -> Result<TcpStream, DialError> {
         let addresses = match &proxy.host {
             ProxyHost::Address(address) => vec![*address],
             ProxyHost::Name(name) => self
@@ -230,23 +232,23 @@ impl Dialer {
     }
 }
 
-/// What to tell the proxy, one after the other.
+/// The targets for the proxy, in the order to try them.
 ///
-/// A proxy that resolves names gets the name, since its own rules are about names. It may find other addresses than those that
-/// were judged here. That is the operator's choice with the proxy: what it can reach is what it is there to decide.
-fn asks<'a>(proxy: &Proxy, to: &'a Destination) -> Vec<Ask<'a>> {
+/// A proxy that resolves names gets the name, because its own rules are about names. It may find other addresses than those that
+/// were judged here. The operator chose the proxy, so the proxy decides what it reaches.
+fn proxy_targets<'a>(proxy: &Proxy, to: &'a Destination) -> Vec<ProxyTarget<'a>> {
     match &to.name {
-        Some(name) if proxy.resolves_names() => vec![Ask::Name(name)],
+        Some(name) if proxy.resolves_names() => vec![ProxyTarget::Name(name)],
         _ => to
             .addresses
             .iter()
             .take(MAX_PROXIED_ADDRESSES)
-            .map(|address| Ask::Address(*address))
+            .map(|address| ProxyTarget::Address(*address))
             .collect(),
     }
 }
 
-impl Ask<'_> {
+impl ProxyTarget<'_> {
     fn address(&self) -> Option<IpAddr> {
         match self {
             Self::Name(_) => None,
@@ -256,5 +258,7 @@ impl Ask<'_> {
 }
 
 fn no_address(host: &str) -> DialError {
-    DialError(format!("`{host}` has no address here"))
+    DialError(format!(
+        "`{host}` has no address that this sandbox may reach"
+    ))
 }

@@ -11,35 +11,35 @@ use sandyard_core::percent::decode_strict;
 
 use crate::settings::GatewayError;
 
-/// Longest name and longest password, as SOCKS has it.
+/// Maximum length of a user name and of a password in SOCKS, in bytes.
 const MAX_CREDENTIAL_BYTES: usize = 255;
 
 /// One proxy. [`fmt::Display`] and [`fmt::Debug`] leave credentials out.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Proxy {
-    /// What it speaks.
+    /// Its protocol.
     pub(super) kind: ProxyKind,
-    /// Where it is.
+    /// Its host.
     pub(super) host: ProxyHost,
     /// Its port.
     pub(super) port: u16,
-    /// Who we are to it.
+    /// The credentials for it.
     pub(super) credentials: Option<Credentials>,
 }
 
-/// What a proxy speaks.
+/// The protocol of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProxyKind {
     /// `CONNECT`, and whole URLs for plain HTTP.
     Http,
     /// SOCKS 5.
     Socks {
-        /// `socks5h`: it is told names; else addresses.
+        /// `socks5h`: the proxy gets names; otherwise addresses.
         resolves_names: bool,
     },
 }
 
-/// Where a proxy is.
+/// The host of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ProxyHost {
     /// By address.
@@ -48,17 +48,17 @@ pub(super) enum ProxyHost {
     Name(String),
 }
 
-/// A name and a password.
+/// A user name and a password.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
-    /// Who.
+    /// The user name.
     pub(super) user: String,
-    /// And the proof.
+    /// The password.
     pub(super) password: SecretText,
 }
 
 impl Proxy {
-    /// Reads `http://`, `socks5://` and `socks5h://` URLs; `host:port` alone is HTTP.
+    /// Parses `http://`, `socks5://` and `socks5h://` URLs; `host:port` alone is HTTP.
     pub(super) fn parse(url: &str) -> Result<Self, GatewayError> {
         Self::read(url.trim()).map_err(|problem| GatewayError::Proxy {
             url: without_credentials(url.trim()),
@@ -84,22 +84,23 @@ impl Proxy {
             ),
             "https" => {
                 return Err(
-                    "proxies that are spoken to over TLS are not supported; write `http://`, \
-                            `socks5://` or `socks5h://`",
+                    "a connection over TLS to a proxy is not supported: use `http://`, `socks5://` or \
+                            `socks5h://`",
                 );
             }
-            _ => return Err("write `http://`, `socks5://` or `socks5h://`"),
+            _ => return Err("its scheme must be `http://`, `socks5://` or `socks5h://`"),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
-        let (credentials, place) = match authority.rsplit_once('@') {
-            Some((credentials, place)) => (Some(Credentials::read(credentials)?), place),
+        let (credentials, authority) = match authority.rsplit_once('@') {
+            Some((credentials, rest)) => (Some(Credentials::read(credentials)?), rest),
             None => (None, authority),
         };
-        let (host, port) = split_port(place).ok_or("its port is no number from 1 to 65535")?;
+        let (host, port) =
+            split_port(authority).ok_or("its port must be a number from 1 to 65535")?;
         let port = port.unwrap_or(default_port);
         let host = match host.parse() {
             Ok(address) => ProxyHost::Address(address),
-            Err(_) => ProxyHost::Name(canonical_name(host).ok_or("it names no host")?),
+            Err(_) => ProxyHost::Name(canonical_name(host).ok_or("it has no valid host")?),
         };
         Ok(Self {
             kind,
@@ -109,7 +110,7 @@ impl Proxy {
         })
     }
 
-    /// Says whether it is told names, which it resolves itself.
+    /// Whether the proxy gets names, which it resolves itself.
     pub(super) fn resolves_names(&self) -> bool {
         !matches!(
             self.kind,
@@ -146,9 +147,9 @@ impl Credentials {
     }
 }
 
-/// `host`, `host:port`, `[v6]`, `[v6]:port`; `None` when there is a port that is none.
-pub(super) fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
-    let (host, port) = match place.strip_prefix('[') {
+/// Splits `host`, `host:port`, `[v6]`, `[v6]:port`; `None` for an invalid port.
+pub(super) fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']')?;
             (
@@ -157,9 +158,9 @@ pub(super) fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
             )
         }
         // More than one colon is an IPv6 address without brackets.
-        None => match place.split_once(':') {
+        None => match authority.split_once(':') {
             Some((host, port)) if !port.contains(':') => (host, port),
-            _ => (place, ""),
+            _ => (authority, ""),
         },
     };
     if port.is_empty() {
@@ -171,11 +172,11 @@ pub(super) fn split_port(place: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// A URL that may be wrong in any way, for people: whatever could be credentials is gone.
+/// A possibly invalid URL for messages, without anything that could be credentials.
 fn without_credentials(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://…@{place}"),
-        (None, Some((_, place))) => format!("…@{place}"),
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+        (None, Some((_, host))) => format!("…@{host}"),
         (_, None) => url.to_owned(),
     }
 }
@@ -265,19 +266,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proxy_is_refused_without_its_password() {
+    fn an_invalid_proxy_is_refused_without_its_password() {
         let long = format!("http://u:hunter2{}@h", "x".repeat(255));
         for (url, part) in [
             ("https://u:hunter2@proxy:1", "over TLS"),
-            ("ftp://u:hunter2@proxy", "write `http://`"),
+            ("ftp://u:hunter2@proxy", "must be `http://`"),
             ("http://u:hunter2@proxy:0", "port"),
             ("http://u:hunter2@proxy:http", "port"),
             ("http://u:hunter2@[::1", "port"),
             ("http://u:hunter2%4@proxy", "`%`"),
-            ("u:hunter2@", "no host"),
-            ("http://u:hunter2@pro xy", "no host"),
-            ("http://", "no host"),
-            ("http://u:hunter2@proxy/path", "no host"),
+            ("u:hunter2@", "no valid host"),
+            ("http://u:hunter2@pro xy", "no valid host"),
+            ("http://", "no valid host"),
+            ("http://u:hunter2@proxy/path", "no valid host"),
             (&long, "255"),
         ] {
             let err = Proxy::parse(url).unwrap_err().to_string();

@@ -1,38 +1,38 @@
-//! Which proxy for what, from settings or the environment.
+//! The choice of a proxy, from settings or the environment.
 
-use super::exceptions::Exceptions;
+use super::no_proxy::NoProxy;
 use super::proxy::Proxy;
 use crate::settings::GatewayError;
 
-/// Which proxy carries what.
+/// The proxies in use.
 #[derive(Debug)]
 pub(super) struct Routes {
     /// For HTTP without TLS.
     plain: Option<Proxy>,
     /// For everything else.
     rest: Option<Proxy>,
-    exceptions: Exceptions,
+    no_proxy: NoProxy,
 }
 
 impl Routes {
-    /// Everything by one proxy, whatever the environment says: an operator who names one wants no way around it.
+    /// One proxy for everything, without exceptions: an operator who sets one wants no bypass.
     pub(super) fn all_by(url: &str) -> Result<Self, GatewayError> {
         let proxy = Proxy::parse(url)?;
         Ok(Self {
             plain: Some(proxy.clone()),
             rest: Some(proxy),
-            exceptions: Exceptions::default(),
+            no_proxy: NoProxy::default(),
         })
     }
 
-    /// As `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, in lower case or upper; lower case wins.
+    /// From `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in lower or upper case; lower case wins.
     pub(super) fn of_environment(
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, GatewayError> {
         let read = |name: &str| environment(name).filter(|value| !value.trim().is_empty());
         let either = |name: &str| {
             read(&name.to_ascii_lowercase()).or_else(|| {
-                // In a CGI program this is the header `Proxy` of whoever sent the request.
+                // In a CGI program this is the request's `Proxy` header.
                 let is_forged = name == "HTTP_PROXY" && environment("REQUEST_METHOD").is_some();
                 (!is_forged).then(|| read(name)).flatten()
             })
@@ -44,18 +44,18 @@ impl Routes {
         Ok(Self {
             plain: proxy_of("HTTP_PROXY")?,
             rest: proxy_of("HTTPS_PROXY")?,
-            exceptions: Exceptions::parse(&either("NO_PROXY").unwrap_or_default()),
+            no_proxy: NoProxy::parse(&either("NO_PROXY").unwrap_or_default()),
         })
     }
 
-    /// The proxy for a host, which is a name or an address; none: it is dialled directly.
+    /// The proxy for a host, which is a name or an address; `None`: it is dialled directly.
     pub(super) fn proxy_for(&self, host: &str, port: u16, is_plain_http: bool) -> Option<&Proxy> {
         let proxy = if is_plain_http {
             self.plain.as_ref()
         } else {
             self.rest.as_ref()
         };
-        proxy.filter(|_| !self.exceptions.hold(host, port))
+        proxy.filter(|_| !self.no_proxy.matches(host, port))
     }
 }
 

@@ -1,11 +1,11 @@
-//! What is said to a SOCKS 5 proxy before it is a connection (RFC 1928, RFC 1929).
+//! The handshake with a SOCKS 5 proxy (RFC 1928, RFC 1929).
 
 use std::net::IpAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::Ask;
+use super::ProxyTarget;
 use super::proxy::{Credentials, Proxy};
 use super::reason::reason;
 
@@ -18,11 +18,11 @@ const KIND_V4: u8 = 1;
 const KIND_NAME: u8 = 3;
 const KIND_V6: u8 = 4;
 
-/// Asks for a connection. Every read is of a known length, so nothing of the other side's is taken.
-pub(super) async fn greet(
+/// Requests a connection. Every read has a known length, so no byte of the destination is consumed.
+pub(super) async fn handshake(
     stream: &mut TcpStream,
     proxy: &Proxy,
-    ask: &Ask<'_>,
+    target: &ProxyTarget<'_>,
     port: u16,
 ) -> Result<(), String> {
     let methods: &[u8] = match proxy.credentials {
@@ -36,15 +36,15 @@ pub(super) async fn greet(
     }
     match (method, &proxy.credentials) {
         (NO_CREDENTIALS, _) => {}
-        (USER_AND_PASSWORD, Some(credentials)) => sign_in(stream, credentials).await?,
-        (NONE_ACCEPTED, None) => return Err("it wants a user name and a password".into()),
-        _ => return Err("it wants another kind of credentials".into()),
+        (USER_AND_PASSWORD, Some(credentials)) => authenticate(stream, credentials).await?,
+        (NONE_ACCEPTED, None) => return Err("it requires a user name and a password".into()),
+        _ => return Err("it requires another kind of credentials".into()),
     }
-    send(stream, &request(ask, port)?).await?;
+    send(stream, &request(target, port)?).await?;
     read_reply(stream).await
 }
 
-async fn sign_in(stream: &mut TcpStream, credentials: &Credentials) -> Result<(), String> {
+async fn authenticate(stream: &mut TcpStream, credentials: &Credentials) -> Result<(), String> {
     let mut message = vec![1];
     for text in [credentials.user.as_str(), credentials.password.expose()] {
         message.push(short_len(text)?);
@@ -53,22 +53,22 @@ async fn sign_in(stream: &mut TcpStream, credentials: &Credentials) -> Result<()
     send(stream, &message).await?;
     match receive(stream).await? {
         [_, 0] => Ok(()),
-        _ => Err("it does not take this user name and password".into()),
+        _ => Err("it rejects this user name and password".into()),
     }
 }
 
-fn request(ask: &Ask<'_>, port: u16) -> Result<Vec<u8>, String> {
+fn request(target: &ProxyTarget<'_>, port: u16) -> Result<Vec<u8>, String> {
     let mut request = vec![VERSION, CONNECT, 0];
-    match ask {
-        Ask::Address(IpAddr::V4(address)) => {
+    match target {
+        ProxyTarget::Address(IpAddr::V4(address)) => {
             request.push(KIND_V4);
             request.extend(address.octets());
         }
-        Ask::Address(IpAddr::V6(address)) => {
+        ProxyTarget::Address(IpAddr::V6(address)) => {
             request.push(KIND_V6);
             request.extend(address.octets());
         }
-        Ask::Name(name) => {
+        ProxyTarget::Name(name) => {
             request.extend([KIND_NAME, short_len(name)?]);
             request.extend(name.as_bytes());
         }
@@ -85,7 +85,7 @@ async fn read_reply(stream: &mut TcpStream) -> Result<(), String> {
     if code != 0 {
         return Err(failure(code));
     }
-    // The address it connects from, which says nothing to us.
+    // The address that the proxy connects from, which is not needed.
     let bytes = match kind {
         KIND_V4 => 4,
         KIND_V6 => 16,
@@ -107,8 +107,8 @@ fn failure(code: u8) -> String {
         3 | 4 => "it has no route".into(),
         5 => "connection refused".into(),
         6 => "the connection took too long".into(),
-        7 => "it does not connect".into(),
-        8 => "it does not know this kind of address".into(),
+        7 => "it does not support CONNECT".into(),
+        8 => "it does not support this kind of address".into(),
         code => format!("it failed with code {code}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Who is let in at all, before anything is done for a connection.
+//! Admission of connections, before anything is done for them.
 
 use sandyard_core::network::pattern::canonical_name;
 use sandyard_core::network::{Denial, FlowVerdict, Protocol};
@@ -8,44 +8,42 @@ use super::Opening;
 use crate::gateway::Inner;
 use crate::sandbox::{MAX_CLOSING, Sandbox, too_many};
 
-/// What a connection needs to be let in: a place among its sandbox's, among its owner's and among all.
+/// The slots of an admitted connection: its sandbox's, its owner's and the gateway's.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct FlowSlots {
     _of_sandbox: OwnedSemaphorePermit,
     _of_owner: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-/// Finds room for one more connection. Before anything is done for it: what waits for its turn costs a descriptor already.
-pub(crate) fn admit(gateway: &Inner, sandbox: &Sandbox) -> Result<Slots, Denial> {
+/// Takes the slots of a connection. Called before anything else, because even a waiting connection costs a descriptor.
+pub(crate) fn admit(gateway: &Inner, sandbox: &Sandbox) -> Result<FlowSlots, Denial> {
     sandbox.may_open()?;
     if sandbox.closer.pending() > MAX_CLOSING {
-        let text = format!("{MAX_CLOSING} connections that take long to close");
+        let text = format!("{MAX_CLOSING} connections that are slow to close");
         return Err(too_many(text));
     }
     let of_sandbox = sandbox.connections.clone().try_acquire_owned();
     let of_owner = sandbox.owner_connections.clone().try_acquire_owned();
     let of_all = gateway.connections.clone().try_acquire_owned();
-    Ok(Slots {
+    Ok(FlowSlots {
         _of_sandbox: of_sandbox.map_err(|_| {
-            let most = sandbox.limits.connections;
-            too_many(format!("{most} connections at once"))
+            let max = sandbox.limits.connections;
+            too_many(format!("{max} open connections"))
         })?,
         _of_owner: of_owner.map_err(|_| {
-            let most = gateway.max_owner_connections();
-            too_many(format!(
-                "{most} connections of one owner's sandboxes at once"
-            ))
+            let max = gateway.max_owner_connections();
+            too_many(format!("{max} open connections of one owner's sandboxes"))
         })?,
         _of_all: of_all.map_err(|_| {
-            let most = gateway.max_connections;
-            too_many(format!("{most} connections of all sandboxes at once"))
+            let max = gateway.max_connections;
+            too_many(format!("{max} open connections of all sandboxes"))
         })?,
     })
 }
 
-/// Ends a connection that there is no room for.
-pub(crate) fn turn_away(gateway: &Inner, sandbox: &Sandbox, opening: Opening, denial: Denial) {
+/// Ends and records a connection that was not admitted.
+pub(crate) fn reject(gateway: &Inner, sandbox: &Sandbox, opening: Opening, denial: Denial) {
     let mut flow = sandbox.flow(Protocol::Tcp);
     flow.address = opening.host.parse().ok();
     flow.name = canonical_name(&opening.host).filter(|_| flow.address.is_none());

@@ -1,5 +1,5 @@
 //! A TLS server may ask for a second hello (HelloRetryRequest, RFC 8446, 4.1.4), and some take the server name from that one. Where
-//! names matter it is held against the name that was judged, as the first was.
+//! names matter, its name is checked against the judged name, like that of the first.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use tokio::net::tcp::WriteHalf;
 use tokio::sync::watch;
 
 use super::Stop;
-use super::inside::Inside;
-use super::sniff::{self, Said};
-use super::splice::Broken;
+use super::greeting::{self, Greeting};
+use super::program_socket::ProgramSocket;
+use super::splice::SpliceError;
 
 /// The random of a ServerHello that is a HelloRetryRequest: SHA-256 of that word (RFC 8446, 4.1.3).
 pub(crate) const RETRY_RANDOM: [u8; 32] = [
@@ -20,13 +20,13 @@ pub(crate) const RETRY_RANDOM: [u8; 32] = [
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// Bytes of the server that are kept until its first message is known.
+/// Maximum bytes of the server that are buffered until its first message is known.
 const MAX_SERVER_BYTES: usize = 16 * 1024;
 
-/// Bytes of the program that are kept until its second hello is whole; early data may come before that.
+/// Maximum bytes of the program that are buffered until its second hello is complete; early data may come before it.
 const MAX_PROGRAM_BYTES: usize = 128 * 1024;
 
-/// How long the server may take to answer the hello. Nothing is read from the program meanwhile, so nobody would notice that it left.
+/// How long the server may take to answer the hello. Nothing is read from the program meanwhile, so its end would go unnoticed.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -37,7 +37,7 @@ const APPLICATION_DATA: u8 = 23;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 
-/// What the server says first, seen as it passes.
+/// Observes the server's first message.
 #[derive(Debug)]
 pub(super) struct ServerHello {
     seen: Mutex<Vec<u8>>,
@@ -52,8 +52,8 @@ impl ServerHello {
         }
     }
 
-    /// Looks at bytes of the server, in their order, until its first message is known.
-    pub(super) fn see(&self, bytes: &[u8]) {
+    /// Observes bytes of the server, in order, until its first message is known.
+    pub(super) fn observe(&self, bytes: &[u8]) {
         if self.is_retry.borrow().is_some() {
             return;
         }
@@ -69,7 +69,7 @@ impl ServerHello {
         }
     }
 
-    /// Nothing more comes.
+    /// Notes that the server has ended.
     pub(super) fn end(&self) {
         if self.is_retry.borrow().is_none() {
             self.is_retry.send_replace(Some(false));
@@ -83,53 +83,53 @@ impl ServerHello {
         match tokio::time::timeout(ANSWER_TIMEOUT, known).await {
             Ok(known) => Ok(known.is_ok_and(|known| *known == Some(true))),
             Err(_) => Err(Stop::Failed(
-                "the server did not answer the hello".to_owned(),
+                "the server did not answer the TLS hello".to_owned(),
             )),
         }
     }
 }
 
-/// Sends the program's first hello and nothing else before the server has answered it. If the server asks for a second one, that
-/// is checked, too. Gives what was read and has to be sent next.
+/// Sends the program's first hello, and nothing else before the server has answered it. If the server asks for a second one, that
+/// is checked, too. Returns bytes that were read and have to be sent next.
 pub(super) async fn carry(
-    inside: &Inside,
+    inside: &ProgramSocket,
     first: Bytes,
     outside: &mut WriteHalf<'_>,
     server: &ServerHello,
-    check: impl Fn(&Said) -> Result<(), Stop>,
-) -> Result<Bytes, Broken> {
-    let check = |said: &Said| check(said).map_err(Broken::Stopped);
+    check: impl Fn(&Greeting) -> Result<(), Stop>,
+) -> Result<Bytes, SpliceError> {
+    let check = |greeting: &Greeting| check(greeting).map_err(SpliceError::Stopped);
     let Some(end) = hello_end(&first) else {
-        check(&Said::Unreadable)?;
+        check(&Greeting::Unreadable)?;
         return Ok(first);
     };
     let hello = outside.write_all(&first[..end]).await;
-    hello.map_err(Broken::Outside)?;
+    hello.map_err(SpliceError::Outside)?;
     let rest = first.slice(end..);
-    if !server.is_retry().await.map_err(Broken::Stopped)? {
+    if !server.is_retry().await.map_err(SpliceError::Stopped)? {
         return Ok(rest);
     }
     let mut seen = rest.to_vec();
     loop {
-        let said = match second_hello(&seen) {
-            None if seen.len() > MAX_PROGRAM_BYTES => Some(Said::Unreadable),
-            said => said,
+        let greeting = match second_hello(&seen) {
+            None if seen.len() > MAX_PROGRAM_BYTES => Some(Greeting::Unreadable),
+            greeting => greeting,
         };
-        if let Some(said) = said {
-            check(&said)?;
+        if let Some(greeting) = greeting {
+            check(&greeting)?;
             return Ok(seen.into());
         }
         let received = inside.receive_into(|| vec![0; 16 * 1024]).await;
-        let (piece, count) = received.map_err(Broken::Inside)?;
+        let (piece, count) = received.map_err(SpliceError::Inside)?;
         if count == 0 {
-            // It is no hello, and will be none.
+            // The program ended without a second hello.
             return Ok(seen.into());
         }
         seen.extend_from_slice(&piece[..count]);
     }
 }
 
-/// Records as far as they have come: type, and bytes with the head. The last may be cut off.
+/// The records that have arrived: type, and bytes with the header. The last one may be incomplete.
 fn records(mut bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
     std::iter::from_fn(move || {
         let head = bytes.get(..5)?;
@@ -150,7 +150,7 @@ struct Record<'a> {
     is_whole: bool,
 }
 
-/// Says whether the server's first message asks for a second hello; none when more has to be read.
+/// Whether the server's first message asks for a second hello; `None` when more bytes are needed.
 fn is_retry(seen: &[u8]) -> Option<bool> {
     let mut message = Vec::new();
     for record in records(seen) {
@@ -171,7 +171,7 @@ fn is_retry(seen: &[u8]) -> Option<bool> {
     None
 }
 
-/// Where the records of the first hello end; none when another message begins in the last of them.
+/// The end of the first hello's records; `None` when another message begins in the last of them.
 fn hello_end(first: &[u8]) -> Option<usize> {
     let (mut message, mut end) = (Vec::new(), 0);
     for record in records(first) {
@@ -195,18 +195,18 @@ fn hello_end(first: &[u8]) -> Option<usize> {
 }
 
 /// What the second hello says; none when more has to be read.
-fn second_hello(seen: &[u8]) -> Option<Said> {
+fn second_hello(seen: &[u8]) -> Option<Greeting> {
     let mut hello = Vec::new();
     for record in records(seen) {
         match record.kind {
             HANDSHAKE if record.is_whole => hello.extend_from_slice(record.bytes),
             HANDSHAKE | CHANGE_CIPHER_SPEC | ALERT | APPLICATION_DATA => {}
-            _ => return Some(Said::Unreadable),
+            _ => return Some(Greeting::Unreadable),
         }
-        if let Some(said) = sniff::tls(&hello) {
+        if let Some(said) = greeting::tls(&hello) {
             return Some(match said {
-                Said::Tls(_) => said,
-                _ => Said::Unreadable,
+                Greeting::Tls(_) => said,
+                _ => Greeting::Unreadable,
             });
         }
     }

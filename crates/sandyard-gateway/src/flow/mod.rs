@@ -1,14 +1,14 @@
-//! One connection: what is said on it, judged, dialled, carried.
+//! One connection: judged, dialled, carried.
 
 mod admission;
-mod both_ways;
+mod destination;
+mod duplex;
+mod greeting;
 mod hello_retry;
-mod inside;
-mod judged;
+mod program_socket;
+mod program_stream;
 mod reply;
-mod sniff;
 mod splice;
-mod stream;
 
 use std::io;
 use std::net::IpAddr;
@@ -27,16 +27,16 @@ use tokio::time::Instant;
 use crate::dial::{Destination, Dialled};
 use crate::gateway::Inner;
 use crate::http::{self, Host, HttpFailure, NameJudge};
-use crate::sandbox::{Counted, Sandbox};
-pub(crate) use admission::{Slots, admit, turn_away};
-use both_ways::both_ways;
+use crate::sandbox::{ByteCounters, Sandbox};
+pub(crate) use admission::{FlowSlots, admit, reject};
+use destination::wait_for_denial;
+use duplex::carry_both_directions;
+use greeting::Greeting;
 #[cfg(test)]
 pub(crate) use hello_retry::RETRY_RANDOM;
 use hello_retry::ServerHello;
-use inside::Inside;
-use judged::denied_later;
-use sniff::Said;
-use stream::InsideStream;
+use program_socket::ProgramSocket;
+use program_stream::ProgramStream;
 
 /// A connection that an agent hands over.
 #[derive(Debug)]
@@ -48,17 +48,17 @@ pub(crate) struct Opening {
     pub(crate) descriptor: OwnedFd,
 }
 
-/// Why a connection ended before its time.
+/// Why a connection ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It is not allowed.
+    /// The policy denies it.
     Denied(Denial),
-    /// The other side could not be reached.
-    Unmet(String),
-    /// It was under way, and broke.
+    /// The destination could not be reached.
+    Unreachable(String),
+    /// It was open, and broke.
     Failed(String),
-    /// The sandbox, or its way out, is gone.
-    Gone,
+    /// The sandbox was detached, or the server ends.
+    Cancelled,
 }
 
 impl From<io::Error> for Stop {
@@ -73,26 +73,26 @@ impl From<Denial> for Stop {
     }
 }
 
-/// Sees one connection through, from its hand-over to its record.
+/// Serves one connection, from its hand-over to its record.
 pub(crate) async fn run(
     gateway: Arc<Inner>,
     sandbox: Arc<Sandbox>,
     opening: Opening,
-    slots: Slots,
+    slots: FlowSlots,
 ) {
     let started = Instant::now();
-    let counted = Arc::new(Counted::default());
-    let inside = match Inside::new(opening.descriptor, sandbox.clone(), counted.clone()) {
+    let counted = Arc::new(ByteCounters::default());
+    let inside = match ProgramSocket::new(opening.descriptor, sandbox.clone(), counted.clone()) {
         Ok(inside) => Arc::new(inside),
         Err(error) => {
-            tracing::debug!(%error, "An agent sent something that is no connection");
+            tracing::debug!(%error, "An agent sent a descriptor that is not a TCP connection");
             return;
         }
     };
     let mut flow = sandbox.flow(Protocol::Tcp);
     flow.port = Some(opening.port);
     let end = sandbox.end.clone();
-    let mut walk = Walk {
+    let mut task = FlowTask {
         gateway: &gateway,
         sandbox: &sandbox,
         inside: &inside,
@@ -100,106 +100,111 @@ pub(crate) async fn run(
         flow: &mut flow,
         port: opening.port,
         via: opening.via,
-        answered: Answered::Not,
+        answered: Answered::Nothing,
     };
-    let went = tokio::select! {
+    let result = tokio::select! {
         biased;
-        () = end.cancelled() => Err(Stop::Gone),
-        went = walk.go(&opening.host, opening.early) => went,
+        () = end.cancelled() => Err(Stop::Cancelled),
+        result = task.run(&opening.host, opening.early) => result,
     };
-    if let Err(stop) = &went {
-        let is_told = match walk.answered {
-            Answered::Not => reply::refuse(&inside, opening.via, stop),
+    if let Err(stop) = &result {
+        let is_answered = match task.answered {
+            Answered::Nothing => reply::refuse(&inside, opening.via, stop),
             Answered::Connected => false,
-            // With a request's refusal, which a reset might overtake; unless it was cut in the middle of one.
+            // The program got a refusal of a request, which a reset might overtake; unless a request was cut in the middle.
             Answered::Requests => matches!(
                 stop,
-                Stop::Denied(Denial::NameMismatch { .. }) | Stop::Unmet(_) | Stop::Failed(_)
+                Stop::Denied(Denial::NameMismatch { .. }) | Stop::Unreachable(_) | Stop::Failed(_)
             ),
         };
-        if is_told {
+        if is_answered {
             inside.close_in_order();
         }
     } else {
         inside.close_in_order();
     }
-    match went {
+    match result {
         Ok(()) => {}
         Err(Stop::Denied(denial)) => {
             flow.verdict = FlowVerdict::Denied;
             flow.denial = Some(denial);
         }
-        Err(Stop::Unmet(reason)) => {
+        Err(Stop::Unreachable(reason)) => {
             flow.verdict = FlowVerdict::Failed;
             flow.failure = Some(reason);
         }
-        // What was under way did go out.
+        // The connection was open, so it stays allowed in the record.
         Err(Stop::Failed(reason)) => flow.failure = Some(reason),
-        Err(Stop::Gone) => {
+        Err(Stop::Cancelled) => {
             if flow.address.is_none() {
                 flow.verdict = FlowVerdict::Failed;
             }
-            flow.failure = Some("its sandbox or this server ended".to_owned());
+            flow.failure = Some("the sandbox or this server ended".to_owned());
         }
     }
     (flow.sent_bytes, flow.received_bytes) = counted.read();
     flow.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    // Before the record: whoever has read it may open the next.
+    // Before the record: a reader of it may open the next connection.
     drop(slots);
     gateway.recorder.record(&sandbox, flow);
 }
 
-struct Walk<'a> {
+struct FlowTask<'a> {
     gateway: &'a Arc<Inner>,
     sandbox: &'a Arc<Sandbox>,
-    inside: &'a Arc<Inside>,
-    counted: &'a Arc<Counted>,
+    inside: &'a Arc<ProgramSocket>,
+    counted: &'a Arc<ByteCounters>,
     flow: &'a mut Flow,
     port: u16,
     via: Via,
     answered: Answered,
 }
 
-/// What the program has been told.
+/// What the program got as an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answered {
     /// Nothing.
-    Not,
+    Nothing,
     /// That it is connected.
     Connected,
     /// Its requests are answered one by one, if only with a refusal.
     Requests,
 }
 
-impl Walk<'_> {
-    async fn go(&mut self, host: &str, early: Bytes) -> Result<(), Stop> {
-        // Named in the record before anything can go wrong.
+impl FlowTask<'_> {
+    async fn run(&mut self, host: &str, early: Bytes) -> Result<(), Stop> {
+        // Set in the record before anything can fail.
         let address = host.parse::<IpAddr>().ok().map(|ip| ip.to_canonical());
         match (address, canonical_name(host)) {
             (Some(address), _) => self.flow.address = Some(address),
             (None, Some(name)) => self.flow.name = Some(name),
-            (None, None) => return Err(Stop::Unmet("that is no host name".to_owned())),
+            (None, None) => {
+                return Err(Stop::Unreachable(format!(
+                    "`{}` is not a valid host name",
+                    host.escape_debug()
+                )));
+            }
         }
         let changes = self.sandbox.changes();
         let destination = self.destination(address).await?;
-        // An HTTP proxy must be told whether plain requests follow, so there the program has to speak first.
+        // An HTTP proxy needs to know whether plain requests follow, so the program has to send first.
         let (early, is_plain) = match self.is_for_proxy(&destination) {
-            true => self.wait_for_words(early).await?,
+            true => self.wait_for_greeting(early).await?,
             false => (early, false),
         };
         let dialled = self.gateway.dialer.dial(&destination, is_plain).await;
-        let dialled = dialled.map_err(|error| Stop::Unmet(error.to_string()))?;
+        let dialled = dialled.map_err(|error| Stop::Unreachable(error.to_string()))?;
         if dialled.address.is_some() {
             self.flow.address = dialled.address;
         }
-        // A connection that is cut must not look like one that ended well, to either side.
+        // To either side an aborted connection must not look like one that ended normally.
         let _ = sockopt::set_socket_linger(&dialled.stream, Some(Duration::ZERO));
         keep_alive(&dialled);
         reply::accept(self.inside, self.via).await?;
         if self.via != Via::Http {
             self.answered = Answered::Connected;
         }
-        let denied = denied_later(
+        let denied = wait_for_denial(
             self.gateway,
             self.sandbox,
             changes,
@@ -219,55 +224,56 @@ impl Walk<'_> {
         name.is_some_and(|name| self.gateway.dialer.goes_by_proxy(&name, self.port))
     }
 
-    /// Waits a moment for the program's first words, and says whether they are a plain request.
-    async fn wait_for_words(&self, early: Bytes) -> Result<(Bytes, bool), Stop> {
-        // Without a name of its own the URL would have to be made from what the program says, and that is not judged.
+    /// Waits a moment for the program's greeting; returns whether it is a plain HTTP request.
+    async fn wait_for_greeting(&self, early: Bytes) -> Result<(Bytes, bool), Stop> {
+        // Without a name the URL would be made from the program's `Host`, which is not judged.
         if self.flow.name.is_none() || matches!(self.via, Via::Connect | Via::Socks) {
             return Ok((early, false));
         }
-        let (said, first) = sniff::sniff_soon(self.inside, early, self.is_open()).await?;
-        Ok((first, matches!(said, Some(Said::Http(_)))))
+        let (greeting, first) =
+            greeting::read_greeting_soon(self.inside, early, self.is_open()).await?;
+        Ok((first, matches!(greeting, Some(Greeting::Http(_)))))
     }
 
     async fn carry(&mut self, mut dialled: Dialled, early: Bytes) -> Result<(), Stop> {
         let first = {
             let (from, mut to) = dialled.stream.split();
-            // A server may speak first: what it says is carried while we wait for the program's words.
+            // A server may send first: its bytes are carried while the program's greeting is awaited.
             let server_hello = ServerHello::new();
             let mut down = pin!(splice::down(self.inside, &from, &server_hello));
-            let mut sniffing = pin!(sniff::sniff(self.inside, early, self.is_open()));
+            let mut reading = pin!(greeting::read_greeting(self.inside, early, self.is_open()));
             let mut is_down_done = false;
             let received = self.counted.read().1;
-            let (said, first) = loop {
+            let (greeting, first) = loop {
                 tokio::select! {
                     biased;
-                    said = &mut sniffing => break said?,
+                    greeting = &mut reading => break greeting?,
                     done = &mut down, if !is_down_done => {
                         done?;
                         is_down_done = true;
                     }
                 }
             };
-            self.check(&said)?;
-            if self.is_looked_into(
-                &said,
+            self.check(&greeting)?;
+            if self.needs_inspection(
+                &greeting,
                 &dialled_host(self.flow, self.port),
                 dialled.whole_urls.is_some(),
             ) {
                 if self.counted.read().1 != received {
                     return Err(Stop::Failed(
-                        "the other side spoke before it was asked".to_owned(),
+                        "the server sent data before the program's request".to_owned(),
                     ));
                 }
-                Some((said, first))
+                Some((greeting, first))
             } else {
                 if is_down_done {
                     server_hello.end();
                 }
-                let has_names = matches!(said, Said::Tls(_)) && !self.is_open();
+                let has_names = matches!(greeting, Greeting::Tls(_)) && !self.is_open();
                 let broken = {
                     let up = pin!(async {
-                        let check = |said: &Said| self.check(said);
+                        let check = |greeting: &Greeting| self.check(greeting);
                         let first = match has_names {
                             true => {
                                 hello_retry::carry(
@@ -283,7 +289,7 @@ impl Walk<'_> {
                         };
                         splice::up(self.inside, &first, &mut to).await
                     });
-                    both_ways(self.inside, self.counted, up, down, is_down_done).await?
+                    carry_both_directions(self.inside, self.counted, up, down, is_down_done).await?
                 };
                 self.flow.failure = broken.map(|error| error.to_string());
                 None
@@ -291,22 +297,22 @@ impl Walk<'_> {
         };
         let _ = sockopt::set_socket_linger(&dialled.stream, None);
         match first {
-            Some((said, first)) => self.carry_requests(dialled, said, first).await,
+            Some((greeting, first)) => self.carry_requests(dialled, greeting, first).await,
             None => Ok(()),
         }
     }
 
-    /// Says whether no name is denied to this sandbox, so that names need not be looked for at any price.
+    /// Whether no name is denied to this sandbox, so that names need not be checked strictly.
     fn is_open(&self) -> bool {
         let grant = self.sandbox.grant();
         !grant.policy.names_matter(&self.gateway.ground())
     }
 
-    /// Holds what was said against the name that was looked up.
-    fn check(&self, said: &Said) -> Result<(), Stop> {
-        let said = match said {
-            Said::Tls(said) | Said::Http(said) => said,
-            Said::Unreadable if !self.is_open() => {
+    /// Checks the name in the greeting against the name that was judged.
+    fn check(&self, greeting: &Greeting) -> Result<(), Stop> {
+        let requested = match greeting {
+            Greeting::Tls(name) | Greeting::Http(name) => name,
+            Greeting::Unreadable if !self.is_open() => {
                 return Err(Stop::Denied(Denial::NameMismatch {
                     name: self.flow.name.clone().unwrap_or_default(),
                     said: "(unreadable)".to_owned(),
@@ -314,38 +320,40 @@ impl Walk<'_> {
             }
             _ => return Ok(()),
         };
-        let Some(said) = said else {
+        let Some(requested) = requested else {
             return Ok(());
         };
         match &self.flow.name {
-            Some(name) if name == said => Ok(()),
+            Some(name) if name == requested => Ok(()),
             Some(name) => Err(Stop::Denied(Denial::NameMismatch {
                 name: name.clone(),
-                said: said.clone(),
+                said: requested.clone(),
             })),
-            // By address, which was judged.
+            // A connection by address, which was judged.
             None => Ok(judge_other_name(
                 self.gateway,
                 self.sandbox,
-                said,
+                requested,
                 self.port,
             )?),
         }
     }
 
-    /// Judges the hosts of requests on a connection that was made by address.
+    /// Judges the hosts of requests on a connection by address.
     fn name_judge(&self) -> NameJudge {
         let (gateway, sandbox, port) = (self.gateway.clone(), self.sandbox.clone(), self.port);
         Arc::new(move |name| judge_other_name(&gateway, &sandbox, name, port))
     }
 
-    /// Says whether each request has to be looked at, rather than the first alone.
-    fn is_looked_into(&self, said: &Said, host: &Host, whole_urls: bool) -> bool {
+    /// Whether every request has to be inspected, not only the first.
+    fn needs_inspection(&self, greeting: &Greeting, host: &Host, whole_urls: bool) -> bool {
         let grant = self.sandbox.grant();
-        match said {
-            Said::Tls(_) => http::changes(&grant, host, true),
-            // Where names matter the second request must not be for another host than the first, nor for one that is denied.
-            Said::Http(_) => whole_urls || http::changes(&grant, host, false) || !self.is_open(),
+        match greeting {
+            Greeting::Tls(_) => http::changes(&grant, host, true),
+            // Where names matter, a later request must not be for another host, nor for a denied one.
+            Greeting::Http(_) => {
+                whole_urls || http::changes(&grant, host, false) || !self.is_open()
+            }
             _ => false,
         }
     }
@@ -353,29 +361,31 @@ impl Walk<'_> {
     async fn carry_requests(
         &mut self,
         dialled: Dialled,
-        said: Said,
+        greeting: Greeting,
         first: Bytes,
     ) -> Result<(), Stop> {
         let host = dialled_host(self.flow, self.port);
-        let stream = InsideStream::new(self.inside.clone(), first);
+        let stream = ProgramStream::new(self.inside.clone(), first);
         let sandbox = self.sandbox.clone();
         let grant = Arc::new(move || sandbox.grant());
         let other_names = self.flow.name.is_none().then(|| self.name_judge());
         self.answered = Answered::Requests;
-        let carried = match said {
-            Said::Tls(_) => http::carry_tls(&self.gateway.tls, stream, dialled, host, grant).await,
+        let carried = match greeting {
+            Greeting::Tls(_) => {
+                http::carry_tls(&self.gateway.tls, stream, dialled, host, grant).await
+            }
             _ => http::carry_plain(stream, dialled, host, grant, other_names).await,
         };
         carried.map_err(|failure| match failure {
             HttpFailure::Denied(denial) => Stop::Denied(denial),
-            HttpFailure::Unmet(reason) => Stop::Unmet(reason),
+            HttpFailure::Unreachable(reason) => Stop::Unreachable(reason),
             HttpFailure::Failed(reason) => Stop::Failed(reason),
         })
     }
 }
 
-/// Judges a name that is asked for on a connection by address. One that is denied stays denied; one that is merely not named is no
-/// worse than the address.
+/// Judges a name that is requested on a connection by address. An explicitly denied name is refused; one that the policy does not
+/// mention is as allowed as the address.
 fn judge_other_name(
     gateway: &Inner,
     sandbox: &Sandbox,
@@ -394,16 +404,16 @@ fn judge_other_name(
     }
 }
 
-/// Lets the kernel notice a peer that is gone without a word.
+/// Lets the kernel notice a peer that vanished.
 fn keep_alive(dialled: &Dialled) {
     let stream = &dialled.stream;
     let _ = sockopt::set_socket_keepalive(stream, true);
-    let _ = sockopt::set_tcp_keepidle(stream, inside::KEEP_ALIVE);
+    let _ = sockopt::set_tcp_keepidle(stream, program_socket::KEEP_ALIVE);
     let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15));
     let _ = sockopt::set_tcp_keepcnt(stream, 4);
 }
 
-/// The host as the requests should name it.
+/// The host that requests should name.
 fn dialled_host(flow: &Flow, port: u16) -> Host {
     let address = || flow.address.map(|address| address.to_string());
     Host {

@@ -1,17 +1,17 @@
-//! What a program is told, in the words of how it came.
+//! Answers to a program, in the protocol it used.
 
 use sandyard_wire::egress::Via;
 
 use super::Stop;
-use super::inside::Inside;
+use super::program_socket::ProgramSocket;
 
-/// SOCKS 5: connected, bound to nothing in particular.
+/// SOCKS 5 reply: connected, with an unspecified bound address.
 const SOCKS_ACCEPTED: [u8; 10] = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
 const SOCKS_DENIED: u8 = 2;
 const SOCKS_UNREACHABLE: u8 = 4;
 
-/// Tells a program that asked a proxy that it is connected. One that was redirected believes it is.
-pub(super) async fn accept(inside: &Inside, via: Via) -> std::io::Result<()> {
+/// Confirms the connection to a program that used a proxy. A redirected program needs no answer.
+pub(super) async fn accept(inside: &ProgramSocket, via: Via) -> std::io::Result<()> {
     match via {
         Via::Redirect | Via::Http => Ok(()),
         Via::Connect => {
@@ -22,17 +22,17 @@ pub(super) async fn accept(inside: &Inside, via: Via) -> std::io::Result<()> {
     }
 }
 
-/// Tells a program why not, where there are words for it. Says whether it was told; one that was
-/// redirected cannot be, and gets a reset.
-pub(super) fn refuse(inside: &Inside, via: Via, stop: &Stop) -> bool {
+/// Sends a refusal with its reason, where the protocol can carry one. Returns whether it was sent: a redirected connection
+/// cannot carry one and is reset.
+pub(super) fn refuse(inside: &ProgramSocket, via: Via, stop: &Stop) -> bool {
     let (status, code, reason) = match stop {
         Stop::Denied(denial) => ("403 Forbidden", SOCKS_DENIED, denial.to_string()),
-        Stop::Unmet(reason) | Stop::Failed(reason) => {
+        Stop::Unreachable(reason) | Stop::Failed(reason) => {
             ("502 Bad Gateway", SOCKS_UNREACHABLE, reason.clone())
         }
-        Stop::Gone => return false,
+        Stop::Cancelled => return false,
     };
-    let told = match via {
+    let answer = match via {
         Via::Redirect => return false,
         Via::Connect | Via::Http => {
             let text = format!("sandyard gateway: {reason}\n");
@@ -48,8 +48,8 @@ pub(super) fn refuse(inside: &Inside, via: Via, stop: &Stop) -> bool {
             refusal.to_vec()
         }
     };
-    // As much as fits: nobody is waited for who does not want to hear it.
-    let is_told = inside.send_now(&told);
+    // Without waiting: a program that does not read gets no answer.
+    let is_sent = inside.send_now(&answer);
     inside.finish();
-    is_told
+    is_sent
 }

@@ -1,4 +1,4 @@
-//! Carrying bytes as they are, as fast as the slower side takes them.
+//! Copies bytes unchanged, as fast as the slower side accepts them.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,63 +9,66 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::Stop;
 use super::hello_retry::ServerHello;
-use super::inside::Inside;
+use super::program_socket::ProgramSocket;
 
-/// Bytes moved in one go, at most.
+/// Maximum bytes per copy.
 const PIECE: usize = 256 * 1024;
-/// The same where many slow readers hold what was read for them.
+/// Maximum bytes per copy while many slow readers hold unsent bytes.
 const SMALL_PIECE: usize = 4 * 1024;
-/// Bytes that all connections together may hold for slow readers before pieces become small.
-const MOST_HELD: usize = 64 * 1024 * 1024;
-/// Buffers kept for the next that needs one.
+/// Unsent bytes of all connections together above which pieces become small.
+const MAX_HELD: usize = 64 * 1024 * 1024;
+/// Maximum number of spare buffers.
 const SPARE_BUFFERS: usize = 32;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static BUFFERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// Which side a way broke on.
+/// The side on which a direction failed.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum SpliceError {
     /// The program's.
     Inside(io::Error),
     /// The other one.
     Outside(io::Error),
-    /// Neither: it must not go on.
+    /// Neither: the policy stops the connection.
     Stopped(Stop),
 }
 
-/// From the program out, beginning with what was read already.
+/// Copies from the program outward, beginning with bytes that were read already.
 pub(crate) async fn up(
-    inside: &Inside,
+    inside: &ProgramSocket,
     first: &[u8],
     outside: &mut WriteHalf<'_>,
-) -> Result<(), Broken> {
-    outside.write_all(first).await.map_err(Broken::Outside)?;
+) -> Result<(), SpliceError> {
+    outside
+        .write_all(first)
+        .await
+        .map_err(SpliceError::Outside)?;
     loop {
         let take = || Piece::take(inside.piece_bytes());
         let received = inside.receive_into(take).await;
-        let (piece, count) = received.map_err(Broken::Inside)?;
+        let (piece, count) = received.map_err(SpliceError::Inside)?;
         if count == 0 {
-            return outside.shutdown().await.map_err(Broken::Outside);
+            return outside.shutdown().await.map_err(SpliceError::Outside);
         }
-        let sent = try_write(outside, piece.filled(count)).map_err(Broken::Outside)?;
+        let sent = try_write(outside, piece.filled(count)).map_err(SpliceError::Outside)?;
         if let Some(rest) = piece.rest(sent, count) {
             let written = outside.write_all(&rest.bytes).await;
-            written.map_err(Broken::Outside)?;
+            written.map_err(SpliceError::Outside)?;
         }
         tokio::task::coop::consume_budget().await;
     }
 }
 
-/// From outside to the program; also what a server says before the program has said anything.
+/// Copies from outside to the program, also before the program has sent anything.
 pub(super) async fn down(
-    inside: &Inside,
+    inside: &ProgramSocket,
     outside: &ReadHalf<'_>,
     hello: &ServerHello,
 ) -> io::Result<()> {
     loop {
         outside.readable().await?;
-        inside.wait_for_turn().await;
+        inside.wait_for_bandwidth().await;
         let mut piece = Piece::take(inside.piece_bytes());
         let count = match outside.try_read(piece.as_mut()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
@@ -76,7 +79,7 @@ pub(super) async fn down(
             }
             other => other?,
         };
-        hello.see(piece.filled(count));
+        hello.observe(piece.filled(count));
         let sent = inside.send_some(piece.filled(count))?;
         if let Some(rest) = piece.rest(sent, count) {
             inside.send_all(&rest.bytes).await?;
@@ -92,19 +95,19 @@ fn try_write(outside: &WriteHalf<'_>, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// A buffer that goes back when it is no longer needed. A connection that waits to read has none.
+/// A buffer that returns to the spare ones when dropped. A connection that waits to read holds none.
 struct Piece {
     buffer: Vec<u8>,
-    most: usize,
+    max: usize,
 }
 
 impl Piece {
-    fn take(most: usize) -> Self {
+    fn take(max: usize) -> Self {
         let spare = BUFFERS.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let is_crowded = HELD.load(Ordering::Relaxed) > MOST_HELD;
+        let is_crowded = HELD.load(Ordering::Relaxed) > MAX_HELD;
         Self {
             buffer: spare.unwrap_or_else(|| vec![0; PIECE]),
-            most: most.min(if is_crowded { SMALL_PIECE } else { PIECE }),
+            max: max.min(if is_crowded { SMALL_PIECE } else { PIECE }),
         }
     }
 
@@ -112,7 +115,7 @@ impl Piece {
         &self.buffer[..count]
     }
 
-    /// What the other side had no room for, in as many bytes as that is.
+    /// The unsent bytes, in an allocation of their size.
     fn rest(self, sent: usize, count: usize) -> Option<Held> {
         (sent < count).then(|| Held::new(self.buffer[sent..count].to_vec()))
     }
@@ -120,7 +123,7 @@ impl Piece {
 
 impl AsMut<[u8]> for Piece {
     fn as_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer[..self.most]
+        &mut self.buffer[..self.max]
     }
 }
 
@@ -133,7 +136,7 @@ impl Drop for Piece {
     }
 }
 
-/// Bytes that wait for room, counted.
+/// Unsent bytes, counted in [`HELD`].
 struct Held {
     bytes: Vec<u8>,
 }

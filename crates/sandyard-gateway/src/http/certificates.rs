@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rcgen::KeyPair;
@@ -69,9 +68,10 @@ impl Certificates {
         if let Some(cached) = self.cache().get(name, now_ms) {
             return Ok(cached);
         }
+        let names = [name.to_owned()];
         let spec = ServerCertificateSpec {
             common_name: name,
-            names: slice::from_ref(&name.to_owned()),
+            names: &names,
             now_ms,
             valid_days: VALID_DAYS,
         };

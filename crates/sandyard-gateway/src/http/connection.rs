@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answer::Body;
-use super::exchange::{Broken, Exchange, Terms};
-use super::outlet::Outlet;
+use super::exchange::{Broken, ConnectionTerms, Exchange};
 use super::state::State;
+use super::upstream::Upstream;
 use super::versions::{Protocol, Tasks, client_one, client_two, server_one, server_two};
 use super::{HttpFailure, upgrade};
 
@@ -31,7 +31,7 @@ pub(super) async fn carry<I, O>(
     inside: I,
     outside: O,
     protocol: Protocol,
-    terms: Terms,
+    terms: ConnectionTerms,
 ) -> Result<(), HttpFailure>
 where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -49,8 +49,8 @@ where
         Protocol::One => {
             let (sender, client) = client_one().handshake(outside).await.map_err(broken)?;
             let client = AbortOnDropHandle::new(tokio::spawn(client.with_upgrades()));
-            let outlet = Outlet::One(Mutex::new(sender));
-            let service = service(Exchange::new(terms, outlet, state.clone()));
+            let upstream = Upstream::One(Mutex::new(sender));
+            let service = service(Exchange::new(terms, upstream, state.clone()));
             let server = server_one(can_half_close).serve_connection(inside, service);
             drive(server.with_upgrades(), client, &state).await
         }
@@ -58,7 +58,7 @@ where
             let client = client_two(tasks.clone()).handshake(outside);
             let (sender, client) = client.await.map_err(broken)?;
             let client = AbortOnDropHandle::new(tokio::spawn(client));
-            let service = service(Exchange::new(terms, Outlet::Two(sender), state.clone()));
+            let service = service(Exchange::new(terms, Upstream::Two(sender), state.clone()));
             let server = server_two(tasks).serve_connection(inside, service);
             drive(server, client, &state).await
         }

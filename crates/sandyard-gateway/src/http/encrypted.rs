@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::connection;
-use super::exchange::{GrantSource, Terms};
+use super::exchange::{ConnectionTerms, GrantSource};
 use super::host::Host;
 use super::tls::Tls;
 use super::versions::Protocol;
@@ -33,7 +33,7 @@ where
 {
     let hello = Tls::hello(inside).await;
     let hello = hello.map_err(|error| {
-        HttpFailure::Unmet(format!(
+        HttpFailure::Unreachable(format!(
             "no TLS with the program for `{}`: {error}",
             host.name
         ))
@@ -61,7 +61,7 @@ where
             if let Ok(inside) = inside {
                 refuse(inside, protocol, reason.clone()).await;
             }
-            return Err(HttpFailure::Unmet(reason));
+            return Err(HttpFailure::Unreachable(reason));
         }
     };
     let chosen = outside.get_ref().1.alpn_protocol();
@@ -69,8 +69,8 @@ where
     let inside = tls
         .accept(hello, &host.name, offers.and(Some(protocol)))
         .await;
-    let inside = inside.map_err(HttpFailure::Unmet)?;
-    let terms = Terms {
+    let inside = inside.map_err(HttpFailure::Unreachable)?;
+    let terms = ConnectionTerms {
         host,
         is_tls: true,
         grant,

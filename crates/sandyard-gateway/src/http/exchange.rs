@@ -10,14 +10,14 @@ use hyper::body::Incoming;
 use sandyard_core::network::{Denial, NetworkGrant};
 
 use super::answer::{self, Body, Refusal};
-use super::change::Changes;
 use super::expect;
-use super::hide::hide;
 use super::host::Host;
-use super::outlet::Outlet;
-use super::readdress::{is_absolute, readdress};
+use super::redact::redact;
+use super::request_changes::RequestChanges;
+use super::request_target::{is_absolute, set_target};
 use super::state::State;
 use super::upgrade;
+use super::upstream::Upstream;
 use super::versions::MAX_HEADERS;
 use crate::dial::WholeUrls;
 
@@ -28,7 +28,7 @@ pub(super) type GrantSource = Arc<dyn Fn() -> Arc<NetworkGrant> + Send + Sync>;
 pub(crate) type NameJudge = Arc<dyn Fn(&str) -> Result<(), Denial> + Send + Sync>;
 
 /// What holds for all requests of a connection.
-pub(super) struct Terms {
+pub(super) struct ConnectionTerms {
     /// Whom they are for.
     pub(super) host: Host,
     /// Whether both sides speak TLS.
@@ -43,11 +43,11 @@ pub(super) struct Terms {
 
 /// Carries the requests of one connection.
 pub(super) struct Exchange {
-    terms: Terms,
-    outlet: Outlet,
+    terms: ConnectionTerms,
+    upstream: Upstream,
     state: Arc<State>,
     /// The grant that was last read, and what it changes.
-    known: Mutex<Option<(Arc<NetworkGrant>, Arc<Changes>)>>,
+    known: Mutex<Option<(Arc<NetworkGrant>, Arc<RequestChanges>)>>,
 }
 
 /// The other side broke the connection off before it answered. The program gets no answer either, so that it may try again as
@@ -57,10 +57,10 @@ pub(super) struct Exchange {
 pub(super) struct Broken(#[source] hyper::Error);
 
 impl Exchange {
-    pub(super) fn new(terms: Terms, outlet: Outlet, state: Arc<State>) -> Self {
+    pub(super) fn new(terms: ConnectionTerms, upstream: Upstream, state: Arc<State>) -> Self {
         Self {
             terms,
-            outlet,
+            upstream,
             state,
             known: Mutex::new(None),
         }
@@ -99,13 +99,13 @@ impl Exchange {
         let changes = self.changes()?;
         let hidden = changes.apply(&mut head.headers)?;
         let is_for_proxy = is_absolute(&head);
-        readdress(&self.terms, &mut head)?;
+        set_target(&self.terms, &mut head)?;
         let mut request = Request::from_parts(head, body);
         let program = upgrade::of_request(&mut request);
         let method = request.method().clone();
         let (request, expectation) = expect::outgoing(request);
         let _waiting = program.is_some().then(|| self.state.upgrading());
-        let sent = self.outlet.send(request).await;
+        let sent = self.upstream.send(request).await;
         expectation.answered();
         let mut response = sent.map_err(|error| self.broken(error))?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -115,7 +115,7 @@ impl Exchange {
             };
             let other = hyper::upgrade::on(&mut response);
             self.state.upgraded(program, other);
-            return Ok(hide(&method, response, hidden).await);
+            return Ok(redact(&method, response, hidden).await);
         }
         // RFC 9112, 6.3: the latter counts, and the former must not be passed on.
         if response.headers().contains_key(TRANSFER_ENCODING) {
@@ -126,7 +126,7 @@ impl Exchange {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
         }
-        Ok(hide(&method, response, hidden).await)
+        Ok(redact(&method, response, hidden).await)
     }
 
     fn check(&self, head: &Parts) -> Result<(), Refusal> {
@@ -146,13 +146,13 @@ impl Exchange {
         self.terms.host.check(head, self.terms.other_names.as_ref())
     }
 
-    fn changes(&self) -> Result<Arc<Changes>, Refusal> {
+    fn changes(&self) -> Result<Arc<RequestChanges>, Refusal> {
         let grant = (self.terms.grant)();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
             Some((read, changes)) if Arc::ptr_eq(read, &grant) => Ok(changes.clone()),
             _ => {
-                let changes = Changes::of(&grant, &self.terms.host, self.terms.is_tls)?;
+                let changes = RequestChanges::of(&grant, &self.terms.host, self.terms.is_tls)?;
                 let changes = Arc::new(changes);
                 *known = Some((grant, changes.clone()));
                 Ok(changes)

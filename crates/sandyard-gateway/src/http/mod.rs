@@ -5,7 +5,7 @@
 //! | `encrypted`, `plain` | the two ways in: requests over TLS, and without |
 //! | `certificates` | certificates that the installation's own authority signs for programs |
 //! | `trust`, `tls` | the roots trusted outside; TLS with both sides |
-//! | `connection`, `versions`, `outlet`, `state` | a program's connection and one to the other side, tied together |
+//! | `connection`, `versions`, `upstream`, `state` | a program's connection and one to the other side, tied together |
 //! | `exchange`, `host`, `readdress`, `answer` | one request: checked, changed, passed on, or refused |
 //! | `change`, `swap` | headers that rules set, secrets in the place of placeholders |
 //! | `hide`, `hiding_body`, `forms`, `swap_stream` | placeholders in the place of secrets, on the way back |
@@ -15,36 +15,36 @@
 
 mod answer;
 mod certificates;
-mod change;
 mod connection;
+mod delayed_failure;
+mod encodings;
 mod encrypted;
 mod exchange;
 mod expect;
-mod forms;
-mod hide;
-mod hiding_body;
 mod host;
-mod late;
-mod outlet;
 mod plain;
-mod readdress;
+mod redact;
+mod redacting_body;
+mod replace;
+mod replace_stream;
+mod request_changes;
+mod request_target;
 mod state;
-mod swap;
-mod swap_stream;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod trust;
 mod upgrade;
+mod upstream;
 mod versions;
 
 use sandyard_core::network::Denial;
 
-pub(crate) use change::changes;
 pub(crate) use encrypted::carry_tls;
 pub(crate) use exchange::NameJudge;
 pub(crate) use host::Host;
 pub(crate) use plain::carry_plain;
+pub(crate) use request_changes::changes;
 pub(crate) use tls::Tls;
 
 /// What became of a connection whose requests were looked at.
@@ -55,7 +55,7 @@ pub(crate) enum HttpFailure {
     Denied(Denial),
     /// TLS could not be agreed on with one of the sides, so that nothing was asked.
     #[error("{0}")]
-    Unmet(String),
+    Unreachable(String),
     /// The other side's answer is no good, or the connection broke.
     #[error("{0}")]
     Failed(String),

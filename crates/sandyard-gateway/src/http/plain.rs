@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::HttpFailure;
 use super::connection;
-use super::exchange::{GrantSource, NameJudge, Terms};
+use super::exchange::{ConnectionTerms, GrantSource, NameJudge};
 use super::host::Host;
 use super::versions::Protocol;
 use crate::dial::Dialled;
@@ -41,7 +41,7 @@ where
         );
         return Err(HttpFailure::Failed(text));
     }
-    let terms = Terms {
+    let terms = ConnectionTerms {
         host,
         is_tls: false,
         grant,

@@ -1,4 +1,4 @@
-//! What a program gets for its question.
+//! The answer to a program's query.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -8,29 +8,29 @@ use hickory_proto::rr::{RData, Record, RecordType};
 use sandyard_core::network::Denial;
 use sandyard_core::network::pattern::canonical_name;
 
-use super::find::Missing;
+use super::lookup::NotFound;
 use super::question::{self, Question};
 use super::reply::Note;
 use super::{Answer, LookupError, Names, is_localhost, reverse};
 
-/// How long programs may keep the address that stands for a name.
+/// TTL of an address that stands for a name, in seconds.
 const STAND_IN_SECONDS: u32 = 30;
 
-/// How long programs may keep records that are passed on.
-const LONGEST_KEPT_SECONDS: u32 = 60;
+/// Maximum TTL of records, in seconds.
+const MAX_TTL_SECONDS: u32 = 60;
 
-/// Records that are passed on, the first ones.
+/// Maximum number of records in an answer.
 const MAX_RECORDS: usize = 32;
 
-/// What a question comes to.
+/// The outcome of a query.
 enum Outcome {
     Records(Vec<Record>),
     NoRecord,
-    /// The name exists and has no address, neither of IPv4 nor of IPv6.
+    /// The name exists and has neither an IPv4 nor an IPv6 address.
     NoAddress,
     NoName,
     NoAnswer,
-    /// There is no address left that could stand for the name.
+    /// The agent has no address that could stand for the name.
     NoStandIn,
     NotCarried,
     Denied(Denial),
@@ -46,20 +46,20 @@ pub(super) async fn answer(
 ) -> Answer {
     let question = match question::read(packet) {
         Ok(question) => question,
-        Err(packet) => return written(packet),
+        Err(packet) => return plain(packet),
     };
     if question.name().is_root() {
-        // The root exists and has nothing for a sandbox.
-        return written(question.reply(ResponseCode::NoError, Vec::new(), None));
+        // The root exists, and has no records for a sandbox.
+        return plain(question.reply(ResponseCode::NoError, Vec::new(), None));
     }
     let Some(name) = canonical_name(&question.name().to_ascii()) else {
-        // Well-formed, but no host can be called that: other characters, or an address.
+        // Well-formed, but not a host name: other characters, or an address.
         return Answer {
             failure: Some(LookupError::NoSuchName),
-            ..written(question.reply(ResponseCode::NXDomain, Vec::new(), None))
+            ..plain(question.reply(ResponseCode::NXDomain, Vec::new(), None))
         };
     };
-    let outcome = match without_asking(&question, &name) {
+    let outcome = match local_answer(&question, &name) {
         Some(outcome) => outcome,
         None => match judge(&name) {
             Err(denial) => Outcome::Denied(denial),
@@ -69,8 +69,8 @@ pub(super) async fn answer(
     outcome.into_answer(&question, name)
 }
 
-/// What is known without asking anybody, and without anybody's leave.
-fn without_asking(question: &Question, name: &str) -> Option<Outcome> {
+/// Answers that need no look-up and no permission.
+fn local_answer(question: &Question, name: &str) -> Option<Outcome> {
     if is_localhost(name) {
         let own = match question.kind() {
             RecordType::A => RData::A(A(Ipv4Addr::LOCALHOST)),
@@ -92,25 +92,25 @@ async fn ask(
     match question.kind() {
         kind if !is_carried(kind) => Outcome::NotCarried,
         RecordType::A | RecordType::AAAA => {
-            // Where a proxy resolves names, this host's servers often know none of the outside, and say so or say nothing. What
-            // they say would not count, so they are not waited for.
+            // Where a proxy resolves names, this host's DNS servers often do not know outside names. Their answer would not
+            // count, so they are not asked.
             let found = if can_be_unknown {
                 Ok(())
             } else {
                 names.find_addresses(name).await.map(drop)
             };
             match found {
-                // Without an IPv6 address programs take the other one, which stands for the name.
+                // Without an IPv6 address programs use the IPv4 one, which stands for the name.
                 Ok(()) if question.kind() == RecordType::AAAA => Outcome::NoRecord,
                 Ok(()) => stand_in(question, address),
-                Err(Missing::Record) => Outcome::NoAddress,
+                Err(NotFound::Record) => Outcome::NoAddress,
                 Err(missing) => missing.into(),
             }
         }
-        // They carry keys that hide the name from us, and ports and addresses of their own.
+        // They contain keys that encrypt the name in TLS, and ports and addresses of their own.
         RecordType::HTTPS | RecordType::SVCB => Outcome::NoRecord,
         kind => match names.find_records(name, kind).await {
-            Ok(records) => Outcome::Records(passed_on(records)),
+            Ok(records) => Outcome::Records(limited(records)),
             Err(missing) => missing.into(),
         },
     }
@@ -128,18 +128,18 @@ fn stand_in(question: &Question, address: Option<Ipv4Addr>) -> Outcome {
 }
 
 fn record(question: &Question, data: RData) -> Record {
-    Record::from_rdata(question.name().clone(), LONGEST_KEPT_SECONDS, data)
+    Record::from_rdata(question.name().clone(), MAX_TTL_SECONDS, data)
 }
 
-fn passed_on(mut records: Vec<Record>) -> Vec<Record> {
+fn limited(mut records: Vec<Record>) -> Vec<Record> {
     records.truncate(MAX_RECORDS);
     for record in &mut records {
-        record.ttl = record.ttl.min(LONGEST_KEPT_SECONDS);
+        record.ttl = record.ttl.min(MAX_TTL_SECONDS);
     }
     records
 }
 
-/// Kinds of records that have a meaning for programs in a sandbox. Names in them are looked up, and judged, in their turn.
+/// Record types that are useful to programs in a sandbox. Names in them are judged when they are looked up.
 fn is_carried(kind: RecordType) -> bool {
     matches!(
         kind,
@@ -163,12 +163,12 @@ fn is_carried(kind: RecordType) -> bool {
     )
 }
 
-impl From<Missing> for Outcome {
-    fn from(missing: Missing) -> Self {
+impl From<NotFound> for Outcome {
+    fn from(missing: NotFound) -> Self {
         match missing {
-            Missing::Name => Self::NoName,
-            Missing::Record => Self::NoRecord,
-            Missing::Answer => Self::NoAnswer,
+            NotFound::Name => Self::NoName,
+            NotFound::Record => Self::NoRecord,
+            NotFound::Answer => Self::NoAnswer,
         }
     }
 }
@@ -212,8 +212,8 @@ impl Outcome {
     }
 }
 
-/// An answer with nothing to tell of it.
-fn written(packet: Vec<u8>) -> Answer {
+/// An answer without a name or an error.
+fn plain(packet: Vec<u8>) -> Answer {
     Answer {
         packet,
         name: None,

@@ -1,35 +1,35 @@
-//! A program's DNS message, read.
+//! Parsing a program's DNS query.
 
 use hickory_proto::op::{Edns, Message, Query, ResponseCode};
 use hickory_proto::rr::{DNSClass, Name, RecordType};
 
 use super::reply;
 
-/// Longest message that is read; no question comes near.
+/// Maximum length of a query, in bytes; real ones are far shorter.
 const MAX_BYTES: usize = 4096;
 
 /// Bytes before the first question.
 const HEADER_BYTES: usize = 12;
 
-/// One question, well-formed and of the internet.
+/// One well-formed question of class IN.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// The message's number, which comes back.
+    /// The query's id, which is returned.
     pub(super) id: u16,
-    /// Whether the program wants others to be asked; comes back.
+    /// Whether recursion is desired; it is returned.
     pub(super) recursion_desired: bool,
-    /// Whether the program checks signatures itself; comes back.
+    /// Whether the program checks signatures itself; it is returned.
     pub(super) checking_disabled: bool,
-    /// As it was asked, upper and lower case included; comes back.
+    /// The question with its letter case, which is returned.
     pub(super) query: Query,
-    /// Whether the program speaks EDNS, and must hear it.
+    /// Whether the program uses EDNS, so that the answer must, too.
     pub(super) has_edns: bool,
 }
 
-/// Reads a message.
+/// Parses a query.
 ///
 /// # Errors
-/// What to send back when it holds no question that can be answered; nothing, if it is not even a question.
+/// The answer to a query that cannot be answered; empty if the message is not a query.
 pub(super) fn read(packet: &[u8]) -> Result<Question, Vec<u8>> {
     let Some(&header) = packet.first_chunk::<HEADER_BYTES>() else {
         return Err(Vec::new());
@@ -41,7 +41,7 @@ pub(super) fn read(packet: &[u8]) -> Result<Question, Vec<u8>> {
     if opcode != 0 {
         return Err(reply::bare(&header, ResponseCode::NotImp));
     }
-    // One question, no answers, no authorities: before anything is counted on that was only announced.
+    // One question, no answers, no authorities: checked before the parser trusts these counts.
     if packet.len() > MAX_BYTES || header[4..10] != [0, 1, 0, 0, 0, 0] {
         return Err(reply::bare(&header, ResponseCode::FormErr));
     }
@@ -72,12 +72,12 @@ pub(super) fn read(packet: &[u8]) -> Result<Question, Vec<u8>> {
 }
 
 impl Question {
-    /// The name, as it was asked.
+    /// The name in the question.
     pub(super) fn name(&self) -> &Name {
         self.query.name()
     }
 
-    /// Which records are wanted.
+    /// The requested record type.
     pub(super) fn kind(&self) -> RecordType {
         self.query.query_type()
     }

@@ -1,15 +1,15 @@
-//! Which records of an answer belong to its question.
+//! The records of an answer that belong to its question.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 
-/// Aliases that are followed.
+/// Maximum number of aliases that are followed.
 const MAX_ALIASES: usize = 16;
 
-/// The records that belong to the question: the aliases on the way, then those of the kind under the last name. A server may
-/// add what it likes; none of that counts.
+/// The records that belong to the question: the aliases, then the records of the type under the last name. Other records that
+/// a server adds are ignored.
 pub(super) fn belonging(name: &Name, kind: RecordType, answers: &[Record]) -> Vec<Record> {
     let (mut last, mut records) = (name, Vec::new());
     while kind != RecordType::CNAME && records.len() < MAX_ALIASES {
@@ -36,7 +36,7 @@ pub(super) fn addresses_of(records: &[Record]) -> Vec<IpAddr> {
         .collect()
 }
 
-/// How long they may be kept: as long as the shortest-lived of them.
+/// The lifetime of records: the shortest of their TTLs.
 pub(super) fn lifetime_of(records: &[Record]) -> Duration {
     let seconds = records.iter().map(|record| record.ttl).min();
     Duration::from_secs(seconds.unwrap_or_default().into())

@@ -1,4 +1,4 @@
-//! Answers, written.
+//! Encoding answers.
 
 use hickory_proto::op::{Edns, Message, OpCode, ResponseCode};
 use hickory_proto::rr::Record;
@@ -6,33 +6,33 @@ use hickory_proto::rr::rdata::opt::EdnsOption;
 
 use super::question::Question;
 
-/// Longest answer. The way to the program is loopback, where nothing is cut; so a program that announced less gets as much.
+/// Maximum length of an answer, in bytes. Loopback cuts nothing, so this applies also to a program that announced less.
 const MAX_BYTES: usize = 4096;
 
-/// What we say we can receive.
+/// The announced maximum size of a datagram, in bytes.
 const PAYLOAD_BYTES: u16 = 4096;
 
 /// The EDNS option for extended errors (RFC 8914).
 const EXTENDED_ERROR: u16 = 15;
 
-/// Longest text of an extended error.
+/// Maximum length of an extended error's text, in bytes.
 const MAX_TEXT_BYTES: usize = 400;
 
-/// Why, in words, for people who use `dig`.
+/// An explanation for people who use `dig` (RFC 8914).
 #[derive(Debug)]
 pub(super) struct Note {
-    /// The number of RFC 8914.
+    /// The info code.
     code: u16,
     text: String,
 }
 
 impl Note {
-    /// Policy says no.
+    /// The policy denies it.
     pub(super) fn blocked(text: impl ToString) -> Self {
         Self::new(15, text)
     }
 
-    /// Nobody answered us.
+    /// No DNS server answered.
     pub(super) fn unreachable(text: impl ToString) -> Self {
         Self::new(22, text)
     }
@@ -52,7 +52,7 @@ impl Note {
 }
 
 impl Question {
-    /// Writes the answer, and leaves out records from its end until it fits.
+    /// Encodes the answer; drops records from its end until it fits.
     pub(super) fn reply(
         &self,
         code: ResponseCode,
@@ -78,18 +78,18 @@ impl Question {
             match message.to_vec() {
                 Ok(packet) if packet.len() <= MAX_BYTES => return packet,
                 _ if message.answers.pop().is_some() => message.metadata.truncation = true,
-                // Only a question that cannot be written again gets here; it was read, so there is none.
+                // Unreachable: a question that was parsed can be encoded.
                 _ => return Vec::new(),
             }
         }
     }
 }
 
-/// An answer of nothing but a header, for what could not be read.
+/// An answer of only a header, for an invalid query.
 pub(super) fn bare(header: &[u8; 12], code: ResponseCode) -> Vec<u8> {
     let mut packet = vec![0; header.len()];
     packet[..2].copy_from_slice(&header[..2]);
-    // A reply, with the question's opcode and its wish for recursion.
+    // A reply, with the query's opcode and recursion flag.
     packet[2] = 0x80 | header[2] & 0x79;
     packet[3] = code.low();
     packet

@@ -1,4 +1,4 @@
-//! How name servers are asked, and which ones `resolv.conf` names.
+//! Queries to DNS servers, and the servers in `resolv.conf`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -8,25 +8,25 @@ use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts,
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 
-/// As many as the C library asks.
+/// The C library's maximum.
 const MAX_NAME_SERVERS: usize = 3;
 
-/// Makes a resolver that asks these, by UDP, and by TCP what does not fit.
-pub(super) fn build(servers: &[SocketAddr], patience: Duration) -> Result<TokioResolver, NetError> {
+/// Creates a resolver of these servers, over UDP, and over TCP for long answers.
+pub(super) fn build(servers: &[SocketAddr], timeout: Duration) -> Result<TokioResolver, NetError> {
     let config =
         ResolverConfig::from_name_servers(servers.iter().map(|at| server(*at, servers)).collect());
     let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     let options = builder.options_mut();
-    // Two rounds within the time there is: a lost packet, or a server that just went away, must not end a look-up.
-    options.timeout = patience.mul_f32(0.4);
+    // Two rounds within the time limit: a lost packet, or a server that just ended, must not fail a look-up.
+    options.timeout = timeout.mul_f32(0.4);
     options.attempts = 1;
-    // What is kept is in `kept`, and bounded.
+    // `cache` stores addresses, with a bound.
     options.cache_size = 0;
-    // The aliases on the way are needed to tell which records belong to the name.
+    // The aliases are needed to find the records that belong to the name.
     options.preserve_intermediates = true;
-    // The hosts file is looked at before, see `written`.
+    // The hosts file is used before, see `hosts_file`.
     options.use_hosts_file = ResolveHosts::Never;
-    // All sandboxes share one connection where a server is asked by TCP.
+    // All sandboxes share one TCP connection to a server.
     options.max_active_requests = 1024;
     builder.build()
 }
@@ -38,12 +38,12 @@ fn server(at: SocketAddr, all: &[SocketAddr]) -> NameServerConfig {
             connection
         })
         .into();
-    // Servers are asked at once. One that does not know an inner name must not win by being fast over one that does.
+    // Servers are asked in parallel. A fast one that does not know an internal name must not win over one that does.
     let trusts_misses = all.len() == 1;
     NameServerConfig::new(at.ip(), trusts_misses, connections)
 }
 
-/// The name servers of a `resolv.conf`. Its search list is not for sandboxes, and its options are ours.
+/// The DNS servers of a `resolv.conf`. Its search list and options are ignored.
 pub(super) fn servers_of(resolv_conf: &str) -> Vec<SocketAddr> {
     resolv_conf
         .lines()

@@ -1,11 +1,11 @@
-//! Names of addresses that are not asked for.
+//! Reverse names that are not looked up.
 
 use hickory_proto::rr::Name;
 use sandyard_core::network::address::closed_class;
 use sandyard_wire::egress::NAME_ADDRESSES;
 
-/// Says whether it is the reverse name of an address, or of a network, that is nobody's business outside: what the host's own
-/// network calls it is not for sandboxes, and addresses that stand for names have none.
+/// Whether a name is the reverse name of a closed address or network: sandboxes may not learn the host's network names, and
+/// addresses that stand for names have none.
 pub(super) fn is_closed(name: &Name) -> bool {
     let Ok(network) = name.parse_arpa_name() else {
         return false;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::Names;
-use super::host::{Settings, Sources};
+use super::sources::{Settings, Sources};
 
 /// What the server says to a question; nothing at all, if there is nothing. The flag says whether it came by TCP.
 type Script = dyn Fn(&Message, bool) -> Option<Message> + Send + Sync;
@@ -55,7 +55,7 @@ impl NameServer {
     /// Names that ask this server, with an empty hosts file.
     pub(crate) fn names(&self) -> Names {
         names_with(Settings {
-            given: vec![self.at],
+            name_servers: vec![self.at],
             ..files_in("/nonexistent".into())
         })
     }
@@ -64,18 +64,18 @@ impl NameServer {
 /// Settings that read `resolv.conf` and `hosts` in a folder, at every look-up.
 pub(super) fn files_in(folder: PathBuf) -> Settings {
     Settings {
-        given: Vec::new(),
+        name_servers: Vec::new(),
         resolv_conf: folder.join("resolv.conf"),
         hosts: folder.join("hosts"),
-        looked_at_every: Duration::ZERO,
-        patience: Duration::from_secs(60),
+        check_interval: Duration::ZERO,
+        timeout: Duration::from_secs(60),
     }
 }
 
 /// Names by such settings.
 pub(super) fn names_with(settings: Settings) -> Names {
     Names {
-        patience: settings.patience,
+        timeout: settings.timeout,
         sources: Arc::new(Sources::new(settings).unwrap()),
     }
 }

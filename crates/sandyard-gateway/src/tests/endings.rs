@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::agent::pair;
-use super::{World, only, targets};
+use super::{TestEnv, only, targets};
 use crate::settings::FlowLimits;
 
 async fn listener() -> (TcpListener, u16) {
@@ -22,9 +22,9 @@ async fn listener() -> (TcpListener, u16) {
 }
 
 /// A program and the server it is connected with, through the gateway.
-async fn connected(world: &World) -> (TcpStream, TcpStream) {
+async fn connected(env: &TestEnv) -> (TcpStream, TcpStream) {
     let (listener, port) = listener().await;
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     let (mut outside, _) = listener.accept().await.unwrap();
     program.write_all(b"\x01").await.unwrap();
     assert_eq!(outside.read_u8().await.unwrap(), 1);
@@ -33,9 +33,9 @@ async fn connected(world: &World) -> (TcpStream, TcpStream) {
 
 #[tokio::test]
 async fn a_server_that_answers_before_it_has_heard_all_is_heard() {
-    let world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     for _ in 0..20 {
-        let (mut program, mut outside) = connected(&world).await;
+        let (mut program, mut outside) = connected(&env).await;
         outside.write_all(b"too much").await.unwrap();
         // With bytes unread this is a reset.
         program.write_all(&[2; 64 * 1024]).await.unwrap();
@@ -49,8 +49,8 @@ async fn a_server_that_answers_before_it_has_heard_all_is_heard() {
 
 #[tokio::test]
 async fn what_a_program_breaks_off_does_not_look_complete_outside() {
-    let world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    let (program, mut outside) = connected(&world).await;
+    let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let (program, mut outside) = connected(&env).await;
     sockopt::set_socket_linger(&program, Some(Duration::ZERO)).unwrap();
     drop(program);
     let error = outside.read_u8().await.unwrap_err();
@@ -59,9 +59,9 @@ async fn what_a_program_breaks_off_does_not_look_complete_outside() {
 
 #[tokio::test]
 async fn what_a_policy_cuts_does_not_look_complete_to_either_side() {
-    let world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    let (mut program, mut outside) = connected(&world).await;
-    world.change(only(&[]));
+    let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let (mut program, mut outside) = connected(&env).await;
+    env.change(only(&[]));
     for end in [&mut program, &mut outside] {
         let error = end.read_u8().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
@@ -70,12 +70,12 @@ async fn what_a_policy_cuts_does_not_look_complete_to_either_side() {
 
 #[tokio::test]
 async fn the_end_of_the_gateway_is_a_reset_and_a_record() {
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    let (mut program, _outside) = connected(&world).await;
-    world.gateway.shut_down().await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let (mut program, _outside) = connected(&env).await;
+    env.gateway.shut_down().await;
     let error = program.read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    let flow = world.flows.try_recv().unwrap();
+    let flow = env.flows.try_recv().unwrap();
     assert_eq!(flow.verdict, FlowVerdict::Allowed);
     assert_eq!(flow.sent_bytes, 1);
     assert!(flow.failure.is_some());
@@ -83,8 +83,8 @@ async fn the_end_of_the_gateway_is_a_reset_and_a_record() {
 
 #[tokio::test]
 async fn an_orderly_end_is_one_on_both_sides() {
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    let (mut program, mut outside) = connected(&world).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let (mut program, mut outside) = connected(&env).await;
     program.shutdown().await.unwrap();
     assert_eq!(outside.read(&mut [0; 8]).await.unwrap(), 0);
     outside.write_all(b"bye").await.unwrap();
@@ -92,12 +92,12 @@ async fn an_orderly_end_is_one_on_both_sides() {
     let mut rest = Vec::new();
     program.read_to_end(&mut rest).await.unwrap();
     assert_eq!(rest, b"bye");
-    assert_eq!(world.flow().await.failure, None);
+    assert_eq!(env.flow().await.failure, None);
 }
 
 #[tokio::test]
 async fn a_low_rate_loses_nothing() {
-    let world = World::with(NetworkPolicy::default(), |settings| {
+    let env = TestEnv::with(NetworkPolicy::default(), |settings| {
         settings.reachable = targets(&["127.0.0.1"]);
         settings.limits = FlowLimits {
             bytes_per_second: Some(2000),
@@ -106,7 +106,7 @@ async fn a_low_rate_loses_nothing() {
     })
     .await;
     let (listener, port) = listener().await;
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     let (mut outside, _) = listener.accept().await.unwrap();
     // Without a line's end the gateway waits for more, and gives up on that in the midst of waiting for its turn.
     let sent: Vec<u8> = (0..5000_u32).map(|n| b'a' + (n % 26) as u8).collect();
@@ -121,7 +121,7 @@ async fn a_low_rate_loses_nothing() {
 
 #[tokio::test]
 async fn a_refusal_that_nobody_reads_is_waited_for_by_nobody() {
-    let world = World::new(&["127.0.0.1"], only(&[])).await;
+    let env = TestEnv::new(&["127.0.0.1"], only(&[])).await;
     let (program, accepted) = pair().await;
     // Full, and never read from.
     while accepted.try_write(&[0; 64 * 1024]).is_ok() {}
@@ -132,12 +132,12 @@ async fn a_refusal_that_nobody_reads_is_waited_for_by_nobody() {
         early: bytes::Bytes::new(),
     };
     for _ in 0..3000 {
-        world.agent.say(&open, Some(accepted.as_fd())).await;
+        env.agent.say(&open, Some(accepted.as_fd())).await;
     }
     drop(accepted);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
-    while world.gateway.counts().1 > 0 || open_sockets() > 1000 {
-        let left = (world.gateway.counts(), open_sockets());
+    while env.gateway.counts().1 > 0 || open_sockets() > 1000 {
+        let left = (env.gateway.counts(), open_sockets());
         assert!(tokio::time::Instant::now() < deadline, "{left:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

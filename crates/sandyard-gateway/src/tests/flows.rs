@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::agent::Door;
-use super::{World, grant, only};
+use super::{TestEnv, grant, only};
 use crate::settings::FlowLimits;
 
 /// A server that gives back what it gets.
@@ -39,9 +39,9 @@ where
 #[tokio::test]
 async fn bytes_go_both_ways_and_are_counted() {
     let port = echo().await;
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    assert_eq!(world.agent.hear().await, ToAgent::Lead);
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    assert_eq!(env.agent.hear().await, ToAgent::Lead);
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
     let (mut from, mut to) = program.split();
     let writing = async {
@@ -52,7 +52,7 @@ async fn bytes_go_both_ways_and_are_counted() {
     let (_, read) = tokio::join!(writing, from.read_to_end(&mut back));
     read.unwrap();
     assert!(back == sent, "what came back differs");
-    let flow = world.flow().await;
+    let flow = env.flow().await;
     assert_eq!(flow.verdict, FlowVerdict::Allowed);
     assert_eq!(flow.protocol, Protocol::Tcp);
     assert_eq!(
@@ -72,8 +72,8 @@ async fn a_server_may_speak_first() {
         stream.write_all(&line).await.unwrap();
     })
     .await;
-    let world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     let mut greeting = [0; 11];
     program.read_exact(&mut greeting).await.unwrap();
     assert_eq!(&greeting, b"220 hello\r\n");
@@ -86,7 +86,7 @@ async fn a_server_may_speak_first() {
 #[tokio::test]
 async fn the_hosts_loopback_is_closed_unless_the_operator_opens_it() {
     let port = echo().await;
-    let mut world = World::new(&[], NetworkPolicy::default()).await;
+    let mut env = TestEnv::new(&[], NetworkPolicy::default()).await;
     for host in [
         "127.0.0.1",
         "::1",
@@ -94,10 +94,10 @@ async fn the_hosts_loopback_is_closed_unless_the_operator_opens_it() {
         "169.254.169.254",
         "10.1.2.3",
     ] {
-        let mut program = world.agent.connect(host, port).await;
+        let mut program = env.agent.connect(host, port).await;
         let error = program.read_u8().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{host}");
-        let flow = world.flow().await;
+        let flow = env.flow().await;
         assert_eq!(flow.verdict, FlowVerdict::Denied, "{host}");
         assert_eq!(flow.denial.unwrap().code(), "closed_address", "{host}");
     }
@@ -106,8 +106,8 @@ async fn the_hosts_loopback_is_closed_unless_the_operator_opens_it() {
 #[tokio::test]
 async fn proxies_are_told_why_not() {
     let port = echo().await;
-    let world = World::new(&["127.0.0.1"], only(&[])).await;
-    let mut program = world
+    let env = TestEnv::new(&["127.0.0.1"], only(&[])).await;
+    let mut program = env
         .agent
         .connect_via("127.0.0.1", port, Via::Connect, b"")
         .await;
@@ -115,7 +115,7 @@ async fn proxies_are_told_why_not() {
     program.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
     assert!(answer.contains("may reach"), "{answer}");
-    let mut program = world
+    let mut program = env
         .agent
         .connect_via("127.0.0.1", port, Via::Socks, b"")
         .await;
@@ -127,8 +127,8 @@ async fn proxies_are_told_why_not() {
 #[tokio::test]
 async fn proxies_are_told_that_they_are_connected() {
     let port = echo().await;
-    let world = World::new(&["127.0.0.1"], only(&["127.0.0.1"])).await;
-    let mut program = world
+    let env = TestEnv::new(&["127.0.0.1"], only(&["127.0.0.1"])).await;
+    let mut program = env
         .agent
         .connect_via("127.0.0.1", port, Via::Connect, b"")
         .await;
@@ -145,18 +145,18 @@ async fn proxies_are_told_that_they_are_connected() {
 #[tokio::test]
 async fn a_change_cuts_what_is_no_longer_allowed_and_nothing_else() {
     let (kept, cut) = (echo().await, echo().await);
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let mut programs = Vec::new();
     for port in [kept, cut] {
-        let mut program = world.agent.connect("127.0.0.1", port).await;
+        let mut program = env.agent.connect("127.0.0.1", port).await;
         program.write_all(b"\x01").await.unwrap();
         assert_eq!(program.read_u8().await.unwrap(), 1);
         programs.push(program);
     }
-    world.change(only(&[&format!("127.0.0.1:{kept}")]));
+    env.change(only(&[&format!("127.0.0.1:{kept}")]));
     let error = programs[1].read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    let flow = world.flow().await;
+    let flow = env.flow().await;
     assert_eq!((flow.port, flow.verdict), (Some(cut), FlowVerdict::Denied));
     assert_eq!((flow.sent_bytes, flow.received_bytes), (1, 1));
     programs[0].write_all(b"\x02").await.unwrap();
@@ -166,7 +166,7 @@ async fn a_change_cuts_what_is_no_longer_allowed_and_nothing_else() {
 #[tokio::test]
 async fn connections_are_limited_one_by_one_and_by_rate() {
     let port = echo().await;
-    let mut world = World::with(NetworkPolicy::default(), |settings| {
+    let mut env = TestEnv::with(NetworkPolicy::default(), |settings| {
         settings.reachable = super::targets(&["127.0.0.1"]);
         settings.limits = FlowLimits {
             connections: 2,
@@ -176,21 +176,21 @@ async fn connections_are_limited_one_by_one_and_by_rate() {
     .await;
     let mut open = Vec::new();
     for _ in 0..2 {
-        let mut program = world.agent.connect("127.0.0.1", port).await;
+        let mut program = env.agent.connect("127.0.0.1", port).await;
         program.write_all(b"\x01").await.unwrap();
         program.read_u8().await.unwrap();
         open.push(program);
     }
-    let mut third = world.agent.connect("127.0.0.1", port).await;
+    let mut third = env.agent.connect("127.0.0.1", port).await;
     let error = third.read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    let denial = world.flow().await.denial.unwrap();
+    let denial = env.flow().await.denial.unwrap();
     assert_eq!(denial.code(), "too_many");
     drop(open);
     for _ in 0..2 {
-        assert_eq!(world.flow().await.verdict, FlowVerdict::Allowed);
+        assert_eq!(env.flow().await.verdict, FlowVerdict::Allowed);
     }
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     program.write_all(b"\x03").await.unwrap();
     assert_eq!(program.read_u8().await.unwrap(), 3);
 }
@@ -198,7 +198,7 @@ async fn connections_are_limited_one_by_one_and_by_rate() {
 #[tokio::test]
 async fn one_owners_sandboxes_take_half_of_all_connections_at_most() {
     let port = echo().await;
-    let mut world = World::with(NetworkPolicy::default(), |settings| {
+    let mut env = TestEnv::with(NetworkPolicy::default(), |settings| {
         settings.reachable = super::targets(&["127.0.0.1"]);
         settings.max_connections = 4;
     })
@@ -209,25 +209,25 @@ async fn one_owners_sandboxes_take_half_of_all_connections_at_most() {
             owner: owner.to_owned(),
             ..grant(NetworkPolicy::default())
         };
-        world.gateway.attach(key, door.endpoint(), grant);
+        env.gateway.attach(key, door.endpoint(), grant);
         let agent = door.accept().await;
         (door, agent)
     };
     let (_door, second) = attach("two", "me").await;
     let (_door, others) = attach("three", "you").await;
     let mut open = Vec::new();
-    for agent in [&world.agent, &second, &others, &others] {
+    for agent in [&env.agent, &second, &others, &others] {
         let mut program = agent.connect("127.0.0.1", port).await;
         program.write_all(b"\x01").await.unwrap();
         program.read_u8().await.unwrap();
         open.push(program);
     }
-    for agent in [&world.agent, &second] {
+    for agent in [&env.agent, &second] {
         let mut program = agent.connect("127.0.0.1", port).await;
         let error = program.read_u8().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     }
-    let denial = world.flow().await.denial.unwrap().to_string();
+    let denial = env.flow().await.denial.unwrap().to_string();
     assert!(denial.contains("2 connections of one owner"), "{denial}");
 }
 
@@ -237,11 +237,11 @@ async fn a_server_that_does_not_answer_is_a_failure_and_not_a_denial() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let port = socket.local_addr().unwrap().port();
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     let error = program.read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    let flow = world.flow().await;
+    let flow = env.flow().await;
     assert_eq!(flow.verdict, FlowVerdict::Failed);
     assert!(flow.failure.unwrap().contains("refused"));
 }
@@ -249,29 +249,29 @@ async fn a_server_that_does_not_answer_is_a_failure_and_not_a_denial() {
 #[tokio::test]
 async fn a_sandbox_that_goes_takes_its_flows_along() {
     let port = echo().await;
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     program.write_all(b"\x01").await.unwrap();
     program.read_u8().await.unwrap();
-    world.gateway.detach("one");
+    env.gateway.detach("one");
     let error = program.read_u8().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
-    assert_eq!(world.flow().await.verdict, FlowVerdict::Allowed);
-    assert_eq!(world.gateway.counts().0, 0);
+    assert_eq!(env.flow().await.verdict, FlowVerdict::Allowed);
+    assert_eq!(env.gateway.counts().0, 0);
 }
 
 #[tokio::test]
 async fn a_broken_channel_is_opened_again_and_flows_go_on() {
     let port = echo().await;
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     program.write_all(b"\x01").await.unwrap();
     program.read_u8().await.unwrap();
-    world.agent.stream.shutdown().await.unwrap();
-    world.agent = world.door.accept().await;
+    env.agent.stream.shutdown().await.unwrap();
+    env.agent = env.door.accept().await;
     program.write_all(b"\x02").await.unwrap();
     assert_eq!(program.read_u8().await.unwrap(), 2);
-    let mut other = world.agent.connect("127.0.0.1", port).await;
+    let mut other = env.agent.connect("127.0.0.1", port).await;
     other.write_all(b"\x03").await.unwrap();
     assert_eq!(other.read_u8().await.unwrap(), 3);
 }

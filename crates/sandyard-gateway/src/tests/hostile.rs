@@ -10,7 +10,7 @@ use sandyard_wire::egress::{FromAgent, Via};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::World;
+use super::TestEnv;
 use super::agent::pair;
 
 fn open(port: u16) -> FromAgent {
@@ -30,7 +30,7 @@ async fn listener() -> (TcpListener, u16) {
 
 #[tokio::test]
 async fn nonsense_ends_the_channel_and_the_next_one_works() {
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let (_listener, port) = listener().await;
     let without_descriptor = sandyard_wire::egress::encode(&open(port)).unwrap();
     for nonsense in [
@@ -39,16 +39,16 @@ async fn nonsense_ends_the_channel_and_the_next_one_works() {
         b"\x00\x00\x00\x01\x00",
         &without_descriptor,
     ] {
-        world.agent.send(nonsense, None).await;
+        env.agent.send(nonsense, None).await;
         let mut rest = Vec::new();
-        let _ = world.agent.stream.read_to_end(&mut rest).await;
-        world.agent = world.door.accept().await;
+        let _ = env.agent.stream.read_to_end(&mut rest).await;
+        env.agent = env.door.accept().await;
     }
 }
 
 #[tokio::test]
 async fn descriptors_that_are_no_connections_are_dropped() {
-    let world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let (listener, port) = listener().await;
     let (pipe, _other) = rustix::pipe::pipe().unwrap();
     let file = std::fs::File::open("/dev/null").unwrap();
@@ -61,10 +61,10 @@ async fn descriptors_that_are_no_connections_are_dropped() {
         udp.as_fd(),
         listener.as_fd(),
     ] {
-        world.agent.say(&open(port), Some(descriptor)).await;
+        env.agent.say(&open(port), Some(descriptor)).await;
     }
     // The channel still works.
-    let mut program = world.agent.connect("127.0.0.1", port).await;
+    let mut program = env.agent.connect("127.0.0.1", port).await;
     let (mut accepted, _) = listener.accept().await.unwrap();
     program.write_all(b"\x01").await.unwrap();
     assert_eq!(accepted.read_u8().await.unwrap(), 1);
@@ -72,11 +72,11 @@ async fn descriptors_that_are_no_connections_are_dropped() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_socket_made_blocking_by_the_sandbox_stops_nobody() {
-    let world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let (listener, port) = listener().await;
     let (mut program, accepted) = pair().await;
     let accepted = accepted.into_std().unwrap();
-    world.agent.say(&open(port), Some(accepted.as_fd())).await;
+    env.agent.say(&open(port), Some(accepted.as_fd())).await;
     let (mut outside, _) = listener.accept().await.unwrap();
     // The flags belong to the socket, which the sandbox still holds.
     let flags = rustix::fs::fcntl_getfl(&accepted).unwrap();
@@ -88,7 +88,7 @@ async fn a_socket_made_blocking_by_the_sandbox_stops_nobody() {
         let piece = vec![0; 1 << 20];
         while outside.write_all(&piece).await.is_ok() {}
     });
-    let mut other = world.agent.connect("127.0.0.1", port).await;
+    let mut other = env.agent.connect("127.0.0.1", port).await;
     let (mut outside, _) = listener.accept().await.unwrap();
     other.write_all(b"\x02").await.unwrap();
     assert_eq!(outside.read_u8().await.unwrap(), 2);
@@ -97,15 +97,15 @@ async fn a_socket_made_blocking_by_the_sandbox_stops_nobody() {
 
 #[tokio::test]
 async fn what_nothing_carries_is_written_down() {
-    let mut world = World::new(&[], NetworkPolicy::default()).await;
-    let stray = FromAgent::Stray {
+    let mut env = TestEnv::new(&[], NetworkPolicy::default()).await;
+    let stray = FromAgent::BlockedPackets {
         protocol: 17,
         address: "8.8.8.8".parse().unwrap(),
         port: Some(9999),
         count: u64::MAX,
     };
-    world.agent.say(&stray, None).await;
-    let flow = world.flow().await;
+    env.agent.say(&stray, None).await;
+    let flow = env.flow().await;
     assert_eq!(flow.protocol, Protocol::Udp);
     assert_eq!(flow.verdict, FlowVerdict::Denied);
     assert_eq!(flow.denial.unwrap().code(), "protocol_not_carried");
@@ -113,14 +113,14 @@ async fn what_nothing_carries_is_written_down() {
 
 #[tokio::test]
 async fn a_host_that_is_none_is_refused() {
-    let mut world = World::new(&[], NetworkPolicy::default()).await;
+    let mut env = TestEnv::new(&[], NetworkPolicy::default()).await;
     for host in ["", "a b", "a\0b", "..", &"a".repeat(300)] {
-        let mut program = world.agent.connect(host, 80).await;
+        let mut program = env.agent.connect(host, 80).await;
         assert!(program.read_u8().await.is_err());
-        assert_eq!(world.flow().await.verdict, FlowVerdict::Failed, "{host:?}");
+        assert_eq!(env.flow().await.verdict, FlowVerdict::Failed, "{host:?}");
     }
     // No flow was left waiting.
-    tokio::time::timeout(Duration::from_millis(10), world.flow())
+    tokio::time::timeout(Duration::from_millis(10), env.flow())
         .await
         .unwrap_err();
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::agent::{Door, pair};
-use super::{World, grant, only};
+use super::{TestEnv, grant, only};
 
 /// More than the gateway has threads.
 const MANY: usize = 40;
@@ -34,12 +34,11 @@ async fn lingering() -> (TcpStream, TcpStream) {
 }
 
 /// Fails unless the gateway still serves a sandbox that has nothing to do with it.
-async fn assert_others_are_served(world: &World) {
+async fn assert_others_are_served(env: &TestEnv) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let door = Door::open();
-    world
-        .gateway
+    env.gateway
         .attach("other", door.endpoint(), grant(NetworkPolicy::default()));
     let served = tokio::time::timeout(PATIENCE, async {
         let agent = door.accept().await;
@@ -64,72 +63,71 @@ fn open(host: &str, port: u16) -> FromAgent {
 
 #[tokio::test]
 async fn descriptors_that_belong_to_no_frame_hold_up_nobody() {
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let mut readers = Vec::new();
     for _ in 0..MANY {
         let (reader, socket) = lingering().await;
-        world
-            .agent
+        env.agent
             .send(b"\xff\xff\xff\xff", Some(socket.as_fd()))
             .await;
         readers.push(reader);
         drop(socket);
         let mut rest = Vec::new();
-        let ended = tokio::time::timeout(PATIENCE, world.agent.stream.read_to_end(&mut rest));
+        let ended = tokio::time::timeout(PATIENCE, env.agent.stream.read_to_end(&mut rest));
         let _ = ended.await.expect("the channel ends");
-        let next = tokio::time::timeout(PATIENCE, world.door.accept());
-        world.agent = next.await.expect("the gateway comes again");
+        let next = tokio::time::timeout(PATIENCE, env.door.accept());
+        env.agent = next.await.expect("the gateway comes again");
     }
-    assert_others_are_served(&world).await;
+    assert_others_are_served(&env).await;
 }
 
 #[tokio::test]
 async fn descriptors_left_in_a_channel_that_ends_hold_up_nobody() {
-    let mut world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let mut env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let mut readers = Vec::new();
     for _ in 0..MANY {
         for _ in 0..3 {
             let (reader, socket) = lingering().await;
             // A part of a frame, so that nothing is done with them.
-            world.agent.send(b"\x00", Some(socket.as_fd())).await;
+            env.agent.send(b"\x00", Some(socket.as_fd())).await;
             readers.push(reader);
         }
-        world.agent = {
-            let (agent, door) = (world.agent, &world.door);
+        env.agent = {
+            let (agent, door) = (env.agent, &env.door);
             drop(agent);
             let next = tokio::time::timeout(PATIENCE, door.accept());
             next.await.expect("the gateway comes again")
         };
     }
-    assert_others_are_served(&world).await;
+    assert_others_are_served(&env).await;
 }
 
 #[tokio::test]
 async fn connections_made_to_linger_after_they_were_handed_over_hold_up_nobody() {
-    let world = World::new(&["127.0.0.1"], NetworkPolicy::default()).await;
+    let env = TestEnv::new(&["127.0.0.1"], NetworkPolicy::default()).await;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut held = Vec::new();
     for _ in 0..MANY {
         let (program, accepted) = full().await;
         let open = open("127.0.0.1", port);
-        world.agent.say(&open, Some(accepted.as_fd())).await;
+        env.agent.say(&open, Some(accepted.as_fd())).await;
         let (outside, _) = listener.accept().await.unwrap();
         sockopt::set_socket_linger(&accepted, Some(LONG)).unwrap();
         held.push((program, outside));
     }
     // Not allowed any more: all of them are cut.
-    world.change(only(&[]));
+    env.change(only(&[]));
     for (_, outside) in &mut held {
         let cut = tokio::time::timeout(PATIENCE, outside.read_u8());
         cut.await.expect("the connection is cut").unwrap_err();
     }
-    assert_others_are_served(&world).await;
+    assert_others_are_served(&env).await;
 }
 
 #[tokio::test]
 async fn connections_that_are_turned_away_hold_up_nobody() {
-    let world = World::with(NetworkPolicy::default(), |settings| {
+    let env = TestEnv::with(NetworkPolicy::default(), |settings| {
         settings.reachable = super::targets(&["127.0.0.1"]);
         settings.max_connections = 0;
     })
@@ -137,14 +135,13 @@ async fn connections_that_are_turned_away_hold_up_nobody() {
     let mut readers = Vec::new();
     for _ in 0..MANY {
         let (reader, socket) = lingering().await;
-        world
-            .agent
+        env.agent
             .say(&open("127.0.0.1", 80), Some(socket.as_fd()))
             .await;
         readers.push(reader);
     }
-    let mut world = world;
-    let told = tokio::time::timeout(PATIENCE, world.flow());
+    let mut env = env;
+    let told = tokio::time::timeout(PATIENCE, env.flow());
     assert_eq!(
         told.await.expect("a record").denial.unwrap().code(),
         "too_many"

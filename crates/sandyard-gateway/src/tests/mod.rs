@@ -3,9 +3,9 @@
 mod agent;
 mod endings;
 mod flows;
+mod greetings;
 mod hostile;
 mod lingering;
-mod said;
 
 use sandyard_core::network::{Flow, NetworkGrant, NetworkPolicy, Target};
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ use crate::{Gateway, GatewaySettings};
 use agent::{Agent, Door};
 
 /// A gateway with one sandbox attached.
-struct World {
+struct TestEnv {
     gateway: Gateway,
     flows: mpsc::Receiver<Flow>,
     door: Door,
@@ -23,7 +23,7 @@ struct World {
     _folder: TempDir,
 }
 
-impl World {
+impl TestEnv {
     /// Sandboxes may reach what of loopback is named here, as far as the policy allows.
     async fn new(reachable: &[&str], policy: NetworkPolicy) -> Self {
         Self::with(policy, |settings| settings.reachable = targets(reachable)).await

@@ -252,11 +252,11 @@ impl Dial for Way {
         }))
     }
 
-    fn port_patience(&self) -> Option<Duration> {
+    fn port_timeout(&self) -> Option<Duration> {
         self.tools.as_ref().map(|_| tools_inside::PATIENCE)
     }
 
-    fn is_host_door(&self) -> bool {
+    fn is_host_connection(&self) -> bool {
         false
     }
 }

@@ -227,11 +227,11 @@ impl Dial for Way {
         Some(Box::pin(tools_inside::dial(tools, port, open)))
     }
 
-    fn port_patience(&self) -> Option<Duration> {
+    fn port_timeout(&self) -> Option<Duration> {
         self.tools.as_ref().map(|_| tools_inside::PATIENCE)
     }
 
-    fn is_host_door(&self) -> bool {
+    fn is_host_connection(&self) -> bool {
         false
     }
 }

@@ -217,7 +217,7 @@ async fn ports_are_reached_without_the_agent() {
     let Endpoint::Custom(way) = agent.endpoint() else {
         panic!("a way of its own");
     };
-    assert!(!way.is_host_door());
+    assert!(!way.is_host_connection());
     // Its links lead to what Daytona has there too, which is not for who comes to see a page.
     for own in [2280, 22220, 22222, 9983] {
         let refused = way.dial_port(own).expect("a way").await;

@@ -88,7 +88,7 @@ async fn get(provider: &E2b, id: &str, port: u16, has_headers: bool) -> String {
 
 async fn dial(provider: &E2b, id: &str, port: u16) -> sandyard_agent_client::DialStream {
     let agent = inside::agent(provider, id).await;
-    assert!(!agent.endpoint().is_host_door());
+    assert!(!agent.endpoint().is_host_connection());
     agent.dial(port).await.expect("a port")
 }
 

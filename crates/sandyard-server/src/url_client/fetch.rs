@@ -44,7 +44,7 @@ pub(crate) struct FetchedUrl {
 impl UrlClient {
     /// Makes a client; `hosts` are those the operator vouches for, `denied` those that nobody may reach.
     pub(crate) fn new(hosts: &[String], denied: &[Target]) -> ServiceResult<Self> {
-        let reach = Reach::new(hosts, denied, sandyard_gateway::own_addresses);
+        let reach = Reach::new(hosts, denied, sandyard_gateway::host_addresses);
         Self::with(reach, resolver::system().map_err(failed)?)
     }
 

@@ -176,7 +176,7 @@ impl Service {
         let options = StartOptions {
             timeout: request.timeout,
             user: request.user.clone(),
-            keep: Some(starting.id.clone()),
+            retain_as: Some(starting.id.clone()),
         };
         let stream = live.agent.start(&start, &options).await.map_err(|error| {
             let error = ServiceError::from(error);

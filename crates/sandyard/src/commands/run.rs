@@ -176,7 +176,7 @@ async fn attach(
     let options = StartOptions {
         timeout,
         user: args.user.clone(),
-        keep: None,
+        retain_as: None,
     };
     let mut stream = match agent.start(&args.request(env), &options).await {
         Err(ClientError::Remote {

@@ -228,7 +228,7 @@ async fn start_greeting_server(
     let options = StartOptions {
         timeout: None,
         user: Some("root".to_owned()),
-        keep: None,
+        retain_as: None,
     };
     let mut stream = neighbour
         .agent

@@ -182,7 +182,7 @@ fn packets_that_nothing_carries_are_counted_once() {
     let mut seen = BTreeMap::new();
     while seen.values().sum::<u64>() < 4 {
         match gateway.next() {
-            FromAgent::Stray {
+            FromAgent::BlockedPackets {
                 protocol,
                 address,
                 port,
@@ -207,7 +207,7 @@ fn packets_that_nothing_carries_are_counted_once() {
     let mut packets = 0;
     while packets < 200 {
         match gateway.next() {
-            FromAgent::Stray { count, .. } => packets += count,
+            FromAgent::BlockedPackets { count, .. } => packets += count,
             other => panic!("{other:?}"),
         }
     }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use sandyard_agent::EgressDoors;
+use sandyard_agent::EgressListeners;
 
 /// Port of the proxy, for programs that use one.
 const PROXY_PORT: u16 = 49_980;
@@ -26,26 +26,26 @@ const LOOPBACK: [IpAddr; 2] = [
 ];
 
 /// Listeners for a network with redirects.
-pub(super) fn redirected() -> io::Result<EgressDoors> {
-    let mut listeners = EgressDoors::default();
+pub(super) fn redirected() -> io::Result<EgressListeners> {
+    let mut listeners = EgressListeners::default();
     for address in LOOPBACK {
         listeners
             .redirected
             .extend(unless_missing(listen((address, REDIRECTED_PORT).into()))?);
         listeners
-            .names
+            .dns_udp
             .extend(unless_missing(receive((address, NAMES_PORT).into()))?);
     }
     Ok(listeners)
 }
 
 /// Listeners for a network without redirects, where programs must use a proxy.
-pub(super) fn proxied(name_server: Ipv4Addr) -> io::Result<EgressDoors> {
-    Ok(EgressDoors {
+pub(super) fn proxied(name_server: Ipv4Addr) -> io::Result<EgressListeners> {
+    Ok(EgressListeners {
         proxy: Some(listen((Ipv4Addr::LOCALHOST, PROXY_PORT).into())?),
-        names: vec![receive((name_server, DNS_PORT).into())?],
-        names_tcp: vec![listen((name_server, DNS_PORT).into())?],
-        ..EgressDoors::default()
+        dns_udp: vec![receive((name_server, DNS_PORT).into())?],
+        dns_tcp: vec![listen((name_server, DNS_PORT).into())?],
+        ..EgressListeners::default()
     })
 }
 

@@ -12,7 +12,7 @@ mod rules;
 
 use std::net::Ipv4Addr;
 
-use sandyard_agent::EgressDoors;
+use sandyard_agent::EgressListeners;
 use sandyard_wire::egress::NAME_SERVER;
 
 use crate::error::{EngineError, Result};
@@ -26,7 +26,7 @@ pub(crate) const PROXIED_NAME_SERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 53);
 #[derive(Debug)]
 pub(crate) struct Egress {
     /// Sockets for the agent.
-    pub(crate) listeners: EgressDoors,
+    pub(crate) listeners: EgressListeners,
     /// The DNS server for `/etc/resolv.conf`.
     pub(crate) name_server: Ipv4Addr,
 }
@@ -74,7 +74,7 @@ fn open_listeners(
         icmp::open_error_sockets().doing("open", "a raw socket")
     })?;
     match rejected {
-        Ok(sockets) => listeners.strays = sockets,
+        Ok(sockets) => listeners.blocked_packets = sockets,
         Err(error) => limitations.push(format!("rejected packets are not recorded: {error}")),
     }
     Ok(Egress {

@@ -13,8 +13,8 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
+use super::env::{NAME, PLACEHOLDER, SECRET, Sender, TestEnv, host, text, whole};
 use super::site::{Site, SiteBody, echo, full};
-use super::world::{NAME, PLACEHOLDER, SECRET, Sender, World, host, text, whole};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 const LARGE: u64 = 64 * MEBIBYTE;
@@ -45,9 +45,9 @@ async fn count(mut body: Incoming) -> u64 {
 
 #[tokio::test]
 async fn large_bodies_go_through_in_both_directions_and_versions() {
-    let world = World::new();
+    let env = TestEnv::new();
     let site = Site::start(
-        Some(world.site_tls(NAME, &["h2", "http/1.1"])),
+        Some(env.site_tls(NAME, &["h2", "http/1.1"])),
         |request| async {
             let sized = request.uri().path() == "/sized";
             let bytes = count(request.into_body()).await;
@@ -61,7 +61,7 @@ async fn large_bodies_go_through_in_both_directions_and_versions() {
     )
     .await;
     for is_two in [false, true] {
-        let (mut program, _) = world.program(site.address, is_two).await;
+        let (mut program, _) = env.program(site.address, is_two).await;
         for path in ["/sized", "/unsized"] {
             let request = Request::post(path).header("x-key", PLACEHOLDER);
             let answer = program
@@ -115,7 +115,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counting<S> {
 #[tokio::test]
 async fn what_a_slow_site_has_not_read_is_not_piled_up() {
     for is_two in [false, true] {
-        let world = World::new();
+        let env = TestEnv::new();
         let read = Arc::new(AtomicU64::new(0));
         let most = Arc::new(AtomicU64::new(0));
         let (ahead, seen) = (read.clone(), most.clone());
@@ -141,16 +141,16 @@ async fn what_a_slow_site_has_not_read_is_not_piled_up() {
                 Response::new(full(bytes.to_string()))
             }
         };
-        let tls = world.site_tls(NAME, &["h2", "http/1.1"]);
+        let tls = env.site_tls(NAME, &["h2", "http/1.1"]);
         let site = Site::start(Some(tls), handler).await;
         let (program, inside) = tokio::io::duplex(64 * 1024);
         let inside = Counting {
             inner: inside,
             read,
         };
-        let _carried = world.carry(inside, site.address, host(), true, None).await;
+        let _carried = env.carry(inside, site.address, host(), true, None).await;
         let protocol = if is_two { "h2" } else { "http/1.1" };
-        let stream = world.hello(program, NAME, &[protocol]).await.unwrap();
+        let stream = env.hello(program, NAME, &[protocol]).await.unwrap();
         let mut program = Sender::new(stream, is_two).await;
         let request = Request::post("/")
             .header("x-key", PLACEHOLDER)
@@ -165,9 +165,9 @@ async fn what_a_slow_site_has_not_read_is_not_piled_up() {
 
 #[tokio::test]
 async fn many_requests_at_once_do_not_mix() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2"])), echo).await;
-    let (mut program, _) = world.program(site.address, true).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2"])), echo).await;
+    let (mut program, _) = env.program(site.address, true).await;
     // Before it has heard how many it may send, a program may send too many, and has to send some of them again.
     program.get("/", &[("x-key", PLACEHOLDER)]).await;
     let Sender::Two(sender) = program else {
@@ -207,8 +207,8 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> String {
 
 #[tokio::test]
 async fn a_body_is_not_asked_for_before_the_site_wants_it() {
-    let world = World::new();
-    let tls = world.site_tls(NAME, &["http/1.1"]);
+    let env = TestEnv::new();
+    let tls = env.site_tls(NAME, &["http/1.1"]);
     let site = Site::raw(move |stream| {
         let tls = tls.clone();
         async move {
@@ -237,8 +237,8 @@ async fn a_body_is_not_asked_for_before_the_site_wants_it() {
     })
     .await;
     for (path, is_wanted) in [("/wanted", true), ("/unwanted", false)] {
-        let (stream, carried) = world.open(site.address, host(), true).await;
-        let mut stream = world.hello(stream, NAME, &["http/1.1"]).await.unwrap();
+        let (stream, carried) = env.open(site.address, host(), true).await;
+        let mut stream = env.hello(stream, NAME, &["http/1.1"]).await.unwrap();
         let head = format!(
             "PUT {path} HTTP/1.1\r\nHost: {NAME}\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
         );
@@ -262,8 +262,8 @@ async fn a_body_is_not_asked_for_before_the_site_wants_it() {
 
 #[tokio::test]
 async fn trailers_of_requests_and_responses_are_passed_on() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2"])), |request| async {
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2"])), |request| async {
         let got = request.into_body().collect().await.unwrap();
         let trailers = got.trailers().cloned().unwrap();
         let frames = [Frame::data(got.to_bytes()), Frame::trailers(trailers)];
@@ -271,7 +271,7 @@ async fn trailers_of_requests_and_responses_are_passed_on() {
         Response::new(StreamBody::new(stream::iter(frames)).boxed())
     })
     .await;
-    let (mut program, _) = world.program(site.address, true).await;
+    let (mut program, _) = env.program(site.address, true).await;
     let mut trailers = http::HeaderMap::new();
     trailers.insert("grpc-status", "0".parse().unwrap());
     let frames = [

@@ -6,15 +6,15 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
+use super::env::{NAME, PLACEHOLDER, SECRET, TestEnv, get, host};
 use super::site::{Site, echo, full};
-use super::world::{NAME, PLACEHOLDER, SECRET, World, get, host};
-use crate::http::{HttpFailure, forms};
+use crate::http::{HttpFailure, encodings};
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
 
 /// A site that answers the first request with this and hangs up.
-async fn abrupt(world: &World, answer: Vec<u8>) -> Site {
-    let tls = world.site_tls(NAME, &["http/1.1"]);
+async fn abrupt(env: &TestEnv, answer: Vec<u8>) -> Site {
+    let tls = env.site_tls(NAME, &["http/1.1"]);
     Site::raw(move |stream| {
         let (tls, answer) = (tls.clone(), answer.clone());
         async move {
@@ -29,19 +29,19 @@ async fn abrupt(world: &World, answer: Vec<u8>) -> Site {
 
 #[tokio::test]
 async fn a_site_that_hangs_up_in_the_middle_of_a_body_is_not_covered_up() {
-    let world = World::new();
+    let env = TestEnv::new();
     // One body that is read whole first, and one that is not.
     let long = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n";
     // What may be part of a secret is not passed on then, and as much if it is not.
-    let forms = forms::of(SECRET, PLACEHOLDER);
+    let forms = encodings::of(SECRET, PLACEHOLDER);
     let tail = forms.iter().map(|(form, _)| form.len()).max().unwrap() - 1;
     let most = &SECRET[..SECRET.len() - 1];
     let tails = [".".repeat(tail), format!("{most:.>tail$}")];
     let heads = [HEAD, long, chunked].into_iter();
     for (head, tail) in heads.flat_map(|head| tails.iter().map(move |tail| (head, tail))) {
-        let site = abrupt(&world, [head, b"partial", tail.as_bytes()].concat()).await;
-        let (mut program, carried) = world.program(site.address, false).await;
+        let site = abrupt(&env, [head, b"partial", tail.as_bytes()].concat()).await;
+        let (mut program, carried) = env.program(site.address, false).await;
         let mut answer = program
             .send(get("/", &[("x-key", PLACEHOLDER)]))
             .await
@@ -60,9 +60,9 @@ async fn a_site_that_hangs_up_in_the_middle_of_a_body_is_not_covered_up() {
 
 #[tokio::test]
 async fn a_site_that_hangs_up_without_an_answer_gives_none() {
-    let world = World::new();
-    let site = abrupt(&world, Vec::new()).await;
-    let (mut program, carried) = world.program(site.address, false).await;
+    let env = TestEnv::new();
+    let site = abrupt(&env, Vec::new()).await;
+    let (mut program, carried) = env.program(site.address, false).await;
     // The program may try again, as it would have done: it is not told a lie.
     assert!(program.send(get("/", &[])).await.is_err());
     let failure = carried.await.unwrap().unwrap_err();
@@ -71,9 +71,9 @@ async fn a_site_that_hangs_up_without_an_answer_gives_none() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_http_is_said_to_be_none() {
-    let world = World::new();
-    let site = abrupt(&world, b"220 mail.example ESMTP\r\n".to_vec()).await;
-    let (mut program, carried) = world.program(site.address, false).await;
+    let env = TestEnv::new();
+    let site = abrupt(&env, b"220 mail.example ESMTP\r\n".to_vec()).await;
+    let (mut program, carried) = env.program(site.address, false).await;
     let answer = program.get("/", &[]).await;
     assert_eq!(answer.status(), 502);
     assert!(carried.await.unwrap().is_err());
@@ -81,10 +81,10 @@ async fn an_answer_that_is_no_http_is_said_to_be_none() {
 
 #[tokio::test]
 async fn the_reason_of_a_status_is_looked_at_as_well() {
-    let world = World::new();
+    let env = TestEnv::new();
     let said = format!("HTTP/1.1 401 Bad {SECRET}\r\nContent-Length: 0\r\n\r\n");
-    let site = abrupt(&world, said.into_bytes()).await;
-    let (mut program, _) = world.program(site.address, false).await;
+    let site = abrupt(&env, said.into_bytes()).await;
+    let (mut program, _) = env.program(site.address, false).await;
     let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
     assert_eq!(answer.status(), 401);
     assert!(
@@ -97,8 +97,8 @@ async fn the_reason_of_a_status_is_looked_at_as_well() {
 
 #[tokio::test]
 async fn when_the_site_ends_so_does_the_program_and_the_other_way_round() {
-    let world = World::new();
-    let tls = world.site_tls(NAME, &["http/1.1"]);
+    let env = TestEnv::new();
+    let tls = env.site_tls(NAME, &["http/1.1"]);
     let (ended, end) = oneshot::channel();
     let ended = std::sync::Mutex::new(Some(ended));
     let site = Site::raw(move |stream| {
@@ -116,14 +116,14 @@ async fn when_the_site_ends_so_does_the_program_and_the_other_way_round() {
         }
     })
     .await;
-    let (stream, carried) = world.open(site.address, host(), true).await;
-    let program = world.hello(stream, NAME, &["http/1.1"]).await.unwrap();
+    let (stream, carried) = env.open(site.address, host(), true).await;
+    let program = env.hello(stream, NAME, &["http/1.1"]).await.unwrap();
     drop(program);
     end.await.unwrap();
     carried.await.unwrap().unwrap();
 
-    let (stream, carried) = world.open(site.address, host(), true).await;
-    let mut program = world.hello(stream, NAME, &["http/1.1"]).await.unwrap();
+    let (stream, carried) = env.open(site.address, host(), true).await;
+    let mut program = env.hello(stream, NAME, &["http/1.1"]).await.unwrap();
     assert_eq!(program.read(&mut [0; 16]).await.unwrap_or(0), 0);
     carried.await.unwrap().unwrap();
 }
@@ -131,11 +131,11 @@ async fn when_the_site_ends_so_does_the_program_and_the_other_way_round() {
 #[tokio::test]
 async fn a_program_that_gives_up_waiting_is_gone_for_the_site() {
     for is_two in [false, true] {
-        let world = World::new();
+        let env = TestEnv::new();
         let (dropped, gone) = oneshot::channel::<()>();
         let (got, reached) = oneshot::channel::<()>();
         let held = std::sync::Mutex::new(Some((dropped, got)));
-        let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), move |_| {
+        let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), move |_| {
             let (dropped, got) = held.lock().unwrap().take().unwrap();
             got.send(()).unwrap();
             async move {
@@ -145,7 +145,7 @@ async fn a_program_that_gives_up_waiting_is_gone_for_the_site() {
             }
         })
         .await;
-        let (mut program, _carried) = world.program(site.address, is_two).await;
+        let (mut program, _carried) = env.program(site.address, is_two).await;
         let request = tokio::spawn(async move { program.send(get("/", &[])).await.map(drop) });
         reached.await.unwrap();
         request.abort();
@@ -155,10 +155,10 @@ async fn a_program_that_gives_up_waiting_is_gone_for_the_site() {
 
 #[tokio::test]
 async fn nothing_goes_on_when_the_gateway_lets_go() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
     for is_two in [false, true] {
-        let (mut program, carried) = world.program(site.address, is_two).await;
+        let (mut program, carried) = env.program(site.address, is_two).await;
         assert_eq!(program.get("/", &[]).await.status(), 200);
         carried.abort();
         assert!(carried.await.unwrap_err().is_cancelled());
@@ -168,8 +168,8 @@ async fn nothing_goes_on_when_the_gateway_lets_go() {
 
 #[tokio::test]
 async fn a_site_that_takes_no_more_requests_still_answers_those_it_has() {
-    let world = World::new();
-    let tls = world.site_tls(NAME, &["h2"]);
+    let env = TestEnv::new();
+    let tls = env.site_tls(NAME, &["h2"]);
     let site = Site::raw(move |stream| {
         let tls = tls.clone();
         async move {
@@ -197,7 +197,7 @@ async fn a_site_that_takes_no_more_requests_still_answers_those_it_has() {
         }
     })
     .await;
-    let (mut program, carried) = world.program(site.address, true).await;
+    let (mut program, carried) = env.program(site.address, true).await;
     let answer = program.get("/", &[]).await;
     assert_eq!(answer.body(), "last words");
     carried.await.unwrap().unwrap();

@@ -6,12 +6,12 @@ use http::Request;
 use sandyard_core::network::Denial;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
+use super::env::{LinkStream, NAME, PLACEHOLDER, TestEnv, get, host, text, whole};
 use super::site::{Site, echo, full};
-use super::world::{Carried, NAME, PLACEHOLDER, World, get, host, text, whole};
 use crate::http::HttpFailure;
 use crate::http::plain::PREFACE;
 
-async fn said(carried: Carried) -> String {
+async fn said(carried: LinkStream) -> String {
     match carried.await.unwrap() {
         Err(HttpFailure::Denied(Denial::NameMismatch { name, said })) => {
             assert_eq!(name, NAME);
@@ -23,10 +23,10 @@ async fn said(carried: Carried) -> String {
 
 #[tokio::test]
 async fn the_second_request_of_a_connection_must_be_for_the_same_host() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
     for is_two in [false, true] {
-        let (mut program, carried) = world.program(site.address, is_two).await;
+        let (mut program, carried) = env.program(site.address, is_two).await;
         assert_eq!(program.get("/", &[]).await.status(), 200);
         let count = site.seen().len();
         let request = match is_two {
@@ -44,14 +44,14 @@ async fn the_second_request_of_a_connection_must_be_for_the_same_host() {
 
 #[tokio::test]
 async fn a_host_header_that_differs_from_the_url_is_found() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
     for is_two in [false, true] {
-        let (mut program, carried) = world.program(site.address, is_two).await;
+        let (mut program, carried) = env.program(site.address, is_two).await;
         let request = get(&format!("https://{NAME}/"), &[("host", "evil.example")]);
         assert_eq!(program.send(request).await.unwrap().status(), 421);
         assert_eq!(said(carried).await, "evil.example");
-        let (mut program, carried) = world.program(site.address, is_two).await;
+        let (mut program, carried) = env.program(site.address, is_two).await;
         let request = get("https://evil.example/", &[("host", NAME)]);
         assert_eq!(program.send(request).await.unwrap().status(), 421);
         assert_eq!(said(carried).await, "evil.example");
@@ -61,9 +61,9 @@ async fn a_host_header_that_differs_from_the_url_is_found() {
 
 #[tokio::test]
 async fn the_same_host_in_other_letters_with_port_or_dot_is_the_same() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
-    let (mut program, _) = world.program(site.address, false).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (mut program, _) = env.program(site.address, false).await;
     for said in ["API.example.COM", "api.example.com:443", "api.example.com."] {
         assert_eq!(
             program.get("/", &[("host", said)]).await.status(),
@@ -80,10 +80,10 @@ async fn the_same_host_in_other_letters_with_port_or_dot_is_the_same() {
 
 #[tokio::test]
 async fn connect_does_not_work() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
     for (is_two, target) in [(false, "evil.example:443"), (false, NAME), (true, NAME)] {
-        let (mut program, _) = world.program(site.address, is_two).await;
+        let (mut program, _) = env.program(site.address, is_two).await;
         let request = Request::connect(target).body(full("")).unwrap();
         let answer = program.send(request).await.unwrap();
         assert_eq!(answer.status(), 405, "{target}");
@@ -92,9 +92,9 @@ async fn connect_does_not_work() {
 }
 
 /// Sends bytes over TLS and gives all that comes back.
-async fn raw(world: &World, site: &Site, request: &[u8]) -> (String, Result<(), HttpFailure>) {
-    let (stream, carried) = world.open(site.address, host(), true).await;
-    let mut stream = world.hello(stream, NAME, &["http/1.1"]).await.unwrap();
+async fn raw(env: &TestEnv, site: &Site, request: &[u8]) -> (String, Result<(), HttpFailure>) {
+    let (stream, carried) = env.open(site.address, host(), true).await;
+    let mut stream = env.hello(stream, NAME, &["http/1.1"]).await.unwrap();
     stream.write_all(request).await.unwrap();
     let mut answer = Vec::new();
     // An end without a word of TLS is an end, too.
@@ -104,11 +104,11 @@ async fn raw(world: &World, site: &Site, request: &[u8]) -> (String, Result<(), 
 
 #[tokio::test]
 async fn two_host_headers_or_none_are_a_bad_request() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
     let twice = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nHost: {NAME}\r\n\r\n");
     for request in [twice.as_str(), "GET / HTTP/1.1\r\nAccept: */*\r\n\r\n"] {
-        let (answer, carried) = raw(&world, &site, request.as_bytes()).await;
+        let (answer, carried) = raw(&env, &site, request.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
         assert!(carried.is_ok(), "{carried:?}");
     }
@@ -117,17 +117,17 @@ async fn two_host_headers_or_none_are_a_bad_request() {
 
 #[tokio::test]
 async fn an_old_request_without_a_host_gets_the_one_it_is_for() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
-    let (answer, _) = raw(&world, &site, b"GET / HTTP/1.0\r\n\r\n").await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (answer, _) = raw(&env, &site, b"GET / HTTP/1.0\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.0 200 "), "{answer}");
     assert_eq!(site.last().header("host"), NAME);
 }
 
 #[tokio::test]
 async fn heads_have_a_limit() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
     let many = format!(
         "GET / HTTP/1.1\r\nHost: {NAME}\r\n{}\r\n",
         "a: b\r\n".repeat(200)
@@ -137,10 +137,10 @@ async fn heads_have_a_limit() {
         "b".repeat(65 * 1024)
     );
     for request in [many, long] {
-        let (answer, _) = raw(&world, &site, request.as_bytes()).await;
+        let (answer, _) = raw(&env, &site, request.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     }
-    let (mut program, _) = world.program(site.address, true).await;
+    let (mut program, _) = env.program(site.address, true).await;
     let names: Vec<_> = (0..201).map(|number| format!("x-{number}")).collect();
     let headers: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
     assert_eq!(program.get("/", &headers).await.status(), 431);
@@ -151,10 +151,10 @@ async fn heads_have_a_limit() {
         "GET / HTTP/1.1\r\nHost: {NAME}\r\na: {}\r\nConnection: close\r\n\r\n",
         "b".repeat(60 * 1024)
     );
-    let (answer, _) = raw(&world, &site, most.as_bytes()).await;
+    let (answer, _) = raw(&env, &site, most.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 "), "{}", answer.len());
     assert_eq!(site.seen().len(), 1);
-    let (mut program, _) = world.program(site.address, true).await;
+    let (mut program, _) = env.program(site.address, true).await;
     let mut request = get("/", &[("a", &"b".repeat(31 * 1024))]);
     *request.method_mut() = http::Method::HEAD;
     let _ = program.send(request).await;
@@ -163,8 +163,8 @@ async fn heads_have_a_limit() {
 
 #[tokio::test]
 async fn answers_have_a_limit_for_their_heads() {
-    let world = World::new();
-    let tls = world.site_tls(NAME, &["h2", "http/1.1"]);
+    let env = TestEnv::new();
+    let tls = env.site_tls(NAME, &["h2", "http/1.1"]);
     let site = Site::start(Some(tls), |request| async move {
         let bytes: usize = request.uri().path()[1..].parse().unwrap();
         let response = http::Response::builder().header("a", "b".repeat(bytes));
@@ -172,7 +172,7 @@ async fn answers_have_a_limit_for_their_heads() {
     })
     .await;
     for (is_two, good, bad) in [(false, 60, 65), (true, 31, 33)] {
-        let (mut program, _) = world.program(site.address, is_two).await;
+        let (mut program, _) = env.program(site.address, is_two).await;
         let path = format!("/{}", good * 1024);
         assert_eq!(program.get(&path, &[]).await.status(), 200);
         let path = format!("/{}", bad * 1024);
@@ -199,8 +199,8 @@ async fn settings(stream: &mut (impl AsyncRead + Unpin)) -> BTreeMap<u16, u32> {
 
 #[tokio::test]
 async fn both_sides_are_told_how_much_they_may_send() {
-    let world = World::new();
-    let tls = world.site_tls(NAME, &["h2"]);
+    let env = TestEnv::new();
+    let tls = env.site_tls(NAME, &["h2"]);
     let (told, mut site_told) = tokio::sync::mpsc::unbounded_channel();
     let site = Site::raw(move |stream| {
         let (tls, told) = (tls.clone(), told.clone());
@@ -212,8 +212,8 @@ async fn both_sides_are_told_how_much_they_may_send() {
         }
     })
     .await;
-    let (stream, _carried) = world.open(site.address, host(), true).await;
-    let mut stream = world.hello(stream, NAME, &["h2"]).await.unwrap();
+    let (stream, _carried) = env.open(site.address, host(), true).await;
+    let mut stream = env.hello(stream, NAME, &["h2"]).await.unwrap();
     stream.write_all(PREFACE).await.unwrap();
     stream
         .write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0])
@@ -232,9 +232,9 @@ async fn both_sides_are_told_how_much_they_may_send() {
 
 #[tokio::test]
 async fn what_is_no_http_is_answered_as_such() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
-    let (answer, carried) = raw(&world, &site, b"* OK IMAP4 hello\r\n\r\n").await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (answer, carried) = raw(&env, &site, b"* OK IMAP4 hello\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     let failure = carried.unwrap_err().to_string();
     assert!(failure.contains("no HTTP"), "{failure}");

@@ -2,12 +2,12 @@
 
 mod bodies;
 mod endings;
-mod hiding;
+mod env;
 mod hosts;
 mod plain;
+mod redaction;
 mod rules;
 mod secrets;
 mod site;
 mod trust;
 mod upgrades;
-mod world;

@@ -3,8 +3,8 @@
 use sandyard_core::network::Denial;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::env::{NAME, Sender, TestEnv, get, grant, host, text, whole};
 use super::site::{Site, echo};
-use super::world::{NAME, Sender, World, get, grant, host, text, whole};
 use crate::dial::WholeUrls;
 use crate::http::{Host, HttpFailure};
 
@@ -14,8 +14,8 @@ fn plain_host() -> Host {
 
 #[tokio::test]
 async fn requests_are_carried_as_they_are() {
-    let world = World::new();
-    world.set(grant(&[], &[]));
+    let env = TestEnv::new();
+    env.set(grant(&[], &[]));
     let answer =
         b"HTTP/1.1 299 Odd Reason\r\nX-Case: Kept\r\nServer: none\r\nContent-Length: 2\r\n\r\nok";
     let head = format!(
@@ -34,7 +34,7 @@ async fn requests_are_carried_as_they_are() {
         }
     })
     .await;
-    let (mut stream, carried) = world.open(site.address, plain_host(), false).await;
+    let (mut stream, carried) = env.open(site.address, plain_host(), false).await;
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut got = vec![0; answer.len()];
     stream.read_exact(&mut got).await.unwrap();
@@ -48,9 +48,9 @@ async fn requests_are_carried_as_they_are() {
 
 #[tokio::test]
 async fn a_program_may_stop_writing_and_wait_for_the_answer() {
-    let world = World::new();
+    let env = TestEnv::new();
     let site = Site::start(None, echo).await;
-    let (mut stream, _) = world.open(site.address, plain_host(), false).await;
+    let (mut stream, _) = env.open(site.address, plain_host(), false).await;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
     stream.shutdown().await.unwrap();
     let mut got = String::new();
@@ -60,9 +60,9 @@ async fn a_program_may_stop_writing_and_wait_for_the_answer() {
 
 #[tokio::test]
 async fn the_second_request_must_be_for_the_same_host() {
-    let world = World::new();
+    let env = TestEnv::new();
     let site = Site::start(None, echo).await;
-    let (stream, carried) = world.open(site.address, plain_host(), false).await;
+    let (stream, carried) = env.open(site.address, plain_host(), false).await;
     let mut program = Sender::new(stream, false).await;
     assert_eq!(
         program
@@ -88,8 +88,8 @@ async fn the_second_request_must_be_for_the_same_host() {
 
 #[tokio::test]
 async fn a_proxy_gets_whole_urls_and_its_own_authorization() {
-    let world = World::new();
-    world.set(grant(&[], &[("http://api.example.com", "x-team", "one")]));
+    let env = TestEnv::new();
+    env.set(grant(&[], &[("http://api.example.com", "x-team", "one")]));
     let proxy = Site::start(None, echo).await;
     let authorization = Some("Basic b3BlcmF0b3I6cHc=".to_owned());
     for port in [80, 8080] {
@@ -97,7 +97,7 @@ async fn a_proxy_gets_whole_urls_and_its_own_authorization() {
             authorization: authorization.clone(),
         };
         let host = Host { port, ..host() };
-        let (stream, _) = world
+        let (stream, _) = env
             .open_by(proxy.address, host, false, Some(whole_urls))
             .await;
         let mut program = Sender::new(stream, false).await;
@@ -130,9 +130,9 @@ async fn a_proxy_gets_whole_urls_and_its_own_authorization() {
 
 #[tokio::test]
 async fn a_program_that_takes_us_for_a_proxy_is_told_to_connect_anew() {
-    let world = World::new();
+    let env = TestEnv::new();
     let site = Site::start(None, echo).await;
-    let (stream, _) = world.open(site.address, plain_host(), false).await;
+    let (stream, _) = env.open(site.address, plain_host(), false).await;
     let mut program = Sender::new(stream, false).await;
     let request = get(
         &format!("http://{NAME}/path"),
@@ -146,9 +146,9 @@ async fn a_program_that_takes_us_for_a_proxy_is_told_to_connect_anew() {
 
 #[tokio::test]
 async fn http_two_without_tls_is_carried_as_such() {
-    let world = World::new();
+    let env = TestEnv::new();
     let site = Site::plain_two().await;
-    let (stream, carried) = world.open(site.address, plain_host(), false).await;
+    let (stream, carried) = env.open(site.address, plain_host(), false).await;
     let mut program = Sender::new(stream, true).await;
     let answer = whole(
         program

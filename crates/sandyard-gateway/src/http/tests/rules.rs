@@ -1,13 +1,13 @@
 //! Headers that rules set.
 
+use super::env::{NAME, PLACEHOLDER, SECRET, Sender, TestEnv, grant, host, text};
 use super::site::{Site, echo};
-use super::world::{NAME, PLACEHOLDER, SECRET, Sender, World, grant, host, text};
 
 #[tokio::test]
 async fn rules_set_headers_whatever_the_program_sent() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
-    world.set(grant(
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    env.set(grant(
         &[("token", PLACEHOLDER, SECRET, NAME)],
         &[
             ("*.example.com", "X-Team", "wide"),
@@ -17,7 +17,7 @@ async fn rules_set_headers_whatever_the_program_sent() {
         ],
     ));
     for is_two in [false, true] {
-        let (mut program, _) = world.program(site.address, is_two).await;
+        let (mut program, _) = env.program(site.address, is_two).await;
         let headers = [
             ("x-team", "mine"),
             ("x-team", "mine again"),
@@ -35,10 +35,10 @@ async fn rules_set_headers_whatever_the_program_sent() {
 
 #[tokio::test]
 async fn rules_alone_leave_the_rest_of_a_request_as_it_is() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
-    world.set(grant(&[], &[(NAME, "x-team", "one")]));
-    let (mut program, _) = world.program(site.address, false).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
+    env.set(grant(&[], &[(NAME, "x-team", "one")]));
+    let (mut program, _) = env.program(site.address, false).await;
     program
         .get("/", &[("accept-encoding", "gzip"), ("te", "gzip")])
         .await;
@@ -49,15 +49,15 @@ async fn rules_alone_leave_the_rest_of_a_request_as_it_is() {
 
 #[tokio::test]
 async fn a_rule_is_for_no_other_port_or_plain_connection() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
     for (of, is_set) in [
         ("api.example.com:8443", false),
         ("api.example.com:443", true),
         ("http://api.example.com", true),
     ] {
-        world.set(grant(&[], &[(of, "x-team", "one")]));
-        let (mut program, _) = world.program(site.address, false).await;
+        env.set(grant(&[], &[(of, "x-team", "one")]));
+        let (mut program, _) = env.program(site.address, false).await;
         program.get("/", &[]).await;
         let headers = site.last().headers;
         assert_eq!(headers.contains_key("x-team"), is_set, "{of}");
@@ -69,8 +69,8 @@ async fn a_rule_is_for_no_other_port_or_plain_connection() {
         ("http://api.example.com:80", false),
         ("http://api.example.com", true),
     ] {
-        world.set(grant(&[], &[(of, "x-team", "one")]));
-        let (stream, _) = world.open(plain.address, host(), false).await;
+        env.set(grant(&[], &[(of, "x-team", "one")]));
+        let (stream, _) = env.open(plain.address, host(), false).await;
         let mut program = Sender::new(stream, false).await;
         program.get("/", &[]).await;
         let headers = plain.last().headers;
@@ -80,15 +80,15 @@ async fn a_rule_is_for_no_other_port_or_plain_connection() {
 
 #[tokio::test]
 async fn a_rule_cannot_say_how_a_request_is_carried() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
     for (name, value) in [
         ("Host", "evil.example"),
         ("Content-Length", "7"),
         ("x-bad", "a\r\nb: c"),
     ] {
-        world.set(grant(&[], &[(NAME, name, value)]));
-        let (mut program, _) = world.program(site.address, false).await;
+        env.set(grant(&[], &[(NAME, name, value)]));
+        let (mut program, _) = env.program(site.address, false).await;
         let answer = program.get("/", &[]).await;
         assert_eq!(answer.status(), 502, "{name}");
         assert!(

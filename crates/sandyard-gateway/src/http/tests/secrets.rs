@@ -3,17 +3,17 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::env::{NAME, PLACEHOLDER, SECRET, TestEnv, grant, host, text};
 use super::site::{Site, echo};
-use super::world::{NAME, PLACEHOLDER, SECRET, World, grant, host, text};
 use crate::http::{Host, changes};
 
 #[tokio::test]
 async fn a_secret_is_put_in_for_its_host_in_both_versions() {
-    let world = World::new();
-    let tls = world.site_tls(NAME, &["h2", "http/1.1"]);
+    let env = TestEnv::new();
+    let tls = env.site_tls(NAME, &["h2", "http/1.1"]);
     let site = Site::start(Some(tls), echo).await;
     for is_two in [false, true] {
-        let (mut program, _) = world.program(site.address, is_two).await;
+        let (mut program, _) = env.program(site.address, is_two).await;
         let bearer = format!("Bearer {PLACEHOLDER}");
         let twice = format!("{PLACEHOLDER};{PLACEHOLDER}");
         let headers = [
@@ -34,9 +34,9 @@ async fn a_secret_is_put_in_for_its_host_in_both_versions() {
 
 #[tokio::test]
 async fn a_secret_is_put_into_what_basic_authorization_encodes() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &[])), echo).await;
-    let (mut program, _) = world.program(site.address, false).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &[])), echo).await;
+    let (mut program, _) = env.program(site.address, false).await;
     for user in ["x-access-token", "", "longer-user"] {
         let said = STANDARD.encode(format!("{user}:{PLACEHOLDER}"));
         let sent = STANDARD.encode(format!("{user}:{SECRET}"));
@@ -64,9 +64,9 @@ async fn a_secret_is_put_into_what_basic_authorization_encodes() {
 
 #[tokio::test]
 async fn what_is_no_basic_authorization_with_a_placeholder_stays() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2"])), echo).await;
-    let (mut program, _) = world.program(site.address, true).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2"])), echo).await;
+    let (mut program, _) = env.program(site.address, true).await;
     let other = STANDARD.encode("user:password");
     for said in [
         format!("Basic {other}"),
@@ -81,29 +81,29 @@ async fn what_is_no_basic_authorization_with_a_placeholder_stays() {
 
 #[tokio::test]
 async fn a_secret_goes_to_no_other_host_port_or_plain_connection() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
     for bound in [
         "other.example.com",
         "*.api.example.com",
         "api.example.com:8443",
     ] {
-        world.set(grant(&[("token", PLACEHOLDER, SECRET, bound)], &[]));
-        let (mut program, _) = world.program(site.address, false).await;
+        env.set(grant(&[("token", PLACEHOLDER, SECRET, bound)], &[]));
+        let (mut program, _) = env.program(site.address, false).await;
         program.get("/", &[("x-key", PLACEHOLDER)]).await;
         assert_eq!(site.last().header("x-key"), PLACEHOLDER, "{bound}");
     }
     for bound in ["*.example.com", "api.example.com:443"] {
-        world.set(grant(&[("token", PLACEHOLDER, SECRET, bound)], &[]));
-        let (mut program, _) = world.program(site.address, false).await;
+        env.set(grant(&[("token", PLACEHOLDER, SECRET, bound)], &[]));
+        let (mut program, _) = env.program(site.address, false).await;
         program.get("/", &[("x-key", PLACEHOLDER)]).await;
         assert_eq!(site.last().header("x-key"), SECRET, "{bound}");
     }
     let plain = Site::start(None, echo).await;
     for (bound, sent) in [(NAME, PLACEHOLDER), ("http://api.example.com", SECRET)] {
-        world.set(grant(&[("token", PLACEHOLDER, SECRET, bound)], &[]));
-        let (stream, _) = world.open(plain.address, host(), false).await;
-        let mut program = super::world::Sender::new(stream, false).await;
+        env.set(grant(&[("token", PLACEHOLDER, SECRET, bound)], &[]));
+        let (stream, _) = env.open(plain.address, host(), false).await;
+        let mut program = super::env::Sender::new(stream, false).await;
         program.get("/", &[("x-key", PLACEHOLDER)]).await;
         assert_eq!(plain.last().header("x-key"), sent, "{bound}");
     }
@@ -111,24 +111,24 @@ async fn a_secret_goes_to_no_other_host_port_or_plain_connection() {
 
 #[tokio::test]
 async fn placeholders_in_urls_and_bodies_stay() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
-    let (mut program, _) = world.program(site.address, false).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (mut program, _) = env.program(site.address, false).await;
     let request = http::Request::post(format!("/{PLACEHOLDER}"));
     let request = request.body(super::site::full(PLACEHOLDER)).unwrap();
-    let answer = super::world::whole(program.send(request).await.unwrap()).await;
+    let answer = super::env::whole(program.send(request).await.unwrap()).await;
     assert_eq!(site.last().uri.path(), format!("/{PLACEHOLDER}"));
     assert!(text(&answer).ends_with(&format!("\n{PLACEHOLDER}")));
 }
 
 #[tokio::test]
 async fn a_secret_that_no_header_can_hold_is_named_and_not_sent() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
     let unfit = ("unfit-one", "holder-of-unfit", "line\nend-of-secret", NAME);
-    world.set(grant(&[("token", PLACEHOLDER, SECRET, NAME), unfit], &[]));
+    env.set(grant(&[("token", PLACEHOLDER, SECRET, NAME), unfit], &[]));
     for is_two in [false, true] {
-        let (mut program, _) = world.program(site.address, is_two).await;
+        let (mut program, _) = env.program(site.address, is_two).await;
         let answer = program.get("/", &[("x-key", "a holder-of-unfit")]).await;
         assert_eq!(answer.status(), 502);
         let text = text(&answer);
@@ -140,7 +140,7 @@ async fn a_secret_that_no_header_can_hold_is_named_and_not_sent() {
     }
     assert!(site.seen().is_empty());
     // It does not stand in the way of others, and fits where bytes are encoded.
-    let (mut program, _) = world.program(site.address, true).await;
+    let (mut program, _) = env.program(site.address, true).await;
     assert_eq!(
         program.get("/", &[("x-key", PLACEHOLDER)]).await.status(),
         200
@@ -156,18 +156,18 @@ async fn a_secret_that_no_header_can_hold_is_named_and_not_sent() {
 
 #[tokio::test]
 async fn a_changed_grant_counts_from_the_next_request_on() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
-    let (mut program, _) = world.program(site.address, false).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (mut program, _) = env.program(site.address, false).await;
     program.get("/", &[("x-key", PLACEHOLDER)]).await;
     assert_eq!(site.last().header("x-key"), SECRET);
-    world.set(grant(
+    env.set(grant(
         &[("token", PLACEHOLDER, "the-next-value", NAME)],
         &[],
     ));
     program.get("/", &[("x-key", PLACEHOLDER)]).await;
     assert_eq!(site.last().header("x-key"), "the-next-value");
-    world.set(grant(&[], &[]));
+    env.set(grant(&[], &[]));
     program.get("/", &[("x-key", PLACEHOLDER)]).await;
     assert_eq!(site.last().header("x-key"), PLACEHOLDER);
 }

@@ -2,16 +2,16 @@
 
 use rcgen::date_time_ymd;
 
-use super::site::{Site, echo};
-use super::world::{
-    NAME, PLACEHOLDER, SECRET, Sender, World, host, params, site_authority, site_tls, text,
+use super::env::{
+    NAME, PLACEHOLDER, SECRET, Sender, TestEnv, host, params, site_authority, site_tls, text,
 };
+use super::site::{Site, echo};
 use crate::http::{Host, HttpFailure, Tls};
 use crate::settings::GatewayError;
 
 #[tokio::test]
 async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_why() {
-    let world = World::new();
+    let env = TestEnv::new();
     let protocols = ["h2", "http/1.1"];
     let mut expired = params(NAME);
     expired.not_after = date_time_ymd(2020, 1, 1);
@@ -19,10 +19,10 @@ async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_w
     let cases = [
         (foreign, "by an authority that this server does not trust"),
         (
-            world.site_tls("other.example.com", &protocols),
+            env.site_tls("other.example.com", &protocols),
             "for another name",
         ),
-        (world.site_tls_of(&expired, &protocols), "has expired"),
+        (env.site_tls_of(&expired, &protocols), "has expired"),
     ];
     for (tls, reason) in cases {
         let site = Site::start(Some(tls), echo).await;
@@ -31,8 +31,8 @@ async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_w
             (&["h2", "http/1.1"], false),
             (&["h2"], true),
         ] {
-            let (stream, carried) = world.open(site.address, host(), true).await;
-            let stream = world.hello(stream, NAME, offers).await.unwrap();
+            let (stream, carried) = env.open(site.address, host(), true).await;
+            let stream = env.hello(stream, NAME, offers).await.unwrap();
             let mut program = Sender::new(stream, is_two).await;
             let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
             assert_eq!(answer.status(), 502);
@@ -45,7 +45,7 @@ async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_w
             drop(program);
             let failure = carried.await.unwrap().unwrap_err();
             assert!(
-                matches!(&failure, HttpFailure::Unmet(text) if text.contains(reason)),
+                matches!(&failure, HttpFailure::Unreachable(text) if text.contains(reason)),
                 "{failure:?}"
             );
         }
@@ -55,9 +55,9 @@ async fn a_site_without_a_good_certificate_gets_nothing_and_the_program_learns_w
 
 #[tokio::test]
 async fn a_site_without_tls_is_said_to_have_none() {
-    let world = World::new();
+    let env = TestEnv::new();
     let site = Site::start(None, echo).await;
-    let (mut program, carried) = world.program(site.address, false).await;
+    let (mut program, carried) = env.program(site.address, false).await;
     let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
     assert_eq!(answer.status(), 502);
     assert!(
@@ -71,25 +71,22 @@ async fn a_site_without_tls_is_said_to_have_none() {
 
 #[tokio::test]
 async fn the_protocol_is_one_that_both_ends_know() {
-    let world = World::new();
-    let old = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
-    let (stream, _) = world.open(old.address, host(), true).await;
-    let stream = world
-        .hello(stream, NAME, &["h2", "http/1.1"])
-        .await
-        .unwrap();
+    let env = TestEnv::new();
+    let old = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (stream, _) = env.open(old.address, host(), true).await;
+    let stream = env.hello(stream, NAME, &["h2", "http/1.1"]).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
     // A program that names none gets the oldest, though the site prefers another.
-    let new = Site::start(Some(world.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
-    let (stream, _) = world.open(new.address, host(), true).await;
-    let stream = world.hello(stream, NAME, &[]).await.unwrap();
+    let new = Site::start(Some(env.site_tls(NAME, &["h2", "http/1.1"])), echo).await;
+    let (stream, _) = env.open(new.address, host(), true).await;
+    let stream = env.hello(stream, NAME, &[]).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), None);
     let answer = Sender::new(stream, false).await.get("/", &[]).await;
     assert_eq!(answer.status(), 200);
     // So does one that names the old one alone, of which TLS servers know nothing.
     for site in [&old, &new] {
-        let (stream, _) = world.open(site.address, host(), true).await;
-        let stream = world.hello(stream, NAME, &["http/1.0"]).await.unwrap();
+        let (stream, _) = env.open(site.address, host(), true).await;
+        let stream = env.hello(stream, NAME, &["http/1.0"]).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), None);
         let mut program = Sender::new(stream, false).await;
         let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
@@ -98,8 +95,8 @@ async fn the_protocol_is_one_that_both_ends_know() {
     }
     // One that wants none of what there is learns so.
     for offers in [&["imap"][..], &["h3"]] {
-        let (stream, carried) = world.open(new.address, host(), true).await;
-        let refused = world.hello(stream, NAME, offers).await.unwrap_err();
+        let (stream, carried) = env.open(new.address, host(), true).await;
+        let refused = env.hello(stream, NAME, offers).await.unwrap_err();
         assert!(
             refused.to_string().contains("NoApplicationProtocol"),
             "{refused}"
@@ -110,10 +107,10 @@ async fn the_protocol_is_one_that_both_ends_know() {
 
 #[tokio::test]
 async fn a_program_that_does_not_trust_the_gateway_is_named_as_the_reason() {
-    let world = World::new();
-    let other = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), echo).await;
-    let (stream, carried) = world.open(site.address, host(), true).await;
+    let env = TestEnv::new();
+    let other = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
+    let (stream, carried) = env.open(site.address, host(), true).await;
     assert!(other.hello(stream, NAME, &["http/1.1"]).await.is_err());
     let failure = carried.await.unwrap().unwrap_err().to_string();
     assert!(
@@ -124,17 +121,14 @@ async fn a_program_that_does_not_trust_the_gateway_is_named_as_the_reason() {
 
 #[tokio::test]
 async fn hosts_may_be_addresses() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls("127.0.0.1", &["http/1.1"])), echo).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls("127.0.0.1", &["http/1.1"])), echo).await;
     let host = Host {
         name: "127.0.0.1".to_owned(),
         port: site.address.port(),
     };
-    let (stream, _) = world.open(site.address, host, true).await;
-    let stream = world
-        .hello(stream, "127.0.0.1", &["http/1.1"])
-        .await
-        .unwrap();
+    let (stream, _) = env.open(site.address, host, true).await;
+    let stream = env.hello(stream, "127.0.0.1", &["http/1.1"]).await.unwrap();
     let mut program = Sender::new(stream, false).await;
     let said = site.address.to_string();
     assert_eq!(program.get("/", &[("host", &said)]).await.status(), 200);
@@ -153,7 +147,7 @@ fn a_file_of_authorities_must_hold_some() {
 
 #[test]
 fn debug_output_does_not_show_the_keys() {
-    let world = World::new();
-    assert_eq!(format!("{:?}", world.tls), "Tls { .. }");
-    assert!(world.authority_path().exists());
+    let env = TestEnv::new();
+    assert_eq!(format!("{:?}", env.tls), "Tls { .. }");
+    assert!(env.authority_path().exists());
 }

@@ -5,10 +5,10 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::env::{NAME, PLACEHOLDER, SECRET, TestEnv, get, host};
 use super::site::{Site, SiteBody, full};
-use super::world::{NAME, PLACEHOLDER, SECRET, World, get, host};
 
-/// Changes to whatever protocol is asked for, and then sends back what it gets, in capital letters.
+/// RequestChanges to whatever protocol is asked for, and then sends back what it gets, in capital letters.
 async fn change(mut request: Request<Incoming>) -> Response<SiteBody> {
     let Some(wish) = request.headers().get("upgrade").cloned() else {
         return Response::new(full("plain"));
@@ -46,9 +46,9 @@ fn wish(protocol: &str) -> Request<SiteBody> {
 
 #[tokio::test]
 async fn a_web_socket_is_carried_in_both_directions() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), change).await;
-    let (mut program, carried) = world.program(site.address, false).await;
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), change).await;
+    let (mut program, carried) = env.program(site.address, false).await;
     let mut answer = program.send(wish("websocket")).await.unwrap();
     assert_eq!(answer.status(), 101);
     assert_eq!(answer.headers()["upgrade"], "websocket");
@@ -69,12 +69,12 @@ async fn a_web_socket_is_carried_in_both_directions() {
 
 #[tokio::test]
 async fn a_wish_that_the_site_does_not_grant_leaves_the_connection_as_it_is() {
-    let world = World::new();
-    let site = Site::start(Some(world.site_tls(NAME, &["http/1.1"])), |_| async {
+    let env = TestEnv::new();
+    let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), |_| async {
         Response::new(full("no"))
     })
     .await;
-    let (mut program, _) = world.program(site.address, false).await;
+    let (mut program, _) = env.program(site.address, false).await;
     for _ in 0..3 {
         assert_eq!(program.send(wish("websocket")).await.unwrap().status(), 200);
         assert_eq!(program.get("/", &[]).await.status(), 200);
@@ -83,11 +83,11 @@ async fn a_wish_that_the_site_does_not_grant_leaves_the_connection_as_it_is() {
 
 #[tokio::test]
 async fn no_upgrade_leads_to_http_that_nobody_looks_at() {
-    let world = World::new();
+    let env = TestEnv::new();
     let site = Site::start(None, change).await;
     for protocol in ["h2c", "websocket, H2C", "TLS/1.0", "HTTP/2.0"] {
-        let (stream, _) = world.open(site.address, host(), false).await;
-        let mut program = super::world::Sender::new(stream, false).await;
+        let (stream, _) = env.open(site.address, host(), false).await;
+        let mut program = super::env::Sender::new(stream, false).await;
         let mut request = wish(protocol);
         request.headers_mut().insert(
             "http2-settings",
@@ -107,7 +107,7 @@ async fn no_upgrade_leads_to_http_that_nobody_looks_at() {
 
 #[tokio::test]
 async fn a_protocol_that_nobody_asked_for_is_refused() {
-    let world = World::new();
+    let env = TestEnv::new();
     let site = Site::raw(|mut stream| async move {
         let _ = stream.read(&mut [0; 4096]).await.unwrap();
         let answer =
@@ -116,7 +116,7 @@ async fn a_protocol_that_nobody_asked_for_is_refused() {
         let _ = stream.read(&mut [0; 16]).await;
     })
     .await;
-    let (stream, _) = world.open(site.address, host(), false).await;
-    let mut program = super::world::Sender::new(stream, false).await;
+    let (stream, _) = env.open(site.address, host(), false).await;
+    let mut program = super::env::Sender::new(stream, false).await;
     assert_eq!(program.get("/", &[]).await.status(), 502);
 }

@@ -10,7 +10,7 @@ use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 
 use super::super::LookupError;
-use super::super::host::Settings;
+use super::super::sources::Settings;
 use super::super::testing::{
     NameServer, files_in, from_records, names_of_nobody, names_with, reply_to,
 };
@@ -178,8 +178,8 @@ async fn an_answer_that_does_not_fit_comes_by_tcp() {
 async fn a_silent_server_is_given_up() {
     let server = NameServer::start(|_, _| None).await;
     let names = names_with(Settings {
-        given: vec![server.at],
-        patience: Duration::from_secs(1),
+        name_servers: vec![server.at],
+        timeout: Duration::from_secs(1),
         ..files_in("/nonexistent".into())
     });
     let found = names.addresses("example.com").await;
@@ -202,9 +202,9 @@ async fn a_server_that_is_silent_for_ipv6_does_not_hold_ipv4_up() {
     })
     .await;
     let names = names_with(Settings {
-        given: vec![server.at],
+        name_servers: vec![server.at],
         // Were the second family waited for, this would be too long for any test.
-        patience: Duration::from_secs(3600),
+        timeout: Duration::from_secs(3600),
         ..files_in("/nonexistent".into())
     });
     let found = names.addresses("example.com").await.unwrap();
@@ -249,7 +249,7 @@ async fn a_fast_server_that_does_not_know_a_name_does_not_win_over_one_that_does
     ])
     .await;
     let names = names_with(Settings {
-        given: vec![stranger.at, inner.at],
+        name_servers: vec![stranger.at, inner.at],
         ..files_in("/nonexistent".into())
     });
     for host in ["git", "registry", "wiki"] {

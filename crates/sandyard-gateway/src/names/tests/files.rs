@@ -4,7 +4,7 @@ use std::fs;
 use std::net::IpAddr;
 
 use super::super::LookupError;
-use super::super::host::Settings;
+use super::super::sources::Settings;
 use super::super::testing::{NameServer, files_in, names_with};
 use super::v4;
 
@@ -13,7 +13,7 @@ async fn the_hosts_file_comes_before_name_servers_and_is_read_again_when_it_chan
     let folder = tempfile::tempdir().unwrap();
     let server = NameServer::with_records(vec![v4("example.com.", "192.0.2.1")]).await;
     let names = names_with(Settings {
-        given: vec![server.at],
+        name_servers: vec![server.at],
         ..files_in(folder.path().into())
     });
     let found = names.addresses("example.com").await.unwrap();

@@ -10,7 +10,7 @@ impl Query {
     /// Decodes the query of a URL as a form: `+` is a space, and bytes that are not UTF-8 are replaced.
     pub(super) fn of(uri: &Uri) -> Self {
         let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-        Self(pairs.take(64).into_owned().collect())
+        Self(pairs.into_owned().take(64).collect())
     }
 
     /// The first value of a parameter.

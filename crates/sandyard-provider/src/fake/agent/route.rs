@@ -73,7 +73,7 @@ async fn dispatch(call: &mut Call) -> Response {
         ("GET" | "HEAD", routes::HEALTH) => return empty_reply(StatusCode::NO_CONTENT),
         ("GET", routes::METRICS) => return json_reply(&call.machine.metrics()),
         ("GET", routes::ACTIVITY) => return json_reply(&call.machine.activity()),
-        ("POST", routes::LEFT) => return empty_reply(StatusCode::NO_CONTENT),
+        ("POST", routes::RELAY_FINISHED) => return empty_reply(StatusCode::NO_CONTENT),
         _ => call.machine.count_request(),
     }
     match (method.as_str(), call.path()) {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use sandyard_agent_client::wire::egress::{FromAgent, decode};
-use sandyard_link::{Carried, EGRESS_READY, Kind, Mux, read_frame, splice};
+use sandyard_link::{EGRESS_READY, LinkStream, Mux, StreamKind, read_frame, splice};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::OwnedReadHalf;
 
@@ -12,8 +12,8 @@ use super::channel::Channel;
 use super::pair;
 
 /// Opens a channel of that number, waiting for as long as the agent does not answer.
-pub(super) async fn open(mux: &Mux, number: u32) -> io::Result<Carried> {
-    let mut head = vec![Kind::Egress.byte()];
+pub(super) async fn open(mux: &Mux, number: u32) -> io::Result<LinkStream> {
+    let mut head = vec![StreamKind::Egress.byte()];
     head.extend_from_slice(&number.to_be_bytes());
     let mut carried = mux.open(&head).await?;
     match carried.read_u8().await? {
@@ -24,7 +24,7 @@ pub(super) async fn open(mux: &Mux, number: u32) -> io::Result<Carried> {
 
 /// Carries frames both ways until either end has enough.
 pub(super) async fn serve(
-    carried: Carried,
+    carried: LinkStream,
     channel: &Channel,
     mut from_gateway: OwnedReadHalf,
     mux: &Mux,
@@ -46,7 +46,7 @@ pub(super) async fn serve(
 }
 
 /// Reads what a program's connection begins with: its channel's number, and the frame that says where to.
-pub(super) async fn read_head(carried: &mut Carried) -> io::Result<(u32, Vec<u8>)> {
+pub(super) async fn read_head(carried: &mut LinkStream) -> io::Result<(u32, Vec<u8>)> {
     let number = carried.read_u32().await?;
     let frame = read_frame(carried).await?;
     match decode(&mut frame.clone()) {
@@ -56,7 +56,11 @@ pub(super) async fn read_head(carried: &mut Carried) -> io::Result<(u32, Vec<u8>
 }
 
 /// Gives a program's connection to the gateway, and sees it to its end.
-pub(super) async fn hand_over(channel: &Channel, frame: &[u8], carried: Carried) -> io::Result<()> {
+pub(super) async fn hand_over(
+    channel: &Channel,
+    frame: &[u8],
+    carried: LinkStream,
+) -> io::Result<()> {
     let (ours, gateways) = pair::connected().await?;
     // Until the gateway has it, and after that until all of it is there.
     splice::reset(&ours);

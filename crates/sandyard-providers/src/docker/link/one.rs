@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sandyard_agent_client::BoxedStream;
-use sandyard_link::{Carried, Inbound, Kind, Mux, Side};
+use sandyard_link::{Inbound, LinkStream, Mux, Side, StreamKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
@@ -61,8 +61,8 @@ impl Link {
     }
 
     /// Connects with the agent.
-    pub(super) async fn dial(&self) -> io::Result<Carried> {
-        self.mux.open(&[Kind::Agent.byte()]).await
+    pub(super) async fn dial(&self) -> io::Result<LinkStream> {
+        self.mux.open(&[StreamKind::Agent.byte()]).await
     }
 
     /// Opens a channel of the way out, waiting for as long as the agent does not answer.
@@ -121,10 +121,10 @@ impl Link {
     }
 
     /// Sees to a connection that the container opened.
-    async fn take(&self, mut carried: Carried) -> io::Result<()> {
+    async fn take(&self, mut carried: LinkStream) -> io::Result<()> {
         let head = async {
-            match Kind::from_byte(carried.read_u8().await?) {
-                Some(Kind::Taken) => egress::read_head(&mut carried).await,
+            match StreamKind::from_byte(carried.read_u8().await?) {
+                Some(StreamKind::Outgoing) => egress::read_head(&mut carried).await,
                 _ => Err(io::ErrorKind::InvalidData.into()),
             }
         };
@@ -170,7 +170,7 @@ async fn take_in(link: std::sync::Weak<Link>, mut inbound: Inbound) {
 
 /// Asks now and then whether the other end is there, which also tells it that we are.
 async fn ping(link: std::sync::Weak<Link>, mux: Mux) -> io::Result<()> {
-    let mut carried = mux.open(&[Kind::Ping.byte()]).await?;
+    let mut carried = mux.open(&[StreamKind::Ping.byte()]).await?;
     // The link's own handle is what keeps it, not this one.
     drop(mux);
     loop {

@@ -74,7 +74,7 @@ pub(crate) async fn forward_to_agent(
     let shutdown = parts.extensions.get::<Shutdown>().cloned();
     let exchange = app.state::<DataPlane>().exchanges.begin(app, &id);
     let agent = live.agent.clone();
-    let is_host_socket = agent.endpoint().is_host_door();
+    let is_host_socket = agent.endpoint().is_host_connection();
     if is_signed
         && !has_token
         && !is_host_socket

@@ -54,7 +54,7 @@ impl Relay {
             if is_complete {
                 tokio::time::sleep(CONFIRM_AFTER).await;
             }
-            if let Err(error) = self.agent.left(&self.reader).await {
+            if let Err(error) = self.agent.finish_relay(&self.reader).await {
                 tracing::debug!(%error, "Cannot confirm to an agent that its output was delivered");
             }
         });

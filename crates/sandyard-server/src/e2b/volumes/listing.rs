@@ -101,7 +101,7 @@ async fn gather(
     let options = StartOptions {
         timeout: Some(PATIENCE),
         user: None,
-        keep: None,
+        retain_as: None,
     };
     let started = agent.start(&request, &options).await;
     let mut stream = started.map_err(error::with_client_paths)?;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use sandyard_agent_client::BoxedStream;
 use sandyard_agent_client::wire::egress::{FromAgent, Via, encode};
 use sandyard_agent_client::wire::host::InitRequest;
-use sandyard_link::{Carried, EGRESS_READY, Inbound, Kind, Mux, Side};
+use sandyard_link::{EGRESS_READY, Inbound, LinkStream, Mux, Side, StreamKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 
@@ -40,7 +40,7 @@ fn played() -> (Arc<Link>, Mux, Inbound) {
 }
 
 /// The next connection of a kind.
-async fn next(inbound: &mut Inbound, kind: Kind) -> Carried {
+async fn next(inbound: &mut Inbound, kind: StreamKind) -> LinkStream {
     loop {
         let mut carried = inbound.next().await.expect("a connection");
         if carried.read_u8().await.expect("its kind") == kind.byte() {
@@ -83,7 +83,7 @@ async fn thousands_of_connections_are_not_taken() {
     // More than are let be at a time, and none says what it is.
     let mut held = Vec::new();
     for number in 0..5000_u32 {
-        match tokio::time::timeout(Duration::from_secs(5), mux.open_if_room(b"")).await {
+        match tokio::time::timeout(Duration::from_secs(5), mux.try_open(b"")).await {
             Ok(Ok(carried)) => held.push(carried),
             _ => held.clear(),
         }
@@ -106,19 +106,19 @@ async fn connections_for_channels_that_are_not_there_are_dropped() {
         early: Default::default(),
     };
     let frame = encode(&open).expect("a frame");
-    let stray = encode(&FromAgent::Stray {
+    let stray = encode(&FromAgent::BlockedPackets {
         protocol: 17,
         address: [1, 1, 1, 1].into(),
         port: None,
         count: 1,
     });
-    let taken = Kind::Taken.byte();
+    let taken = StreamKind::Outgoing.byte();
     for head in [
         [&[taken, 0, 0, 0, 9], &frame[..]].concat(),
         [&[taken, 0, 0, 0, 1], &stray.expect("a frame")[..]].concat(),
         vec![taken, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff],
         vec![taken, 0, 0, 0, 1, 0, 0, 0, 1, b'{'],
-        vec![Kind::Agent.byte()],
+        vec![StreamKind::Agent.byte()],
         vec![0],
     ] {
         let mut carried = mux.open(&head).await.expect("a connection");
@@ -134,7 +134,7 @@ async fn frames_that_are_none_end_their_channel_only() {
     for frame in [&[0xff; 8][..], b"\0\0\0\x02"] {
         let opening = link.clone();
         let opening = tokio::spawn(async move { opening.open_egress().await });
-        let mut carried = next(&mut inbound, Kind::Egress).await;
+        let mut carried = next(&mut inbound, StreamKind::Egress).await;
         carried.write_u8(EGRESS_READY).await.expect("ready");
         carried.write_all(frame).await.expect("nonsense");
         carried.shutdown().await.expect("end");
@@ -150,6 +150,6 @@ async fn frames_that_are_none_end_their_channel_only() {
 async fn an_agent_without_a_way_out_is_told_from_one_that_has() {
     let (link, _mux, mut inbound) = played();
     let opening = tokio::spawn(async move { link.open_egress().await });
-    drop(next(&mut inbound, Kind::Egress).await);
+    drop(next(&mut inbound, StreamKind::Egress).await);
     opening.await.expect("no panic").expect_err("no way out");
 }

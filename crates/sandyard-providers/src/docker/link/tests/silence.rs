@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sandyard_agent_client::BoxedStream;
 use sandyard_agent_client::wire::host::InitRequest;
-use sandyard_link::{Inbound, Kind, Mux, Side};
+use sandyard_link::{Inbound, Mux, Side, StreamKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 
@@ -42,7 +42,7 @@ async fn play(stream: DuplexStream) -> (Mux, Inbound) {
         let mut carried = inbound.next().await.expect("a connection");
         let kind = carried.read_u8().await.expect("its kind");
         let mut head = [0; 4];
-        if kind == Kind::Ping.byte() {
+        if kind == StreamKind::Ping.byte() {
             // Kept open, and not heard.
             std::mem::forget(carried);
             continue;
