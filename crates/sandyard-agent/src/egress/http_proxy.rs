@@ -211,7 +211,7 @@ pub(super) fn refusal(status: &str, why: &str) -> Refusal {
 mod tests {
     use super::*;
 
-    fn request(request: &str) -> (String, u16, Via, String) {
+    fn parsed(request: &str) -> (String, u16, Via, String) {
         let request = parse_request(request.as_bytes(), &mut NameAddresses::default())
             .unwrap()
             .unwrap();
@@ -222,10 +222,10 @@ mod tests {
     #[test]
     fn connect_keeps_what_follows_its_head() {
         assert_eq!(
-            request("CONNECT Example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n\x16\x03"),
+            parsed("CONNECT Example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n\x16\x03"),
             ("example.com".into(), 443, Via::Connect, "\x16\x03".into())
         );
-        assert_eq!(request("CONNECT [::1]:22 HTTP/1.0\r\n\r\n").1, 22);
+        assert_eq!(parsed("CONNECT [::1]:22 HTTP/1.0\r\n\r\n").1, 22);
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         let request = "POST HTTP://Example.com:8080/a?b=c#d HTTP/1.1\r\nHost: evil.example\r\nProxy-Connection: keep-alive\r\n\
              Proxy-Authorization: Basic eA==\r\nConnection: keep-alive, Upgrade\r\nUpgrade: x\r\nKeep-Alive: 5\r\nX-Mine: 1\r\n\
              Content-Length: 4\r\n\r\nbody";
-        let (host, port, via, early) = request(request);
+        let (host, port, via, early) = parsed(request);
         assert_eq!((host.as_str(), port, via), ("example.com", 8080, Via::Http));
         assert_eq!(
             early,
@@ -269,7 +269,7 @@ mod tests {
                 "GET /x HTTP/1.1\r\nHost: [2001:db8::1]:81\r\n",
             ),
         ] {
-            let (_, _, _, early) = request(&format!("{line} HTTP/1.1\r\n\r\n"));
+            let (_, _, _, early) = parsed(&format!("{line} HTTP/1.1\r\n\r\n"));
             assert_eq!(
                 early,
                 format!("{expected}Connection: close\r\n\r\n"),
@@ -277,7 +277,7 @@ mod tests {
             );
         }
         assert!(
-            request("GET http://h/ HTTP/1.0\n\n")
+            parsed("GET http://h/ HTTP/1.0\n\n")
                 .3
                 .starts_with("GET / HTTP/1.0\r\n")
         );
@@ -336,15 +336,15 @@ mod tests {
         let filler = "x".repeat(MAX_HEAD_BYTES - start.len() - 4);
         let request = format!("{start}{filler}\r\n\r\n");
         assert_eq!(request.len(), MAX_HEAD_BYTES);
-        assert!(request(&request).3.len() <= MAX_EARLY_BYTES);
+        assert!(parsed(&request).3.len() <= MAX_EARLY_BYTES);
         // Each header gains a blank after its colon.
         let many: String = "a:\n".repeat(MAX_HEADERS);
         let filler = "x".repeat(MAX_HEAD_BYTES - start.len() - many.len() - 2 + 3 - 4);
         let request = format!("{start}{filler}\n{}\n", &many[3..]);
         assert!(
-            request(&request).3.len() <= MAX_EARLY_BYTES,
+            parsed(&request).3.len() <= MAX_EARLY_BYTES,
             "{}",
-            request(&request).3.len()
+            parsed(&request).3.len()
         );
     }
 }

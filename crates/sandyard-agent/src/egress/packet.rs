@@ -206,18 +206,18 @@ mod tests {
     }
 
     #[test]
-    fn the_refused_packet_is_found_in_the_refusal() {
+    fn the_blocked_packet_is_found_in_the_icmp_error() {
         let packet = v4(UDP, [192, 0, 2, 1], &PORTS);
         let unreachable = [&[3, 3, 0, 0, 0, 0, 0, 0][..], &packet].concat();
-        let mut refusal = v4(ICMP, [127, 0, 0, 1], &unreachable);
-        assert_eq!(refused(&refusal), Some(&packet[..]));
+        let mut error = v4(ICMP, [127, 0, 0, 1], &unreachable);
+        assert_eq!(blocked_packet(&error), Some(&packet[..]));
         // With options in the header before it.
         error[0] = 0x46;
-        refusal.splice(20..20, [1; 4]);
-        assert_eq!(refused(&refusal), Some(&packet[..]));
+        error.splice(20..20, [1; 4]);
+        assert_eq!(blocked_packet(&error), Some(&packet[..]));
         let packet = v6(UDP, "2001:db8::1", &PORTS);
-        let refusal = [&[1, 4, 0, 0, 0, 0, 0, 0][..], &packet].concat();
-        assert_eq!(refused(&refusal), Some(&packet[..]));
+        let error = [&[1, 4, 0, 0, 0, 0, 0, 0][..], &packet].concat();
+        assert_eq!(blocked_packet(&error), Some(&packet[..]));
         // Echoes, and what is cut off.
         for other in [
             v4(ICMP, [127, 0, 0, 1], &[0; 40]),
@@ -226,7 +226,7 @@ mod tests {
             vec![0x4f; 20],
             Vec::new(),
         ] {
-            assert_eq!(refused(&other), None, "{other:?}");
+            assert_eq!(blocked_packet(&other), None, "{other:?}");
         }
     }
 
