@@ -11,7 +11,7 @@ from waiting import wait_for
 
 # What a server may say on a full disk: `no_space`, `no_capacity`, `unavailable`, and what became of a sandbox meanwhile.
 REFUSALS = {404, 408, 409, 502, 503, 507}
-VAGUE = ("the database refused", "failed to use the store", "transaction depth")
+VAGUE = ("the database failed", "failed to use the store", "transaction depth")
 
 
 @pytest.fixture(params=["ext4", "tmpfs"])

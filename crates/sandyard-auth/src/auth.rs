@@ -8,13 +8,13 @@ use sandyard_store::Store;
 use tokio::sync::Mutex;
 
 use crate::config::AuthConfig;
+use crate::disabled_users::DisabledUsers;
 use crate::error::AuthError;
 use crate::key_cache::KeyCache;
 use crate::lockout::Lockout;
 use crate::password::Passwords;
 use crate::random;
 use crate::secret::Keys;
-use crate::standing::Standings;
 
 /// Knows who is asking. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -30,15 +30,15 @@ pub(crate) struct Inner {
     pub(crate) passwords: Passwords,
     pub(crate) lockout: Lockout,
     pub(crate) key_cache: KeyCache,
-    pub(crate) standings: Standings,
+    pub(crate) disabled_users: DisabledUsers,
     /// Held while the number of admins may shrink; see `last_admin`.
     pub(crate) admins: Mutex<()>,
-    /// Who we are among the servers of one store.
+    /// Names this server in leases that the servers of one store share.
     pub(crate) holder: String,
 }
 
 impl Auth {
-    /// Opens the authentication over a store. The first to do so makes the installation's secret.
+    /// Opens the authentication over a store. The first server creates the installation's secret.
     pub async fn open(store: Store, clock: Clock, config: AuthConfig) -> Result<Self, AuthError> {
         let keys = Keys::open(&store, config.jwt_secret.as_deref()).await?;
         let passwords = Passwords::open(config.password_memory_kib).await?;
@@ -50,7 +50,7 @@ impl Auth {
             passwords,
             lockout: Lockout::new(),
             key_cache: KeyCache::default(),
-            standings: Standings::default(),
+            disabled_users: DisabledUsers::default(),
             admins: Mutex::default(),
             holder: random::hex_text::<10>()?,
         };
@@ -59,7 +59,7 @@ impl Auth {
         })
     }
 
-    /// How many passwords were checked since the start, for the metrics.
+    /// Number of passwords checked since the start, for the metrics.
     pub fn password_checks(&self) -> u64 {
         self.inner.passwords.checks()
     }

@@ -1,37 +1,37 @@
-//! From a credential to a caller.
+//! Finds the caller of a credential.
 
 use sandyard_core::{Caller, Role, Scope};
 use sandyard_store::model::{ApiKey, User};
 use tracing::warn;
 
 use crate::auth::Auth;
-use crate::error::{AuthError, Why};
+use crate::error::{AuthError, Rejection};
 use crate::jwt;
 use crate::key_text;
 use crate::secret::sha256_hex;
 
 impl Auth {
-    /// Finds who sent a credential: the text after `Bearer `, or of `X-API-Key`; an access token or a key.
+    /// Finds the caller of a credential: an access token or a key, from the header `Authorization: Bearer` or `X-API-Key`.
     ///
-    /// The store is asked each time (for a key: once a second), so that logging out, revoking and disabling work at once.
+    /// The store is asked each time (for a key, once a second), so that logging out, revoking and disabling take effect at once.
     ///
     /// # Errors
     ///
-    /// [`AuthError::Unauthenticated`] with why.
+    /// [`AuthError::Unauthenticated`] with the reason.
     pub async fn authenticate(&self, credential: &str) -> Result<Caller, AuthError> {
         let credential = credential.trim();
         if credential.is_empty() {
-            Err(Why::Missing.into())
+            Err(Rejection::Missing.into())
         } else if key_text::is_like(credential) {
             self.caller_of_key(credential).await
         } else if jwt::is_like(credential) {
             self.caller_of_token(credential).await
         } else {
-            Err(Why::Malformed.into())
+            Err(Rejection::Malformed.into())
         }
     }
 
-    /// Says whether a text is a credential of ours, good or not any more: not for others to see.
+    /// Says whether this server issued a credential, valid or not. Such a text must not be shown to others.
     pub fn is_own(&self, text: &str) -> bool {
         key_text::is_like(text) || jwt::is_signed(&self.inner.keys.token, text)
     }
@@ -40,9 +40,9 @@ impl Auth {
         let claims = jwt::read(&self.inner.keys.token, token, self.now_ms())?;
         let (session, user) = self.live_session(&claims.sid).await?;
         if session.owner != claims.sub {
-            return Err(Why::Forged.into());
+            return Err(Rejection::Forged.into());
         }
-        // What the user is now counts, not what the token says it was.
+        // The user's current role counts, not the one in the token.
         Ok(Caller {
             scopes: scopes_of(user.role),
             role: user.role,
@@ -53,22 +53,22 @@ impl Auth {
 
     async fn caller_of_key(&self, secret: &str) -> Result<Caller, AuthError> {
         let hash = sha256_hex(secret);
-        let (key, user) = self.find_key(&hash).await?.ok_or(Why::Unknown)?;
+        let (key, user) = self.find_key(&hash).await?.ok_or(Rejection::Unknown)?;
         let now_ms = self.now_ms();
         if key.revoked_ms.is_some() {
-            return Err(Why::Revoked.into());
+            return Err(Rejection::Revoked.into());
         }
         if key.expires_ms.is_some_and(|end| end <= now_ms) {
-            return Err(Why::Expired.into());
+            return Err(Rejection::Expired.into());
         }
         if user.is_disabled {
-            return Err(Why::Disabled.into());
+            return Err(Rejection::Disabled.into());
         }
         if self.inner.key_cache.is_touch_due(&hash, &key, now_ms)
             && let Err(error) = self.store().touch_key(&key.id, now_ms).await
         {
-            // Not worth refusing a good key for.
-            warn!(key.id = %key.id, error = %error, "Failed to note the use of key `{}`", key.id);
+            // Not a reason to reject a valid key.
+            warn!(key.id = %key.id, error = %error, "Failed to save the use of key `{}`", key.id);
         }
         Ok(Caller {
             scopes: key.scopes,
@@ -81,19 +81,19 @@ impl Auth {
     async fn find_key(&self, hash: &str) -> Result<Option<(ApiKey, User)>, AuthError> {
         let cache = &self.inner.key_cache;
         let now_ms = self.now_ms();
-        if let Some(found) = cache.find(hash, now_ms) {
-            return Ok(Some(found));
-        }
-        let generation = cache.generation();
+        let since = match cache.find(hash, now_ms) {
+            Ok(found) => return Ok(Some(found)),
+            Err(since) => since,
+        };
         let found = self.store().key_by_hash(hash).await?;
         if let Some(found) = &found {
-            cache.keep(generation, hash, found, now_ms);
+            cache.insert(since, hash, found.clone(), now_ms);
         }
         Ok(found)
     }
 }
 
-/// What a login may be used for: all its user may do.
+/// The scopes of a login: everything that its user may do.
 fn scopes_of(role: Role) -> Vec<Scope> {
     Scope::ALL
         .into_iter()

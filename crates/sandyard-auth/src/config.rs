@@ -3,20 +3,20 @@
 use std::fmt;
 use std::time::Duration;
 
-/// How long things last and how much is endured.
+/// How long credentials are valid, and when a user is locked out.
 #[derive(Clone)]
 pub struct AuthConfig {
-    /// How long an access token is good.
+    /// How long an access token is valid.
     pub token_ttl: Duration,
-    /// How long a session lives after its last refresh.
+    /// How long a session is valid after its last refresh.
     pub refresh_ttl: Duration,
-    /// So many wrong passwords in a row lock a user out.
+    /// Number of wrong passwords in a row that lock a user out.
     pub max_failures: u32,
-    /// For how long.
+    /// How long a user is locked out.
     pub lock_for: Duration,
-    /// Signs the access tokens. None: made once and kept in the store, so that all servers of it share it.
+    /// The key that signs access tokens. None for a key that is created once and stored, so that all servers of the store share it.
     pub jwt_secret: Option<String>,
-    /// Memory that hashing one password takes, in KiB: what makes guessing from a stolen database dear.
+    /// Memory for hashing one password, in KiB. It makes guessing from a stolen database expensive.
     pub password_memory_kib: u32,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for AuthConfig {
     }
 }
 
-/// A duration as the store counts.
+/// A duration in milliseconds, bounded so that adding it to a time cannot overflow.
 pub(crate) fn as_ms(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }

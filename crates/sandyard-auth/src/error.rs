@@ -5,31 +5,31 @@ use std::fmt;
 use sandyard_core::{ErrorKind, Scope};
 use sandyard_store::StoreError;
 
-/// Why a credential is not good. Safe to tell: it says nothing that the one who sent it could not know.
+/// Why a credential is rejected. Safe to show: it reveals nothing that the sender could not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// There is none.
+pub enum Rejection {
+    /// The request has no credential.
     Missing,
     /// It is neither a token nor a key.
     Malformed,
-    /// We never made it, or its user is gone.
+    /// This installation never issued it, or its user is deleted.
     Unknown,
-    /// Its signature is not ours.
+    /// Its signature is wrong.
     Forged,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// It was ended before its time.
+    /// It was revoked.
     Revoked,
-    /// Its user may do nothing.
+    /// Its user is disabled.
     Disabled,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Missing => "there are none",
             Self::Malformed => "they are neither a token nor a key",
-            Self::Unknown => "they are not known here",
+            Self::Unknown => "they are unknown to this server",
             Self::Forged => "their signature is wrong",
             Self::Expired => "they have expired",
             Self::Revoked => "they were revoked",
@@ -38,17 +38,17 @@ impl fmt::Display for Why {
     }
 }
 
-/// What went wrong.
+/// A failure of the authentication.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The credential is not good.
-    #[error("the credentials are not accepted: {why}")]
+    /// The credential is rejected.
+    #[error("the credentials are not accepted: {reason}")]
     Unauthenticated {
-        /// Why not.
-        why: Why,
+        /// The reason.
+        reason: Rejection,
     },
-    /// No such user, or not its password. Which of the two is not said.
+    /// The user does not exist, or the password is wrong. The message does not say which.
     #[error("wrong user name or password")]
     WrongPassword,
     /// Too many wrong passwords.
@@ -57,65 +57,65 @@ pub enum AuthError {
         /// Seconds until a login may work again.
         retry_after_s: u64,
     },
-    /// More logins at once than are worked on.
+    /// More concurrent logins than the server handles.
     #[error("too many logins at the same time")]
     TooManyLogins,
-    /// The caller may not give away a right that it does not have.
-    #[error("these credentials lack the scope `{0}`, so they cannot make a key with it")]
+    /// The caller may not grant a scope that it does not have.
+    #[error("these credentials do not have the scope `{0}`, so they cannot create a key with it")]
     ScopeBeyondCaller(Scope),
-    /// The caller may not make keys for others.
-    #[error("these credentials cannot make keys for `{owner}`")]
+    /// The caller may not create keys for other users.
+    #[error("these credentials cannot create keys for `{owner}`")]
     ForeignKey {
-        /// For whom.
+        /// The owner of the requested key.
         owner: String,
     },
-    /// A key that is no admin's makes no keys.
-    #[error("a key cannot make keys, unless it has the scope `admin`")]
+    /// Only a key with the scope `admin` may create keys.
+    #[error("a key cannot create keys unless it has the scope `admin`")]
     KeyMakesKey,
     /// Only an admin's key can have the scope `admin`.
     #[error("`{owner}` is not an admin, so its keys cannot have the scope `admin`")]
     AdminScope {
-        /// Whose key.
+        /// The owner of the requested key.
         owner: String,
     },
-    /// Only a session can be logged out of.
-    #[error("these credentials are no login")]
+    /// Only a session can be logged out.
+    #[error("these credentials are not a login session")]
     NoSession,
-    /// A field has a value that makes no sense.
+    /// A field has an invalid value.
     #[error("`{field}` {detail}")]
     Invalid {
-        /// Which.
+        /// The name of the field.
         field: &'static str,
-        /// What it should be.
+        /// What is wrong with it.
         detail: &'static str,
     },
     /// There is no such user.
-    #[error("there is no user `{0}`")]
+    #[error("no user `{0}`")]
     UserNotFound(String),
     /// There is no such key, or it is not the caller's.
-    #[error("there is no key `{0}`")]
+    #[error("no key `{0}`")]
     KeyNotFound(String),
     /// The name is taken.
-    #[error("there is already a user `{0}`")]
+    #[error("a user `{0}` already exists")]
     UserExists(String),
-    /// It would leave nobody who can administer.
+    /// The change would leave no enabled admin.
     #[error("`{0}` is the last enabled admin")]
     LastAdmin(String),
-    /// The user has as many keys as one may have.
-    #[error("`{owner}` has {limit} keys already")]
+    /// The user has the maximum number of keys.
+    #[error("`{owner}` has {limit} keys, which is the maximum")]
     TooManyKeys {
-        /// Whose.
+        /// The owner of the keys.
         owner: String,
-        /// How many are allowed.
+        /// The maximum number of keys.
         limit: usize,
     },
-    /// Another server changes the admins and did not finish in time.
+    /// Another server is changing the users and did not finish in time.
     #[error("another server is changing the users")]
     Busy,
     /// A secret, given or stored, cannot be used.
     #[error("the secret `{name}` cannot be used: {detail}")]
     BadSecret {
-        /// Which.
+        /// The name of the secret.
         name: &'static str,
         /// What is wrong.
         detail: &'static str,
@@ -123,19 +123,19 @@ pub enum AuthError {
     /// The store failed.
     #[error("failed to use the store for authentication")]
     Store(#[from] StoreError),
-    /// Our own fault.
-    #[error("failed to {doing}")]
+    /// An internal error.
+    #[error("failed to {action}")]
     Internal {
-        /// What was being done.
-        doing: &'static str,
-        /// Why not.
+        /// What failed.
+        action: &'static str,
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl AuthError {
-    /// What kind of failure it is, for the dialects.
+    /// The kind of the failure, for the dialects.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Unauthenticated { .. } | Self::WrongPassword => ErrorKind::Unauthenticated,
@@ -158,13 +158,15 @@ impl AuthError {
         }
     }
 
-    /// What the one who asked may do about it.
+    /// What the caller can do.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Unauthenticated { why: Why::Expired } => {
-                "refresh the token, log in again or use another key"
-            }
-            Self::Unauthenticated { why: Why::Disabled } => "ask an admin to enable the user",
+            Self::Unauthenticated {
+                reason: Rejection::Expired,
+            } => "refresh the token, log in again or use another key",
+            Self::Unauthenticated {
+                reason: Rejection::Disabled,
+            } => "ask an admin to enable the user",
             Self::Unauthenticated { .. } => {
                 "send `Authorization: Bearer <token>` or `X-API-Key: <key>`"
             }
@@ -175,17 +177,21 @@ impl AuthError {
             Self::ScopeBeyondCaller(_) | Self::ForeignKey { .. } => {
                 "log in, or use a key with more scopes"
             }
-            Self::KeyMakesKey => "log in with name and password, and make it with that token",
-            Self::AdminScope { .. } => "leave `admin` out of the scopes",
-            Self::NoSession => "a key is ended by revoking it",
-            Self::LastAdmin(_) => "make another admin first",
-            Self::TooManyKeys { .. } => "revoke keys that are not used any more",
-            Self::BadSecret { .. } => "a secret has at least 16 bytes; unset it to have one made",
+            Self::KeyMakesKey => {
+                "log in with name and password, and create the key with that token"
+            }
+            Self::AdminScope { .. } => "omit `admin` from the scopes",
+            Self::NoSession => "to end a key, revoke it",
+            Self::LastAdmin(_) => "create another admin first",
+            Self::TooManyKeys { .. } => "revoke keys that you no longer use",
+            Self::BadSecret { .. } => {
+                "a secret needs at least 16 bytes; unset it to let the server create one"
+            }
             _ => return None,
         })
     }
 
-    /// Seconds after which trying again makes sense, for `Retry-After`.
+    /// Seconds after which the caller may try again, for `Retry-After`.
     pub fn retry_after_s(&self) -> Option<u64> {
         match self {
             Self::Locked { retry_after_s } => Some(*retry_after_s),
@@ -195,8 +201,8 @@ impl AuthError {
     }
 }
 
-impl From<Why> for AuthError {
-    fn from(why: Why) -> Self {
-        Self::Unauthenticated { why }
+impl From<Rejection> for AuthError {
+    fn from(reason: Rejection) -> Self {
+        Self::Unauthenticated { reason }
     }
 }

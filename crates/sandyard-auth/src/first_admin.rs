@@ -1,4 +1,4 @@
-//! The first start: somebody must be able to begin.
+//! Creates the first admin when the server starts for the first time.
 
 use sandyard_core::{Role, Scope};
 use sandyard_store::model::NewUser;
@@ -9,14 +9,14 @@ use crate::key_text;
 use crate::keys::NewKey;
 
 const ADMIN: &str = "admin";
-/// Remembers that it was done. Whoever deletes the user `admin` later does not want it back at the next start.
+/// Records that the admin was created, so that a deleted `admin` does not come back at the next start.
 const META_NAME: &str = "auth.first_admin";
-/// All servers use this id, so that the store lets only one of them in.
+/// All servers use this id, so that the store accepts the key of only one of them.
 const KEY_ID: &str = "first";
 
 impl Auth {
-    /// Makes the admin `admin`, without a password, and a key for it. Returns the key the first time only; of many servers
-    /// that start at once one gets it.
+    /// Creates the user `admin`, without a password, and a key for it. Returns the key the first time only. If several servers start at
+    /// once, one of them gets it.
     pub async fn ensure_admin(&self) -> Result<Option<NewKey>, AuthError> {
         if self.store().meta(META_NAME).await?.is_some() {
             return Ok(None);
@@ -29,7 +29,7 @@ impl Auth {
             max_sandboxes: None,
             created_ms: now_ms,
         };
-        // False if another server was faster, or if we were and died before the end.
+        // Fails harmlessly if another server was faster, or an earlier start was interrupted.
         self.store().insert_user(&admin).await?;
         let scopes = Scope::ALL.to_vec();
         let (new, stored) = key_text::make(
@@ -41,7 +41,7 @@ impl Auth {
             None,
         )?;
         let is_ours = self.store().insert_key(&stored).await?;
-        // Last: a server that dies before this line leaves the work to the next start.
+        // Last: a server that dies before this line leaves the rest to the next start.
         self.store()
             .meta_or_insert(META_NAME, &now_ms.to_string())
             .await?;

@@ -1,47 +1,47 @@
-//! Access tokens: JSON Web Tokens signed with HS256, and nothing else.
+//! Access tokens: JSON Web Tokens signed with HS256.
 //!
-//! One algorithm is a signature over two base64 parts, so it is written out here: a general library brings RSA and
-//! elliptic curves, and with them the question which of them a token may choose. Here it may not choose.
+//! HS256 is a signature over two base64 parts, so it is implemented here. A general library also has RSA and elliptic curves, and with
+//! them the risk that a token chooses its algorithm.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sandyard_core::Role;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{AuthError, Why};
+use crate::error::{AuthError, Rejection};
 use crate::secret::MacKey;
 
-/// Longest token that is looked at; ours have about 400 bytes.
+/// Longest token that is parsed, in bytes. Issued tokens have about 400.
 const MAX_LEN: usize = 2048;
 
-/// What a token says. Whoever reads it looks the session up; the role is for the token's owner to read.
+/// The content of a token. The server looks the session up; the role is only for clients to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claims {
     /// Name of the user.
     pub(crate) sub: String,
-    /// What that user was when the token was made.
+    /// The user's role when the token was issued.
     pub(crate) role: Role,
-    /// Which session it belongs to.
+    /// The id of its session.
     pub(crate) sid: String,
-    /// When it was made, in seconds.
+    /// When it was issued, in seconds since 1970.
     pub(crate) iat: i64,
-    /// When it ends, in seconds.
+    /// When it expires, in seconds since 1970.
     pub(crate) exp: i64,
-    /// Makes two tokens of one second differ.
+    /// Makes two tokens of the same second differ.
     pub(crate) jti: String,
 }
 
 #[derive(Deserialize)]
 struct Header {
     alg: String,
-    /// Extensions that must be understood (RFC 7515, 4.1.11); we understand none.
+    /// Extensions that must be understood (RFC 7515, 4.1.11). None are supported.
     crit: Option<serde_json::Value>,
 }
 
 /// Signs a token.
 pub(crate) fn sign(key: &MacKey, claims: &Claims) -> Result<String, AuthError> {
     let claims = serde_json::to_vec(claims).map_err(|error| AuthError::Internal {
-        doing: "write a token",
+        action: "write a token",
         source: Box::new(error),
     })?;
     let header = URL_SAFE_NO_PAD.encode(br#"{"alg":"HS256","typ":"JWT"}"#);
@@ -50,12 +50,12 @@ pub(crate) fn sign(key: &MacKey, claims: &Claims) -> Result<String, AuthError> {
     Ok(format!("{signed}.{signature}"))
 }
 
-/// Reads a token: first whether it is ours, then what it says.
-pub(crate) fn read(key: &MacKey, token: &str, now_ms: i64) -> Result<Claims, Why> {
+/// Parses a token after checking its signature.
+pub(crate) fn read(key: &MacKey, token: &str, now_ms: i64) -> Result<Claims, Rejection> {
     let claims = read_signed(key, token)?;
-    let claims: Claims = serde_json::from_slice(&claims).map_err(|_| Why::Malformed)?;
+    let claims: Claims = serde_json::from_slice(&claims).map_err(|_| Rejection::Malformed)?;
     if claims.exp.saturating_mul(1000) <= now_ms {
-        return Err(Why::Expired);
+        return Err(Rejection::Expired);
     }
     Ok(claims)
 }
@@ -65,24 +65,29 @@ pub(crate) fn is_like(text: &str) -> bool {
     text.len() <= MAX_LEN && text.split('.').count() == 3
 }
 
-/// Says whether a token is ours, whatever its time.
+/// Says whether this server signed a token, expired or not.
 pub(crate) fn is_signed(key: &MacKey, token: &str) -> bool {
     read_signed(key, token).is_ok()
 }
 
-fn read_signed(key: &MacKey, token: &str) -> Result<Vec<u8>, Why> {
+fn read_signed(key: &MacKey, token: &str) -> Result<Vec<u8>, Rejection> {
     if !is_like(token) {
-        return Err(Why::Malformed);
+        return Err(Rejection::Malformed);
     }
-    let (signed, signature) = token.rsplit_once('.').ok_or(Why::Malformed)?;
-    let (header, claims) = signed.split_once('.').ok_or(Why::Malformed)?;
-    let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Why::Malformed);
-    let header: Header = serde_json::from_slice(&decode(header)?).map_err(|_| Why::Malformed)?;
+    let (signed, signature) = token.rsplit_once('.').ok_or(Rejection::Malformed)?;
+    let (header, claims) = signed.split_once('.').ok_or(Rejection::Malformed)?;
+    let decode = |part: &str| {
+        URL_SAFE_NO_PAD
+            .decode(part)
+            .map_err(|_| Rejection::Malformed)
+    };
+    let header: Header =
+        serde_json::from_slice(&decode(header)?).map_err(|_| Rejection::Malformed)?;
     if header.alg != "HS256"
         || header.crit.is_some()
         || !key.is_signed(signed.as_bytes(), signature)
     {
-        return Err(Why::Forged);
+        return Err(Rejection::Forged);
     }
     decode(claims)
 }
@@ -120,7 +125,7 @@ mod tests {
     #[test]
     fn a_token_is_ours_also_when_its_time_is_over() {
         let token = sign(&key(), &claims()).unwrap();
-        assert_eq!(read(&key(), &token, 3_000_000), Err(Why::Expired));
+        assert_eq!(read(&key(), &token, 3_000_000), Err(Rejection::Expired));
         assert!(is_signed(&key(), &token));
         assert!(!is_signed(&MacKey::new(b"somebody else's secret"), &token));
     }
@@ -148,13 +153,13 @@ mod tests {
     fn a_token_ends_at_its_time() {
         let token = sign(&key(), &claims()).unwrap();
         assert!(read(&key(), &token, 1_999_999).is_ok());
-        assert_eq!(read(&key(), &token, 2_000_000), Err(Why::Expired));
+        assert_eq!(read(&key(), &token, 2_000_000), Err(Rejection::Expired));
     }
 
     #[test]
     fn another_secret_is_a_forgery_even_if_expired() {
         let token = sign(&MacKey::new(b"another secret of this test"), &claims()).unwrap();
-        assert_eq!(read(&key(), &token, 3_000_000), Err(Why::Forged));
+        assert_eq!(read(&key(), &token, 3_000_000), Err(Rejection::Forged));
     }
 
     #[test]
@@ -167,11 +172,11 @@ mod tests {
             r#"{"alg":"HS256","crit":["b64"],"b64":false}"#,
         ] {
             let token = with_header(header, &key());
-            assert_eq!(read(&key(), &token, 0), Err(Why::Forged), "{header}");
+            assert_eq!(read(&key(), &token, 0), Err(Rejection::Forged), "{header}");
         }
         let token = with_header(r#"{"alg":"none"}"#, &key());
         let unsigned = format!("{}.", token.rsplit_once('.').unwrap().0);
-        assert_eq!(read(&key(), &unsigned, 0), Err(Why::Forged));
+        assert_eq!(read(&key(), &unsigned, 0), Err(Rejection::Forged));
     }
 
     #[test]
@@ -189,7 +194,7 @@ mod tests {
             URL_SAFE_NO_PAD.encode(admin),
             parts[2]
         );
-        assert_eq!(read(&key(), &forged, 0), Err(Why::Forged));
+        assert_eq!(read(&key(), &forged, 0), Err(Rejection::Forged));
     }
 
     #[test]
@@ -205,7 +210,7 @@ mod tests {
             "e30.e30.e30",
             &long,
         ] {
-            assert_eq!(read(&key(), text, 0), Err(Why::Malformed), "{text:?}");
+            assert_eq!(read(&key(), text, 0), Err(Rejection::Malformed), "{text:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a key looks like: `e2b_` and 40 hexadecimal digits, the shape the E2B SDKs insist on.
+//! The format of keys: `e2b_` and 40 hexadecimal digits, which the E2B SDKs require.
 
 use sandyard_core::Scope;
 use sandyard_store::model::{ApiKey, NewApiKey};
@@ -11,7 +11,7 @@ use crate::secret::sha256_hex;
 const PREFIX: &str = "e2b_";
 const DIGITS: usize = 40;
 
-/// Says whether a text has the shape of a key.
+/// Says whether a text has the format of a key.
 pub(crate) fn is_like(text: &str) -> bool {
     text.strip_prefix(PREFIX).is_some_and(|digits| {
         digits.len() == DIGITS
@@ -21,7 +21,7 @@ pub(crate) fn is_like(text: &str) -> bool {
     })
 }
 
-/// Makes a key and what the store keeps of it.
+/// Creates a key, and the row for it.
 pub(crate) fn make(
     id: String,
     owner: String,
@@ -49,7 +49,7 @@ pub(crate) fn make(
     Ok((NewKey { key, secret }, stored))
 }
 
-/// How a key begins and ends: 32 of its 160 bits.
+/// The first and last characters of a key: 32 of its 160 bits.
 fn mask(secret: &str) -> String {
     let tail = secret.len() - 4;
     format!("{}…{}", &secret[..PREFIX.len() + 4], &secret[tail..])

@@ -1,4 +1,4 @@
-//! Keys of programs: who may make them, and how they end.
+//! API keys: who may create them, listing and revoking.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use crate::random;
 use crate::user_name;
 
 const MAX_NAME_LEN: usize = 64;
-/// How many good keys a user may have.
+/// Most valid keys of one user.
 const MAX_KEYS: usize = 100;
 
-/// A key just made. The only moment at which it can be seen.
+/// A new key. It can be seen only now.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// What may be shown of it later too.
+    /// Everything but the key itself.
     pub key: ApiKey,
     /// The key itself.
     pub secret: String,
@@ -32,10 +32,10 @@ impl fmt::Debug for NewKey {
     }
 }
 
-/// Says whether a caller may make a key for `owner` with these scopes.
+/// Says whether a caller may create a key for `owner` with these scopes.
 ///
-/// For itself, or with the scope `admin` for anyone; and never with more than its own credentials have. A key makes no
-/// keys unless it has the scope `admin`: they would outlive it.
+/// A caller may create keys for itself, and with the scope `admin` for anybody, but never with a scope that its own credentials do not
+/// have. A key without the scope `admin` creates no keys: they would outlive it.
 pub fn may_create_key(caller: &Caller, owner: &str, scopes: &[Scope]) -> Result<(), AuthError> {
     if !caller.name.eq_ignore_ascii_case(owner) && !caller.has(Scope::Admin) {
         return Err(AuthError::ForeignKey {
@@ -53,7 +53,7 @@ pub fn may_create_key(caller: &Caller, owner: &str, scopes: &[Scope]) -> Result<
 }
 
 impl Auth {
-    /// Makes a key. Who may is [`may_create_key`]'s to say.
+    /// Creates a key. The caller checks [`may_create_key`] first.
     pub async fn create_key(
         &self,
         owner: &str,
@@ -67,18 +67,18 @@ impl Auth {
         if expires_ms.is_some_and(|end| end <= now_ms) {
             return Err(AuthError::Invalid {
                 field: "expires",
-                detail: "is in the past",
+                detail: "must be in the future",
             });
         }
         let owner = self.existing_user(owner).await?;
         if scopes.contains(&Scope::Admin) && owner.role != Role::Admin {
             return Err(AuthError::AdminScope { owner: owner.name });
         }
-        let is_good = |key: &ApiKey| {
+        let is_valid = |key: &ApiKey| {
             key.revoked_ms.is_none() && key.expires_ms.is_none_or(|end| end > now_ms)
         };
         let keys = self.store().keys(Some(&owner.name)).await?;
-        if keys.iter().filter(|key| is_good(key)).count() >= MAX_KEYS {
+        if keys.iter().filter(|key| is_valid(key)).count() >= MAX_KEYS {
             return Err(AuthError::TooManyKeys {
                 owner: owner.name,
                 limit: MAX_KEYS,
@@ -92,7 +92,7 @@ impl Auth {
         Ok(new)
     }
 
-    /// Lists keys, of `owner` only if given, newest first; also those revoked.
+    /// Lists keys, newest first, including revoked ones; only those of `owner`, if given.
     pub async fn list_keys(&self, owner: Option<&str>) -> Result<Vec<ApiKey>, AuthError> {
         match owner.map(user_name::parse) {
             None => Ok(self.store().keys(None).await?),
@@ -101,7 +101,7 @@ impl Auth {
         }
     }
 
-    /// Revokes a key, of `owner` only if given.
+    /// Revokes a key; only one of `owner`, if given.
     pub async fn revoke_key(&self, id: &str, owner: Option<&str>) -> Result<(), AuthError> {
         let not_found = || AuthError::KeyNotFound(id.chars().take(MAX_NAME_LEN).collect());
         let owner = match owner {
@@ -112,7 +112,7 @@ impl Auth {
             .store()
             .revoke_key(id, owner.as_deref(), self.now_ms())
             .await?;
-        self.inner.key_cache.forget();
+        self.inner.key_cache.clear();
         if is_revoked { Ok(()) } else { Err(not_found()) }
     }
 }
@@ -124,22 +124,22 @@ fn check_scopes(scopes: &[Scope]) -> Result<Vec<Scope>, AuthError> {
     if scopes.is_empty() {
         return Err(AuthError::Invalid {
             field: "scopes",
-            detail: "is empty; a key needs one at least",
+            detail: "must have at least one scope",
         });
     }
     Ok(scopes)
 }
 
 fn check_name(name: &str) -> Result<(), AuthError> {
-    let is_good = !name.trim().is_empty()
+    let is_valid = !name.trim().is_empty()
         && name.len() <= MAX_NAME_LEN
         && !name.chars().any(char::is_control);
-    if is_good {
+    if is_valid {
         return Ok(());
     }
     Err(AuthError::Invalid {
         field: "name",
-        detail: "has 1 to 64 bytes without control characters",
+        detail: "must have 1 to 64 bytes and no control characters",
     })
 }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gives_away_more_than_it_has() {
+    fn no_caller_grants_a_scope_that_it_does_not_have() {
         let login = |role, scopes: &[Scope]| Caller {
             via: "session:1".to_owned(),
             ..caller(role, scopes)

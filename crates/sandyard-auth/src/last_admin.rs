@@ -1,7 +1,7 @@
-//! Keeps one enabled admin.
+//! Makes sure that one enabled admin is left.
 //!
-//! Two admins that demote each other at the same moment would each see the other still there. So whoever may lower their
-//! number holds a mutex here and a lease among all servers while it looks and does.
+//! Two admins that demote each other at the same moment would each see the other as an admin. So a change that may lower the number of
+//! admins holds a mutex on this server and a lease among all servers.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::auth::Auth;
 use crate::error::AuthError;
 
 const LEASE: &str = "auth.admins";
-/// What one look and one change take at worst. A server that dies with the lease delays the others so long.
+/// How long the check and the change take at most. A server that dies with the lease delays the others that long.
 const LEASE_MS: i64 = 10_000;
 const RETRY_EVERY: Duration = Duration::from_millis(50);
-const MAX_TRIES: usize = 240;
+const MAX_ATTEMPTS: usize = 240;
 
 impl Auth {
-    /// Does `change`, which takes the admin's rights from `name` if it has them, unless nobody else is an enabled admin.
+    /// Runs `change`, which may take the admin role from `name`, unless `name` is the last enabled admin.
     pub(crate) async fn unless_last_admin<T>(
         &self,
         name: &str,
@@ -29,7 +29,7 @@ impl Auth {
             Ok(()) => change().await,
             Err(error) => Err(error),
         };
-        // If this fails the lease ends by itself.
+        // If this fails, the lease expires.
         let _ = self.set_admins_lease(0).await;
         done
     }
@@ -46,7 +46,7 @@ impl Auth {
     }
 
     async fn take_admins_lease(&self) -> Result<(), AuthError> {
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if self.set_admins_lease(self.now_ms() + LEASE_MS).await? {
                 return Ok(());
             }

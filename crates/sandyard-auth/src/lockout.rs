@@ -1,95 +1,105 @@
-//! Keeps guessing slow: one login of a name at a time, and names that nobody has lock like real ones.
+//! Slows down guessing: one login per name at a time, and unknown names are locked like known ones.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 
-use tokio::sync::{Mutex as Lane, MutexGuard, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::error::AuthError;
 
-/// How many logins may wait or work at once.
+/// Most concurrent logins, including those that wait.
 const MAX_LOGINS: usize = 64;
-const LANES: usize = 64;
-/// How many names that nobody has are remembered.
-const MAX_STRANGERS: usize = 4096;
+const LOCKS: usize = 64;
+/// Most unknown names that are tracked.
+const MAX_UNKNOWN: usize = 4096;
 
-/// The waiting room of the logins.
+/// Queues logins and counts failures of unknown names.
 pub(crate) struct Lockout {
-    places: Semaphore,
-    /// Names share lanes, so that there is a fixed number; which ones share cannot be foreseen.
-    lanes: Vec<Lane<()>>,
+    slots: Semaphore,
+    /// Names share a fixed number of locks. Which names share one is random.
+    locks: Vec<AsyncMutex<()>>,
     hasher: RandomState,
-    strangers: Mutex<HashMap<String, Stranger>>,
+    unknown: Mutex<HashMap<String, UnknownName>>,
 }
 
-/// A name that nobody has. That it locks too keeps the lock from telling who exists.
+/// A name that no user has. It is locked too, so that a lock does not reveal which users exist.
 #[derive(Default)]
-struct Stranger {
+struct UnknownName {
     failures: u32,
     locked_until_ms: i64,
 }
 
-/// The right to try one login of a name, alone on this server: guesses sent in parallel are counted one by one.
-pub(crate) struct Turn<'a> {
-    _place: SemaphorePermit<'a>,
-    _lane: MutexGuard<'a, ()>,
+/// The exclusive right to try a login of a name on this server, so that parallel guesses are counted one by one.
+pub(crate) struct LoginGuard<'a> {
+    _slot: SemaphorePermit<'a>,
+    _lock: MutexGuard<'a, ()>,
 }
 
 impl Lockout {
     pub(crate) fn new() -> Self {
         Self {
-            places: Semaphore::new(MAX_LOGINS),
-            lanes: std::iter::repeat_with(Lane::default).take(LANES).collect(),
+            slots: Semaphore::new(MAX_LOGINS),
+            locks: std::iter::repeat_with(AsyncMutex::default)
+                .take(LOCKS)
+                .collect(),
             hasher: RandomState::new(),
-            strangers: Mutex::default(),
+            unknown: Mutex::default(),
         }
     }
 
-    /// Waits for one's turn, unless too many wait already.
-    pub(crate) async fn turn(&self, name: &str) -> Result<Turn<'_>, AuthError> {
-        let place = self
-            .places
+    /// Waits for other logins of the name. Fails if too many logins wait.
+    pub(crate) async fn lock(&self, name: &str) -> Result<LoginGuard<'_>, AuthError> {
+        let slot = self
+            .slots
             .try_acquire()
             .map_err(|_| AuthError::TooManyLogins)?;
-        let lane = self.hasher.hash_one(name) as usize % LANES;
-        Ok(Turn {
-            _place: place,
-            _lane: self.lanes[lane].lock().await,
+        let index = self.hasher.hash_one(name) as usize % LOCKS;
+        Ok(LoginGuard {
+            _slot: slot,
+            _lock: self.locks[index].lock().await,
         })
     }
 
-    /// Until when a name that nobody has is locked.
-    pub(crate) fn stranger_locked_until_ms(&self, name: &str) -> Option<i64> {
-        self.strangers().get(name).map(|it| it.locked_until_ms)
+    /// Until when an unknown name is locked, in milliseconds since 1970.
+    pub(crate) fn unknown_locked_until_ms(&self, name: &str) -> Option<i64> {
+        self.unknown()
+            .get(name)
+            .map(|unknown| unknown.locked_until_ms)
     }
 
-    /// Counts a failure of a name that nobody has, as the store does for the others.
-    pub(crate) fn note_stranger(&self, name: &str, max_failures: u32, now_ms: i64, until_ms: i64) {
-        let mut strangers = self.strangers();
-        if strangers.len() >= MAX_STRANGERS {
-            strangers.retain(|_, it| it.locked_until_ms > now_ms);
+    /// Counts a failed login of an unknown name, as the store does for known ones.
+    pub(crate) fn count_unknown_failure(
+        &self,
+        name: &str,
+        max_failures: u32,
+        now_ms: i64,
+        until_ms: i64,
+    ) {
+        let mut unknown = self.unknown();
+        if unknown.len() >= MAX_UNKNOWN {
+            unknown.retain(|_, name| name.locked_until_ms > now_ms);
         }
-        if strangers.len() >= MAX_STRANGERS {
-            strangers.clear();
+        if unknown.len() >= MAX_UNKNOWN {
+            unknown.clear();
         }
-        let stranger = strangers.entry(name.to_owned()).or_default();
-        stranger.failures += 1;
-        if stranger.failures >= max_failures {
-            *stranger = Stranger {
+        let entry = unknown.entry(name.to_owned()).or_default();
+        entry.failures += 1;
+        if entry.failures >= max_failures {
+            *entry = UnknownName {
                 failures: 0,
                 locked_until_ms: until_ms,
             };
         }
     }
 
-    /// Somebody has that name now.
-    pub(crate) fn forget_stranger(&self, name: &str) {
-        self.strangers().remove(name);
+    /// Forgets an unknown name that a new user has now.
+    pub(crate) fn forget_unknown(&self, name: &str) {
+        self.unknown().remove(name);
     }
 
-    fn strangers(&self) -> std::sync::MutexGuard<'_, HashMap<String, Stranger>> {
-        self.strangers
+    fn unknown(&self) -> std::sync::MutexGuard<'_, HashMap<String, UnknownName>> {
+        self.unknown
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -100,45 +110,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stranger_locks_at_the_last_failure() {
+    fn an_unknown_name_is_locked_at_the_last_failure() {
         let lockout = Lockout::new();
         for _ in 0..2 {
-            lockout.note_stranger("ghost", 3, 10, 100);
-            assert_eq!(lockout.stranger_locked_until_ms("ghost"), Some(0));
+            lockout.count_unknown_failure("ghost", 3, 10, 100);
+            assert_eq!(lockout.unknown_locked_until_ms("ghost"), Some(0));
         }
-        lockout.note_stranger("ghost", 3, 10, 100);
-        assert_eq!(lockout.stranger_locked_until_ms("ghost"), Some(100));
-        lockout.forget_stranger("ghost");
-        assert_eq!(lockout.stranger_locked_until_ms("ghost"), None);
+        lockout.count_unknown_failure("ghost", 3, 10, 100);
+        assert_eq!(lockout.unknown_locked_until_ms("ghost"), Some(100));
+        lockout.forget_unknown("ghost");
+        assert_eq!(lockout.unknown_locked_until_ms("ghost"), None);
     }
 
     #[test]
-    fn strangers_are_bounded() {
+    fn unknown_names_are_bounded() {
         let lockout = Lockout::new();
-        for number in 0..3 * MAX_STRANGERS {
-            lockout.note_stranger(&number.to_string(), 1, 10, 100);
+        for number in 0..3 * MAX_UNKNOWN {
+            lockout.count_unknown_failure(&number.to_string(), 1, 10, 100);
         }
-        assert!(lockout.strangers().len() <= MAX_STRANGERS);
+        assert!(lockout.unknown().len() <= MAX_UNKNOWN);
     }
 
     #[tokio::test]
-    async fn too_many_at_once_are_turned_away() {
+    async fn too_many_concurrent_logins_are_refused() {
         let lockout = Lockout::new();
-        let mut waiting: Vec<_> = std::iter::repeat_with(|| Box::pin(lockout.turn("alice")))
+        let mut waiting: Vec<_> = std::iter::repeat_with(|| Box::pin(lockout.lock("alice")))
             .take(MAX_LOGINS)
             .collect();
-        // Poll each once: the first gets its turn, the others wait in the lane with a place taken.
-        let mut turns = Vec::new();
+        // Each is polled once: the first gets the lock, the others wait for it with a slot taken.
+        let mut guards = Vec::new();
         for attempt in &mut waiting {
             tokio::select! {
                 biased;
-                turn = attempt => turns.push(turn.unwrap()),
+                guard = attempt => guards.push(guard.unwrap()),
                 () = std::future::ready(()) => {}
             }
         }
-        assert_eq!(turns.len(), 1);
+        assert_eq!(guards.len(), 1);
         assert!(matches!(
-            lockout.turn("bob").await,
+            lockout.lock("bob").await,
             Err(AuthError::TooManyLogins)
         ));
     }

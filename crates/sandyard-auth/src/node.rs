@@ -1,11 +1,11 @@
-//! How one server of a store knows another: a signed word that is good for a minute.
+//! Authenticates calls between servers of one store, with a signed token that is valid for a minute.
 
 use crate::auth::Auth;
-use crate::error::{AuthError, Why};
+use crate::error::{AuthError, Rejection};
 use crate::preview;
 
 const LIFE_MS: i64 = 60_000;
-/// How far the clocks of two hosts may differ: the other's may be ahead, but a token does not last for ever by that.
+/// How far the other host's clock may be ahead, so that its token is not valid for longer.
 const MAX_AHEAD_MS: i64 = 60_000;
 const SUBJECT: &str = "node";
 
@@ -19,11 +19,11 @@ impl Auth {
     /// Checks that a call comes from a server of the same store.
     pub fn check_node(&self, token: &str) -> Result<(), AuthError> {
         let expires_ms = preview::read(&self.inner.keys.node, SUBJECT, token)?;
-        let left_ms = expires_ms.saturating_sub(self.now_ms());
-        if (1..=LIFE_MS + MAX_AHEAD_MS).contains(&left_ms) {
+        let remaining_ms = expires_ms.saturating_sub(self.now_ms());
+        if (1..=LIFE_MS + MAX_AHEAD_MS).contains(&remaining_ms) {
             Ok(())
         } else {
-            Err(Why::Expired.into())
+            Err(Rejection::Expired.into())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Passwords: argon2id, a few at a time.
+//! Hashes and checks passwords with argon2id, a few at a time.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::error::AuthError;
 const MIN_LEN: usize = 8;
 const MAX_LEN: usize = 1024;
 
-/// Passes over the memory; two with 19 MiB is what OWASP asks for.
+/// Passes over the memory. OWASP recommends two with 19 MiB.
 const PASSES: u32 = 2;
 
-/// Hashes and checks passwords, at most on half of the cores, so that logins cannot eat the server.
+/// Hashes and checks passwords on at most half of the cores, so that logins cannot exhaust the server.
 #[derive(Debug)]
 pub(crate) struct Passwords {
     params: Params,
-    turns: Arc<Semaphore>,
-    /// Checked against when there is no user, so that the answer takes as long.
-    nobody: String,
+    slots: Arc<Semaphore>,
+    /// Checked for an unknown user, so that the answer takes as long.
+    dummy_hash: String,
     checks: AtomicU64,
 }
 
@@ -36,20 +36,20 @@ impl Passwords {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let mut passwords = Self {
             params,
-            turns: Arc::new(Semaphore::new((cores / 2).clamp(1, 4))),
-            nobody: String::new(),
+            slots: Arc::new(Semaphore::new((cores / 2).clamp(1, 4))),
+            dummy_hash: String::new(),
             checks: AtomicU64::new(0),
         };
-        passwords.nobody = passwords.hash("nobody has this password").await?;
+        passwords.dummy_hash = passwords.hash("nobody has this password").await?;
         Ok(passwords)
     }
 
-    /// Hashes a new password, if it may be one.
+    /// Hashes a new password, after checking its length.
     pub(crate) async fn hash(&self, password: &str) -> Result<String, AuthError> {
         if !(MIN_LEN..=MAX_LEN).contains(&password.len()) {
             return Err(AuthError::Invalid {
                 field: "password",
-                detail: "has 8 to 1024 bytes",
+                detail: "must have 8 to 1024 bytes",
             });
         }
         let password = password.to_owned();
@@ -61,8 +61,8 @@ impl Passwords {
         .await
     }
 
-    /// Says whether it is the password of that hash. Without a hash it is not, which takes as long.
-    pub(crate) async fn is_right(
+    /// Says whether a password matches a hash. Without a hash it does not, which takes as long.
+    pub(crate) async fn is_correct(
         &self,
         hash: Option<&str>,
         password: &str,
@@ -70,7 +70,7 @@ impl Passwords {
         self.checks.fetch_add(1, Ordering::Relaxed);
         let is_possible = hash.is_some() && password.len() <= MAX_LEN;
         let password = if is_possible { password } else { "" }.to_owned();
-        let hash = hash.unwrap_or(&self.nobody).to_owned();
+        let hash = hash.unwrap_or(&self.dummy_hash).to_owned();
         let params = self.params.clone();
         self.work(move || {
             let hash = PasswordHash::new(&hash)?;
@@ -83,7 +83,7 @@ impl Passwords {
         .await
     }
 
-    /// How many passwords were checked.
+    /// Number of passwords checked.
     pub(crate) fn checks(&self) -> u64 {
         self.checks.load(Ordering::Relaxed)
     }
@@ -92,14 +92,14 @@ impl Passwords {
         &self,
         work: impl FnOnce() -> Result<T, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     ) -> Result<T, AuthError> {
-        let turn = Arc::clone(&self.turns)
+        let slot = Arc::clone(&self.slots)
             .acquire_owned()
             .await
             .map_err(|error| internal(Box::new(error)))?;
-        // The turn goes along: the work does not stop when its caller goes away.
+        // The slot moves into the thread: the work goes on if its caller is cancelled.
         spawn_blocking(move || {
             let done = work();
-            drop(turn);
+            drop(slot);
             done
         })
         .await
@@ -114,7 +114,7 @@ fn argon2(params: Params) -> Argon2<'static> {
 
 fn internal(source: Box<dyn std::error::Error + Send + Sync>) -> AuthError {
     AuthError::Internal {
-        doing: "hash a password",
+        action: "hash a password",
         source,
     }
 }
@@ -124,23 +124,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_the_right_password_is_right() {
+    async fn only_the_right_password_is_correct() {
         let passwords = Passwords::open(64).await.unwrap();
         let hash = passwords.hash("correct horse").await.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=64,t=2,p=1$"), "{hash}");
         assert!(
             passwords
-                .is_right(Some(&hash), "correct horse")
+                .is_correct(Some(&hash), "correct horse")
                 .await
                 .unwrap()
         );
         assert!(
             !passwords
-                .is_right(Some(&hash), "correct horsf")
+                .is_correct(Some(&hash), "correct horsf")
                 .await
                 .unwrap()
         );
-        assert!(!passwords.is_right(Some(&hash), "").await.unwrap());
+        assert!(!passwords.is_correct(Some(&hash), "").await.unwrap());
         assert_ne!(
             hash,
             passwords.hash("correct horse").await.unwrap(),
@@ -149,10 +149,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_has_no_password_and_is_checked_all_the_same() {
+    async fn an_unknown_user_has_no_password_and_is_checked_anyway() {
         let passwords = Passwords::open(64).await.unwrap();
         for guess in ["nobody has this password", "", "x"] {
-            assert!(!passwords.is_right(None, guess).await.unwrap());
+            assert!(!passwords.is_correct(None, guess).await.unwrap());
         }
         assert_eq!(passwords.checks(), 3);
     }
@@ -164,10 +164,10 @@ mod tests {
         assert!(passwords.hash(&"a".repeat(1025)).await.is_err());
         let longest = "a".repeat(1024);
         let hash = passwords.hash(&longest).await.unwrap();
-        assert!(passwords.is_right(Some(&hash), &longest).await.unwrap());
+        assert!(passwords.is_correct(Some(&hash), &longest).await.unwrap());
         assert!(
             !passwords
-                .is_right(Some(&hash), &"a".repeat(1025))
+                .is_correct(Some(&hash), &"a".repeat(1025))
                 .await
                 .unwrap()
         );

@@ -1,22 +1,22 @@
-//! Signed links to one port of one sandbox: `<end in ms>.<signature>`.
+//! Signed links to one port of one sandbox: `<expiry in ms>.<signature>`.
 
 use sandyard_core::SandboxId;
 
 use crate::auth::Auth;
-use crate::error::{AuthError, Why};
+use crate::error::{AuthError, Rejection};
 use crate::secret::MacKey;
 
-/// Longest token that is looked at; ours have 57 bytes.
+/// Longest token that is parsed, in bytes. Issued tokens have 57.
 const MAX_LEN: usize = 100;
 
 impl Auth {
-    /// Signs the right to reach one port of one sandbox until a time. Fits into a URL or a cookie as it is.
+    /// Signs access to one port of one sandbox until a time. The token can be used in a URL or a cookie.
     pub fn sign_preview(&self, sandbox_id: &SandboxId, port: u16, expires_ms: i64) -> String {
         let subject = format!("{sandbox_id}:{port}");
         sign(&self.inner.keys.preview, &subject, expires_ms)
     }
 
-    /// Checks that a token is for this port of this sandbox, and that its time is not over.
+    /// Checks that a token is for this port of this sandbox and has not expired.
     pub fn check_preview(
         &self,
         token: &str,
@@ -26,27 +26,27 @@ impl Auth {
         let subject = format!("{sandbox_id}:{port}");
         let expires_ms = read(&self.inner.keys.preview, &subject, token)?;
         if expires_ms <= self.now_ms() {
-            return Err(Why::Expired.into());
+            return Err(Rejection::Expired.into());
         }
         Ok(())
     }
 }
 
-/// Signs a subject with an end.
+/// Signs a subject and its expiry.
 pub(crate) fn sign(key: &MacKey, subject: &str, expires_ms: i64) -> String {
     let signature = key.sign(message(subject, expires_ms).as_bytes());
     format!("{expires_ms}.{signature}")
 }
 
-/// Checks that a token is ours and for that subject; returns its end, which the caller judges.
-pub(crate) fn read(key: &MacKey, subject: &str, token: &str) -> Result<i64, Why> {
+/// Checks that a token is signed for a subject. Returns its expiry, which the caller checks.
+pub(crate) fn read(key: &MacKey, subject: &str, token: &str) -> Result<i64, Rejection> {
     if token.len() > MAX_LEN {
-        return Err(Why::Malformed);
+        return Err(Rejection::Malformed);
     }
-    let (expires_ms, signature) = token.split_once('.').ok_or(Why::Malformed)?;
-    let expires_ms = expires_ms.parse().map_err(|_| Why::Malformed)?;
+    let (expires_ms, signature) = token.split_once('.').ok_or(Rejection::Malformed)?;
+    let expires_ms = expires_ms.parse().map_err(|_| Rejection::Malformed)?;
     if !key.is_signed(message(subject, expires_ms).as_bytes(), signature) {
-        return Err(Why::Forged);
+        return Err(Rejection::Forged);
     }
     Ok(expires_ms)
 }
@@ -68,7 +68,11 @@ mod tests {
         let token = sign(&key(), "abc:80", 5000);
         assert_eq!(read(&key(), "abc:80", &token), Ok(5000));
         for other in ["abc:8", "abc:800", "abd:80", "", "abc:80\n5000"] {
-            assert_eq!(read(&key(), other, &token), Err(Why::Forged), "{other}");
+            assert_eq!(
+                read(&key(), other, &token),
+                Err(Rejection::Forged),
+                "{other}"
+            );
         }
     }
 
@@ -76,7 +80,7 @@ mod tests {
     fn the_end_cannot_be_moved() {
         let token = sign(&key(), "abc:80", 5000);
         let later = token.replacen("5000", "9000", 1);
-        assert_eq!(read(&key(), "abc:80", &later), Err(Why::Forged));
+        assert_eq!(read(&key(), "abc:80", &later), Err(Rejection::Forged));
     }
 
     #[test]
@@ -100,7 +104,11 @@ mod tests {
             "99999999999999999999.y",
             &"1".repeat(200),
         ] {
-            assert_eq!(read(&key(), "abc:80", text), Err(Why::Malformed), "{text}");
+            assert_eq!(
+                read(&key(), "abc:80", text),
+                Err(Rejection::Malformed),
+                "{text}"
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ pub(crate) use sandyard_core::random::hex;
 /// Gets `N` random bytes as hexadecimal digits.
 pub(crate) fn hex_text<const N: usize>() -> Result<String, AuthError> {
     sandyard_core::random::text::<N>().map_err(|error| AuthError::Internal {
-        doing: "read random bytes",
+        action: "read random bytes",
         source: Box::new(error),
     })
 }

@@ -1,7 +1,7 @@
 //! One secret per installation, one key per purpose.
 //!
-//! The secret is made once and kept in the store, so that all servers of one store agree on it. What signs a link never
-//! signs anything else: each purpose has a key of its own, made from the secret and the purpose's name.
+//! The secret is created once and stored, so that all servers of one store share it. Each purpose has a key of its own, derived from the
+//! secret and the purpose's name, so that a signature for one purpose is never valid for another.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 use crate::error::AuthError;
 use crate::random;
 
-/// Where the store keeps the secret.
+/// The name of the secret in the store.
 const META_NAME: &str = "auth.secret";
 
-/// Shortest secret we take from the settings.
-const MIN_GIVEN_LEN: usize = 16;
+/// Shortest accepted secret, in bytes.
+const MIN_LEN: usize = 16;
 
 /// The keys of all purposes.
 pub(crate) struct Keys {
@@ -30,12 +30,12 @@ pub(crate) struct Keys {
     pub(crate) preview: MacKey,
     /// Calls between servers.
     pub(crate) node: MacKey,
-    /// Tokens that open all ports of a sandbox.
+    /// Tokens for all ports of a sandbox.
     pub(crate) traffic: MacKey,
 }
 
 impl Keys {
-    /// Reads the installation's secret, or makes it; `jwt_secret` signs the access tokens instead, if given.
+    /// Reads the installation's secret, or creates it. `jwt_secret`, if given, signs the access tokens instead.
     pub(crate) async fn open(store: &Store, jwt_secret: Option<&str>) -> Result<Self, AuthError> {
         let stored = store
             .meta_or_insert(META_NAME, &random::hex_text::<32>()?)
@@ -43,23 +43,23 @@ impl Keys {
         Self::from_secrets(&stored, jwt_secret)
     }
 
-    /// Makes the keys from the installation's secret.
-    pub(crate) fn from_secrets(stored: &str, given: Option<&str>) -> Result<Self, AuthError> {
-        if stored.len() < MIN_GIVEN_LEN {
+    /// Derives the keys from the installation's secret.
+    pub(crate) fn from_secrets(stored: &str, jwt_secret: Option<&str>) -> Result<Self, AuthError> {
+        if stored.len() < MIN_LEN {
             return Err(AuthError::BadSecret {
                 name: META_NAME,
-                detail: "the one in the store is too short",
+                detail: "the stored secret is too short",
             });
         }
         let root = MacKey::new(stored.as_bytes());
-        let token = match given {
-            Some(given) if given.len() < MIN_GIVEN_LEN => {
+        let token = match jwt_secret {
+            Some(secret) if secret.len() < MIN_LEN => {
                 return Err(AuthError::BadSecret {
                     name: "jwt_secret",
                     detail: "it is too short",
                 });
             }
-            Some(given) => MacKey::new(given.as_bytes()),
+            Some(secret) => MacKey::new(secret.as_bytes()),
             None => root.derive("token"),
         };
         Ok(Self {
@@ -94,12 +94,12 @@ impl MacKey {
             .into()
     }
 
-    /// Signs; the signature is 43 characters that fit into a URL as they are.
+    /// Signs a message. The signature has 43 characters that are safe in a URL.
     pub(crate) fn sign(&self, message: &[u8]) -> String {
         URL_SAFE_NO_PAD.encode(self.tag(message))
     }
 
-    /// Says whether a signature is ours, in constant time.
+    /// Checks a signature in constant time.
     pub(crate) fn is_signed(&self, message: &[u8], signature: &str) -> bool {
         URL_SAFE_NO_PAD.decode(signature).is_ok_and(|tag| {
             self.0
@@ -117,7 +117,7 @@ impl fmt::Debug for MacKey {
     }
 }
 
-/// SHA-256 in hex: how keys and refresh tokens are kept.
+/// SHA-256 in hexadecimal: how keys and refresh tokens are stored.
 pub(crate) fn sha256_hex(text: &str) -> String {
     random::hex(&Sha256::digest(text))
 }

@@ -1,8 +1,8 @@
-//! What a login gives, and how it goes on and ends.
+//! Sessions: what a login creates, how it is refreshed, how it ends.
 //!
 //! ```text
 //!  login ──► session ──refresh──► same session, new tokens
-//!               │  └─ an old refresh token ──► revoked: somebody has a copy
+//!               │  └─ an old refresh token ──► revoked: the token was copied
 //!               ├─ logout, new password, disabled user ──► revoked
 //!               └─ refresh_ttl without a refresh ──► expired
 //! ```
@@ -15,7 +15,7 @@ use tracing::warn;
 
 use crate::auth::Auth;
 use crate::config::as_ms;
-use crate::error::{AuthError, Why};
+use crate::error::{AuthError, Rejection};
 use crate::jwt::{self, Claims};
 use crate::random;
 use crate::refresh_token;
@@ -23,16 +23,16 @@ use crate::secret::sha256_hex;
 use crate::user_name;
 use crate::users::UserView;
 
-/// What a login gives.
+/// The tokens of a login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tokens {
-    /// For `Authorization: Bearer`.
+    /// The token for `Authorization: Bearer`.
     pub access_token: String,
-    /// Good once, for the next pair.
+    /// The token for the next refresh; valid once.
     pub refresh_token: String,
-    /// When the access token ends.
+    /// When the access token expires, in milliseconds since 1970.
     pub expires_ms: i64,
-    /// Who logged in.
+    /// The user who logged in.
     pub user: UserView,
 }
 
@@ -46,8 +46,8 @@ impl fmt::Debug for Tokens {
 }
 
 impl Auth {
-    /// Exchanges a refresh token for new tokens of the same session. It works once; bringing an old one again ends the
-    /// session, since then two parties have it.
+    /// Exchanges a refresh token for new tokens of the same session. It is valid once; using an old one ends the session, because two
+    /// parties have it.
     pub async fn refresh(&self, refresh_token: &str) -> Result<Tokens, AuthError> {
         let keys = &self.inner.keys;
         let session_id = refresh_token::session_of(&keys.refresh, refresh_token)?;
@@ -67,12 +67,12 @@ impl Auth {
                 .revoke_session(session_id, self.now_ms())
                 .await?;
             warn!(session.id = %session.id, user.name = %user.name, "Ended a session: its old refresh token was used again");
-            return Err(Why::Revoked.into());
+            return Err(Rejection::Revoked.into());
         }
         self.tokens(&user, session_id, next)
     }
 
-    /// Ends the session the caller came with.
+    /// Ends the caller's session.
     pub async fn logout(&self, caller: &Caller) -> Result<(), AuthError> {
         let session_id = caller
             .via
@@ -84,7 +84,7 @@ impl Auth {
         Ok(())
     }
 
-    /// Ends all sessions of a user; says how many. Keys stay.
+    /// Ends all sessions of a user. Returns how many. Keys stay valid.
     pub async fn logout_everywhere(&self, name: &str) -> Result<u64, AuthError> {
         let Some(name) = user_name::parse(name) else {
             return Ok(0);
@@ -95,7 +95,7 @@ impl Auth {
             .await?)
     }
 
-    /// Begins a session for a user whose password was right.
+    /// Opens a session for a user whose password was correct.
     pub(crate) async fn open_session(&self, user: User) -> Result<Tokens, AuthError> {
         let id = random::hex_text::<16>()?;
         let refresh_token = refresh_token::make(&self.inner.keys.refresh, &id)?;
@@ -108,26 +108,26 @@ impl Auth {
             revoked_ms: None,
         };
         self.store().insert_session(&session).await?;
-        // A password changed since it was checked ended all sessions, perhaps just before this one began.
+        // A new password ends all sessions. It may have been set between the check of the old one and this session.
         let now = self.store().user(&user.name).await?;
         if now.is_none_or(|now| now.is_disabled || now.password_hash != user.password_hash) {
             self.store().revoke_session(&id, self.now_ms()).await?;
-            return Err(Why::Revoked.into());
+            return Err(Rejection::Revoked.into());
         }
         self.tokens(&user, &id, refresh_token)
     }
 
-    /// Finds a session that is still good, and its user.
+    /// Finds a valid session and its user.
     pub(crate) async fn live_session(&self, id: &str) -> Result<(Session, User), AuthError> {
-        let (session, user) = self.store().session(id).await?.ok_or(Why::Unknown)?;
+        let (session, user) = self.store().session(id).await?.ok_or(Rejection::Unknown)?;
         if session.revoked_ms.is_some() {
-            return Err(Why::Revoked.into());
+            return Err(Rejection::Revoked.into());
         }
         if session.expires_ms <= self.now_ms() {
-            return Err(Why::Expired.into());
+            return Err(Rejection::Expired.into());
         }
         if user.is_disabled {
-            return Err(Why::Disabled.into());
+            return Err(Rejection::Disabled.into());
         }
         Ok((session, user))
     }

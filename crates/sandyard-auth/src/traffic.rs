@@ -1,21 +1,21 @@
-//! The word that opens every port of one sandbox, for as long as the sandbox is there.
+//! The token for every port of one sandbox, valid as long as the sandbox exists.
 //!
-//! Made from the installation's secret and the id, so there is nothing to keep: ids are never used again.
+//! It is derived from the installation's secret and the sandbox's id, so it is not stored. Ids are never reused.
 
 use sandyard_core::SandboxId;
 
 use crate::auth::Auth;
 
-/// Longest token that is looked at; ours have 43 bytes.
+/// Longest token that is checked, in bytes. Issued tokens have 43.
 const MAX_LEN: usize = 100;
 
 impl Auth {
-    /// Gives the token that opens every port of this sandbox. Fits into a header as it is.
+    /// The token for every port of a sandbox. It can be used in a header.
     pub fn traffic_token(&self, sandbox_id: &SandboxId) -> String {
         self.inner.keys.traffic.sign(sandbox_id.as_str().as_bytes())
     }
 
-    /// Says whether a token is that of this sandbox, in constant time.
+    /// Says whether a token belongs to a sandbox, in constant time.
     pub fn is_traffic_token(&self, sandbox_id: &SandboxId, token: &str) -> bool {
         let message = sandbox_id.as_str().as_bytes();
         token.len() <= MAX_LEN && self.inner.keys.traffic.is_signed(message, token)
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_else_opens_it() {
+    async fn no_other_text_is_the_token() {
         let auth = auth(Store::open("sqlite::memory:").await.unwrap()).await;
         let ours = id("abcdefghijklmnopqrst");
         let token = auth.traffic_token(&ours);

@@ -1,32 +1,31 @@
-//! What a user may be called.
+//! Names of users.
 
 use sandyard_core::Caller;
 
 use crate::error::AuthError;
 
-/// Longest name.
+/// Longest name, in bytes.
 const MAX_LEN: usize = 63;
 
-/// Reads a name: `[a-z0-9][a-z0-9._-]{0,62}` once lower-cased.
+/// Parses a name: `[a-z0-9][a-z0-9._-]{0,62}`, after conversion to lower case.
 pub(crate) fn parse(text: &str) -> Option<String> {
     if text.is_empty() || text.len() > MAX_LEN {
         return None;
     }
     let name = text.to_ascii_lowercase();
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_good = is_plain(name.as_bytes()[0])
+    let is_valid = is_plain(name.as_bytes()[0])
         && name
             .bytes()
             .all(|byte| is_plain(byte) || b"._-".contains(&byte));
-    is_good.then_some(name)
+    is_valid.then_some(name)
 }
 
-/// Reads the name of a user to be made. The names of those who never log in are not to be had: their sandboxes would come
-/// with them.
+/// Parses the name of a new user. The names of built-in callers are reserved: a user with such a name would own their sandboxes.
 pub(crate) fn parse_new(text: &str) -> Result<String, AuthError> {
     let name = parse(text).ok_or(AuthError::Invalid {
         field: "name",
-        detail: "has 1 to 63 letters, digits, dots, dashes and underscores, and begins with a letter or digit",
+        detail: "must have 1 to 63 letters, digits, dots, dashes and underscores, and must begin with a letter or digit",
     })?;
     if [Caller::local().name, Caller::system().name].contains(&name) {
         return Err(AuthError::Invalid {
@@ -47,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_names_are_refused() {
+    fn invalid_names_are_refused() {
         for text in [
             "",
             "-a",
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_names_cannot_be_made() {
+    fn reserved_names_are_refused() {
         assert!(parse_new("Local").is_err() && parse_new("system").is_err());
         assert!(parse_new("locals").is_ok());
     }

@@ -1,4 +1,4 @@
-//! Who there is.
+//! Accounts.
 
 use sandyard_core::Role;
 use sandyard_store::model::{NewUser, User, UserPatch};
@@ -8,22 +8,22 @@ use crate::auth::Auth;
 use crate::error::AuthError;
 use crate::user_name;
 
-/// A user, as may be shown.
+/// A user, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UserView {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// It may do nothing.
+    /// Whether it is disabled: its credentials are rejected.
     pub is_disabled: bool,
-    /// It can log in.
+    /// Whether it has a password and can log in.
     pub has_password: bool,
-    /// How many sandboxes it may have; none: the settings' number.
+    /// Most sandboxes that it may have; none for the settings' number.
     pub max_sandboxes: Option<i64>,
-    /// No login before this time.
+    /// Until when logins are refused, in milliseconds since 1970.
     pub locked_until_ms: Option<i64>,
-    /// When it was made.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
 }
 
@@ -41,19 +41,19 @@ impl From<&User> for UserView {
     }
 }
 
-/// What changes of a user; an empty field stays as it is.
+/// Changes of a user. A field that is none stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserChange {
     /// New role.
     pub role: Option<Role>,
-    /// Whether it may do anything. Disabling ends its sessions; its keys rest.
+    /// Whether it is disabled. Disabling ends its sessions, and its keys are rejected meanwhile.
     pub is_disabled: Option<bool>,
-    /// New quota; `Some(None)`: the settings' number.
+    /// New quota; `Some(None)` for the settings' number.
     pub max_sandboxes: Option<Option<i64>>,
 }
 
 impl Auth {
-    /// Makes a user; without a password it cannot log in, but can have keys.
+    /// Creates a user. Without a password it cannot log in, but can have keys.
     pub async fn create_user(
         &self,
         name: &str,
@@ -77,12 +77,12 @@ impl Auth {
         if !self.store().insert_user(&new).await? {
             return Err(AuthError::UserExists(name));
         }
-        self.inner.lockout.forget_stranger(&name);
-        self.inner.standings.forget();
+        self.inner.lockout.forget_unknown(&name);
+        self.inner.disabled_users.clear();
         self.user(&name).await
     }
 
-    /// Shows a user.
+    /// Finds a user.
     pub async fn user(&self, name: &str) -> Result<UserView, AuthError> {
         Ok(UserView::from(&self.existing_user(name).await?))
     }
@@ -93,7 +93,7 @@ impl Auth {
         Ok(users.iter().map(UserView::from).collect())
     }
 
-    /// Changes a user. The last enabled admin stays one.
+    /// Changes a user. Fails if that would leave no enabled admin.
     pub async fn update_user(
         &self,
         name: &str,
@@ -114,8 +114,8 @@ impl Auth {
         } else {
             update().await?
         };
-        self.inner.key_cache.forget();
-        self.inner.standings.forget();
+        self.inner.key_cache.clear();
+        self.inner.disabled_users.clear();
         if !is_found {
             return Err(AuthError::UserNotFound(user.name));
         }
@@ -125,13 +125,13 @@ impl Auth {
         self.user(&user.name).await
     }
 
-    /// Forgets a user with its keys and sessions, unless it is the last enabled admin. Its sandboxes are not looked at.
+    /// Deletes a user with its keys and sessions, unless it is the last enabled admin. Its sandboxes stay.
     pub async fn delete_user(&self, name: &str) -> Result<(), AuthError> {
         let user = self.existing_user(name).await?;
         let delete = async || Ok(self.store().delete_user(&user.name).await?);
         let is_found = self.unless_last_admin(&user.name, delete).await?;
-        self.inner.key_cache.forget();
-        self.inner.standings.forget();
+        self.inner.key_cache.clear();
+        self.inner.disabled_users.clear();
         if is_found {
             Ok(())
         } else {
@@ -139,7 +139,7 @@ impl Auth {
         }
     }
 
-    /// Gives a user a new password, ends its sessions and its lock-out.
+    /// Sets a user's password, and ends its sessions and its lock-out.
     pub async fn set_password(&self, name: &str, password: &str) -> Result<(), AuthError> {
         let user = self.existing_user(name).await?;
         let patch = UserPatch {
@@ -165,7 +165,7 @@ fn check_quota(max_sandboxes: Option<i64>) -> Result<(), AuthError> {
     if max_sandboxes.is_some_and(|max| max < 0) {
         return Err(AuthError::Invalid {
             field: "max_sandboxes",
-            detail: "is less than nothing",
+            detail: "must not be negative",
         });
     }
     Ok(())

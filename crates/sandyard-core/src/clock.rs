@@ -1,20 +1,20 @@
-//! The time, as something that can be handed in: tests own theirs.
+//! The time, passed in as a value so that tests control theirs.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Tells the time in milliseconds since 1970.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
-    /// The host's.
+    /// The host's clock.
     #[default]
     System,
-    /// A test's.
+    /// A test's clock.
     Manual(Arc<ManualTime>),
 }
 
-/// A test's time: what the wall clock shows, and how much time has really passed.
+/// A test's time: what the wall clock shows, and how much time has passed.
 #[derive(Debug, Default)]
 pub struct ManualTime {
     wall_ms: AtomicI64,
@@ -22,7 +22,7 @@ pub struct ManualTime {
 }
 
 impl Clock {
-    /// A clock that stands at `now_ms` until it is moved.
+    /// A clock that stands at `now_ms` until a test moves it.
     pub fn manual(now_ms: i64) -> Self {
         Self::Manual(Arc::new(ManualTime {
             wall_ms: AtomicI64::new(now_ms),
@@ -30,31 +30,36 @@ impl Clock {
         }))
     }
 
-    /// The time now, as the wall clock shows it. An administrator or a time server may set it forward or back.
+    /// The wall clock's time. An administrator or a time server may set it forward or back.
     pub fn now_ms(&self) -> i64 {
         match self {
             Self::System => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| {
-                    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-                }),
+                .map_or(0, millis),
             Self::Manual(time) => time.wall_ms.load(Ordering::SeqCst),
         }
     }
 
-    /// Milliseconds that have really passed since some moment of this process, however the wall clock was set.
+    /// Milliseconds since a fixed moment of this process, unaffected by changes of the wall clock.
     pub fn steady_ms(&self) -> i64 {
-        static BEGAN: OnceLock<Instant> = OnceLock::new();
         match self {
-            Self::System => {
-                let passed = BEGAN.get_or_init(Instant::now).elapsed().as_millis();
-                i64::try_from(passed).unwrap_or(i64::MAX)
-            }
+            Self::System => millis(origin().elapsed()),
             Self::Manual(time) => time.steady_ms.load(Ordering::SeqCst),
         }
     }
 
-    /// Lets time pass on a test's clock; the host's goes by itself.
+    /// [`Self::steady_ms`] as an [`Instant`], for code that measures durations.
+    pub fn instant(&self) -> Instant {
+        match self {
+            Self::System => Instant::now(),
+            Self::Manual(_) => {
+                let passed_ms = u64::try_from(self.steady_ms()).unwrap_or_default();
+                origin() + Duration::from_millis(passed_ms)
+            }
+        }
+    }
+
+    /// Lets time pass on a test's clock. Does nothing to the host's clock.
     pub fn advance_ms(&self, by_ms: i64) {
         if let Self::Manual(time) = self {
             time.wall_ms.fetch_add(by_ms, Ordering::SeqCst);
@@ -62,10 +67,21 @@ impl Clock {
         }
     }
 
-    /// Sets a test's wall clock forward or back, with no time passing.
+    /// Sets a test's wall clock forward or back without letting time pass.
     pub fn jump_ms(&self, by_ms: i64) {
         if let Self::Manual(time) = self {
             time.wall_ms.fetch_add(by_ms, Ordering::SeqCst);
         }
     }
+}
+
+/// The moment from which steady time is counted.
+fn origin() -> Instant {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    *ORIGIN.get_or_init(Instant::now)
+}
+
+/// A duration in whole milliseconds, the type that rows and timers use.
+pub fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

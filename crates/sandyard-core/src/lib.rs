@@ -1,17 +1,17 @@
-//! Ids, limits, states and error kinds: the words every crate shares. No I/O; of the kernel nothing but its clock and its
-//! random bytes.
+//! Types that every crate shares: ids, limits, states, error kinds. No I/O; the only system calls are for the time and for random bytes.
 //!
-//! - [`caller`]: who is asking, and what that one may do
-//! - [`clock`]: the time, as something that can be handed in
+//! - [`caller`]: who makes a request, and what that caller may do
+//! - [`clock`]: the time, passed in as a value
 //! - [`error_kind`]: the registry of failures
-//! - [`id`]: the name of a sandbox
+//! - [`id`]: the id of a sandbox
 //! - [`limits`]: how much of the host a sandbox may use
-//! - [`network`]: what a sandbox may reach, and what became of each attempt
+//! - [`network`]: what a sandbox may reach, and the record of each attempt
 //! - [`percent`]: percent-encoding for URLs and headers
-//! - [`random`]: bytes that nobody can guess, and how bytes are written
-//! - [`size`]: `512m` and `2g`, read and written
-//! - [`state`]: where a sandbox stands and where it may go next, at its provider
-//! - [`status`]: the same in the eyes of its users
+//! - [`random`]: random bytes and hexadecimal text
+//! - [`size`]: sizes as people write them, `512m` and `2g`
+//! - [`state`]: the state of a sandbox at its provider
+//! - [`status`]: the status of a sandbox in the store
+//! - [`token_bucket`]: how often something may happen
 #![forbid(unsafe_code)]
 
 pub mod caller;
@@ -25,6 +25,7 @@ pub mod random;
 pub mod size;
 pub mod state;
 pub mod status;
+pub mod token_bucket;
 
 pub use caller::{Caller, Role, Scope};
 pub use clock::{Clock, ManualTime};
@@ -34,3 +35,4 @@ pub use limits::{LimitPolicy, Limits, LimitsError, PartialLimits};
 pub use network::NetworkPolicy;
 pub use state::SandboxState;
 pub use status::SandboxStatus;
+pub use token_bucket::TokenBucket;

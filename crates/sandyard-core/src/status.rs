@@ -1,44 +1,70 @@
-//! Where a sandbox stands in the eyes of its users: what the store says *should* be.
+//! The status of a sandbox in the store: what the sandbox *should* be.
 //!
 //! ```text
 //!  create ─▶ creating ──▶ running ◀─── pause / wake ───▶ paused
 //!               │           │  ▲                           │
-//!        failed │           │  └── start ── stopped ◀──────┤ stop, or its processes vanished
-//!               ▼           ▼                │             │
-//!             error ◀─── (unmendable)        │             │
-//!               │                            │             │
-//!   every one ──┴────────── delete ──▶ deleting ──▶ deleted (the row stays a while, the events longer)
+//!        failed │           │  └── start ── stopped ◀──────┤ stop, or its processes ended
+//!               │           ▼                │             │
+//!               │         error ◀────────────┴─────────────┘ its instance is gone
+//!               ▼           │
+//!   every one ──┴───────────┴─ delete ──▶ deleting ──▶ deleted (the row stays for a while, the events longer)
 //! ```
 //!
-//! [`SandboxState`](crate::SandboxState) is the same question asked of the provider: what *is*. Reconcilers close the gap.
+//! [`SandboxState`](crate::SandboxState) is what the sandbox *is* at its provider. The reconciler closes the gap. The complete table is
+//! [`TRANSITIONS`]; docs/design/lifecycle.md shows it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a sandbox should be.
+/// Every transition between two statuses: from, to, and what causes it. A commit with any other transition is refused.
+pub const TRANSITIONS: [(SandboxStatus, SandboxStatus, &str); 18] = {
+    use SandboxStatus::{Creating, Deleted, Deleting, Error, Paused, Running, Stopped};
+    [
+        (Creating, Running, "the provider made the instance"),
+        (Creating, Deleting, "create failed, or was interrupted"),
+        (Running, Paused, "pause, or idle for its timeout"),
+        (Running, Stopped, "stop, or its processes ended"),
+        (Running, Error, "its instance is gone"),
+        (Running, Deleting, "delete"),
+        (Paused, Running, "wake, or the provider cannot pause it"),
+        (Paused, Stopped, "stop, or its processes ended"),
+        (Paused, Error, "its instance is gone"),
+        (Paused, Deleting, "delete, or its retention is over"),
+        (Stopped, Running, "start"),
+        (Stopped, Error, "its instance is gone"),
+        (Stopped, Deleting, "delete, or its retention is over"),
+        (Error, Running, "its instance is back and runs"),
+        (Error, Paused, "its instance is back and is paused"),
+        (Error, Stopped, "its instance is back and is stopped"),
+        (Error, Deleting, "delete, or its retention is over"),
+        (Deleting, Deleted, "its instance is removed"),
+    ]
+};
+
+/// The status of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxStatus {
-    /// On its way; its maker has no answer yet.
+    /// The provider is making it; the create request has no answer yet.
     Creating,
     /// Usable.
     Running,
-    /// Frozen with its memory kept; any request wakes it.
+    /// Frozen, its memory kept. A request wakes it.
     Paused,
-    /// No process is left, its files are kept; any request starts it again.
+    /// No process is left; its files are kept. A request starts it again.
     Stopped,
-    /// It cannot be used; `reason` says why. It can be deleted.
+    /// It cannot be used, for the `reason` in its row. It can be deleted.
     Error,
-    /// On its way out; a crash does not stop that.
+    /// Its instance is being removed. After a crash the removal is finished.
     Deleting,
-    /// Nothing of it is left but its history.
+    /// Only its row and its events are left.
     Deleted,
 }
 
 impl SandboxStatus {
-    /// All of them, in the order of a life.
+    /// All statuses, in the order of a sandbox's life.
     pub const ALL: [Self; 7] = [
         Self::Creating,
         Self::Running,
@@ -49,7 +75,7 @@ impl SandboxStatus {
         Self::Deleted,
     ];
 
-    /// The word in the store.
+    /// The name in the store and in answers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Creating => "creating",
@@ -62,20 +88,11 @@ impl SandboxStatus {
         }
     }
 
-    /// Says whether the move from here to `next` is one of the arrows above.
+    /// Says whether [`TRANSITIONS`] has the transition from this status to `next`.
     pub fn can_become(self, next: Self) -> bool {
-        use SandboxStatus::{Creating, Deleted, Deleting, Error, Paused, Running, Stopped};
-        match (self, next) {
-            (Deleted, _) => false,
-            (Deleting, next) => next == Deleted,
-            (_, Deleting) => true,
-            (Creating, Running | Error) => true,
-            (Running, Paused | Stopped | Error) => true,
-            (Paused | Stopped, Running | Stopped | Error) => true,
-            // Somebody mended the host.
-            (Error, Running | Paused | Stopped) => true,
-            _ => false,
-        }
+        TRANSITIONS
+            .iter()
+            .any(|(from, to, _)| (*from, *to) == (self, next))
     }
 
     /// Says whether the sandbox is neither deleted nor being deleted.
@@ -88,7 +105,7 @@ impl SandboxStatus {
         matches!(self, Self::Running | Self::Creating)
     }
 
-    /// Says whether a request may bring it back to running.
+    /// Says whether a request may bring it back to `running`.
     pub fn can_wake(self) -> bool {
         matches!(self, Self::Paused | Self::Stopped)
     }
@@ -100,9 +117,9 @@ impl fmt::Display for SandboxStatus {
     }
 }
 
-/// Says that a text is no status.
+/// A text that is not the name of a status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no sandbox status")]
+#[error("`{0}` is not a sandbox status")]
 pub struct SandboxStatusError(pub String);
 
 impl FromStr for SandboxStatus {
@@ -129,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_back() {
+    fn names_are_parsed_back() {
         for status in SandboxStatus::ALL {
             assert_eq!(status.as_str().parse(), Ok(status));
         }

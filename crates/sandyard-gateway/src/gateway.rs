@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit};
 use sandyard_agent_client::Endpoint;
-use sandyard_core::network::{Flow, Ground, NetworkGrant};
+use sandyard_core::network::{Flow, NetworkGrant, OperatorRules};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) max_connections: usize,
     /// Connection slots of each owner's sandboxes together, while there are any.
     owner_connections: Mutex<HashMap<String, Weak<Semaphore>>>,
-    ground: RwLock<Arc<Ground>>,
+    ground: RwLock<Arc<OperatorRules>>,
 }
 
 struct Attached {
@@ -223,7 +223,7 @@ impl Drop for Attached {
 
 impl Inner {
     /// The operator's rules at this moment.
-    pub(crate) fn ground(&self) -> Arc<Ground> {
+    pub(crate) fn ground(&self) -> Arc<OperatorRules> {
         let ground = self.ground.read().unwrap_or_else(PoisonError::into_inner);
         ground.clone()
     }
@@ -264,8 +264,8 @@ impl Inner {
     }
 }
 
-fn ground(settings: &GatewaySettings) -> Ground {
-    Ground {
+fn ground(settings: &GatewaySettings) -> OperatorRules {
+    OperatorRules {
         reachable: settings.reachable.clone(),
         denied: settings.denied.clone(),
         own: host_addresses(),

@@ -1,62 +1,41 @@
-//! Rate limits.
+//! Token buckets that several tasks share.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use sandyard_core::TokenBucket;
 use tokio::time::Instant;
 
-/// A token bucket. Its users wait for tokens, or are refused.
+/// A token bucket behind a lock.
 #[derive(Debug)]
-pub(crate) struct Bucket {
-    per_second: f64,
-    capacity: f64,
-    level: Mutex<Level>,
-}
-
-#[derive(Debug)]
-struct Level {
-    tokens: f64,
-    at: Instant,
-}
+pub(crate) struct Bucket(Mutex<TokenBucket>);
 
 impl Bucket {
-    /// A full bucket with this rate and capacity.
+    /// A full bucket that gains `per_second` tokens a second and holds at most `capacity`.
     pub(crate) fn new(per_second: f64, capacity: f64) -> Self {
-        Self {
-            per_second,
-            capacity,
-            level: Mutex::new(Level {
-                tokens: capacity,
-                at: Instant::now(),
-            }),
-        }
+        Self(Mutex::new(TokenBucket::new(per_second, capacity, now())))
     }
 
-    /// Takes one token, if there is one.
+    /// Takes a token if there is one.
     pub(crate) fn try_take(&self) -> bool {
-        let mut level = self.filled();
-        if level.tokens < 1.0 {
-            return false;
-        }
-        level.tokens -= 1.0;
-        true
+        self.lock().try_take(now())
     }
 
-    /// Takes tokens for something already used; the level may become negative. Returns how long to wait before using more.
+    /// Takes tokens for what was used already. Returns how long to wait before using more.
     pub(crate) fn charge(&self, tokens: usize) -> Option<Duration> {
-        let mut level = self.filled();
-        level.tokens -= tokens as f64;
-        (level.tokens < 0.0).then(|| Duration::from_secs_f64(-level.tokens / self.per_second))
+        let (mut bucket, now) = (self.lock(), now());
+        bucket.charge(tokens as f64, now);
+        Some(bucket.time_until(0.0, now)).filter(|wait| !wait.is_zero())
     }
 
-    fn filled(&self) -> std::sync::MutexGuard<'_, Level> {
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let gained = now.duration_since(level.at).as_secs_f64() * self.per_second;
-        level.tokens = (level.tokens + gained).min(self.capacity);
-        level.at = now;
-        level
+    fn lock(&self) -> std::sync::MutexGuard<'_, TokenBucket> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Tokio's clock, which tests can pause.
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ impl Audit {
             if pause == PAUSES.0 {
                 tracing::warn!(entries = batch.len(), %error, "Audit entries wait: the store does not take them");
             }
-            refusals += u32::from(!error.is_passing());
+            refusals += u32::from(!error.is_transient());
             if refusals >= TRIES {
                 tracing::error!(entries = batch.len(), %error, "Audit entries are lost: the store refuses them");
                 self.queue().lose(end);

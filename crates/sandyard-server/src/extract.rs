@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError};
 use sandyard_core::{ErrorKind, percent};
-use sandyard_service::{MemoryHold, PATIENCE, ServiceError, UNCOUNTED};
+use sandyard_service::{MEMORY_WAIT, MemoryHold, ServiceError, UNCOUNTED_BYTES};
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
@@ -292,9 +292,9 @@ pub(crate) async fn reserve(
     memory: &MemoryHold,
     length: usize,
 ) -> Result<(), ApiError> {
-    if length > UNCOUNTED {
+    if length > UNCOUNTED_BYTES {
         let more = length.saturating_sub(memory.bytes());
-        memory.grow(more, PATIENCE).await?;
+        memory.grow(more, MEMORY_WAIT).await?;
     }
     content.reserve_exact(length.saturating_sub(content.len()));
     Ok(())

@@ -21,7 +21,7 @@
 //! | `app` | what every handler uses |
 //! | `audit`, `rate_limit`, `url_client`, `write_check`, `metrics` | services that `app` holds |
 //! | `listen` | sockets, TLS, graceful shutdown |
-//! | `bounds`, `error`, `time`, `token_bucket` | limits of fields; failures; small helpers |
+//! | `bounds`, `error`, `time` | limits of fields; failures; small helpers |
 #![forbid(unsafe_code)]
 
 mod access;
@@ -55,7 +55,6 @@ pub mod serve;
 mod stream;
 mod streamed_json;
 mod time;
-mod token_bucket;
 mod tool_server;
 mod url_client;
 mod visibility;

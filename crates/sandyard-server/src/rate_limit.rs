@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-
-use crate::token_bucket::TokenBucket;
+use sandyard_core::TokenBucket;
 
 /// Largest number of buckets. Beyond it, full ones are dropped, which changes nothing for their callers.
 const MAX_BUCKETS: usize = 10_000;
@@ -65,9 +64,10 @@ impl RateLimit {
         if self.per_second == 0.0 {
             return Ok(None);
         }
+        let capacity = self.per_second * 2.0;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS {
-            buckets.retain(|_, bucket| !bucket.is_full(self.per_second, now));
+            buckets.retain(|_, bucket| !bucket.is_full(now));
         }
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(caller) {
             return Err(TooMany {
@@ -77,17 +77,15 @@ impl RateLimit {
         }
         let bucket = buckets
             .entry(caller.to_owned())
-            .or_insert_with(|| TokenBucket::full(self.per_second, now));
-        let tokens = bucket.refill(self.per_second, now);
-        if tokens < 1.0 {
-            let wait_s = (1.0 - tokens) / self.per_second;
+            .or_insert_with(|| TokenBucket::new(self.per_second, capacity, now));
+        if !bucket.try_take(now) {
+            let wait_s = bucket.time_until(1.0, now).as_secs_f64();
             return Err(TooMany {
-                allowance: self.allowance(tokens),
+                allowance: self.allowance(bucket.tokens(now)),
                 retry_after_s: wait_s.ceil().max(1.0) as u64,
             });
         }
-        bucket.change(-1.0);
-        Ok(Some(self.allowance(tokens - 1.0)))
+        Ok(Some(self.allowance(bucket.tokens(now))))
     }
 
     fn allowance(&self, tokens: f64) -> Allowance {

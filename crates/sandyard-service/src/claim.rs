@@ -1,13 +1,15 @@
-//! One owner per sandbox: who changes it, until when.
+//! Claims: the exclusive right to change a sandbox.
 //!
-//! A claim is a mark in the sandbox's row with a holder and an end. Its holder keeps moving the end on while it works; when
-//! the holder dies, the end comes by itself, or sooner when its node is known to be dead. Whoever comes next then finds a row
-//! that says what was wanted and a provider that says what is.
+//! A claim is in the sandbox's row and has a holder and an end. The holder extends it while it works. If the holder dies, the claim
+//! ends on its own, or sooner if the holder's node is known to be dead. The next operation then finds a row that says what should be and
+//! a provider that says what is.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use sandyard_core::clock::millis;
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
+use sandyard_store::SANDBOX_TOPIC;
 use sandyard_store::model::{ClaimOutcome, NewEvent, Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
@@ -16,19 +18,17 @@ use tokio::task::JoinHandle;
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
-/// How long a claim lasts unless its holder moves its end on.
-pub(crate) const CLAIM_FOR: Duration = Duration::from_secs(30);
-/// How often the end is moved on, and how long the store has for it: several tries before the end comes.
+/// How long a claim lasts unless its holder extends it.
+pub(crate) const CLAIM_TTL: Duration = Duration::from_secs(30);
+/// How often a claim is extended, and how long the store may take: several attempts before the claim ends.
 const EXTEND_EVERY: Duration = Duration::from_secs(5);
 const EXTEND_WITHIN: Duration = Duration::from_secs(3);
 /// Pause between attempts to release a claim.
 const RELEASE_EVERY: Duration = Duration::from_millis(500);
-/// How long a caller waits for another's claim to end.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
-/// Topic of a sandbox's timer.
-pub(crate) const TOPIC: &str = "sandbox";
+/// How long an operation waits for another one's claim to end.
+pub(crate) const CLAIM_WAIT: Duration = Duration::from_secs(45);
 
-/// A sandbox that is ours to change.
+/// A sandbox that this operation may change.
 #[derive(Debug)]
 pub(crate) struct Claim {
     service: Service,
@@ -36,41 +36,41 @@ pub(crate) struct Claim {
     pub(crate) row: Sandbox,
     holder: String,
     is_over: bool,
-    /// Until when it is ours for sure, by a clock that nobody sets.
+    /// Until when the claim is held for certain, by the steady clock.
     held_until: Arc<Mutex<Instant>>,
-    keeper: JoinHandle<()>,
-    _turn: Option<OwnedMutexGuard<()>>,
+    extender: JoinHandle<()>,
+    _local_lock: Option<OwnedMutexGuard<()>>,
 }
 
 impl Service {
-    /// Claims a sandbox, waiting for others to finish.
+    /// Claims a sandbox, waiting for other operations to finish.
     pub(crate) async fn claim(&self, id: &SandboxId, operation: Operation) -> ServiceResult<Claim> {
-        self.claim_within(id, operation, PATIENCE).await
+        self.claim_within(id, operation, CLAIM_WAIT).await
     }
 
-    /// Claims a sandbox, waiting only so long for others to finish.
+    /// Claims a sandbox, waiting at most `longest` for other operations to finish.
     pub(crate) async fn claim_within(
         &self,
         id: &SandboxId,
         operation: Operation,
-        patience: Duration,
+        longest: Duration,
     ) -> ServiceResult<Claim> {
-        let deadline = tokio::time::Instant::now() + patience;
-        let turn = tokio::time::timeout_at(deadline, self.locks().lock(id))
+        let deadline = tokio::time::Instant::now() + longest;
+        let local_lock = tokio::time::timeout_at(deadline, self.locks().lock(id))
             .await
             .map_err(|_| busy(id))?;
         let holder = self.new_holder();
         let mut pause = Duration::from_millis(5);
         loop {
             let now_ms = self.clock().now_ms();
-            let until_ms = now_ms + millis(CLAIM_FOR);
+            let until_ms = now_ms + millis(CLAIM_TTL);
             let outcome = self
                 .store()
                 .claim_sandbox(id, operation, &holder, now_ms, until_ms)
                 .await?;
             match outcome {
                 ClaimOutcome::Claimed(row) => {
-                    return Ok(Claim::held(self.clone(), *row, holder, Some(turn)));
+                    return Ok(Claim::held(self.clone(), *row, holder, Some(local_lock)));
                 }
                 ClaimOutcome::Missing => return Err(ServiceError::no_sandbox(id.as_str())),
                 ClaimOutcome::Held { .. } if tokio::time::Instant::now() > deadline => {
@@ -84,22 +84,22 @@ impl Service {
         }
     }
 
-    /// A holder's name that nobody else has.
+    /// A unique name for a holder.
     pub(crate) fn new_holder(&self) -> String {
         format!("{}/{}", self.node_id(), self.next_number())
     }
 }
 
 impl Claim {
-    /// A claim that is in the store already.
+    /// A claim that the store has already.
     pub(crate) fn held(
         service: Service,
         row: Sandbox,
         holder: String,
-        turn: Option<OwnedMutexGuard<()>>,
+        local_lock: Option<OwnedMutexGuard<()>>,
     ) -> Self {
-        let held_until = Arc::new(Mutex::new(Instant::now() + CLAIM_FOR));
-        let keeper = tokio::spawn(keep(
+        let held_until = Arc::new(Mutex::new(Instant::now() + CLAIM_TTL));
+        let extender = tokio::spawn(extend_periodically(
             service.clone(),
             row.id.clone(),
             holder.clone(),
@@ -111,13 +111,13 @@ impl Claim {
             holder,
             is_over: false,
             held_until,
-            keeper,
-            _turn: turn,
+            extender,
+            _local_lock: local_lock,
         }
     }
 
-    /// Refuses to go on once the claim may have ended: whoever has it now must not find its work undone. Asked before
-    /// everything that changes an instance.
+    /// Fails once the claim may have ended, so that this operation does not undo the work of the next holder. Call it before every change
+    /// of an instance.
     pub(crate) fn check_held(&self) -> ServiceResult<()> {
         let until = *self
             .held_until
@@ -129,8 +129,8 @@ impl Claim {
         Err(taken_over(&self.row.id))
     }
 
-    /// Writes a change down and goes on holding the claim.
-    pub(crate) async fn note(
+    /// Saves a change and keeps the claim.
+    pub(crate) async fn update(
         &mut self,
         patch: SandboxPatch,
         events: Vec<NewEvent>,
@@ -139,7 +139,7 @@ impl Claim {
         self.write(patch, events, timer, false).await
     }
 
-    /// Writes a change down and ends the claim.
+    /// Saves a change and ends the claim.
     pub(crate) async fn commit(
         mut self,
         patch: SandboxPatch,
@@ -196,24 +196,29 @@ impl Claim {
         if let TimerPlan::Set { due_ms } = timer {
             self.service
                 .timers()
-                .announce(TOPIC, self.row.id.as_str(), &self.row.location, due_ms)
+                .announce(
+                    SANDBOX_TOPIC,
+                    self.row.id.as_str(),
+                    &self.row.location,
+                    due_ms,
+                )
                 .await;
         }
-        self.service.news().notify_waiters();
+        self.service.changes().notify_waiters();
         Ok(())
     }
 
-    /// An event of this sandbox.
+    /// A new event of this sandbox.
     pub(crate) fn event(&self, kind: &str, caller: &Caller, data: Value) -> NewEvent {
         self.service.event(&self.row, kind, caller, data)
     }
 
-    /// The event that tells of file systems that were repaired when the sandbox started.
+    /// The event for file systems that were repaired when the sandbox started.
     pub(crate) fn repair_event(&self, caller: &Caller, repair: Option<String>) -> Option<NewEvent> {
         repair.map(|detail| self.event("disk_repaired", caller, json!({"detail": detail})))
     }
 
-    /// The timer this sandbox needs once `change` is applied.
+    /// The timer that this sandbox needs once `patch` is applied.
     pub(crate) fn timer_after(&self, patch: &SandboxPatch) -> TimerPlan {
         let mut next = self.row.clone();
         next.status = patch.status.unwrap_or(next.status);
@@ -226,12 +231,12 @@ impl Claim {
         crate::expiry::plan(&next, last_ms, self.service.settings().retention)
     }
 
-    /// Refuses a sandbox that is on its way out or gone.
+    /// Fails for a sandbox that is being deleted, or is.
     pub(crate) fn check_exists(&self) -> ServiceResult<()> {
         match self.row.status {
             SandboxStatus::Deleting | SandboxStatus::Deleted => {
                 Err(ServiceError::no_sandbox(self.row.id.as_str())
-                    .hint("it was deleted; GET /sandboxes/{id}/events tells its story"))
+                    .hint("it was deleted; GET /sandboxes/{id}/events lists what happened to it"))
             }
             _ => Ok(()),
         }
@@ -240,7 +245,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.keeper.abort();
+        self.extender.abort();
         if self.is_over {
             return;
         }
@@ -249,32 +254,36 @@ impl Drop for Claim {
             self.row.id.clone(),
             std::mem::take(&mut self.holder),
         );
-        // Also on a panic or a failed commit: the next one should not have to wait for the end of the claim.
+        // Also after a panic or a failed commit, so that the next operation need not wait for the end of the claim.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { release_until_taken(&service, &id, &holder).await });
+            runtime.spawn(async move { release_with_retries(&service, &id, &holder).await });
         }
     }
 }
 
-/// Ends a claim that nobody holds any more. Where the store cannot be written just now, repeats that until the claim has
-/// expired, so that nobody has to wait for its end when the store works again.
-async fn release_until_taken(service: &Service, id: &SandboxId, holder: &str) {
-    let expires = Instant::now() + CLAIM_FOR;
+/// Releases a claim, trying again until the claim has expired if the store fails.
+async fn release_with_retries(service: &Service, id: &SandboxId, holder: &str) {
+    let expires = Instant::now() + CLAIM_TTL;
     while let Err(error) = service.store().release_claim(id, holder).await {
-        if !error.is_passing() || Instant::now() >= expires {
-            tracing::warn!(sandbox.id = %id, %error, "Claim is not released; it expires");
+        if !error.is_transient() || Instant::now() >= expires {
+            tracing::warn!(sandbox.id = %id, %error, "Failed to release a claim; it expires on its own");
             return;
         }
         tokio::time::sleep(RELEASE_EVERY).await;
     }
 }
 
-/// Moves a claim's end on until told to stop.
-async fn keep(service: Service, id: SandboxId, holder: String, held_until: Arc<Mutex<Instant>>) {
+/// Extends a claim until the task is aborted.
+async fn extend_periodically(
+    service: Service,
+    id: SandboxId,
+    holder: String,
+    held_until: Arc<Mutex<Instant>>,
+) {
     loop {
         tokio::time::sleep(EXTEND_EVERY).await;
-        let until = Instant::now() + CLAIM_FOR;
-        let until_ms = service.clock().now_ms() + millis(CLAIM_FOR);
+        let until = Instant::now() + CLAIM_TTL;
+        let until_ms = service.clock().now_ms() + millis(CLAIM_TTL);
         let extend = service.store().extend_claim(&id, &holder, until_ms);
         match tokio::time::timeout(EXTEND_WITHIN, extend).await {
             Ok(Ok(true)) => {
@@ -284,7 +293,7 @@ async fn keep(service: Service, id: SandboxId, holder: String, held_until: Arc<M
                 *held_until.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
                 return;
             }
-            _ => tracing::warn!(sandbox.id = %id, "Claim could not be extended yet"),
+            _ => tracing::warn!(sandbox.id = %id, "Failed to extend a claim; trying again"),
         }
     }
 }
@@ -292,7 +301,7 @@ async fn keep(service: Service, id: SandboxId, holder: String, held_until: Arc<M
 fn taken_over(id: &SandboxId) -> ServiceError {
     ServiceError::new(
         ErrorKind::Busy,
-        format!("sandbox `{id}` was taken over meanwhile"),
+        format!("another operation took over sandbox `{id}`"),
     )
     .hint("try again in a moment")
 }
@@ -300,11 +309,7 @@ fn taken_over(id: &SandboxId) -> ServiceError {
 fn busy(id: &SandboxId) -> ServiceError {
     ServiceError::new(
         ErrorKind::Busy,
-        format!("somebody else is changing sandbox `{id}`"),
+        format!("another operation is changing sandbox `{id}`"),
     )
     .hint("try again in a moment")
-}
-
-pub(crate) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

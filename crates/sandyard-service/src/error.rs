@@ -1,4 +1,4 @@
-//! Failures of the service, in the words of the registry.
+//! Failures of the service, by [`ErrorKind`].
 
 use std::error::Error;
 use std::fmt;
@@ -11,33 +11,36 @@ use sandyard_provider::{ProviderError, ProviderErrorKind};
 use sandyard_store::StoreError;
 
 use crate::request::PartialOutput;
+use crate::state::memory::Shortage;
 
-/// When a client may repeat a request that found the data disk full.
+/// When a client may repeat a request that found the data disk full, in seconds.
 const FULL_DISK_RETRY_S: u64 = 5;
+/// When a client may repeat a request that found no memory, in seconds.
+const NO_MEMORY_RETRY_S: u64 = 5;
 
 /// Result of a verb.
 pub type ServiceResult<T> = Result<T, ServiceError>;
 
-/// A failed verb. The message is for the caller's eyes; the source is for the log.
+/// A failed verb. The caller sees the message; only the log shows the source.
 #[derive(Debug)]
 pub struct ServiceError {
-    /// What clients branch on.
+    /// The kind of failure, which clients branch on.
     pub kind: ErrorKind,
-    /// What went wrong.
+    /// What failed, and why.
     pub message: String,
-    /// What to do about it.
+    /// What the caller can do.
     pub hint: Option<String>,
-    /// Which field of the request is meant.
+    /// The field of the request that is to blame.
     pub field: Option<&'static str>,
-    /// When trying again makes sense.
+    /// Seconds after which the caller may try again.
     pub retry_after_s: Option<u64>,
-    /// What a command wrote before it was killed for its time-out.
+    /// What a command wrote before its time-out killed it.
     pub partial_output: Option<Box<PartialOutput>>,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl ServiceError {
-    /// A failure of `kind`.
+    /// Describes a failure.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let retry_after_s = match kind {
             ErrorKind::Unavailable | ErrorKind::NoCapacity | ErrorKind::Busy => Some(1),
@@ -55,27 +58,25 @@ impl ServiceError {
         }
     }
 
-    /// A field has a value that makes no sense.
+    /// A field of the request has an invalid value.
     pub fn invalid(field: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message).field(field)
     }
 
-    /// There is no such sandbox, or it is not the caller's: the two look the same.
+    /// The sandbox does not exist, or the caller may not see it. The two look the same.
     pub fn no_sandbox(name: &str) -> Self {
-        // What the caller sent is shown back, so it is cut: it may be anything.
-        let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-        Self::new(ErrorKind::SandboxNotFound, format!("no sandbox `{shown}`"))
-            .hint("GET /sandboxes lists yours")
+        let message = format!("no sandbox `{}`", shown(name));
+        Self::new(ErrorKind::SandboxNotFound, message).hint("GET /sandboxes lists yours")
     }
 
-    /// Adds which field of the request is meant.
+    /// Adds the field that is to blame.
     #[must_use]
     pub fn field(mut self, field: &'static str) -> Self {
         self.field = Some(field);
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds what the caller can do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -89,7 +90,7 @@ impl ServiceError {
         self
     }
 
-    /// Adds why.
+    /// Adds the cause, for the log.
     #[must_use]
     pub fn source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
@@ -110,11 +111,11 @@ impl Error for ServiceError {
 }
 
 impl From<StoreError> for ServiceError {
-    /// The message says why. Host paths stay in the log.
+    /// The message names the reason; host paths appear only in the log.
     fn from(error: StoreError) -> Self {
         let described = match &error {
             StoreError::Unavailable { .. } => {
-                Self::new(ErrorKind::Unavailable, "the database cannot be reached")
+                Self::new(ErrorKind::Unavailable, "the database is unreachable")
             }
             StoreError::Full { disk, .. } => {
                 let mut full = Self::new(ErrorKind::NoSpace, full_disk_message(disk))
@@ -124,21 +125,46 @@ impl From<StoreError> for ServiceError {
             }
             StoreError::DiskFailed { reason, .. } => Self::new(
                 ErrorKind::Unavailable,
-                format!("the disk of the database fails: {reason}"),
+                format!("the disk of the database failed: {reason}"),
             )
             .hint("check the server's data disk"),
             StoreError::BadCursor { .. } => {
-                return Self::invalid("cursor", "this is no cursor of an earlier page");
+                return Self::invalid("cursor", "`cursor` is not a cursor from an earlier page");
             }
-            StoreError::Refused { doing, .. } => Self::new(
+            StoreError::Refused { action, .. } => Self::new(
                 ErrorKind::Internal,
-                format!("the database refused: {doing}"),
+                format!("the database failed: {action}"),
             )
             .hint("the server's log has the cause"),
-            _ => Self::new(ErrorKind::Internal, "the database refused")
+            _ => Self::new(ErrorKind::Internal, "the database failed")
                 .hint("the server's log has the cause"),
         };
         described.source(error)
+    }
+}
+
+/// A text from a request, made safe to repeat in a message: without control characters, and cut.
+pub(crate) fn shown(text: &str) -> String {
+    let visible = text.chars().filter(|c| !c.is_control());
+    visible.take(64).collect()
+}
+
+impl From<Shortage> for ServiceError {
+    fn from(shortage: Shortage) -> Self {
+        let mut error = match shortage {
+            Shortage::Caller => Self::new(
+                ErrorKind::RateLimited,
+                "your requests and unread answers use all the memory that one caller may use",
+            )
+            .hint("read answers to their end, request less at a time, or try again later"),
+            Shortage::Total => Self::new(
+                ErrorKind::Unavailable,
+                "requests and unread answers use all the memory that is set aside for them",
+            )
+            .hint("try again later"),
+        };
+        error.retry_after_s = Some(NO_MEMORY_RETRY_S);
+        error
     }
 }
 
@@ -161,15 +187,15 @@ impl From<ProviderError> for ServiceError {
             ProviderErrorKind::Unavailable => ErrorKind::Unavailable,
             _ => ErrorKind::ProviderFailed,
         };
-        let known = Self::new(kind, error.message.clone());
-        // Rounded up: a moment too early is too early.
+        let described = Self::new(kind, error.message.clone());
+        // Rounded up, so that no client comes too early.
         let wait_s = error
             .retry_after
             .map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
         Self {
             hint: error.hint.clone(),
-            retry_after_s: wait_s.or(known.retry_after_s),
-            ..known
+            retry_after_s: wait_s.or(described.retry_after_s),
+            ..described
         }
         .source(error)
     }
@@ -182,13 +208,13 @@ impl From<ClientError> for ServiceError {
                 ErrorKind::TimedOut
             }
             (ClientError::Connect { .. }, _) => ErrorKind::Unavailable,
-            // An agent does not hang up in the middle; it ends, because its sandbox does.
+            // An agent never closes a connection early. It ends because its sandbox does.
             (ClientError::Closed { .. }, _) => ErrorKind::Conflict,
             (ClientError::Request { .. }, _) | (_, Some(Code::InvalidArgument)) => {
                 ErrorKind::Invalid
             }
             (_, Some(Code::NotFound)) => ErrorKind::FileNotFound,
-            // How agents say that the sandbox has no such user; with any other words it is our token that is wrong.
+            // The agent's message for an unknown user. With any other message the server's own token is wrong.
             (ClientError::Remote { message, .. }, Some(Code::Unauthenticated))
                 if message.starts_with("invalid username") =>
             {
@@ -203,7 +229,7 @@ impl From<ClientError> for ServiceError {
             ClientError::Remote { message, .. } => message.clone(),
             ClientError::Connect { .. } => "the sandbox does not answer".to_owned(),
             ClientError::Closed { .. } => {
-                "the sandbox ended while it was asked: it was stopped or deleted, or ran out of memory".to_owned()
+                "the sandbox ended during the request: it was stopped or deleted, or ran out of memory".to_owned()
             }
             other => other.to_string(),
         };

@@ -1,13 +1,13 @@
-//! When a sandbox's time is over.
+//! When the time and the retention of a sandbox are over.
 
 use std::time::Duration;
 
 use sandyard_core::SandboxStatus;
 use sandyard_store::model::{Expiry, Sandbox, TimerPlan};
 
-use crate::claim::millis;
+use sandyard_core::clock::millis;
 
-/// When a running sandbox's time is over; none: it does not run.
+/// When a running sandbox's time is over, in milliseconds since 1970; none if it does not run.
 pub(crate) fn expires_ms(sandbox: &Sandbox, last_activity_ms: i64) -> Option<i64> {
     if sandbox.status != SandboxStatus::Running {
         return None;
@@ -19,14 +19,14 @@ pub(crate) fn expires_ms(sandbox: &Sandbox, last_activity_ms: i64) -> Option<i64
     })
 }
 
-/// When a paused or stopped sandbox has been kept long enough; none: it is neither, or kept for ever.
+/// When the retention of a sandbox that does not run is over, in milliseconds since 1970; none if it runs, or is kept without limit.
 pub(crate) fn retention_ends_ms(sandbox: &Sandbox, retention: Duration) -> Option<i64> {
-    let is_kept = matches!(
+    let is_retained = matches!(
         sandbox.status,
         SandboxStatus::Paused | SandboxStatus::Stopped | SandboxStatus::Error
     );
     let retention_ms = millis(retention);
-    (is_kept && retention_ms > 0).then(|| {
+    (is_retained && retention_ms > 0).then(|| {
         sandbox
             .stopped_ms
             .unwrap_or(sandbox.last_activity_ms)
@@ -34,7 +34,7 @@ pub(crate) fn retention_ends_ms(sandbox: &Sandbox, retention: Duration) -> Optio
     })
 }
 
-/// The timer a sandbox in this state needs.
+/// The timer that a sandbox needs.
 pub(crate) fn plan(sandbox: &Sandbox, last_activity_ms: i64, retention: Duration) -> TimerPlan {
     expires_ms(sandbox, last_activity_ms)
         .or_else(|| retention_ends_ms(sandbox, retention))

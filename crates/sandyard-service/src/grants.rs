@@ -1,11 +1,11 @@
-//! What each sandbox may reach, on its way from its row to whoever sees to it.
+//! Pushes network grants, built from the rows, to the providers that enforce them.
 //!
-//! A grant is pushed when a sandbox is made, started or changed, and when a secret of its is. What did not arrive, and what
-//! other servers changed, the reconciler pushes: it compares what this process has pushed with what the rows say. Pushes for
-//! one sandbox stand in line, and each reads the row when its turn comes, so that the last one is never an older one.
+//! A grant is pushed when its sandbox is created, started or changed, and when one of its secrets changes. A background pass pushes what
+//! failed and what other servers changed: it compares what this process has pushed with the rows. Pushes for one sandbox are queued, and
+//! each reads the row when it begins, so that the last push is never an older one.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -15,67 +15,34 @@ use sandyard_core::{ErrorKind, SandboxId, SandboxStatus};
 use sandyard_provider::Provider;
 use sandyard_store::model::{Operation, Sandbox, SandboxFilter, SandboxPatch, Secret, TimerPlan};
 use sha2::{Digest, Sha256};
-use tokio::sync::OwnedMutexGuard;
 
 use crate::error::{ServiceError, ServiceResult};
-use crate::locks::Locks;
-use crate::places::location_of;
 use crate::policy;
 use crate::service::Service;
+use crate::state::provider_registry::location_of;
+use crate::state::pushed_grants::GrantDigest;
 
-/// Pushes under way at once when there are many.
-const AT_ONCE: usize = 32;
-/// How long one may take.
+/// Most pushes at the same time.
+const MAX_CONCURRENT: usize = 32;
+/// How long one push may take.
 const PUSH_WITHIN: Duration = Duration::from_secs(30);
 
-/// Tells one grant from another.
-type Mark = [u8; 32];
-
-/// What this process has pushed.
-#[derive(Debug, Default)]
-pub(crate) struct Grants {
-    /// By sandbox: the place it is in, and the mark of its grant.
-    pushed: Mutex<HashMap<SandboxId, (String, Mark)>>,
-    turns: Locks,
-}
-
-impl Grants {
-    /// Forgets what was pushed for a sandbox: the next round pushes it again, if there is somebody to push to.
-    pub(crate) fn forget(&self, id: &SandboxId) {
-        self.pushed().remove(id);
-    }
-
-    async fn turn(&self, id: &SandboxId) -> OwnedMutexGuard<()> {
-        self.turns.lock(id).await
-    }
-
-    fn has(&self, id: &SandboxId, mark: &Mark) -> bool {
-        self.pushed()
-            .get(id)
-            .is_some_and(|(_, pushed)| pushed == mark)
-    }
-
-    fn pushed(&self) -> MutexGuard<'_, HashMap<SandboxId, (String, Mark)>> {
-        self.pushed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Service {
-    /// Pushes a sandbox's grant in the background: whoever made or started the sandbox does not wait for it.
+    /// Pushes a sandbox's grant in the background, so that a create or start does not wait for it.
     pub(crate) fn push_grant_soon(&self, id: &SandboxId) {
         let (service, id) = (self.clone(), id.clone());
         self.tasks()
             .spawn(async move { service.try_push_grant(&id, true).await });
     }
 
-    /// Pushes a sandbox's grant as its row has it now. Returns what of it cannot be enforced; a sandbox without processes
-    /// gets its grant when it starts.
+    /// Pushes a sandbox's grant from its current row. Returns what the provider cannot enforce. A sandbox without processes gets its
+    /// grant when it starts.
     pub(crate) async fn push_grant(
         &self,
         id: &SandboxId,
         is_leading: bool,
     ) -> ServiceResult<Vec<String>> {
-        let _turn = self.grants().turn(id).await;
+        let _lock = self.grants().lock(id).await;
         self.grants().forget(id);
         let row = self.store().sandbox(id).await?;
         let Some(row) = row.filter(is_live) else {
@@ -84,40 +51,39 @@ impl Service {
         let Some(instance) = row.provider_id.clone() else {
             return Ok(Vec::new());
         };
-        let local = self.places().local_for(&row.location).cloned();
+        let local = self.registry().local_for(&row.location).cloned();
         let provider = match &local {
             Some(provider) => provider.clone(),
-            None => self.places().provider_of(&row).await?,
+            None => self.registry().provider_of(&row).await?,
         };
-        let (mark, grant) = if local.is_some() {
+        let (digest, grant) = if local.is_some() {
             let secrets = match row.secrets.is_empty() {
                 true => Vec::new(),
                 false => self.store().secrets_for(&row.owner).await?,
             };
             let secrets = SecretSet::new(&secrets);
             let grant = self.grant_of(&row, &secrets, is_leading)?;
-            (Some(mark_of(&row, &secrets)), grant)
+            (Some(digest_of(&row, &secrets)), grant)
         } else {
-            // The other node reads row and secrets itself: they do not travel between servers.
+            // The other node reads row and secrets itself, so that secrets are never sent between servers.
             (None, empty_grant(&row, is_leading))
         };
         let pushing = provider.set_network(&instance, &grant);
-        let lacks = tokio::time::timeout(PUSH_WITHIN, pushing)
+        let limitations = tokio::time::timeout(PUSH_WITHIN, pushing)
             .await
             .map_err(|_| {
                 ServiceError::new(
                     ErrorKind::TimedOut,
-                    "opening the way out of a sandbox took too long",
+                    "updating the egress policy of a sandbox took too long",
                 )
             })??;
-        if let Some(mark) = mark {
-            let pushed = (row.location.clone(), mark);
-            self.grants().pushed().insert(id.clone(), pushed);
+        if let Some(digest) = digest {
+            self.grants().insert(id, &row.location, digest);
         }
-        Ok(lacks)
+        Ok(limitations)
     }
 
-    /// Pushes the grants of all sandboxes that may use a secret: of one owner, or of everybody.
+    /// Pushes the grants of all sandboxes that may use a secret, of one owner or of all.
     pub(crate) async fn push_grants_of_secret(
         &self,
         name: &str,
@@ -131,26 +97,26 @@ impl Service {
                 ..SandboxFilter::default()
             })
             .await?;
-        // Each place by itself: one that does not answer must not keep the others waiting.
-        let mut by_place: HashMap<&str, Vec<&SandboxId>> = HashMap::new();
+        // Each location on its own: one that does not answer must not delay the others.
+        let mut by_location: HashMap<&str, Vec<&SandboxId>> = HashMap::new();
         for row in &rows {
-            by_place.entry(&row.location).or_default().push(&row.id);
+            by_location.entry(&row.location).or_default().push(&row.id);
         }
-        let places = by_place.into_values();
-        join_all(places.map(|ids| self.push_many(ids, true))).await;
+        let locations = by_location.into_values();
+        join_all(locations.map(|ids| self.push_many(ids, true))).await;
         Ok(())
     }
 
-    /// Pushes what this process has not pushed yet, in one place this node reaches itself.
+    /// Pushes the grants that this process has not pushed yet to one of this node's providers.
     pub(crate) async fn refresh_grants(&self, provider: &Arc<dyn Provider>) {
         let Some(location) = location_of(provider) else {
             return;
         };
         match self.refresh_grants_now(location).await {
             Ok(0) => {}
-            Ok(count) => tracing::debug!(count, location, "Opened ways out of sandboxes"),
+            Ok(count) => tracing::debug!(count, location, "Pushed egress policies"),
             Err(error) => {
-                tracing::warn!(%error, location, "Ways out of sandboxes could not be looked at; it is tried again");
+                tracing::warn!(%error, location, "Failed to check egress policies; trying again later");
             }
         }
     }
@@ -167,15 +133,13 @@ impl Service {
             false => self.store().all_secrets().await?,
         };
         let secrets = SecretSet::new(&secrets);
-        let there: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
-        self.grants()
-            .pushed()
-            .retain(|id, (place, _)| place != location || there.contains(id));
+        let present: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
+        self.grants().retain(location, &present);
         let now_ms = self.clock().now_ms();
         let due: Vec<&SandboxId> = rows
             .iter()
-            .filter(|row| !is_on_its_way(row, now_ms))
-            .filter(|row| !self.grants().has(&row.id, &mark_of(row, &secrets)))
+            .filter(|row| !is_changing(row, now_ms))
+            .filter(|row| !self.grants().has(&row.id, &digest_of(row, &secrets)))
             .map(|row| &row.id)
             .collect();
         let count = due.len();
@@ -185,46 +149,50 @@ impl Service {
 
     async fn push_many(&self, ids: Vec<&SandboxId>, is_leading: bool) {
         stream::iter(ids)
-            .for_each_concurrent(AT_ONCE, |id| self.try_push_grant(id, is_leading))
+            .for_each_concurrent(MAX_CONCURRENT, |id| self.try_push_grant(id, is_leading))
             .await;
     }
 
-    /// Pushes a grant and notes what cannot be enforced; what fails is left to the reconciler.
+    /// Pushes a grant and records what cannot be enforced. The next background pass repeats a push that fails.
     async fn try_push_grant(&self, id: &SandboxId, is_leading: bool) {
         let done = match self.push_grant(id, is_leading).await {
-            Ok(lacks) => self.note_lacks(id, lacks).await,
+            Ok(limitations) => self.record_limitations(id, limitations).await,
             Err(error) => Err(error),
         };
         match done {
             Ok(()) => {}
             Err(error) if error.kind == ErrorKind::NotFound => {
-                tracing::debug!(sandbox.id = %id, %error, "A sandbox went before its way out was opened");
+                tracing::debug!(sandbox.id = %id, %error, "A sandbox was deleted before its egress policy was pushed");
             }
             Err(error) => {
-                tracing::warn!(sandbox.id = %id, %error, "The way out of a sandbox could not be opened; it is tried again");
+                tracing::warn!(sandbox.id = %id, %error, "Failed to push the egress policy of a sandbox; trying again later");
             }
         }
     }
 
-    /// Writes down what a place cannot enforce of a policy that somebody asked for.
-    async fn note_lacks(&self, id: &SandboxId, lacks: Vec<String>) -> ServiceResult<()> {
-        let is_news = |row: &Sandbox| !new_lacks(row, &lacks).is_empty();
-        if lacks.is_empty()
+    /// Records in the row what the provider cannot enforce of a requested policy.
+    async fn record_limitations(
+        &self,
+        id: &SandboxId,
+        limitations: Vec<String>,
+    ) -> ServiceResult<()> {
+        let has_new = |row: &Sandbox| !new_limitations(row, &limitations).is_empty();
+        if limitations.is_empty()
             || !self
                 .store()
                 .sandbox(id)
                 .await?
-                .is_some_and(|row| is_news(&row))
+                .is_some_and(|row| has_new(&row))
         {
             return Ok(());
         }
         let claim = self.claim(id, Operation::Change).await?;
-        let patch = lacks_patch(&claim.row, &lacks);
+        let patch = limitations_patch(&claim.row, &limitations);
         claim.commit(patch, Vec::new(), TimerPlan::Keep).await?;
         Ok(())
     }
 
-    /// The grant a row asks for, with everything in clear.
+    /// Builds a row's grant, with all secrets in clear.
     fn grant_of(
         &self,
         row: &Sandbox,
@@ -240,12 +208,12 @@ impl Service {
             None => self.settings().default_network.clone(),
         };
         for (variable, secret) in secrets.of(row) {
-            // What the sandbox was given stays what it has, also when the secret has another placeholder by now.
+            // The sandbox keeps the placeholder it was created with, even if the secret has a new one.
             let placeholder = row.env.get(variable).unwrap_or(&secret.placeholder);
-            let is_there = |known: &SecretGrant| {
+            let is_same = |known: &SecretGrant| {
                 known.name == secret.name && known.placeholder == *placeholder
             };
-            if grant.secrets.iter().any(is_there) {
+            if grant.secrets.iter().any(is_same) {
                 continue;
             }
             let purpose = secret_purpose(&secret.owner, &secret.name);
@@ -260,27 +228,28 @@ impl Service {
     }
 }
 
-/// What a secret's value is sealed for.
+/// The purpose under which a secret's value is sealed.
 pub(crate) fn secret_purpose(owner: &str, name: &str) -> String {
     format!("secret:{owner}/{name}")
 }
 
-/// The change of a row that now lacks these too.
-pub(crate) fn lacks_patch(row: &Sandbox, lacks: &[String]) -> SandboxPatch {
-    let more = new_lacks(row, lacks);
+/// The patch that adds new limitations to a row.
+pub(crate) fn limitations_patch(row: &Sandbox, limitations: &[String]) -> SandboxPatch {
+    let more = new_limitations(row, limitations);
     if !more.is_empty() {
-        tracing::warn!(sandbox.id = %row.id, lacks = ?more, "A policy cannot be enforced in full");
+        tracing::warn!(sandbox.id = %row.id, limitations = ?more, "The provider cannot enforce the whole egress policy");
     }
     SandboxPatch {
-        lacks: (!more.is_empty()).then(|| [row.lacks.clone(), more].concat()),
+        limitations: (!more.is_empty()).then(|| [row.limitations.clone(), more].concat()),
         ..SandboxPatch::default()
     }
 }
 
-/// What a row does not say yet. Who asked for nothing lacks nothing.
-fn new_lacks(row: &Sandbox, lacks: &[String]) -> Vec<String> {
-    let is_new = |lack: &&String| row.network.is_some() && !row.lacks.contains(*lack);
-    lacks.iter().filter(is_new).cloned().collect()
+/// The limitations that a row does not have yet. A sandbox without a policy of its own has none.
+fn new_limitations(row: &Sandbox, limitations: &[String]) -> Vec<String> {
+    let is_new =
+        |limitation: &&String| row.network.is_some() && !row.limitations.contains(*limitation);
+    limitations.iter().filter(is_new).cloned().collect()
 }
 
 /// Secrets by name.
@@ -295,7 +264,7 @@ impl<'s> SecretSet<'s> {
         Self(by_name)
     }
 
-    /// The one that an owner means by a name: its own, else the oldest that is shared.
+    /// The secret that an owner means by a name: its own, else the oldest shared one.
     pub(crate) fn find(&self, owner: &str, name: &str) -> Option<&'s Secret> {
         let named = self.0.get(name)?;
         let own = named.iter().find(|secret| secret.owner == owner);
@@ -303,7 +272,7 @@ impl<'s> SecretSet<'s> {
             .copied()
     }
 
-    /// Those that a row names and that are still there, each with the variable that stands for it.
+    /// The existing secrets that a row names, each with the variable that holds its placeholder.
     fn of<'r>(&self, row: &'r Sandbox) -> impl Iterator<Item = (&'r str, &'s Secret)> {
         row.secrets
             .iter()
@@ -321,8 +290,8 @@ fn empty_grant(row: &Sandbox, is_leading: bool) -> NetworkGrant {
     }
 }
 
-/// Of all that makes one grant another, without opening anything: a sealed text is another one whenever it is sealed.
-fn mark_of(row: &Sandbox, secrets: &SecretSet<'_>) -> Mark {
+/// The digest of everything that a grant depends on. Sealed values are not opened: sealing the same value again gives another text.
+fn digest_of(row: &Sandbox, secrets: &SecretSet<'_>) -> GrantDigest {
     let network = row.network.as_ref().map(ToString::to_string);
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
@@ -349,8 +318,8 @@ fn is_live(row: &Sandbox) -> bool {
     matches!(row.status, SandboxStatus::Running | SandboxStatus::Paused)
 }
 
-/// Says whether somebody is about to start or end its processes, and pushes then, if need be.
-fn is_on_its_way(row: &Sandbox, now_ms: i64) -> bool {
+/// Says whether an operation is about to start or end the sandbox's processes. That operation pushes the grant.
+fn is_changing(row: &Sandbox, now_ms: i64) -> bool {
     row.claim.as_ref().is_some_and(|(operation, _, until_ms)| {
         let is_quiet = matches!(
             operation,

@@ -1,80 +1,62 @@
-//! The life of a sandbox: the only writer of sandbox state.
+//! The lifecycle of sandboxes: the only writer of sandbox state.
 //!
-//! Dialects translate to and from the verbs of [`Service`]; one verb a file in `verbs/`. Beneath them:
+//! Dialects translate to and from the verbs of [`Service`], one verb per file in `verbs/`. Modules use only modules above them in this
+//! table, so there are no import cycles.
 //!
-//! | file | holds |
+//! | module | holds |
 //! |---|---|
-//! | `claim` | one owner per sandbox: who changes it, until when |
-//! | `activity` | when a sandbox was last used, and whether it is in use |
-//! | `expiry` | when a sandbox's time is over |
-//! | `places` | which provider reaches which sandbox, on this node or another |
-//! | `health` | whether each provider answers |
-//! | `scheduler`, `put_back` | timers that are due, and those whose work failed |
-//! | `reconcile`, `strangers` | what should be against what is; instances that no row of their place knows, removed or told of |
-//! | `policy`, `seal` | what a sandbox may reach as its row has it; values nobody reads in the store |
-//! | `grants` | the same on its way to whoever sees to it, secrets included |
-//! | `flows` | what sandboxes tried to reach, on its way into their history |
-//! | `node` | this server among the others |
-//! | `command_log`, `history` | the output of commands, in files; that they ran |
-//! | `adoption` | commands that another server started and did not see the end of |
-//! | `memory` | bytes of requests and answers held in memory, bounded for all and for each caller |
-//! | `status_changes` | which sandboxes changed their status on this node |
-//! | `run` | what goes on in the background |
+//! | `error`, `request`, `settings` | failures, what can be requested, what an operator sets |
+//! | `random`, `seal`, `policy`, `expiry` | ids, sealed secrets, stored network policies, when a sandbox's time is over |
+//! | `command_log` | the output of commands, in files |
+//! | `state` | what the service holds in memory: activity, locks, providers, pushed grants, memory budget |
+//! | `service` | [`Service`], which owns all of it |
+//! | `claim` | the exclusive right to change a sandbox |
+//! | `grants` | pushes network grants to providers |
+//! | `recording` | records the output and end of commands, also of those that a dead server started |
+//! | `background` | timers, reconciler, orphans, heartbeats, health checks, flows |
+//! | `verbs` | what can be done with sandboxes, snapshots, volumes and secrets |
 //!
-//! A transition is: claim the row, ask the provider, commit row, events and timer at once. It runs on a task of its own,
-//! so that a client that hangs up cannot leave it half done. A crash at any point leaves a claim that ends, and the
-//! reconciler brings row and reality together.
+//! A transition is always the same: claim the row, call the provider, commit row, events and timer in one transaction. It runs on a
+//! task of its own, so that a client that disconnects cannot leave it half done. A crash at any point leaves a claim that ends, and the
+//! reconciler makes row and instance agree. docs/design/lifecycle.md shows all transitions.
 //!
 //! This crate knows nothing of HTTP.
 #![forbid(unsafe_code)]
 
-mod activity;
-mod adoption;
+mod background;
 mod claim;
-mod clock_watch;
 mod command_log;
 mod error;
 mod expiry;
-mod flow_rows;
-mod flows;
 mod grants;
-mod health;
-mod history;
-mod locks;
-mod memory;
-mod node;
-mod places;
 mod policy;
-mod put_back;
 mod random;
-mod reconcile;
+mod recording;
 mod request;
-mod run;
-mod scheduler;
 mod seal;
 mod service;
 mod settings;
-mod status_changes;
-mod strangers;
+mod state;
 mod verbs;
 
+pub use background::health::ProviderView;
 pub use error::{ServiceError, ServiceResult};
-pub use health::ProviderView;
-pub use memory::{MemoryBudget, MemoryHold, PATIENCE, Shortage, UNCOUNTED};
-pub use node::NodeSetup;
-pub use places::{Reach, ReachFn, Reaching};
 pub use random::new_installation_name;
 pub use request::{
     Command, CommandOutput, ConnectRequest, Connected, CreateRequest, FlowFilter, ForkRequest,
-    LimitsRequest, LogEntry, LogLines, LogSource, MountRequest, PartialOutput, RunRequest,
-    SecretInfo, SecretRequest, Template, TemplateList, TimeoutRequest,
+    LogEntry, LogLines, LogSource, MountRequest, PartialOutput, RunRequest, SecretInfo,
+    SecretRequest, Template, TemplateList, TimeoutRequest,
 };
+pub use sandyard_core::PartialLimits;
 pub use sandyard_store::model::{
     Event, EventFilter, Expiry, Page, Sandbox, SandboxFilter, Snapshot, TimeoutAction, Volume,
 };
 pub use service::Service;
 pub use settings::ServiceSettings;
-pub use status_changes::StatusChange;
+pub use state::memory::{MEMORY_WAIT, MemoryBudget, MemoryHold, Shortage, UNCOUNTED_BYTES};
+pub use state::node_setup::NodeSetup;
+pub use state::provider_registry::{NodeConnectFn, NodeConnectFuture, NodeConnector};
+pub use state::status_changes::StatusChange;
 pub use verbs::{
     Live, LogFollower, NotRunning, UnknownInstance, UnknownInstances, VOLUME_TOKEN_PREFIX,
     WakePolicy,

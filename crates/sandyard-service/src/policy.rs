@@ -1,4 +1,4 @@
-//! Policies as rows have them: every value of a header sealed, as it may be a secret.
+//! Network policies as rows store them: header values are sealed, because they may be secrets.
 
 use std::collections::BTreeSet;
 
@@ -9,41 +9,45 @@ use serde_json::{Value, json};
 use crate::error::{ServiceError, ServiceResult};
 use crate::seal::Sealer;
 
-/// What is shown in the place of a header's value. Sent back, it means the value that is there.
+/// Replaces header values in answers. In a request it stands for the stored value.
 pub(crate) const HIDDEN: &str = "***";
 
-/// Reads a row's policy, its values still sealed.
+/// Reads a row's policy; its values stay sealed.
 pub(crate) fn read(network: Option<&Value>) -> ServiceResult<Option<NetworkPolicy>> {
     network
         .map(|policy| serde_json::from_value(policy.clone()))
         .transpose()
         .map_err(|error| {
-            ServiceError::new(ErrorKind::Internal, "a network policy cannot be read").source(error)
+            ServiceError::new(
+                ErrorKind::Internal,
+                "failed to read a stored network policy",
+            )
+            .source(error)
         })
 }
 
-/// Writes a policy whose values are sealed into a row.
+/// Converts a policy with sealed values to the form in the row.
 pub(crate) fn write(policy: &NetworkPolicy) -> ServiceResult<Value> {
     serde_json::to_value(policy).map_err(|error| {
-        ServiceError::new(ErrorKind::Internal, "a network policy cannot be written").source(error)
+        ServiceError::new(ErrorKind::Internal, "failed to write a network policy").source(error)
     })
 }
 
-/// Checks a policy that somebody sent.
+/// Checks a policy from a request.
 pub(crate) fn check(policy: &NetworkPolicy) -> ServiceResult<()> {
     policy
         .check()
         .map_err(|error| ServiceError::invalid("network", error.to_string()))
 }
 
-/// Checks a policy whose values are sealed, and were checked before that.
+/// Checks a policy whose values are sealed. The values were checked before sealing.
 pub(crate) fn check_sealed(policy: &NetworkPolicy) -> ServiceResult<()> {
     let mut shown = policy.clone();
     hide(&mut shown);
     check(&shown)
 }
 
-/// Changes every value of a header.
+/// Replaces every header value.
 pub(crate) fn map_values(
     policy: &mut NetworkPolicy,
     mut change: impl FnMut(&BoundHost, &str, &str) -> ServiceResult<String>,
@@ -58,7 +62,7 @@ pub(crate) fn map_values(
     Ok(())
 }
 
-/// Hides every value.
+/// Hides every header value.
 pub(crate) fn hide(policy: &mut NetworkPolicy) {
     for rule in policy.rules.values_mut().flatten() {
         for value in rule.transform.headers.values_mut() {
@@ -67,7 +71,7 @@ pub(crate) fn hide(policy: &mut NetworkPolicy) {
     }
 }
 
-/// Seals every value for a sandbox.
+/// Seals every header value for a sandbox.
 pub(crate) fn seal(
     sealer: &Sealer,
     id: &SandboxId,
@@ -78,7 +82,7 @@ pub(crate) fn seal(
             return Err(ServiceError::invalid(
                 "network",
                 format!(
-                    "`{HIDDEN}` stands for a hidden value, and `{header}` for `{host}` has none yet"
+                    "`{HIDDEN}` stands for a stored value, and `{header}` for `{host}` has none yet"
                 ),
             ));
         }
@@ -86,7 +90,7 @@ pub(crate) fn seal(
     })
 }
 
-/// Opens every value of a sandbox's policy.
+/// Unseals every header value of a sandbox's policy.
 pub(crate) fn unseal(
     sealer: &Sealer,
     id: &SandboxId,
@@ -98,7 +102,7 @@ pub(crate) fn unseal(
     })
 }
 
-/// Puts what `before` has in the place of values that were sent back hidden.
+/// Replaces hidden values of a request by those of the policy `before`.
 pub(crate) fn restore(policy: &mut NetworkPolicy, before: &NetworkPolicy) -> ServiceResult<()> {
     map_values(policy, |host, header, value| {
         let known = before.rules.get(host).into_iter().flatten();
@@ -112,8 +116,8 @@ pub(crate) fn restore(policy: &mut NetworkPolicy, before: &NetworkPolicy) -> Ser
     })
 }
 
-/// What an event says of a policy: all but the values.
-pub(crate) fn about(policy: &NetworkPolicy) -> Value {
+/// A policy for an event: everything but the header values.
+pub(crate) fn event_data(policy: &NetworkPolicy) -> Value {
     let hosts: BTreeSet<String> = policy.rules.keys().map(BoundHost::to_string).collect();
     json!({
         "allow_internet_access": policy.allow_internet_access,
@@ -123,18 +127,18 @@ pub(crate) fn about(policy: &NetworkPolicy) -> Value {
     })
 }
 
-/// What stays of a row's policy when its secrets go; none: nothing changes.
-pub(crate) fn bare(network: Option<&Value>) -> Option<Option<Value>> {
-    let has_rules = network?.get("rules")?.as_object()?;
-    if has_rules.is_empty() {
+/// The row's policy without its rules, which may hold secrets; none if nothing changes.
+pub(crate) fn without_rules(network: Option<&Value>) -> Option<Option<Value>> {
+    let rules = network?.get("rules")?.as_object()?;
+    if rules.is_empty() {
         return None;
     }
-    let mut bare = network?.clone();
-    bare["rules"] = json!({});
-    Some(Some(bare))
+    let mut policy = network?.clone();
+    policy["rules"] = json!({});
+    Some(Some(policy))
 }
 
-/// What the value of a header is sealed for.
+/// The purpose under which a header value is sealed.
 fn purpose(id: &SandboxId, host: &BoundHost, header: &str) -> String {
     format!("rule:{id}/{host}/{header}")
 }

@@ -1,4 +1,4 @@
-//! Names and secrets nobody can guess.
+//! Random ids and secrets.
 
 use sandyard_core::{ErrorKind, SandboxId, random};
 
@@ -9,7 +9,7 @@ pub(crate) fn id() -> ServiceResult<SandboxId> {
     Ok(SandboxId::from_random(bytes()?))
 }
 
-/// A new name for an installation.
+/// A new id for an installation.
 pub fn new_installation_name() -> ServiceResult<String> {
     Ok(id()?.as_str().to_owned())
 }
@@ -21,6 +21,10 @@ pub(crate) fn secret() -> ServiceResult<String> {
 
 /// Random bytes.
 pub(crate) fn bytes<const N: usize>() -> ServiceResult<[u8; N]> {
-    random::bytes()
-        .map_err(|_| ServiceError::new(ErrorKind::Internal, "the kernel gave no random bytes"))
+    random::bytes().map_err(|_| {
+        ServiceError::new(
+            ErrorKind::Internal,
+            "failed to get random bytes from the kernel",
+        )
+    })
 }

@@ -1,66 +1,54 @@
-//! What can be asked of the service, whatever the dialect.
+//! Requests and answers of the service, independent of the dialect.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use sandyard_core::PartialLimits;
 use sandyard_core::network::{BoundHost, FlowVerdict, NetworkPolicy, SecretText};
 use sandyard_provider::TemplateInfo;
 use sandyard_store::model::{Expiry, Sandbox, TimeoutAction};
 use serde::{Deserialize, Serialize};
 
-use crate::memory::MemoryHold;
+use crate::state::memory::MemoryHold;
 
-/// Limits asked for; what is not said comes from the settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LimitsRequest {
-    /// Memory.
-    pub memory_bytes: Option<u64>,
-    /// Processor time in thousandths of a core.
-    pub cpu_millis: Option<u32>,
-    /// Processes and threads.
-    pub pids: Option<u32>,
-    /// Bytes written.
-    pub disk_bytes: Option<u64>,
-}
-
-/// A sandbox to be made.
+/// A sandbox to create.
 #[derive(Clone, Default, PartialEq)]
 pub struct CreateRequest {
-    /// For whom; only an admin may name somebody else, an ordinary user's word is not looked at.
+    /// The name of the owner. Ignored unless the caller is an admin.
     pub owner: Option<String>,
-    /// Which provider shall run it; none: see `verbs/create/choose.rs`.
+    /// The name of the provider; none lets the server choose (`verbs/create/choose.rs`).
     pub provider: Option<String>,
-    /// What it starts from. `base` and none are the provider's default. Where no provider is named, `docker/python:3.12`
-    /// names one too, if there is a provider `docker`.
+    /// The template. None and `base` mean the provider's default. Without `provider`, `docker/python:3.12` names the provider `docker`, if
+    /// the server has it.
     pub template: Option<String>,
-    /// Another name for it.
+    /// Another name for the sandbox, unique among its owner's.
     pub alias: Option<String>,
-    /// What it is for.
+    /// The name of its project.
     pub project: Option<String>,
-    /// How long it lives without activity.
+    /// Time without activity after which the timeout action happens; none for the default of the settings.
     pub timeout: Option<Duration>,
-    /// What happens then; pause if not said.
+    /// What happens after the timeout; none for pause.
     pub timeout_action: Option<TimeoutAction>,
-    /// From when on that time is counted; idle if not said.
+    /// Whether the timeout counts from the last activity or from the create; none for the last activity.
     pub expiry: Option<Expiry>,
-    /// Its maker's own words.
+    /// Keys and values that the client chooses.
     pub metadata: BTreeMap<String, String>,
-    /// Variables every command gets.
+    /// Environment variables of every command.
     pub env: BTreeMap<String, String>,
-    /// How much it may use.
-    pub limits: LimitsRequest,
-    /// What it may reach; none: the default of the settings.
+    /// Resource limits; those that are not set are the provider's defaults.
+    pub limits: PartialLimits,
+    /// The network policy; none for the default of the settings.
     pub network: Option<NetworkPolicy>,
-    /// Secrets it may use without seeing them: by the variable that holds each one's placeholder, the secret's name.
+    /// The names of the secrets it may use without seeing them, by the variable that holds each placeholder.
     pub secrets: BTreeMap<String, String>,
-    /// Ports its maker names.
+    /// Ports that the client names.
     pub ports: BTreeMap<String, String>,
-    /// Volumes in it.
+    /// Volumes to mount.
     pub mounts: Vec<MountRequest>,
-    /// Whether a request may wake it when it is paused; yes if not said.
+    /// Whether a request wakes it when it is paused; none for yes.
     pub is_auto_resumed: Option<bool>,
-    /// Makes repeating this request safe.
+    /// Makes it safe to repeat this request.
     pub idempotency_key: Option<String>,
 }
 
@@ -75,23 +63,23 @@ impl fmt::Debug for CreateRequest {
     }
 }
 
-/// A volume that a sandbox is to have.
+/// A volume to mount in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountRequest {
-    /// Which of its owner's: name or id.
+    /// The name or id of one of the owner's volumes.
     pub volume: String,
-    /// Where, as seen inside; absolute.
+    /// The absolute path inside the sandbox.
     pub path: String,
 }
 
-/// A copy to be made of a sandbox. It has the network and the secrets of its original.
+/// A copy of a sandbox to create. It gets the network policy and the secrets of the original.
 #[derive(Clone, Default, PartialEq)]
 pub struct ForkRequest {
-    /// Variables of the copy; none: as the original.
+    /// Environment variables of the copy; none for those of the original.
     pub env: Option<BTreeMap<String, String>>,
-    /// Words of its maker; none: as the original.
+    /// Metadata of the copy; none for that of the original.
     pub metadata: Option<BTreeMap<String, String>>,
-    /// How long it lives without activity; none: as the original.
+    /// The timeout of the copy; none for that of the original.
     pub timeout: Option<Duration>,
 }
 
@@ -101,114 +89,114 @@ impl fmt::Debug for ForkRequest {
     }
 }
 
-/// A sandbox to be made to run.
+/// A sandbox to connect to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectRequest {
-    /// How long it shall live from now on at least; none: as before.
+    /// The time that the sandbox has at least from now on; none for its own timeout.
     pub timeout: Option<Duration>,
-    /// Whether what it had in memory is given up: its processes start anew from its files.
+    /// Whether to discard its memory: its processes restart from its files.
     pub is_cold: bool,
 }
 
-/// A sandbox that was made to run.
+/// A sandbox that runs after a connect.
 #[derive(Clone, Debug)]
 pub struct Connected {
-    /// As it is now.
+    /// The sandbox.
     pub sandbox: Sandbox,
-    /// Whether it did not run before.
+    /// Whether the connect woke it.
     pub was_woken: bool,
 }
 
-/// A sandbox's new time.
+/// A new timeout for a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeoutRequest {
-    /// How long, from now on and after every activity.
+    /// The timeout, which starts now and after every activity.
     pub timeout: Duration,
-    /// What happens then; none: as before.
+    /// What happens after the timeout; none to leave it unchanged.
     pub action: Option<TimeoutAction>,
-    /// From when on it is counted; none: as before.
+    /// What the timeout counts from; none to leave it unchanged.
     pub expiry: Option<Expiry>,
 }
 
-/// A secret to be kept, or to be changed if there is one of this name.
+/// A secret to store, or to change if it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRequest {
     /// Its name: letters, digits, `-` and `_`, at most 64.
     pub name: String,
-    /// What is kept.
+    /// Its value.
     pub value: SecretText,
-    /// Where it may go, and nowhere else.
+    /// The only hosts that it may be sent to.
     pub hosts: Vec<BoundHost>,
-    /// What sandboxes have in its place; none: `sandyard-secret-<name>`.
+    /// What sandboxes see instead of the value; none for `sandyard-secret-<name>`.
     pub placeholder: Option<String>,
-    /// Whether everybody may use it; only an admin may say so.
+    /// Whether every user may use it. Only admins may set this.
     pub is_shared: bool,
 }
 
-/// What can be told of a secret: all but its value.
+/// A secret without its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SecretInfo {
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// The name of its owner.
     pub owner: String,
-    /// Where it may go, and nowhere else.
+    /// The only hosts that it may be sent to.
     pub hosts: Vec<BoundHost>,
-    /// What sandboxes have in its place.
+    /// What sandboxes see instead of the value.
     pub placeholder: String,
-    /// Whether everybody may use it.
+    /// Whether every user may use it.
     pub is_shared: bool,
-    /// When it was first kept.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it was last changed.
+    /// When it was last changed, in milliseconds since 1970.
     pub updated_ms: i64,
 }
 
-/// Which attempts to reach something to list, oldest first.
+/// Which flows to list, oldest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter {
-    /// Only those after this number; none: the newest.
+    /// Only flows after this number; none for the newest ones.
     pub after_seq: Option<i64>,
-    /// Only those that ended so.
+    /// Only flows with this verdict.
     pub verdict: Option<FlowVerdict>,
-    /// At most so many.
+    /// Maximum number of flows.
     pub limit: usize,
 }
 
-/// What to run.
+/// The command line of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A text for `bash -lc`.
+    /// A script for `bash -l -c`.
     Shell(String),
-    /// A program and its arguments, as they are.
+    /// A program and its arguments.
     Argv(Vec<String>),
 }
 
-/// A command to be run.
+/// A command to run.
 #[derive(Clone, PartialEq)]
 pub struct RunRequest {
-    /// What.
+    /// The command line.
     pub command: Command,
-    /// Where; none: the user's home.
+    /// The working directory; none for the user's home.
     pub cwd: Option<String>,
-    /// Variables on top of the sandbox's.
+    /// Environment variables in addition to the sandbox's.
     pub env: BTreeMap<String, String>,
-    /// As whom; none: the sandbox's user.
+    /// The user who runs it; none for the sandbox's default user.
     pub user: Option<String>,
-    /// How long it may take; none: the settings' time in the foreground, any time in the background.
+    /// How long it may run; none for the settings' limit in the foreground, and for no limit in the background.
     pub timeout: Option<Duration>,
-    /// Bytes kept of its standard output and of its standard error, each; none: as the settings say.
+    /// Most bytes returned of its standard output and of its standard error, each; none for the settings' limit.
     pub max_output: Option<usize>,
-    /// Columns and rows of a terminal to run in.
+    /// Columns and rows of the terminal to run in; none for no terminal.
     pub terminal: Option<(u16, u16)>,
     /// Whether its standard input can be written to.
     pub has_stdin: bool,
-    /// Whether its output goes to the sandbox's log. That of a terminal never does.
+    /// Whether its output goes to the sandbox's log. The output of a terminal never does.
     pub is_logged: bool,
 }
 
 impl RunRequest {
-    /// A command with nothing special about it.
+    /// A command with default options.
     pub fn new(command: Command) -> Self {
         Self {
             command,
@@ -232,41 +220,41 @@ impl fmt::Debug for RunRequest {
     }
 }
 
-/// What a command wrote and how it ended.
+/// The output and the end of a command.
 #[derive(Debug)]
 pub struct CommandOutput {
-    /// From its standard output; bytes that are no text are replaced.
+    /// Its standard output. Bytes that are not valid UTF-8 are replaced.
     pub stdout: String,
-    /// From its standard error.
+    /// Its standard error, likewise.
     pub stderr: String,
-    /// Whether more was written than kept.
+    /// Whether output beyond the limit was left out.
     pub is_truncated: bool,
-    /// How it ended; 128 + n after signal n.
+    /// Its exit code; 128 + n after signal n.
     pub exit_code: i32,
-    /// Its process id inside.
+    /// Its process id inside the sandbox.
     pub pid: u32,
-    /// How long it took.
+    /// How long it ran.
     pub duration: Duration,
-    /// Accounts for the memory of `stdout` and `stderr`: keep it as long as these.
+    /// Accounts for the memory of `stdout` and `stderr`. Keep it as long as they exist.
     pub memory: MemoryHold,
 }
 
-/// What a command wrote before it was killed.
+/// The output of a command that was killed.
 #[derive(Debug)]
 pub struct PartialOutput {
-    /// From its standard output; bytes that are no text are replaced.
+    /// Its standard output. Bytes that are not valid UTF-8 are replaced.
     pub stdout: String,
-    /// From its standard error.
+    /// Its standard error, likewise.
     pub stderr: String,
-    /// Whether more was written than kept.
+    /// Whether output beyond the limit was left out.
     pub is_truncated: bool,
-    /// Its process id inside.
+    /// Its process id inside the sandbox.
     pub pid: u32,
-    /// Accounts for the memory of `stdout` and `stderr`: keep it as long as these.
+    /// Accounts for the memory of `stdout` and `stderr`. Keep it as long as they exist.
     pub memory: MemoryHold,
 }
 
-/// Where a line of a sandbox's log comes from.
+/// The source of a line in a sandbox's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogSource {
@@ -274,11 +262,11 @@ pub enum LogSource {
     Stdout,
     /// A command's standard error.
     Stderr,
-    /// What happened to the sandbox.
+    /// An event of the sandbox.
     Event,
-    /// What it tried to reach and may not.
+    /// A denied network flow.
     Gateway,
-    /// What the server says about the log itself: that output is missing.
+    /// The server, about the log itself: output is missing.
     Notice,
 }
 
@@ -287,7 +275,7 @@ pub enum LogSource {
 pub struct LogLines {
     /// The lines.
     pub entries: Vec<LogEntry>,
-    /// How many of the sandbox's first lines are no longer kept.
+    /// Number of the sandbox's first lines that are deleted.
     pub dropped: u64,
     /// Whether more lines follow these.
     pub has_more: bool,
@@ -296,36 +284,36 @@ pub struct LogLines {
 /// A line of a sandbox's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Counts the lines of the sandbox from 1, without a gap; 0 for events.
+    /// The number of the line, counted from 1 without gaps; 0 for events.
     pub seq: u64,
-    /// When.
+    /// When it was written, in milliseconds since 1970.
     pub at_ms: i64,
-    /// From where.
+    /// Where it comes from.
     pub source: LogSource,
-    /// Which process wrote it.
+    /// The id of the process that wrote it; none if no command did.
     pub pid: Option<u32>,
-    /// What.
+    /// The text, without its line break.
     pub text: String,
 }
 
-/// What sandboxes can start from, and with which provider.
+/// A template and its provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     /// The provider's name.
     pub provider: String,
-    /// The template, by the provider's own name for it.
+    /// The template, with the provider's name of it.
     pub info: TemplateInfo,
-    /// Owner of the snapshot; none for templates that are for everybody.
+    /// The owner of a snapshot; none for a template for everybody.
     pub owner: Option<String>,
-    /// Name that the owner gave the snapshot, if that is not the provider's name.
+    /// The owner's name for a snapshot, if it is not the provider's.
     pub label: Option<String>,
 }
 
-/// What sandboxes can start from.
+/// The templates of all providers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TemplateList {
-    /// They, provider by provider.
+    /// The templates, by provider.
     pub templates: Vec<Template>,
-    /// Providers that could not tell, by name, and why.
-    pub silent: Vec<(String, String)>,
+    /// The names of providers that could not be listed, each with the reason.
+    pub unavailable: Vec<(String, String)>,
 }

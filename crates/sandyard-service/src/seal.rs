@@ -1,7 +1,7 @@
-//! Values that the store keeps and nobody reads there.
+//! Encrypts secret values for the store.
 //!
-//! XChaCha20-Poly1305 with a random nonce of 24 bytes, so that as many values as there will ever be may be sealed with one key.
-//! What a value is for is sealed along: moved to another place in the store it does not open.
+//! XChaCha20-Poly1305 with a random nonce of 24 bytes, so that any number of values may be sealed with one key. The purpose of a value is
+//! authenticated with it: a value that is copied to another row does not open.
 
 use std::fmt;
 
@@ -16,20 +16,20 @@ use sha2::{Digest, Sha256};
 use crate::error::{ServiceError, ServiceResult};
 use crate::random;
 
-/// Begins every sealed text; the number is the way it was sealed.
+/// The prefix of every sealed text; the number is the version of the format.
 const BEGIN: &str = "sealed:1:";
 const NONCE: usize = 24;
 
-/// Seals and opens with the installation's key.
+/// Seals and unseals values with the installation's key.
 pub(crate) struct Sealer {
-    /// Wiped by its own crate when it goes.
+    /// Its own crate clears the key when it is dropped.
     cipher: Option<XChaCha20Poly1305>,
-    /// What [`Sealer::mark`] goes by.
+    /// The key of [`Sealer::mark`].
     marker: [u8; 32],
 }
 
 impl Sealer {
-    /// With no key nothing can be sealed.
+    /// Without a key, sealing and unsealing fail.
     pub(crate) fn new(key: Option<&[u8; 32]>) -> Self {
         let marker = Sha256::new()
             .chain_update(b"sandyard marks ")
@@ -51,14 +51,14 @@ impl Sealer {
         };
         let sealed = cipher
             .encrypt(XNonce::from_slice(&nonce), payload)
-            .map_err(|_| ServiceError::new(ErrorKind::Internal, "a value could not be sealed"))?;
+            .map_err(|_| ServiceError::new(ErrorKind::Internal, "failed to seal a value"))?;
         Ok(format!(
             "{BEGIN}{}",
             BASE64.encode([&nonce[..], &sealed].concat())
         ))
     }
 
-    /// Opens what was sealed for this purpose.
+    /// Unseals a text that was sealed for this purpose.
     pub(crate) fn unseal(&self, purpose: &str, sealed: &str) -> ServiceResult<SecretText> {
         let cipher = self.cipher()?;
         let bytes = sealed
@@ -74,12 +74,12 @@ impl Sealer {
         let opened = cipher
             .decrypt(XNonce::from_slice(nonce), payload)
             .map_err(|_| wrong_key())?;
-        // The same memory becomes the text: no second copy to be wiped.
+        // The text reuses the memory, so that there is no second copy to clear.
         let text = String::from_utf8(opened).map_err(|_| wrong_key())?;
         Ok(SecretText::new(text))
     }
 
-    /// Tells two values apart without showing either: the same mark for the same value and purpose. Of no use without the key.
+    /// A digest that is equal for equal values and purposes and reveals nothing without the key.
     pub(crate) fn mark(&self, purpose: &str, text: &str) -> String {
         let digest = Sha256::new()
             .chain_update(self.marker)
@@ -94,7 +94,7 @@ impl Sealer {
         self.cipher.as_ref().ok_or_else(|| {
             ServiceError::new(
                 ErrorKind::Unsupported,
-                "secrets cannot be kept here: there is no key to seal them with",
+                "this server cannot store secrets: it has no sealing key",
             )
             .hint("set `secrets.key`")
         })
@@ -109,11 +109,11 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// A value that was tampered with looks the same; it is by far the rarer case.
+/// A value that was tampered with gives the same error, but that is far less likely.
 fn wrong_key() -> ServiceError {
     ServiceError::new(
         ErrorKind::Internal,
-        "the sealing key differs from the one these were sealed with; set `secrets.key` to that one",
+        "a stored secret cannot be unsealed: `secrets.key` is not the key that it was sealed with; set it to that key",
     )
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_opens_for_the_same_purpose_and_no_other() {
+    fn a_sealed_value_opens_only_for_its_purpose() {
         let sealer = Sealer::new(Some(&[7; 32]));
         let sealed = sealer.seal("secret:alice/token", "s3cret").unwrap();
         assert!(sealed.starts_with(BEGIN) && !sealed.contains("s3cret"));

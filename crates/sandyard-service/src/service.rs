@@ -1,4 +1,4 @@
-//! The service: what its verbs share.
+//! The service: the state that its verbs share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,33 +14,34 @@ use serde_json::Value;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::task::TaskTracker;
 
-use crate::activity::Activity;
-use crate::adoption::Recorders;
-use crate::claim::{TOPIC, millis};
-use crate::clock_watch::ClockWatch;
 use crate::command_log::CommandLogs;
 use crate::error::{ServiceError, ServiceResult};
 use crate::expiry;
-use crate::grants::Grants;
-use crate::health::Checks;
-use crate::history::History;
-use crate::locks::Locks;
-use crate::memory::MemoryBudget;
-use crate::node::NodeSetup;
-use crate::places::{NODE_LIVES, Places};
 use crate::seal::Sealer;
 use crate::settings::ServiceSettings;
-use crate::status_changes::{StatusChange, StatusChanges};
-use crate::strangers::Strangers;
+use crate::state::activity::Activity;
+use crate::state::clock_watch::ClockWatch;
+use crate::state::health_checks::HealthChecks;
+use crate::state::history::History;
+use crate::state::locks::Locks;
+use crate::state::memory::MemoryBudget;
+use crate::state::node_setup::NodeSetup;
+use crate::state::orphan_sightings::OrphanSightings;
+use crate::state::provider_registry::{NODE_TIMEOUT, ProviderRegistry};
+use crate::state::pushed_grants::PushedGrants;
+use crate::state::recorders::Recorders;
+use crate::state::status_changes::{StatusChange, StatusChanges};
+use sandyard_core::clock::millis;
+use sandyard_store::SANDBOX_TOPIC;
 
-/// A client of an agent that is kept.
+/// A cached client of an agent.
 #[derive(Debug)]
 pub(crate) struct KnownAgent {
-    /// The instance it leads to.
+    /// The id of the instance that it connects to.
     pub(crate) instance: String,
     /// The client.
     pub(crate) client: AgentClient,
-    /// When the agent last answered whether it is there; none: it was not asked yet.
+    /// When the agent last answered a health check; none before the first one.
     pub(crate) answered: Option<Instant>,
 }
 
@@ -57,7 +58,7 @@ struct Inner {
     node: NodeSetup,
     started_ms: i64,
     clock_watch: ClockWatch,
-    places: Places,
+    registry: ProviderRegistry,
     activity: Activity,
     locks: Locks,
     snapshot_names: Locks<String>,
@@ -65,27 +66,25 @@ struct Inner {
     command_logs: CommandLogs,
     recorders: Recorders,
     history: History,
-    grants: Grants,
+    grants: PushedGrants,
     sealer: Sealer,
-    /// Clients of agents, kept for their idle connections.
+    /// Clients of agents, cached for their idle connections.
     agents: Mutex<HashMap<SandboxId, KnownAgent>>,
-    /// Instances no row of their place knows.
-    strangers: Mutex<Strangers>,
-    /// Whether each provider of this server answers.
-    checks: Checks,
-    /// Other nodes: when each last said that it is there, and since when by our own clock it has said nothing newer.
+    orphans: OrphanSightings,
+    health_checks: HealthChecks,
+    /// Other nodes: the time in the last heartbeat of each, and when this server saw that heartbeat first.
     peers: Mutex<HashMap<String, (i64, Instant)>>,
     has_peers: AtomicBool,
-    /// Work that must not be broken off when the server ends.
+    /// Operations that a shutdown waits for.
     tasks: TaskTracker,
-    /// Rung whenever something was committed here.
-    news: Notify,
+    /// Notified whenever this server commits a change.
+    changes: Notify,
     status_changes: StatusChanges,
     counter: AtomicU64,
 }
 
 impl Service {
-    /// Puts the service together for a server that is alone. Nothing runs in the background before [`Service::run`].
+    /// Opens the service of a server that is alone. Nothing runs in the background before [`Service::run`].
     pub async fn open(
         store: Store,
         timers: Timers,
@@ -97,7 +96,7 @@ impl Service {
         Self::open_as(node, store, timers, providers, settings, clock).await
     }
 
-    /// Puts the service together as one of several servers.
+    /// Opens the service as one of several servers that share a store.
     pub async fn open_as(
         node: NodeSetup,
         store: Store,
@@ -109,25 +108,25 @@ impl Service {
         if providers.is_empty() {
             return Err(ServiceError::new(
                 ErrorKind::Internal,
-                "a service needs a provider",
+                "the service needs at least one provider",
             ));
         }
-        let places = Places::new(store.clone(), clock.clone(), providers, node.reach.clone());
+        let registry =
+            ProviderRegistry::new(store.clone(), clock.clone(), providers, node.reach.clone());
         let command_logs = CommandLogs::open(
             settings.log_folder.clone(),
             settings.log_bytes_per_sandbox,
             &node.id,
         )
         .map_err(|error| {
-            ServiceError::new(ErrorKind::Internal, "cannot keep the output of commands")
-                .source(error)
+            ServiceError::new(ErrorKind::Internal, "failed to open the command logs").source(error)
         })?;
         let service = Self(Arc::new(Inner {
             started_ms: clock.now_ms(),
             clock_watch: ClockWatch::new(&clock),
             activity: Activity::new(clock.clone()),
             history: History::new(store.clone()),
-            grants: Grants::default(),
+            grants: PushedGrants::default(),
             sealer: Sealer::new(settings.sealing_key.as_ref()),
             store,
             timers,
@@ -135,26 +134,26 @@ impl Service {
             settings,
             clock,
             node,
-            places,
+            registry,
             locks: Locks::default(),
             snapshot_names: Locks::default(),
             command_logs,
             recorders: Recorders::default(),
             agents: Mutex::default(),
-            strangers: Mutex::default(),
-            checks: Checks::default(),
+            orphans: OrphanSightings::default(),
+            health_checks: HealthChecks::default(),
             peers: Mutex::default(),
             has_peers: AtomicBool::new(false),
             tasks: TaskTracker::new(),
-            news: Notify::new(),
+            changes: Notify::new(),
             status_changes: StatusChanges::default(),
             counter: AtomicU64::new(1),
         }));
-        service.join().await?;
+        service.join_cluster().await?;
         Ok(service)
     }
 
-    /// Settings in force.
+    /// The settings.
     pub fn settings(&self) -> &ServiceSettings {
         &self.0.settings
     }
@@ -166,15 +165,15 @@ impl Service {
 
     /// The default provider of this server.
     pub fn provider_info(&self) -> ProviderInfo {
-        self.0.places.default().info().clone()
+        self.0.registry.default().info().clone()
     }
 
-    /// The time.
+    /// The clock.
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// The store, for what is no sandbox's business: accounts, audit, health.
+    /// The store, for what does not concern sandboxes: accounts, audit, health.
     pub fn store(&self) -> &Store {
         &self.0.store
     }
@@ -184,22 +183,22 @@ impl Service {
         &self.0.timers
     }
 
-    /// This node's name.
+    /// This node's id.
     pub fn node_id(&self) -> &str {
         &self.0.node.id
     }
 
-    /// Finds the provider of this node that other nodes may ask for this place.
+    /// This node's provider for a location, which other nodes may use.
     pub fn local_provider(&self, location: &str) -> Option<Arc<dyn Provider>> {
-        self.0.places.local_for(location).cloned()
+        self.0.registry.local_for(location).cloned()
     }
 
-    /// When a sandbox's time is over, as things stand; none: it does not run.
+    /// When a sandbox's time is over unless it is used, in milliseconds since 1970; none if it does not run.
     pub fn expires_ms(&self, sandbox: &Sandbox) -> Option<i64> {
         expiry::expires_ms(sandbox, self.last_activity_ms(sandbox))
     }
 
-    /// When it was last used, also what is not written down yet.
+    /// When a sandbox was last used, in milliseconds since 1970, including what is not saved yet.
     pub fn last_activity_ms(&self, sandbox: &Sandbox) -> i64 {
         self.activity()
             .last_ms(&sandbox.id)
@@ -208,7 +207,7 @@ impl Service {
             })
     }
 
-    /// How many sandboxes stand where, for health and metrics.
+    /// Counts sandboxes by status.
     pub async fn counts(&self) -> ServiceResult<BTreeMap<&'static str, i64>> {
         let counts = self.store().count_sandboxes(None).await?;
         Ok(counts
@@ -217,20 +216,20 @@ impl Service {
             .collect())
     }
 
-    /// The servers that share this store, this one among them.
+    /// The running servers that share this store, including this one.
     pub async fn nodes(&self) -> ServiceResult<Vec<Node>> {
-        let since_ms = self.clock().now_ms() - millis(NODE_LIVES);
+        let since_ms = self.clock().now_ms() - millis(NODE_TIMEOUT);
         Ok(self.store().nodes(since_ms).await?)
     }
 
-    /// Timers that were given up.
+    /// Timers that are dead after too many failures.
     pub async fn dead_timers(&self) -> ServiceResult<Vec<Timer>> {
         Ok(self.timers().dead().await?)
     }
 
-    /// Gives a dead timer another chance.
+    /// Revives a dead timer. Returns false if there is none.
     pub async fn revive_timer(&self, subject: &str) -> ServiceResult<bool> {
-        Ok(self.timers().revive(TOPIC, subject).await?)
+        Ok(self.timers().revive(SANDBOX_TOPIC, subject).await?)
     }
 
     /// Every change of a sandbox's status that this node makes from now on.
@@ -242,8 +241,8 @@ impl Service {
         &self.0.status_changes
     }
 
-    pub(crate) fn places(&self) -> &Places {
-        &self.0.places
+    pub(crate) fn registry(&self) -> &ProviderRegistry {
+        &self.0.registry
     }
 
     pub(crate) fn node(&self) -> &NodeSetup {
@@ -262,7 +261,7 @@ impl Service {
         &self.0.activity
     }
 
-    /// Locks by owner and name of a snapshot.
+    /// Locks by the owner and name of a snapshot.
     pub(crate) fn snapshot_names(&self) -> &Locks<String> {
         &self.0.snapshot_names
     }
@@ -283,7 +282,7 @@ impl Service {
         &self.0.history
     }
 
-    pub(crate) fn grants(&self) -> &Grants {
+    pub(crate) fn grants(&self) -> &PushedGrants {
         &self.0.grants
     }
 
@@ -291,30 +290,27 @@ impl Service {
         &self.0.sealer
     }
 
-    pub(crate) fn news(&self) -> &Notify {
-        &self.0.news
+    pub(crate) fn changes(&self) -> &Notify {
+        &self.0.changes
     }
 
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.0.tasks
     }
 
-    pub(crate) fn checks(&self) -> &Checks {
-        &self.0.checks
+    pub(crate) fn health_checks(&self) -> &HealthChecks {
+        &self.0.health_checks
     }
 
-    pub(crate) fn strangers(&self) -> std::sync::MutexGuard<'_, Strangers> {
-        self.0
-            .strangers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn orphans(&self) -> &OrphanSightings {
+        &self.0.orphans
     }
 
     pub(crate) fn peers(&self) -> std::sync::MutexGuard<'_, HashMap<String, (i64, Instant)>> {
         self.0.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says whether other servers share the store at the moment.
+    /// Says whether other running servers share the store.
     pub(crate) fn has_peers(&self) -> bool {
         self.0.has_peers.load(Ordering::Relaxed)
     }
@@ -331,7 +327,7 @@ impl Service {
         self.0.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An event of a sandbox, now.
+    /// A new event of a sandbox.
     pub(crate) fn event(
         &self,
         sandbox: &Sandbox,
@@ -349,16 +345,18 @@ impl Service {
         }
     }
 
-    /// Does work on a task of its own, so that a caller who hangs up does not leave it half done.
+    /// Runs an operation on a task of its own, so that a client that disconnects does not leave it half done.
     pub(crate) async fn detached<T: Send + 'static>(
         &self,
         work: impl Future<Output = ServiceResult<T>> + Send + 'static,
     ) -> ServiceResult<T> {
         match self.tasks().spawn(work).await {
             Ok(result) => result,
-            Err(error) => {
-                Err(ServiceError::new(ErrorKind::Internal, "the work broke off").source(error))
-            }
+            Err(error) => Err(ServiceError::new(
+                ErrorKind::Internal,
+                "the operation failed unexpectedly",
+            )
+            .source(error)),
         }
     }
 }

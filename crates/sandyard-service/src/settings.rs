@@ -1,4 +1,4 @@
-//! What an operator can set about the life of sandboxes.
+//! The operator's settings for the lifecycle of sandboxes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,53 +11,53 @@ use sandyard_provider::Ready;
 /// Settings of the service.
 #[derive(Clone, PartialEq)]
 pub struct ServiceSettings {
-    /// What sandboxes with the default provider start from when their maker does not say; none: the provider's choice.
+    /// The template of sandboxes at the default provider whose create names none; none for the provider's default.
     pub default_template: Option<String>,
-    /// Which provider runs sandboxes of a template whose maker does not say: by template, the provider's name.
+    /// The names of the providers that templates are bound to, by template.
     pub template_providers: BTreeMap<String, String>,
-    /// Names of the providers that are asked in turn when the first choice has no room or cannot be reached.
+    /// Names of the providers that are tried, in this order, if the first choice has no capacity or is unreachable.
     pub fallback: Vec<String>,
-    /// Names of the providers that users may choose, or fall back to, who are not admins; none: all.
+    /// Names of the providers that users who are not admins may use; none for all.
     pub user_providers: Option<Vec<String>>,
-    /// What such users may start from beside what this installation keeps: names with `*` for anything.
+    /// Templates that such users may use besides those that this installation stores: names, in which `*` stands for any text.
     pub user_templates: Vec<String>,
-    /// How long a sandbox lives without activity when its maker does not say.
+    /// The timeout of a sandbox whose create sets none.
     pub default_timeout: Duration,
-    /// The longest that can be asked for.
+    /// The longest timeout that a create may set.
     pub max_timeout: Duration,
-    /// How long a paused or stopped sandbox is kept before it is deleted; zero: for ever.
+    /// How long a paused or stopped sandbox is kept before it is deleted; zero for no limit.
     pub retention: Duration,
-    /// How many sandboxes a user may have, unless the user has a number of its own; 0: any number.
+    /// Most sandboxes of a user without a quota of its own; 0 for no limit.
     pub max_sandboxes_per_user: u32,
-    /// How many sandboxes there may be at all; 0: any number.
+    /// Most sandboxes of this installation; 0 for no limit.
     pub max_sandboxes: u32,
-    /// How long a command in the foreground may take when its caller does not say.
+    /// How long a command in the foreground may run if the request sets no timeout.
     pub command_timeout: Duration,
-    /// The longest a caller may give a command in the foreground.
+    /// The longest timeout that a request may set for a command in the foreground.
     pub max_command_timeout: Duration,
-    /// Bytes kept of a command's standard output and of its standard error, each, unless the request asks for another number.
+    /// Most bytes returned of a command's standard output and of its standard error, each, if the request sets no limit.
     pub output_bytes: usize,
-    /// Bytes of requests and answers that may be held in memory at once.
+    /// Most bytes of requests and answers in memory.
     pub memory_bytes: usize,
-    /// For how long an instance that its row does not mean is left alone.
-    pub stranger_grace: Duration,
-    /// How long events and audit are kept.
+    /// How long an orphan must be seen before it is removed.
+    pub orphan_grace: Duration,
+    /// How long events and audit entries are kept.
     pub history: Duration,
-    /// How many sandboxes of which templates to keep ready.
+    /// How many sandboxes of which templates are kept ready.
     pub ready: Vec<Ready>,
-    /// How often what should be is compared with what is.
+    /// How often the reconciler runs.
     pub reconcile_every: Duration,
-    /// What a sandbox may reach when its maker does not say.
+    /// The network policy of a sandbox whose create sets none.
     pub default_network: NetworkPolicy,
-    /// Seals secrets in the store; none: no secret can be kept.
+    /// The key that seals secrets in the store; none if secrets cannot be stored.
     pub sealing_key: Option<[u8; 32]>,
-    /// The folder that keeps the output of commands; none: it is not kept.
+    /// The folder of the command logs; none if output is not logged.
     pub log_folder: Option<PathBuf>,
-    /// Bytes of output kept of one sandbox.
+    /// Most bytes of one sandbox's command log.
     pub log_bytes_per_sandbox: u64,
-    /// Bytes of output kept of all sandboxes.
+    /// Most bytes of all command logs.
     pub log_bytes: u64,
-    /// How much fits into a volume.
+    /// The size of a volume, in bytes.
     pub volume_size_bytes: u64,
 }
 
@@ -92,7 +92,7 @@ impl Default for ServiceSettings {
             max_command_timeout: HOUR * 24,
             output_bytes: 1 << 20,
             memory_bytes: 512 << 20,
-            stranger_grace: Duration::from_secs(300),
+            orphan_grace: Duration::from_secs(300),
             history: HOUR * 24 * 30,
             ready: Vec::new(),
             reconcile_every: Duration::from_secs(30),

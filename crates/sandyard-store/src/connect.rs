@@ -15,7 +15,7 @@ use crate::address::{Address, without_secrets};
 use crate::db::Db;
 use crate::disk;
 use crate::error::{StoreError, StoreResult, is_busy};
-use crate::lane::Lane;
+use crate::sqlite_pool::SqlitePool;
 
 const OPENING: &str = "opening it";
 /// Readers of a SQLite file. More would only share the same cores.
@@ -23,7 +23,7 @@ const READERS: usize = 3;
 /// Connections to PostgreSQL. Its own default is a hundred for all its clients.
 const POOL: u32 = 16;
 /// How long a caller waits for one of them.
-const POOL_PATIENCE: Duration = Duration::from_secs(10);
+const POOL_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection idle for so long is asked for a sign of life before it is used.
 const STALE: Duration = Duration::from_secs(1);
 /// How often opening a SQLite file is tried while another process turns it to WAL.
@@ -55,10 +55,10 @@ pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
             let connection = open_file(&options, WRITER_SETTINGS)
                 .await
                 .map_err(|error| StoreError::of(OPENING, &error))?;
-            let lane = Lane::new(vec![connection], None);
+            let pool = SqlitePool::new(vec![connection], None);
             Ok(Db::Sqlite {
-                writer: lane.clone(),
-                readers: lane,
+                writer: pool.clone(),
+                readers: pool,
             })
         }
         Address::File(path) => {
@@ -76,8 +76,8 @@ pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
                 path: Arc::from(path.as_path()),
             };
             Ok(Db::Sqlite {
-                writer: open_lane(opener(WRITER_SETTINGS), 1).await?,
-                readers: open_lane(opener(READER_SETTINGS), READERS).await?,
+                writer: open_pool(opener(WRITER_SETTINGS), 1).await?,
+                readers: open_pool(opener(READER_SETTINGS), READERS).await?,
             })
         }
         Address::Postgres(address) => {
@@ -124,7 +124,7 @@ impl Opener {
     }
 }
 
-async fn open_lane(opener: Opener, count: usize) -> StoreResult<Arc<Lane>> {
+async fn open_pool(opener: Opener, count: usize) -> StoreResult<Arc<SqlitePool>> {
     let mut connections = Vec::with_capacity(count);
     for _ in 0..count {
         let connection = opener.open().await;
@@ -132,7 +132,7 @@ async fn open_lane(opener: Opener, count: usize) -> StoreResult<Arc<Lane>> {
             connection.map_err(|error| StoreError::of_file(OPENING, &error, Some(&opener.path)))?,
         );
     }
-    Ok(Lane::new(connections, Some(opener)))
+    Ok(SqlitePool::new(connections, Some(opener)))
 }
 
 /// Opens a SQLite file. Turning it to WAL needs it alone for a moment and does not wait for it, so that is tried anew
@@ -165,7 +165,7 @@ async fn open_file_once(
 async fn connect_postgres(options: AnyConnectOptions) -> StoreResult<Db> {
     let pool = AnyPoolOptions::new()
         .max_connections(POOL)
-        .acquire_timeout(POOL_PATIENCE)
+        .acquire_timeout(POOL_TIMEOUT)
         .idle_timeout(Duration::from_secs(600))
         .test_before_acquire(false)
         .before_acquire(|connection, about| {

@@ -15,11 +15,11 @@ use sqlx::{AnyConnection, AnyPool, Connection, Transaction};
 use tokio::time::timeout;
 
 use crate::error::{StoreError, StoreResult, is_collision, is_transient};
-use crate::lane::{Borrowed, Faults, Lane};
 use crate::sql::Sql;
+use crate::sqlite_pool::{Faults, PooledConnection, SqlitePool};
 
 /// Longest time for one statement. A database that is silent for so long is as good as gone.
-const PATIENCE: Duration = Duration::from_secs(15);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often a statement is sent again that another's locks have undone.
 const COLLISIONS: usize = 8;
 /// How often a statement that may be repeated is sent again after its disk failed: as often as there are connections from before.
@@ -36,8 +36,8 @@ pub(crate) enum Engine {
 pub(crate) enum Db {
     /// For a database in memory both lanes are the same one.
     Sqlite {
-        writer: Arc<Lane>,
-        readers: Arc<Lane>,
+        writer: Arc<SqlitePool>,
+        readers: Arc<SqlitePool>,
     },
     Postgres(AnyPool),
 }
@@ -76,43 +76,43 @@ impl Db {
     }
 
     /// Reads rows.
-    pub(crate) async fn read(&self, doing: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
+    pub(crate) async fn read(&self, action: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
         let sql = sql.repeatable();
-        self.statement(doing, Purpose::Read, &sql, fetch).await
+        self.statement(action, Purpose::Read, &sql, fetch).await
     }
 
     /// Reads one row.
     pub(crate) async fn read_one(
         &self,
-        doing: &'static str,
+        action: &'static str,
         sql: Sql,
     ) -> StoreResult<Option<AnyRow>> {
         let sql = sql.repeatable();
-        self.statement(doing, Purpose::Read, &sql, fetch_one).await
+        self.statement(action, Purpose::Read, &sql, fetch_one).await
     }
 
     /// Writes with one statement; returns its rows.
-    pub(crate) async fn write(&self, doing: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
-        self.statement(doing, Purpose::Write, &sql, fetch).await
+    pub(crate) async fn write(&self, action: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
+        self.statement(action, Purpose::Write, &sql, fetch).await
     }
 
     /// Writes with one statement; returns how many rows it changed.
-    pub(crate) async fn execute(&self, doing: &'static str, sql: Sql) -> StoreResult<u64> {
-        self.statement(doing, Purpose::Write, &sql, execute).await
+    pub(crate) async fn execute(&self, action: &'static str, sql: Sql) -> StoreResult<u64> {
+        self.statement(action, Purpose::Write, &sql, execute).await
     }
 
     /// Borrows what a transaction begins on.
-    pub(crate) async fn writer(&self, doing: &'static str) -> StoreResult<Writer> {
-        let seat = match self {
-            Self::Sqlite { writer, .. } => Seat::Lane(borrow(doing, writer).await?),
-            Self::Postgres(pool) => Seat::Pool(pool.clone()),
+    pub(crate) async fn writer(&self, action: &'static str) -> StoreResult<Writer> {
+        let source = match self {
+            Self::Sqlite { writer, .. } => WriterSource::SqlitePool(borrow(action, writer).await?),
+            Self::Postgres(pool) => WriterSource::Pool(pool.clone()),
         };
-        Ok(Writer { seat, doing })
+        Ok(Writer { source, action })
     }
 
     async fn statement<T>(
         &self,
-        doing: &'static str,
+        action: &'static str,
         purpose: Purpose,
         sql: &Sql,
         run: impl AsyncFn(&mut AnyConnection, &Sql) -> sqlx::Result<T>,
@@ -124,7 +124,7 @@ impl Db {
         };
         let mut stale = if sql.is_repeatable() { STALE } else { 0 };
         loop {
-            let error = match self.attempt(doing, purpose, sql, &run).await {
+            let error = match self.attempt(action, purpose, sql, &run).await {
                 Ok(Ok(done)) => return Ok(done),
                 Ok(Err(error)) => error,
                 // That connection is gone, and the file may be well again.
@@ -139,52 +139,52 @@ impl Db {
             } else if is_broken(&error) && repeats > 0 {
                 repeats -= 1;
             } else {
-                return Err(StoreError::of(doing, &error));
+                return Err(StoreError::of(action, &error));
             }
         }
     }
 
     async fn attempt<T>(
         &self,
-        doing: &'static str,
+        action: &'static str,
         purpose: Purpose,
         sql: &Sql,
         run: &impl AsyncFn(&mut AnyConnection, &Sql) -> sqlx::Result<T>,
     ) -> StoreResult<sqlx::Result<T>> {
         match self {
             Self::Sqlite { writer, readers } => {
-                let lane = if purpose == Purpose::Read {
+                let pool = if purpose == Purpose::Read {
                     readers
                 } else {
                     writer
                 };
-                let mut borrowed = borrow(doing, lane).await?;
+                let mut borrowed = borrow(action, pool).await?;
                 let (connection, faults) = borrowed.split();
                 run(connection, sql)
                     .await
                     .map(Ok)
-                    .map_err(|error| faults.report(doing, &error))
+                    .map_err(|error| faults.report(action, &error))
             }
             Self::Postgres(pool) => {
                 let mut connection = match pool.acquire().await {
                     Ok(connection) => connection,
                     Err(error) => return Ok(Err(error)),
                 };
-                if let Ok(result) = timeout(PATIENCE, run(&mut connection, sql)).await {
+                if let Ok(result) = timeout(STATEMENT_TIMEOUT, run(&mut connection, sql)).await {
                     return Ok(result);
                 }
                 // Its answer may still come, and would be taken for the next one's.
                 connection.close_on_drop();
-                Err(StoreError::too_slow(doing))
+                Err(StoreError::too_slow(action))
             }
         }
     }
 }
 
-async fn borrow(doing: &'static str, lane: &Arc<Lane>) -> StoreResult<Borrowed> {
-    lane.borrow()
+async fn borrow(action: &'static str, pool: &Arc<SqlitePool>) -> StoreResult<PooledConnection> {
+    pool.borrow()
         .await
-        .map_err(|error| StoreError::of_file(doing, &error, lane.database()))
+        .map_err(|error| StoreError::of_file(action, &error, pool.database()))
 }
 
 async fn fetch(connection: &mut AnyConnection, sql: &Sql) -> sqlx::Result<Vec<AnyRow>> {
@@ -201,54 +201,54 @@ async fn execute(connection: &mut AnyConnection, sql: &Sql) -> sqlx::Result<u64>
 
 /// Where a transaction begins.
 pub(crate) struct Writer {
-    seat: Seat,
-    doing: &'static str,
+    source: WriterSource,
+    action: &'static str,
 }
 
-enum Seat {
-    Lane(Borrowed),
+enum WriterSource {
+    SqlitePool(PooledConnection),
     Pool(AnyPool),
 }
 
 impl Writer {
     /// Begins a transaction. Dropped before its commit it leaves nothing.
     pub(crate) async fn begin(&mut self) -> StoreResult<Tx<'_>> {
-        let doing = self.doing;
-        let (begun, faults) = match &mut self.seat {
-            Seat::Lane(borrowed) => {
+        let action = self.action;
+        let (begun, faults) = match &mut self.source {
+            WriterSource::SqlitePool(borrowed) => {
                 let (connection, faults) = borrowed.split();
                 let begun = connection.begin_with("BEGIN IMMEDIATE").await;
                 (begun, Some(faults))
             }
             // A connection whose other end fell silent does not answer to BEGIN either.
-            Seat::Pool(pool) => match timeout(PATIENCE, begin_on(pool)).await {
+            WriterSource::Pool(pool) => match timeout(STATEMENT_TIMEOUT, begin_on(pool)).await {
                 Ok(begun) => (begun, None),
                 Err(_) => (Err(sqlx::Error::PoolTimedOut), None),
             },
         };
-        let transaction = begun.map_err(|error| failure(doing, faults, &error))?;
+        let transaction = begun.map_err(|error| failure(action, faults, &error))?;
         Ok(Tx {
             transaction,
-            doing,
+            action,
             faults,
         })
     }
 }
 
-/// Describes a failure, and reports it where a connection of a lane is borrowed.
-fn failure(doing: &'static str, faults: Option<&Faults>, error: &sqlx::Error) -> StoreError {
+/// Describes a failure, and reports it where a connection of a pool is borrowed.
+fn failure(action: &'static str, faults: Option<&Faults>, error: &sqlx::Error) -> StoreError {
     match faults {
-        Some(faults) => faults.report(doing, error),
-        None => StoreError::of(doing, error),
+        Some(faults) => faults.report(action, error),
+        None => StoreError::of(action, error),
     }
 }
 
 /// The same for an answer that did not come in time.
-fn too_slow(doing: &'static str, faults: Option<&Faults>) -> StoreError {
+fn too_slow(action: &'static str, faults: Option<&Faults>) -> StoreError {
     if let Some(faults) = faults {
         faults.set_in_doubt();
     }
-    StoreError::too_slow(doing)
+    StoreError::too_slow(action)
 }
 
 /// Says whether another connection may do better. After a restart of the database each one of the pool is broken.
@@ -271,19 +271,27 @@ async fn begin_on(pool: &AnyPool) -> sqlx::Result<Transaction<'static, sqlx::Any
 /// A transaction.
 pub(crate) struct Tx<'c> {
     transaction: Transaction<'c, sqlx::Any>,
-    doing: &'static str,
-    /// Where failures of a lane's connection are reported.
+    action: &'static str,
+    /// Where failures of a pool's connection are reported.
     faults: Option<&'c Faults>,
 }
 
 impl Tx<'_> {
     pub(crate) async fn rows(&mut self, sql: Sql) -> StoreResult<Vec<AnyRow>> {
-        let rows = timeout(PATIENCE, sql.query().fetch_all(&mut *self.transaction)).await;
+        let rows = timeout(
+            STATEMENT_TIMEOUT,
+            sql.query().fetch_all(&mut *self.transaction),
+        )
+        .await;
         self.result(rows)
     }
 
     pub(crate) async fn execute(&mut self, sql: Sql) -> StoreResult<u64> {
-        let done = timeout(PATIENCE, sql.query().execute(&mut *self.transaction)).await;
+        let done = timeout(
+            STATEMENT_TIMEOUT,
+            sql.query().execute(&mut *self.transaction),
+        )
+        .await;
         Ok(self.result(done)?.rows_affected())
     }
 
@@ -291,14 +299,14 @@ impl Tx<'_> {
     pub(crate) async fn script(&mut self, script: &'static str) -> StoreResult<()> {
         let done = sqlx::raw_sql(script).execute(&mut *self.transaction).await;
         done.map(drop)
-            .map_err(|error| failure(self.doing, self.faults, &error))
+            .map_err(|error| failure(self.action, self.faults, &error))
     }
 
     pub(crate) async fn commit(self) -> StoreResult<()> {
-        let (doing, faults) = (self.doing, self.faults);
-        match timeout(PATIENCE, self.transaction.commit()).await {
-            Ok(done) => done.map_err(|error| failure(doing, faults, &error)),
-            Err(_) => Err(too_slow(doing, faults)),
+        let (action, faults) = (self.action, self.faults);
+        match timeout(STATEMENT_TIMEOUT, self.transaction.commit()).await {
+            Ok(done) => done.map_err(|error| failure(action, faults, &error)),
+            Err(_) => Err(too_slow(action, faults)),
         }
     }
 
@@ -307,8 +315,8 @@ impl Tx<'_> {
         result: Result<sqlx::Result<T>, tokio::time::error::Elapsed>,
     ) -> StoreResult<T> {
         match result {
-            Ok(done) => done.map_err(|error| failure(self.doing, self.faults, &error)),
-            Err(_) => Err(too_slow(self.doing, self.faults)),
+            Ok(done) => done.map_err(|error| failure(self.action, self.faults, &error)),
+            Err(_) => Err(too_slow(self.action, self.faults)),
         }
     }
 }

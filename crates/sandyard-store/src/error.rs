@@ -13,19 +13,19 @@ pub type StoreResult<T> = Result<T, StoreError>;
 #[non_exhaustive]
 pub enum StoreError {
     /// The database cannot be reached, or the connection broke; trying again may help.
-    #[error("the database cannot be reached: {doing}")]
+    #[error("the database cannot be reached: {action}")]
     Unavailable {
         /// What was being done.
-        doing: String,
+        action: String,
         /// Why not.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The disk of the database is full. The database works again as soon as there is room.
-    #[error("the disk of the database is full: {doing}")]
+    #[error("the disk of the database is full: {action}")]
     Full {
         /// What was being done.
-        doing: String,
+        action: String,
         /// Where the database file is and how many bytes are free there; none for PostgreSQL.
         disk: Option<(PathBuf, u64)>,
         /// What the database said.
@@ -33,18 +33,18 @@ pub enum StoreError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The disk of the database fails or is read-only. The database works again as soon as the disk does.
-    #[error("the disk of the database fails: {reason}: {doing}")]
+    #[error("the disk of the database fails: {reason}: {action}")]
     DiskFailed {
         /// What was being done.
-        doing: String,
+        action: String,
         /// SQLite's description: `disk I/O error`, `attempt to write a readonly database`, ….
         reason: String,
     },
     /// The database refused.
-    #[error("the database refused: {doing}")]
+    #[error("the database refused: {action}")]
     Refused {
         /// What was being done.
-        doing: String,
+        action: String,
         /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -85,25 +85,25 @@ pub enum StoreError {
 
 impl StoreError {
     /// The same failure of `sqlx`, sorted into «try again» and «no».
-    pub(crate) fn of(doing: &'static str, error: &sqlx::Error) -> Self {
+    pub(crate) fn of(action: &'static str, error: &sqlx::Error) -> Self {
         let source = Box::new(Cause(error.to_string()));
-        let doing = doing.to_owned();
+        let action = action.to_owned();
         if is_transient(error) {
-            Self::Unavailable { doing, source }
+            Self::Unavailable { action, source }
         } else if is_disk_full(error) {
             let disk = None;
             Self::Full {
-                doing,
+                action,
                 disk,
                 source,
             }
         } else {
-            Self::Refused { doing, source }
+            Self::Refused { action, source }
         }
     }
 
     /// Says whether the same request may succeed later: the store cannot be reached, or its disk is full or fails.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::Unavailable { .. } | Self::Full { .. } | Self::DiskFailed { .. }
@@ -112,12 +112,12 @@ impl StoreError {
 
     /// A failure of a SQLite file.
     pub(crate) fn of_file(
-        doing: &'static str,
+        action: &'static str,
         error: &sqlx::Error,
         database: Option<&Path>,
     ) -> Self {
         let (Some(database), Some(code)) = (database, sqlite_code(error)) else {
-            return Self::of(doing, error);
+            return Self::of(action, error);
         };
         // A device that fails shows pages of zeros, too, which look like a database that is damaged.
         let is_disk_error = matches!(code, READONLY | IOERR | CORRUPT | CANTOPEN | NOTADB)
@@ -127,24 +127,24 @@ impl StoreError {
         if code == FULL || (is_disk_error && disk::is_full(directory)) {
             let free = disk::free_bytes(directory).unwrap_or(0);
             return Self::Full {
-                doing: doing.to_owned(),
+                action: action.to_owned(),
                 disk: Some((directory.to_owned(), free)),
                 source: Box::new(Cause(error.to_string())),
             };
         }
         match error {
             sqlx::Error::Database(refusal) if is_disk_error => Self::DiskFailed {
-                doing: doing.to_owned(),
+                action: action.to_owned(),
                 reason: refusal.message().to_owned(),
             },
-            _ => Self::of(doing, error),
+            _ => Self::of(action, error),
         }
     }
 
     /// An answer that did not come in time.
-    pub(crate) fn too_slow(doing: &'static str) -> Self {
+    pub(crate) fn too_slow(action: &'static str) -> Self {
         Self::Unavailable {
-            doing: doing.to_owned(),
+            action: action.to_owned(),
             source: Box::new(Cause("no answer in time".to_owned())),
         }
     }

@@ -8,7 +8,7 @@
 //! - one file a table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `secrets`, `volumes`, `meta`, `nodes`, `timer_rows`
 //! - `place`: what is remembered under the name of a place that has another one now
 //! - `timers/`: [`Timers`], the queue over `timer_rows`, with or without Redis
-//! - `connect`, `db`, `lane`, `sql`, `migrate`: the two engines behind one face
+//! - `connect`, `db`, `pool`, `sql`, `migrate`: the two engines behind one face
 //! - `disk`: free space, and the reserve that keeps a SQLite file writable on a full disk
 //!
 //! The store decides nothing: what a status may become is the service's business. It promises atomicity: whatever one
@@ -23,17 +23,17 @@ mod disk;
 mod error;
 mod events;
 mod keys;
-mod lane;
+mod location;
 mod meta;
 mod migrate;
 pub mod model;
 mod nodes;
-mod place;
 mod sandboxes;
 mod secrets;
 mod sessions;
 mod snapshots;
 mod sql;
+mod sqlite_pool;
 mod store;
 mod timer_rows;
 mod timers;
@@ -42,4 +42,5 @@ mod volumes;
 
 pub use error::{StoreError, StoreResult};
 pub use store::Store;
+pub use timer_rows::SANDBOX_TOPIC;
 pub use timers::Timers;

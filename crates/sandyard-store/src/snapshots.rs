@@ -80,7 +80,7 @@ impl Store {
     }
 
     /// The places where an owner has a snapshot that is called so, by name or by alias; the newest first.
-    pub async fn snapshot_places(&self, owner: &str, word: &str) -> StoreResult<Vec<String>> {
+    pub async fn snapshot_locations(&self, owner: &str, word: &str) -> StoreResult<Vec<String>> {
         let query = sql(
             "SELECT location FROM snapshots WHERE owner = $1 AND (name = $2 OR alias = $2) \
              ORDER BY created_ms DESC, name DESC",

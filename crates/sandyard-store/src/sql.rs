@@ -74,8 +74,8 @@ impl Sql {
     }
 
     /// The next `$n` is the word of this value of an enum.
-    pub(crate) fn word(self, value: &impl Serialize) -> Self {
-        self.text(&word(value))
+    pub(crate) fn variant(self, value: &impl Serialize) -> Self {
+        self.text(&variant(value))
     }
 
     /// Adds to the text.
@@ -100,7 +100,7 @@ impl Sql {
         self.add(")")
     }
 
-    /// Says that doing it twice is the same as doing it once, so that it may be sent again after a broken connection.
+    /// Says that action it twice is the same as action it once, so that it may be sent again after a broken connection.
     pub(crate) fn repeatable(mut self) -> Self {
         self.is_repeatable = true;
         self
@@ -126,7 +126,7 @@ impl Sql {
 }
 
 /// The word of a value of an enum without fields.
-fn word(value: &impl Serialize) -> String {
+fn variant(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
         other => unreachable!("an enum without fields is a word, not {other:?}"),
@@ -202,7 +202,7 @@ impl<'r> Record<'r> {
             .map_err(|error| corrupt(self.table, name, &error))
     }
 
-    pub(crate) fn word<T: DeserializeOwned>(&self, name: &str) -> StoreResult<T> {
+    pub(crate) fn variant<T: DeserializeOwned>(&self, name: &str) -> StoreResult<T> {
         serde_json::from_value(Value::String(self.text(name)?))
             .map_err(|error| corrupt(self.table, name, &error))
     }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  set ─▶ waiting ── claim ──▶ claimed ── complete ──▶ (gone)
-//!            ▲                 │  │  └─── bury ──────▶ dead ── revive ─▶ waiting
+//!            ▲                 │  │  └─── mark_dead ──────▶ dead ── revive ─▶ waiting
 //!            └─ retry, or its ─┘  │
 //!               lease ended       └─ set anew ─▶ waiting, one generation on
 //! ```
 //!
 //! A claim is named by generation and attempts: both only go up, the one with every `set`, the other with every claim.
-//! So `complete`, `retry` and `bury` of a claim that is over – set anew, or taken by another after its lease – find no row
+//! So `complete`, `retry` and `mark_dead` of a claim that is over – set anew, or taken by another after its lease – find no row
 //! and change nothing: the newer schedule stays, and the other's claim is not disturbed.
 
 use std::time::SystemTime;
@@ -22,15 +22,15 @@ use crate::model::{Timer, TimerPlan};
 use crate::sql::{Record, Sql, sql};
 use crate::store::Store;
 
-/// Topic of the timers that sandboxes have.
-const SANDBOX: &str = "sandbox";
+/// The topic of the timers of sandboxes.
+pub const SANDBOX_TOPIC: &str = "sandbox";
 const TABLE: &str = "timers";
 /// Longest list of dead ones.
 const MOST_DEAD: i64 = 1000;
 
 /// Where a timer stands, for the index in Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TimerPlace {
+pub(crate) struct TimerEntry {
     pub(crate) topic: String,
     pub(crate) subject: String,
     pub(crate) location: String,
@@ -47,11 +47,11 @@ pub(crate) async fn apply(
     match plan {
         TimerPlan::Keep => {}
         TimerPlan::Set { due_ms } => {
-            tx.execute(set(SANDBOX, id.as_str(), location, due_ms))
+            tx.execute(set(SANDBOX_TOPIC, id.as_str(), location, due_ms))
                 .await?;
         }
         TimerPlan::Clear => {
-            tx.execute(clear(SANDBOX, id.as_str())).await?;
+            tx.execute(clear(SANDBOX_TOPIC, id.as_str())).await?;
         }
     }
     Ok(())
@@ -109,7 +109,7 @@ impl Store {
     pub(crate) async fn claim_timers(
         &self,
         locations: &[String],
-        candidates: Option<&[TimerPlace]>,
+        candidates: Option<&[TimerEntry]>,
         holder: &str,
         now_ms: i64,
         until_ms: i64,
@@ -185,11 +185,11 @@ impl Store {
         Ok(self.db.execute("putting a timer off", later).await? > 0)
     }
 
-    pub(crate) async fn bury_timer(&self, timer: &Timer, error: &str) -> StoreResult<bool> {
-        let bury =
+    pub(crate) async fn mark_timer_dead(&self, timer: &Timer, error: &str) -> StoreResult<bool> {
+        let mark_dead =
             sql("UPDATE timers SET is_dead = 1, claimed_by = NULL, last_error = $1").text(error);
-        let bury = of_claim(bury, timer).repeatable();
-        Ok(self.db.execute("burying a timer", bury).await? > 0)
+        let mark_dead = of_claim(mark_dead, timer).repeatable();
+        Ok(self.db.execute("burying a timer", mark_dead).await? > 0)
     }
 
     pub(crate) async fn dead_timers(&self) -> StoreResult<Vec<Timer>> {
@@ -226,7 +226,7 @@ impl Store {
         location: &str,
         before_ms: i64,
         now_ms: i64,
-    ) -> StoreResult<Vec<TimerPlace>> {
+    ) -> StoreResult<Vec<TimerEntry>> {
         let revive = sql(
             "UPDATE timers SET is_dead = 0, due_ms = $1, ready_ms = $1, attempts = 0, \
              generation = generation + 1 WHERE location = $2 AND due_ms < $3 AND is_dead = 1 \
@@ -236,7 +236,7 @@ impl Store {
         .text(location)
         .int(before_ms);
         let rows = self.db.write("reviving the timers of a place", revive);
-        rows.await?.iter().map(read_place).collect()
+        rows.await?.iter().map(read_entry).collect()
     }
 
     /// When the next timer of these places may be claimed.
@@ -258,7 +258,7 @@ impl Store {
         &self,
         before_ms: i64,
         limit: i64,
-    ) -> StoreResult<Vec<TimerPlace>> {
+    ) -> StoreResult<Vec<TimerEntry>> {
         let query = sql("SELECT topic, subject, location, ready_ms FROM timers \
              WHERE is_dead = 0 AND ready_ms < $1 ORDER BY ready_ms LIMIT $2")
         .int(before_ms)
@@ -269,8 +269,8 @@ impl Store {
     /// Says where these timers stand now; those that are gone or dead are left out.
     pub(crate) async fn timers_among(
         &self,
-        candidates: &[TimerPlace],
-    ) -> StoreResult<Vec<TimerPlace>> {
+        candidates: &[TimerEntry],
+    ) -> StoreResult<Vec<TimerEntry>> {
         if candidates.is_empty() {
             return Ok(Vec::new());
         }
@@ -279,15 +279,15 @@ impl Store {
         self.places(among(query, candidates)).await
     }
 
-    async fn places(&self, query: Sql) -> StoreResult<Vec<TimerPlace>> {
+    async fn places(&self, query: Sql) -> StoreResult<Vec<TimerEntry>> {
         let rows = self.db.read("looking where timers stand", query).await?;
-        rows.iter().map(read_place).collect()
+        rows.iter().map(read_entry).collect()
     }
 }
 
-fn read_place(row: &AnyRow) -> StoreResult<TimerPlace> {
+fn read_entry(row: &AnyRow) -> StoreResult<TimerEntry> {
     let record = Record::new(TABLE, row);
-    Ok(TimerPlace {
+    Ok(TimerEntry {
         topic: record.text("topic")?,
         subject: record.text("subject")?,
         location: record.text("location")?,
@@ -296,7 +296,7 @@ fn read_place(row: &AnyRow) -> StoreResult<TimerPlace> {
 }
 
 /// Adds `(topic, subject) IN (…)`.
-fn among(mut query: Sql, candidates: &[TimerPlace]) -> Sql {
+fn among(mut query: Sql, candidates: &[TimerEntry]) -> Sql {
     let mut before = "(topic, subject) IN (VALUES (";
     for candidate in candidates {
         query = query

@@ -25,7 +25,7 @@ impl Store {
              VALUES ($1, $2, $3, 0, $4, 0, $5) ON CONFLICT (name) DO NOTHING")
         .text(&user.name)
         .maybe_text(user.password_hash.as_deref())
-        .word(&user.role)
+        .variant(&user.role)
         .maybe_int(user.max_sandboxes)
         .int(user.created_ms);
         Ok(self.db.execute("remembering a user", insert).await? > 0)
@@ -62,7 +62,7 @@ impl Store {
             update = update.add_next(", password_hash = ").text(hash);
         }
         if let Some(role) = patch.role {
-            update = update.add_next(", role = ").word(&role);
+            update = update.add_next(", role = ").variant(&role);
         }
         if let Some(is_disabled) = patch.is_disabled {
             update = update.add_next(", is_disabled = ").flag(is_disabled);
@@ -130,7 +130,7 @@ pub(crate) fn read(row: &AnyRow) -> StoreResult<User> {
     Ok(User {
         name: record.text("user_name")?,
         password_hash: record.maybe_text("user_password_hash")?,
-        role: record.word("user_role")?,
+        role: record.variant("user_role")?,
         is_disabled: record.flag("user_is_disabled")?,
         max_sandboxes: record.maybe_int("user_max_sandboxes")?,
         failures: record.int("user_failures")?,

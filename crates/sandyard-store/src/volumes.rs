@@ -98,7 +98,7 @@ impl Store {
     /// Notes that a volume is made; false: it is not being made any more.
     pub async fn finish_volume(&self, id: &str) -> StoreResult<bool> {
         let update = sql("UPDATE volumes SET status = $1 WHERE id = $2 AND status = 'creating'")
-            .word(&VolumeStatus::Ready)
+            .variant(&VolumeStatus::Ready)
             .text(id);
         Ok(self.db.execute("finishing a volume", update).await? > 0)
     }
@@ -109,7 +109,7 @@ impl Store {
         let mut tx = writer.begin().await?;
         // First, so that no sandbox can get it once its sandboxes are looked for: see `missing_volume`.
         let update = sql("UPDATE volumes SET status = $1 WHERE id = $2")
-            .word(&VolumeStatus::Deleting)
+            .variant(&VolumeStatus::Deleting)
             .text(id);
         if tx.execute(update).await? == 0 {
             return Ok(VolumeRemoval::Missing);
@@ -179,7 +179,7 @@ fn insert(volume: &Volume) -> Sql {
     .text(&volume.owner)
     .text(&volume.name)
     .text(&volume.location)
-    .word(&volume.status)
+    .variant(&volume.status)
     .int(volume.size_bytes)
     .text(&volume.token)
     .int(volume.created_ms)
@@ -192,7 +192,7 @@ fn read(row: &AnyRow) -> StoreResult<Volume> {
         owner: record.text("owner")?,
         name: record.text("name")?,
         location: record.text("location")?,
-        status: record.word("status")?,
+        status: record.variant("status")?,
         size_bytes: record.int("size_bytes")?,
         token: record.text("token")?,
         created_ms: record.int("created_ms")?,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandyard_auth::{AuthError, UserChange, Why};
+use sandyard_auth::{AuthError, Rejection, UserChange};
 use sandyard_core::{Role, Scope};
 
 use crate::{START_MS, TestAuth, why};
@@ -67,7 +67,7 @@ async fn a_key_ends_at_its_time() {
     auth.advance(Duration::from_millis(1));
     assert_eq!(
         auth.why(&new.secret).await,
-        Why::Expired,
+        Rejection::Expired,
         "also when it was looked up just now"
     );
     let past = auth.create_key("alice", "ci", &[Scope::Read], end).await;
@@ -91,9 +91,12 @@ async fn a_revoked_key_is_refused_at_once_here_and_soon_elsewhere() {
     assert!(auth.authenticate(&new.secret).await.is_ok());
     assert!(other.authenticate(&new.secret).await.is_ok());
     auth.revoke_key(&new.key.id, Some("alice")).await.unwrap();
-    assert_eq!(auth.why(&new.secret).await, Why::Revoked);
+    assert_eq!(auth.why(&new.secret).await, Rejection::Revoked);
     auth.advance(Duration::from_secs(1));
-    assert_eq!(why(other.authenticate(&new.secret).await), Why::Revoked);
+    assert_eq!(
+        why(other.authenticate(&new.secret).await),
+        Rejection::Revoked
+    );
 }
 
 #[tokio::test]
@@ -114,7 +117,7 @@ async fn only_ones_own_key_can_be_revoked() {
 async fn unknown_keys_are_refused() {
     let auth = TestAuth::new().await;
     let key = format!("e2b_{}", "0".repeat(40));
-    assert_eq!(auth.why(&key).await, Why::Unknown);
+    assert_eq!(auth.why(&key).await, Rejection::Unknown);
 }
 
 #[tokio::test]
@@ -132,7 +135,7 @@ async fn a_disabled_users_key_rests() {
     auth.update_user("alice", &set_disabled(true))
         .await
         .unwrap();
-    assert_eq!(auth.why(&new.secret).await, Why::Disabled);
+    assert_eq!(auth.why(&new.secret).await, Rejection::Disabled);
     auth.update_user("alice", &set_disabled(false))
         .await
         .unwrap();
@@ -148,11 +151,11 @@ async fn a_deleted_users_key_does_not_come_back_with_the_name() {
         .unwrap();
     assert!(auth.authenticate(&new.secret).await.is_ok());
     auth.delete_user("alice").await.unwrap();
-    assert_eq!(auth.why(&new.secret).await, Why::Unknown);
+    assert_eq!(auth.why(&new.secret).await, Rejection::Unknown);
     auth.create_user("alice", None, Role::User, None)
         .await
         .unwrap();
-    assert_eq!(auth.why(&new.secret).await, Why::Unknown);
+    assert_eq!(auth.why(&new.secret).await, Rejection::Unknown);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandyard_auth::{AuthError, Tokens, UserChange, Why};
+use sandyard_auth::{AuthError, Rejection, Tokens, UserChange};
 use sandyard_core::{ErrorKind, Role, Scope};
 
 use crate::{PASSWORD, START_MS, TestAuth, why};
@@ -168,7 +168,10 @@ async fn a_disabled_user_cannot_log_in_and_a_guess_does_not_learn_that() {
     };
     auth.update_user("alice", &change).await.unwrap();
     assert!(is_wrong(&auth.login("alice", "wrong guess").await));
-    assert_eq!(why(auth.login("alice", PASSWORD).await), Why::Disabled);
+    assert_eq!(
+        why(auth.login("alice", PASSWORD).await),
+        Rejection::Disabled
+    );
 }
 
 #[tokio::test]
@@ -183,8 +186,11 @@ async fn a_new_password_unlocks_and_ends_sessions() {
         .unwrap();
     assert!(is_wrong(&auth.login("alice", PASSWORD).await));
     auth.login("alice", "another password").await.unwrap();
-    assert_eq!(auth.why(&tokens.access_token).await, Why::Revoked);
-    assert_eq!(why(auth.refresh(&tokens.refresh_token).await), Why::Revoked);
+    assert_eq!(auth.why(&tokens.access_token).await, Rejection::Revoked);
+    assert_eq!(
+        why(auth.refresh(&tokens.refresh_token).await),
+        Rejection::Revoked
+    );
 }
 
 #[tokio::test]

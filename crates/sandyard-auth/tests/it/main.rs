@@ -9,7 +9,7 @@ mod users;
 
 use std::time::Duration;
 
-use sandyard_auth::{Auth, AuthConfig, AuthError, Why};
+use sandyard_auth::{Auth, AuthConfig, AuthError, Rejection};
 use sandyard_core::{Caller, Clock, Role};
 use sandyard_store::Store;
 
@@ -67,7 +67,7 @@ impl TestAuth {
             .advance_ms(i64::try_from(by.as_millis()).expect("a short time"));
     }
 
-    async fn why(&self, credential: &str) -> Why {
+    async fn why(&self, credential: &str) -> Rejection {
         why(self.authenticate(credential).await)
     }
 }
@@ -80,9 +80,9 @@ fn config() -> AuthConfig {
     }
 }
 
-fn why<T: std::fmt::Debug>(result: Result<T, AuthError>) -> Why {
+fn why<T: std::fmt::Debug>(result: Result<T, AuthError>) -> Rejection {
     match result {
-        Err(AuthError::Unauthenticated { why }) => why,
+        Err(AuthError::Unauthenticated { reason }) => reason,
         other => panic!("not refused as it should be: {other:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use sandyard_auth::{AuthConfig, AuthError, UserChange, Why};
+use sandyard_auth::{AuthConfig, AuthError, Rejection, UserChange};
 use sandyard_core::{Caller, ErrorKind, Role, Scope};
 
 use crate::{PASSWORD, TestAuth, config, session_id, why};
@@ -18,7 +18,7 @@ async fn a_token_ends_after_24_hours() {
     auth.advance(DAY - Duration::from_millis(1));
     assert!(auth.authenticate(&tokens.access_token).await.is_ok());
     auth.advance(Duration::from_millis(1));
-    assert_eq!(auth.why(&tokens.access_token).await, Why::Expired);
+    assert_eq!(auth.why(&tokens.access_token).await, Rejection::Expired);
     let next = auth.refresh(&tokens.refresh_token).await.unwrap();
     assert!(auth.authenticate(&next.access_token).await.is_ok());
 }
@@ -44,21 +44,21 @@ async fn forged_and_unsigned_tokens_are_refused() {
     let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#);
     assert_eq!(
         auth.why(&format!("{none}.{}.", parts[1])).await,
-        Why::Forged
+        Rejection::Forged
     );
     assert_eq!(
         auth.why(&format!("{none}.{}.{}", parts[1], parts[2])).await,
-        Why::Forged
+        Rejection::Forged
     );
     assert_eq!(
         auth.why(&format!("{}.{}.", parts[0], parts[1])).await,
-        Why::Forged
+        Rejection::Forged
     );
     let claims = String::from_utf8(URL_SAFE_NO_PAD.decode(parts[1]).unwrap()).unwrap();
     let root = URL_SAFE_NO_PAD.encode(claims.replace("alice", "root"));
     assert_eq!(
         auth.why(&format!("{}.{root}.{}", parts[0], parts[2])).await,
-        Why::Forged
+        Rejection::Forged
     );
 }
 
@@ -75,9 +75,9 @@ async fn a_token_of_another_secret_is_refused() {
     let theirs = other.login("alice", PASSWORD).await.unwrap();
     assert_eq!(
         why(other.authenticate(&ours.access_token).await),
-        Why::Forged
+        Rejection::Forged
     );
-    assert_eq!(auth.why(&theirs.access_token).await, Why::Forged);
+    assert_eq!(auth.why(&theirs.access_token).await, Rejection::Forged);
     assert!(other.authenticate(&theirs.access_token).await.is_ok());
 }
 
@@ -88,22 +88,25 @@ async fn a_token_is_good_at_every_server_of_the_store() {
     let tokens = auth.login("alice", PASSWORD).await.unwrap();
     let caller = other.authenticate(&tokens.access_token).await.unwrap();
     other.logout(&caller).await.unwrap();
-    assert_eq!(auth.why(&tokens.access_token).await, Why::Revoked);
+    assert_eq!(auth.why(&tokens.access_token).await, Rejection::Revoked);
 }
 
 #[tokio::test]
 async fn a_token_of_another_installation_is_refused() {
     let (here, there) = (TestAuth::new().await, TestAuth::new().await);
     let tokens = there.login("alice", PASSWORD).await.unwrap();
-    assert_eq!(here.why(&tokens.access_token).await, Why::Forged);
-    assert_eq!(why(here.refresh(&tokens.refresh_token).await), Why::Forged);
+    assert_eq!(here.why(&tokens.access_token).await, Rejection::Forged);
+    assert_eq!(
+        why(here.refresh(&tokens.refresh_token).await),
+        Rejection::Forged
+    );
 }
 
 #[tokio::test]
 async fn no_credential_and_nonsense_are_told_apart() {
     let auth = TestAuth::new().await;
-    assert_eq!(auth.why("").await, Why::Missing);
-    assert_eq!(auth.why("  ").await, Why::Missing);
+    assert_eq!(auth.why("").await, Rejection::Missing);
+    assert_eq!(auth.why("  ").await, Rejection::Missing);
     let long = "x.".repeat(100_000);
     for text in ["hello", "e2b_", "a.b", &*long, "Bearer a.b.c d", "\u{0}"] {
         let error = auth.authenticate(text).await.unwrap_err();
@@ -119,11 +122,14 @@ async fn logging_out_ends_one_session() {
     let second = auth.login("alice", PASSWORD).await.unwrap();
     let caller = auth.authenticate(&first.access_token).await.unwrap();
     auth.logout(&caller).await.unwrap();
-    assert_eq!(auth.why(&first.access_token).await, Why::Revoked);
-    assert_eq!(why(auth.refresh(&first.refresh_token).await), Why::Revoked);
+    assert_eq!(auth.why(&first.access_token).await, Rejection::Revoked);
+    assert_eq!(
+        why(auth.refresh(&first.refresh_token).await),
+        Rejection::Revoked
+    );
     assert!(auth.authenticate(&second.access_token).await.is_ok());
     assert_eq!(auth.logout_everywhere("alice").await.unwrap(), 1);
-    assert_eq!(auth.why(&second.access_token).await, Why::Revoked);
+    assert_eq!(auth.why(&second.access_token).await, Rejection::Revoked);
 }
 
 #[tokio::test]
@@ -150,9 +156,15 @@ async fn an_old_refresh_token_ends_the_session() {
     let auth = TestAuth::new().await;
     let first = auth.login("alice", PASSWORD).await.unwrap();
     let next = auth.refresh(&first.refresh_token).await.unwrap();
-    assert_eq!(why(auth.refresh(&first.refresh_token).await), Why::Revoked);
-    assert_eq!(why(auth.refresh(&next.refresh_token).await), Why::Revoked);
-    assert_eq!(auth.why(&next.access_token).await, Why::Revoked);
+    assert_eq!(
+        why(auth.refresh(&first.refresh_token).await),
+        Rejection::Revoked
+    );
+    assert_eq!(
+        why(auth.refresh(&next.refresh_token).await),
+        Rejection::Revoked
+    );
+    assert_eq!(auth.why(&next.access_token).await, Rejection::Revoked);
     assert!(auth.login("alice", PASSWORD).await.is_ok());
 }
 
@@ -173,10 +185,10 @@ async fn a_made_up_refresh_token_ends_nothing() {
     let tokens = auth.login("alice", PASSWORD).await.unwrap();
     let caller = auth.authenticate(&tokens.access_token).await.unwrap();
     let made_up = format!("sr_{}_{}_AAAA", session_id(&caller), "0".repeat(40));
-    assert_eq!(why(auth.refresh(&made_up).await), Why::Forged);
+    assert_eq!(why(auth.refresh(&made_up).await), Rejection::Forged);
     assert_eq!(
         why(auth.refresh(&tokens.access_token).await),
-        Why::Malformed
+        Rejection::Malformed
     );
     assert!(auth.refresh(&tokens.refresh_token).await.is_ok());
 }
@@ -185,7 +197,7 @@ async fn a_made_up_refresh_token_ends_nothing() {
 async fn a_refresh_token_is_no_access_token() {
     let auth = TestAuth::new().await;
     let tokens = auth.login("alice", PASSWORD).await.unwrap();
-    assert_eq!(auth.why(&tokens.refresh_token).await, Why::Malformed);
+    assert_eq!(auth.why(&tokens.refresh_token).await, Rejection::Malformed);
 }
 
 #[tokio::test]
@@ -195,7 +207,10 @@ async fn a_session_without_a_refresh_ends_after_30_days() {
     auth.advance(DAY * 29);
     let next = auth.refresh(&tokens.refresh_token).await.unwrap();
     auth.advance(DAY * 30);
-    assert_eq!(why(auth.refresh(&next.refresh_token).await), Why::Expired);
+    assert_eq!(
+        why(auth.refresh(&next.refresh_token).await),
+        Rejection::Expired
+    );
 }
 
 #[tokio::test]
@@ -231,11 +246,14 @@ async fn disabling_and_deleting_a_user_end_its_tokens_at_once() {
         .unwrap();
     assert_eq!(
         auth.why(&tokens.access_token).await,
-        Why::Revoked,
+        Rejection::Revoked,
         "it does not come back"
     );
     let tokens = auth.login("alice", PASSWORD).await.unwrap();
     auth.delete_user("alice").await.unwrap();
-    assert_eq!(auth.why(&tokens.access_token).await, Why::Unknown);
-    assert_eq!(why(auth.refresh(&tokens.refresh_token).await), Why::Unknown);
+    assert_eq!(auth.why(&tokens.access_token).await, Rejection::Unknown);
+    assert_eq!(
+        why(auth.refresh(&tokens.refresh_token).await),
+        Rejection::Unknown
+    );
 }

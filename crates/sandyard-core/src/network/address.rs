@@ -19,7 +19,7 @@ const METADATA: [IpAddr; 5] = [
 ///
 /// Blocks for documentation are no class: nothing is there, so nothing is gained by closing them. The block for benchmarks is
 /// `reserved`: addresses that stand for names inside a sandbox are of it, and mean nothing outside. IPv6 addresses that hold an
-/// IPv4 one ([`held_v4`]) are of the class of that one.
+/// IPv4 one ([`embedded_v4`]) are of the class of that one.
 pub fn closed_class(address: IpAddr) -> Option<&'static str> {
     let address = address.to_canonical();
     if METADATA.contains(&address) {
@@ -34,7 +34,7 @@ pub fn closed_class(address: IpAddr) -> Option<&'static str> {
 /// The IPv4 address that an IPv6 one holds, and where its packets end up if somebody on the way translates.
 ///
 /// Mapped, compatible, NAT64 (`64:ff9b::/96`), 6to4 (`2002::/16`), Teredo (`2001::/32`, its client).
-pub fn held_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let joined = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match [a, b, c, d, e, f] {
@@ -61,7 +61,7 @@ fn closed_class_v4(address: Ipv4Addr) -> Option<&'static str> {
 }
 
 fn closed_class_v6(address: Ipv6Addr) -> Option<&'static str> {
-    if let Some(held) = held_v4(address) {
+    if let Some(held) = embedded_v4(address) {
         return closed_class(IpAddr::V4(held));
     }
     match address.segments()[0] {
@@ -250,7 +250,11 @@ mod tests {
             "2001:db8::1",
             "64:ff9b:1::1",
         ] {
-            assert_eq!(held_v4(address.parse().expect(address)), None, "{address}");
+            assert_eq!(
+                embedded_v4(address.parse().expect(address)),
+                None,
+                "{address}"
+            );
         }
     }
 }

@@ -181,7 +181,7 @@ pub struct Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{Ground, NetworkPolicy, Target};
+    use crate::network::{NetworkPolicy, OperatorRules, Target};
 
     fn flow() -> Flow {
         Flow {
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn following_the_advice_lets_it_pass() {
-        let ground = Ground::default();
+        let operator = OperatorRules::default();
         let at = "2001:db8::1".parse().expect("an address");
         let mut policy = NetworkPolicy::from_value(serde_json::json!({
             "allow_internet_access": false,
@@ -218,15 +218,15 @@ mod tests {
             policy.allow([advice.parse::<Target>().expect("a target")]);
             advice
         };
-        let judged = policy.judge_name(&ground, "a.org", None);
+        let judged = policy.judge_name(&operator, "a.org", None);
         assert_eq!(follow(&mut policy, judged), "a.org");
-        let judged = policy.judge_name(&ground, "b.org", Some(22));
+        let judged = policy.judge_name(&operator, "b.org", Some(22));
         assert_eq!(follow(&mut policy, judged), "b.org:22");
-        let judged = policy.judge_address(&ground, None, at, 80);
+        let judged = policy.judge_address(&operator, None, at, 80);
         assert_eq!(follow(&mut policy, judged), "[2001:db8::1]:80");
-        assert_eq!(policy.judge_name(&ground, "a.org", None), Ok(()));
-        assert_eq!(policy.judge_name(&ground, "b.org", Some(22)), Ok(()));
-        assert_eq!(policy.judge_address(&ground, None, at, 80), Ok(()));
+        assert_eq!(policy.judge_name(&operator, "a.org", None), Ok(()));
+        assert_eq!(policy.judge_name(&operator, "b.org", Some(22)), Ok(()));
+        assert_eq!(policy.judge_address(&operator, None, at, 80), Ok(()));
     }
 
     #[test]

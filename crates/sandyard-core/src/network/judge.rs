@@ -1,10 +1,10 @@
-//! Policy and ground together.
+//! Policy and operator together.
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::address::{closed_class, held_v4};
+use super::address::{closed_class, embedded_v4};
 use super::flow::Denial;
-use super::ground::Ground;
+use super::operator_rules::OperatorRules;
 use super::policy::NetworkPolicy;
 use super::target::{Target, TargetHost};
 
@@ -16,7 +16,12 @@ impl NetworkPolicy {
     ///
     /// # Errors
     /// Why not.
-    pub fn judge_name(&self, ground: &Ground, name: &str, port: Option<u16>) -> Result<(), Denial> {
+    pub fn judge_name(
+        &self,
+        operator: &OperatorRules,
+        name: &str,
+        port: Option<u16>,
+    ) -> Result<(), Denial> {
         // An entry for one port leaves the others, so it is nothing against a look-up.
         let is_denied_by = |entry: &Target| {
             entry.matches_name(name, port) && (port.is_some() || entry.port.is_none())
@@ -25,7 +30,7 @@ impl NetworkPolicy {
             Some(port) => format!("{name}:{port}"),
             None => name.to_owned(),
         };
-        if ground.denied.iter().any(is_denied_by) {
+        if operator.denied.iter().any(is_denied_by) {
             return Err(Denial::DeniedByOperator { target: target() });
         }
         if self
@@ -44,13 +49,13 @@ impl NetworkPolicy {
     /// Why not.
     pub fn judge_address(
         &self,
-        ground: &Ground,
+        operator: &OperatorRules,
         name: Option<&str>,
         address: IpAddr,
         port: u16,
     ) -> Result<(), Denial> {
         let address = address.to_canonical();
-        let faces = faces(address);
+        let forms = forms(address);
         let is_named_by =
             |entry: &Target| name.is_some_and(|name| entry.matches_name(name, Some(port)));
         let is_allowed_by =
@@ -58,20 +63,20 @@ impl NetworkPolicy {
         // Whoever writes an IPv4 address into IPv6 to get around a denial does not.
         let is_denied_by = |entry: &Target| {
             is_named_by(entry)
-                || faces
+                || forms
                     .iter()
                     .flatten()
-                    .any(|face| entry.matches_address(*face, port))
+                    .any(|form| entry.matches_address(*form, port))
         };
         let target = || match name {
             Some(name) => format!("{name}:{port}"),
             None => SocketAddr::new(address, port).to_string(),
         };
-        if ground.denied.iter().any(is_denied_by) {
+        if operator.denied.iter().any(is_denied_by) {
             return Err(Denial::DeniedByOperator { target: target() });
         }
-        if let Some(class) = closed_class_on(ground, address)
-            && !ground.reachable.iter().any(is_allowed_by)
+        if let Some(class) = closed_class_on(operator, address)
+            && !operator.reachable.iter().any(is_allowed_by)
         {
             return Err(Denial::ClosedAddress {
                 target: target(),
@@ -93,8 +98,8 @@ impl NetworkPolicy {
 
     /// Says whether anything depends on the name that a connection is for: the policy is closed, or it or the operator denies
     /// some names. Where only addresses and ports are denied, a name gets nobody further.
-    pub fn names_matter(&self, ground: &Ground) -> bool {
-        let mut denied = self.deny_out.iter().chain(&ground.denied);
+    pub fn names_matter(&self, operator: &OperatorRules) -> bool {
+        let mut denied = self.deny_out.iter().chain(&operator.denied);
         self.is_closed()
             || denied.any(|entry| match &entry.host {
                 TargetHost::Name(pattern) => !pattern.is_every_name(),
@@ -125,11 +130,11 @@ impl NetworkPolicy {
 }
 
 /// The class of an address that sandboxes may not reach unless the operator says so; `own` for this host's.
-fn closed_class_on(ground: &Ground, address: IpAddr) -> Option<&'static str> {
-    let is_own = faces(address)
+fn closed_class_on(operator: &OperatorRules, address: IpAddr) -> Option<&'static str> {
+    let is_own = forms(address)
         .into_iter()
         .flatten()
-        .any(|face| ground.own.iter().any(|own| own.to_canonical() == face));
+        .any(|form| operator.own.iter().any(|own| own.to_canonical() == form));
     if is_own {
         Some("own")
     } else {
@@ -138,10 +143,10 @@ fn closed_class_on(ground: &Ground, address: IpAddr) -> Option<&'static str> {
 }
 
 /// The address itself, and the IPv4 one it holds.
-fn faces(address: IpAddr) -> [Option<IpAddr>; 2] {
+fn forms(address: IpAddr) -> [Option<IpAddr>; 2] {
     let held = match address {
         IpAddr::V4(_) => None,
-        IpAddr::V6(address) => held_v4(address).map(IpAddr::V4),
+        IpAddr::V6(address) => embedded_v4(address).map(IpAddr::V4),
     };
     [Some(address), held]
 }
@@ -169,8 +174,8 @@ mod tests {
         }
     }
 
-    fn ground(reachable: &[&str], denied: &[&str], own: &[&str]) -> Ground {
-        Ground {
+    fn operator(reachable: &[&str], denied: &[&str], own: &[&str]) -> OperatorRules {
+        OperatorRules {
             reachable: targets(reachable),
             denied: targets(denied),
             own: own.iter().map(|text| text.parse().expect(text)).collect(),
@@ -180,17 +185,22 @@ mod tests {
     /// The code of the denial of an address and the target it speaks of, `ok` when there is none.
     fn address(
         policy: &NetworkPolicy,
-        ground: &Ground,
+        operator: &OperatorRules,
         name: Option<&str>,
         at: &str,
         port: u16,
     ) -> String {
         let at = at.parse().expect(at);
-        code(policy.judge_address(ground, name, at, port))
+        code(policy.judge_address(operator, name, at, port))
     }
 
-    fn name(policy: &NetworkPolicy, ground: &Ground, name: &str, port: Option<u16>) -> String {
-        code(policy.judge_name(ground, name, port))
+    fn name(
+        policy: &NetworkPolicy,
+        operator: &OperatorRules,
+        name: &str,
+        port: Option<u16>,
+    ) -> String {
+        code(policy.judge_name(operator, name, port))
     }
 
     fn code(judged: Result<(), Denial>) -> String {
@@ -199,15 +209,15 @@ mod tests {
 
     #[test]
     fn by_default_the_internet_is_open_and_nothing_else() {
-        let (policy, ground) = (NetworkPolicy::default(), Ground::default());
+        let (policy, operator) = (NetworkPolicy::default(), OperatorRules::default());
         assert!(!policy.is_closed());
-        assert_eq!(name(&policy, &ground, "example.com", None), "ok");
+        assert_eq!(name(&policy, &operator, "example.com", None), "ok");
         assert_eq!(
-            address(&policy, &ground, Some("example.com"), "203.0.113.7", 443),
+            address(&policy, &operator, Some("example.com"), "203.0.113.7", 443),
             "ok"
         );
         assert_eq!(
-            address(&policy, &ground, None, "2606:4700::1111", 443),
+            address(&policy, &operator, None, "2606:4700::1111", 443),
             "ok"
         );
         for at in [
@@ -220,7 +230,7 @@ mod tests {
             "0.0.0.0",
         ] {
             assert_eq!(
-                address(&policy, &ground, Some("example.com"), at, 443),
+                address(&policy, &operator, Some("example.com"), at, 443),
                 "closed_address",
                 "{at}"
             );
@@ -229,30 +239,33 @@ mod tests {
 
     #[test]
     fn a_closed_policy_names_what_it_did_not_find() {
-        let (policy, ground) = (closed(&["example.com:443"], &[]), Ground::default());
+        let (policy, operator) = (closed(&["example.com:443"], &[]), OperatorRules::default());
         assert_eq!(
-            policy.judge_name(&ground, "other.org", None),
+            policy.judge_name(&operator, "other.org", None),
             Err(Denial::NotAllowed {
                 target: "other.org".to_owned()
             })
         );
         assert_eq!(
-            policy.judge_name(&ground, "example.com", Some(80)),
+            policy.judge_name(&operator, "example.com", Some(80)),
             Err(Denial::NotAllowed {
                 target: "example.com:80".to_owned()
             })
         );
         let at = "2001:db8::1".parse().expect("an address");
         assert_eq!(
-            policy.judge_address(&ground, None, at, 443),
+            policy.judge_address(&operator, None, at, 443),
             Err(Denial::NotAllowed {
                 target: "[2001:db8::1]:443".to_owned()
             })
         );
-        assert_eq!(policy.judge_name(&ground, "example.com", None), Ok(()));
-        assert_eq!(policy.judge_name(&ground, "example.com", Some(443)), Ok(()));
+        assert_eq!(policy.judge_name(&operator, "example.com", None), Ok(()));
         assert_eq!(
-            policy.judge_address(&ground, Some("example.com"), at, 443),
+            policy.judge_name(&operator, "example.com", Some(443)),
+            Ok(())
+        );
+        assert_eq!(
+            policy.judge_address(&operator, Some("example.com"), at, 443),
             Ok(())
         );
     }
@@ -260,16 +273,19 @@ mod tests {
     #[test]
     fn denying_everything_is_a_closed_policy_too() {
         for everything in ["0.0.0.0/0", "::/0", "*"] {
-            let (policy, ground) = (open(&["example.com"], &[everything]), Ground::default());
+            let (policy, operator) = (
+                open(&["example.com"], &[everything]),
+                OperatorRules::default(),
+            );
             assert!(policy.is_closed());
-            assert_eq!(name(&policy, &ground, "example.com", Some(443)), "ok");
-            assert_eq!(name(&policy, &ground, "other.org", None), "not_allowed");
+            assert_eq!(name(&policy, &operator, "example.com", Some(443)), "ok");
+            assert_eq!(name(&policy, &operator, "other.org", None), "not_allowed");
             assert_eq!(
-                address(&policy, &ground, None, "203.0.113.7", 80),
+                address(&policy, &operator, None, "203.0.113.7", 80),
                 "not_allowed"
             );
             assert_eq!(
-                address(&policy, &ground, None, "2001:db8::1", 80),
+                address(&policy, &operator, None, "2001:db8::1", 80),
                 "not_allowed"
             );
         }
@@ -278,7 +294,7 @@ mod tests {
 
     #[test]
     fn names_matter_where_some_are_denied() {
-        let none = Ground::default();
+        let none = OperatorRules::default();
         for policy in [
             closed(&[], &[]),
             open(&["example.com"], &["0.0.0.0/0"]),
@@ -296,41 +312,53 @@ mod tests {
             ),
         ] {
             assert!(!policy.names_matter(&none), "{policy:?}");
-            assert!(!policy.names_matter(&ground(
+            assert!(!policy.names_matter(&operator(
                 &["git.internal"],
                 &["203.0.113.7", "*:25"],
                 &[]
             )));
-            assert!(policy.names_matter(&ground(&[], &["evil.org:80"], &[])));
+            assert!(policy.names_matter(&operator(&[], &["evil.org:80"], &[])));
         }
     }
 
     #[test]
     fn allow_wins_over_deny() {
-        let (policy, ground) = (
+        let (policy, operator) = (
             open(
                 &["api.example.com", "203.0.113.7"],
                 &["*.example.com", "203.0.113.0/24"],
             ),
-            Ground::default(),
+            OperatorRules::default(),
         );
-        assert_eq!(name(&policy, &ground, "api.example.com", None), "ok");
+        assert_eq!(name(&policy, &operator, "api.example.com", None), "ok");
         assert_eq!(
-            name(&policy, &ground, "www.example.com", None),
+            name(&policy, &operator, "www.example.com", None),
             "denied_by_policy"
         );
-        assert_eq!(address(&policy, &ground, None, "203.0.113.7", 80), "ok");
+        assert_eq!(address(&policy, &operator, None, "203.0.113.7", 80), "ok");
         assert_eq!(
-            address(&policy, &ground, None, "203.0.113.8", 80),
+            address(&policy, &operator, None, "203.0.113.8", 80),
             "denied_by_policy"
         );
         // By name is enough, whatever is said of the address; and the other way round.
         assert_eq!(
-            address(&policy, &ground, Some("api.example.com"), "203.0.113.8", 80),
+            address(
+                &policy,
+                &operator,
+                Some("api.example.com"),
+                "203.0.113.8",
+                80
+            ),
             "ok"
         );
         assert_eq!(
-            address(&policy, &ground, Some("www.example.com"), "203.0.113.7", 80),
+            address(
+                &policy,
+                &operator,
+                Some("www.example.com"),
+                "203.0.113.7",
+                80
+            ),
             "ok"
         );
     }
@@ -338,9 +366,9 @@ mod tests {
     #[test]
     fn a_denial_says_which_entry_it_is_and_never_everything() {
         let policy = open(&[], &["0.0.0.0/0", "evil.org", "203.0.113.0/24:25"]);
-        let ground = Ground::default();
+        let operator = OperatorRules::default();
         assert_eq!(
-            policy.judge_name(&ground, "evil.org", None),
+            policy.judge_name(&operator, "evil.org", None),
             Err(Denial::DeniedByPolicy {
                 target: "evil.org".to_owned(),
                 entry: "evil.org".to_owned()
@@ -348,14 +376,14 @@ mod tests {
         );
         let at = "203.0.113.7".parse().expect("an address");
         assert_eq!(
-            policy.judge_address(&ground, Some("a.org"), at, 25),
+            policy.judge_address(&operator, Some("a.org"), at, 25),
             Err(Denial::DeniedByPolicy {
                 target: "a.org:25".to_owned(),
                 entry: "203.0.113.0/24:25".to_owned()
             })
         );
         assert_eq!(
-            policy.judge_address(&ground, Some("a.org"), at, 80),
+            policy.judge_address(&operator, Some("a.org"), at, 80),
             Err(Denial::NotAllowed {
                 target: "a.org:80".to_owned()
             })
@@ -364,44 +392,44 @@ mod tests {
 
     #[test]
     fn denying_one_port_leaves_look_ups_alone() {
-        let (policy, ground) = (
+        let (policy, operator) = (
             open(&[], &["*:25", "example.com:22"]),
-            ground(&[], &["evil.org:80"], &[]),
+            operator(&[], &["evil.org:80"], &[]),
         );
-        assert_eq!(name(&policy, &ground, "example.com", None), "ok");
-        assert_eq!(name(&policy, &ground, "example.com", Some(443)), "ok");
+        assert_eq!(name(&policy, &operator, "example.com", None), "ok");
+        assert_eq!(name(&policy, &operator, "example.com", Some(443)), "ok");
         assert_eq!(
-            name(&policy, &ground, "example.com", Some(22)),
+            name(&policy, &operator, "example.com", Some(22)),
             "denied_by_policy"
         );
         assert_eq!(
-            name(&policy, &ground, "other.org", Some(25)),
+            name(&policy, &operator, "other.org", Some(25)),
             "denied_by_policy"
         );
         assert_eq!(
-            address(&policy, &ground, None, "2001:db8::1", 25),
+            address(&policy, &operator, None, "2001:db8::1", 25),
             "denied_by_policy"
         );
-        assert_eq!(name(&policy, &ground, "evil.org", None), "ok");
+        assert_eq!(name(&policy, &operator, "evil.org", None), "ok");
         assert_eq!(
-            name(&policy, &ground, "evil.org", Some(80)),
+            name(&policy, &operator, "evil.org", Some(80)),
             "denied_by_operator"
         );
     }
 
     #[test]
     fn a_network_allows_no_look_up() {
-        let (policy, ground) = (closed(&["203.0.113.0/24"], &[]), Ground::default());
-        assert_eq!(name(&policy, &ground, "example.com", None), "not_allowed");
+        let (policy, operator) = (closed(&["203.0.113.0/24"], &[]), OperatorRules::default());
+        assert_eq!(name(&policy, &operator, "example.com", None), "not_allowed");
         assert_eq!(
-            name(&policy, &ground, "example.com", Some(443)),
+            name(&policy, &operator, "example.com", Some(443)),
             "not_allowed"
         );
-        assert_eq!(address(&policy, &ground, None, "203.0.113.7", 443), "ok");
+        assert_eq!(address(&policy, &operator, None, "203.0.113.7", 443), "ok");
         let policy = closed(&["0.0.0.0/0:443"], &[]);
-        assert_eq!(name(&policy, &ground, "example.com", None), "ok");
+        assert_eq!(name(&policy, &operator, "example.com", None), "ok");
         assert_eq!(
-            name(&policy, &ground, "example.com", Some(80)),
+            name(&policy, &operator, "example.com", Some(80)),
             "not_allowed"
         );
     }
@@ -409,47 +437,47 @@ mod tests {
     #[test]
     fn what_the_operator_denies_no_policy_allows() {
         let policy = open(&["*", "evil.org", "203.0.113.7"], &[]);
-        let ground = ground(
+        let operator = operator(
             &["203.0.113.0/24", "evil.org"],
             &["evil.org", "203.0.113.0/24"],
             &[],
         );
         assert_eq!(
-            name(&policy, &ground, "evil.org", None),
+            name(&policy, &operator, "evil.org", None),
             "denied_by_operator"
         );
         assert_eq!(
-            name(&policy, &ground, "EVIL.org.", Some(1)),
+            name(&policy, &operator, "EVIL.org.", Some(1)),
             "denied_by_operator"
         );
         assert_eq!(
-            address(&policy, &ground, Some("evil.org"), "8.8.8.8", 80),
+            address(&policy, &operator, Some("evil.org"), "8.8.8.8", 80),
             "denied_by_operator"
         );
         assert_eq!(
-            address(&policy, &ground, Some("good.org"), "203.0.113.7", 80),
+            address(&policy, &operator, Some("good.org"), "203.0.113.7", 80),
             "denied_by_operator"
         );
         assert_eq!(
-            address(&policy, &ground, None, "::ffff:203.0.113.7", 80),
+            address(&policy, &operator, None, "::ffff:203.0.113.7", 80),
             "denied_by_operator"
         );
-        assert_eq!(name(&policy, &ground, "good.org", None), "ok");
+        assert_eq!(name(&policy, &operator, "good.org", None), "ok");
     }
 
     #[test]
     fn a_closed_address_takes_the_operator_and_the_policy() {
-        let ground = ground(&["10.0.0.0/8:5432", "registry.internal"], &[], &[]);
+        let operator = operator(&["10.0.0.0/8:5432", "registry.internal"], &[], &[]);
         let policy = NetworkPolicy::default();
-        assert_eq!(address(&policy, &ground, None, "10.0.0.1", 5432), "ok");
+        assert_eq!(address(&policy, &operator, None, "10.0.0.1", 5432), "ok");
         assert_eq!(
-            address(&policy, &ground, None, "10.0.0.1", 80),
+            address(&policy, &operator, None, "10.0.0.1", 80),
             "closed_address"
         );
         assert_eq!(
             address(
                 &policy,
-                &ground,
+                &operator,
                 Some("registry.internal"),
                 "192.168.0.9",
                 80
@@ -457,37 +485,43 @@ mod tests {
             "ok"
         );
         assert_eq!(
-            address(&policy, &ground, Some("other.internal"), "192.168.0.9", 80),
+            address(
+                &policy,
+                &operator,
+                Some("other.internal"),
+                "192.168.0.9",
+                80
+            ),
             "closed_address"
         );
         assert_eq!(
-            address(&policy, &ground, None, "192.168.0.9", 80),
+            address(&policy, &operator, None, "192.168.0.9", 80),
             "closed_address"
         );
         // Reachable is not allowed.
         let policy = closed(&["db.internal"], &[]);
         assert_eq!(
-            address(&policy, &ground, None, "10.0.0.1", 5432),
+            address(&policy, &operator, None, "10.0.0.1", 5432),
             "not_allowed"
         );
         assert_eq!(
-            address(&policy, &ground, Some("db.internal"), "10.0.0.1", 5432),
+            address(&policy, &operator, Some("db.internal"), "10.0.0.1", 5432),
             "ok"
         );
         assert_eq!(
-            name(&policy, &ground, "registry.internal", None),
+            name(&policy, &operator, "registry.internal", None),
             "not_allowed"
         );
         // And allowed is not reachable.
         let policy = closed(&["127.0.0.1", "*", "10.0.0.0/8"], &[]);
         assert_eq!(
-            address(&policy, &Ground::default(), None, "127.0.0.1", 80),
+            address(&policy, &OperatorRules::default(), None, "127.0.0.1", 80),
             "closed_address"
         );
         assert_eq!(
             address(
                 &policy,
-                &Ground::default(),
+                &OperatorRules::default(),
                 Some("db.internal"),
                 "10.0.0.1",
                 80
@@ -499,7 +533,7 @@ mod tests {
     #[test]
     fn addresses_of_this_host_are_closed_in_every_spelling() {
         let policy = open(&["203.0.113.7"], &[]);
-        let closed = ground(&[], &[], &["203.0.113.7", "10.0.0.1", "2001:db8::7"]);
+        let closed = operator(&[], &[], &["203.0.113.7", "10.0.0.1", "2001:db8::7"]);
         for at in [
             "203.0.113.7",
             "::ffff:203.0.113.7",
@@ -522,7 +556,7 @@ mod tests {
         let judged = policy.judge_address(&closed, None, mapped, 80);
         let told = "`10.0.0.1:80` is at 10.0.0.1 (own), which only the operator can open";
         assert_eq!(judged.expect_err("closed").to_string(), told);
-        let opened = ground(&["203.0.113.7:80"], &[], &["203.0.113.7"]);
+        let opened = operator(&["203.0.113.7:80"], &[], &["203.0.113.7"]);
         assert_eq!(address(&policy, &opened, None, "203.0.113.7", 80), "ok");
         assert_eq!(
             address(&policy, &opened, None, "203.0.113.7", 22),
@@ -532,14 +566,14 @@ mod tests {
 
     #[test]
     fn an_ipv4_address_in_ipv6_gets_around_no_denial_and_into_no_allowance() {
-        let (policy, none) = (open(&[], &["203.0.113.0/24"]), Ground::default());
+        let (policy, none) = (open(&[], &["203.0.113.0/24"]), OperatorRules::default());
         for at in ["64:ff9b::203.0.113.7", "2002:cb00:7107::1", "::203.0.113.7"] {
             assert_eq!(
                 address(&policy, &none, None, at, 80),
                 "denied_by_policy",
                 "{at}"
             );
-            let denied = ground(&[], &["203.0.113.0/24"], &[]);
+            let denied = operator(&[], &["203.0.113.0/24"], &[]);
             assert_eq!(
                 address(&NetworkPolicy::default(), &denied, None, at, 80),
                 "denied_by_operator",

@@ -1,11 +1,11 @@
-//! What a sandbox may reach: its policy, the operator's ground rules, and what became of each attempt.
+//! What a sandbox may reach: its policy, the operator's operator rules, and what became of each attempt.
 //!
 //! - [`policy`]: what a sandbox's maker asks for; E2B's `network` object is this one
 //! - [`target`]: `*.example.com:443`, `10.0.0.0/8`, `203.0.113.7`
 //! - [`pattern`]: names with wildcards
 //! - [`address`]: addresses that are nobody's business outside of their own network
-//! - [`ground`]: what an operator opens and closes for every sandbox
-//! - [`judge`]: policy and ground together
+//! - [`operator_rules`]: what an operator opens and closes for every sandbox
+//! - [`judge`]: policy and operator together
 //! - [`check`]: the bounds of a policy, and which headers it may set
 //! - [`grant`]: what the gateway is given for one sandbox, secrets included
 //! - [`flow`]: the record of one attempt
@@ -16,8 +16,8 @@ pub mod address;
 pub mod check;
 pub mod flow;
 pub mod grant;
-pub mod ground;
 pub mod judge;
+pub mod operator_rules;
 pub mod pattern;
 pub mod policy;
 mod read;
@@ -28,7 +28,7 @@ mod properties;
 
 pub use flow::{Denial, Flow, FlowVerdict, Protocol};
 pub use grant::{BoundHost, BoundHostError, NetworkGrant, SecretGrant, SecretText};
-pub use ground::Ground;
+pub use operator_rules::OperatorRules;
 pub use pattern::{HostPattern, PatternError};
 pub use policy::{HostRule, NetworkPolicy, PolicyError, Transform};
 pub use target::{Target, TargetError, TargetHost};

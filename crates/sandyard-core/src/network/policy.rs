@@ -14,7 +14,7 @@ use super::target::Target;
 ///
 /// Reads E2B's spelling (`allowOut`) as well as its own (`allow_out`), and `null` for whatever has its default. What is in
 /// `allow_out` is allowed, whatever the rest says; then what is in `deny_out` is denied; then the rest is allowed if
-/// `allow_internet_access` is. Ground rules of the operator ([`Ground`](super::Ground)) come before all of it.
+/// `allow_internet_access` is. OperatorRules rules of the operator ([`OperatorRules`](super::OperatorRules)) come before all of it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct NetworkPolicy {

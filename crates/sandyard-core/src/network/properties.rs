@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::address::closed_class;
-use super::{BoundHost, Denial, Ground, HostPattern, NetworkPolicy, Target, TargetHost};
+use super::{BoundHost, Denial, HostPattern, NetworkPolicy, OperatorRules, Target, TargetHost};
 
 fn address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![
@@ -126,18 +126,18 @@ proptest! {
 
     #[test]
     fn allow_wins_over_deny(mut policy in policy(), name in name(), address in address(), port in 1..=u16::MAX) {
-        let ground = Ground { reachable: vec![Target::everything()], ..Ground::default() };
+        let operator = OperatorRules { reachable: vec![Target::everything()], ..OperatorRules::default() };
         let by_name: Target = name.parse().expect("a name");
         let by_address = Target { host: TargetHost::from(address), port: Some(port) };
         policy.deny_out.extend([by_name.clone(), by_address.clone(), Target::everything()]);
 
         policy.allow_out = vec![by_name];
-        prop_assert_eq!(policy.judge_name(&ground, &name, None), Ok(()));
-        prop_assert_eq!(policy.judge_name(&ground, &name, Some(port)), Ok(()));
-        prop_assert_eq!(policy.judge_address(&ground, Some(&name), address, port), Ok(()));
+        prop_assert_eq!(policy.judge_name(&operator, &name, None), Ok(()));
+        prop_assert_eq!(policy.judge_name(&operator, &name, Some(port)), Ok(()));
+        prop_assert_eq!(policy.judge_address(&operator, Some(&name), address, port), Ok(()));
 
         policy.allow_out = vec![by_address];
-        prop_assert_eq!(policy.judge_address(&ground, None, address, port), Ok(()));
+        prop_assert_eq!(policy.judge_address(&operator, None, address, port), Ok(()));
     }
 
     #[test]
@@ -145,23 +145,23 @@ proptest! {
         mut policy in policy(), name in name(), address in address(), port in 1..=u16::MAX,
     ) {
         policy.allow_internet_access = false;
-        let ground = Ground { reachable: vec![Target::everything()], ..Ground::default() };
+        let operator = OperatorRules { reachable: vec![Target::everything()], ..OperatorRules::default() };
         let is_named = |port| policy.allow_out.iter().any(|entry| entry.matches_name(&name, port));
-        prop_assert_eq!(policy.judge_name(&ground, &name, None).is_ok(), is_named(None));
-        prop_assert_eq!(policy.judge_name(&ground, &name, Some(port)).is_ok(), is_named(Some(port)));
+        prop_assert_eq!(policy.judge_name(&operator, &name, None).is_ok(), is_named(None));
+        prop_assert_eq!(policy.judge_name(&operator, &name, Some(port)).is_ok(), is_named(Some(port)));
         let is_there = policy.allow_out.iter().any(|entry| entry.matches_address(address, port));
-        prop_assert_eq!(policy.judge_address(&ground, None, address, port).is_ok(), is_there);
+        prop_assert_eq!(policy.judge_address(&operator, None, address, port).is_ok(), is_there);
     }
 
     #[test]
     fn closed_addresses_never_pass_unless_reachable(
         policy in policy(), name in proptest::option::of(name()), address in near_closed_address(), port in 1..=u16::MAX,
     ) {
-        let judged = policy.judge_address(&Ground::default(), name.as_deref(), address, port);
+        let judged = policy.judge_address(&OperatorRules::default(), name.as_deref(), address, port);
         let is_closed = matches!(judged, Err(Denial::ClosedAddress { .. }));
         prop_assert_eq!(is_closed, closed_class(address).is_some());
-        let ground = Ground { reachable: vec![Target { host: address.into(), port: None }], ..Ground::default() };
-        let judged = policy.judge_address(&ground, name.as_deref(), address, port);
+        let operator = OperatorRules { reachable: vec![Target { host: address.into(), port: None }], ..OperatorRules::default() };
+        let judged = policy.judge_address(&operator, name.as_deref(), address, port);
         let is_closed = matches!(judged, Err(Denial::ClosedAddress { .. }));
         prop_assert!(!is_closed);
     }
@@ -170,16 +170,16 @@ proptest! {
     fn own_and_denied_addresses_never_pass(
         policy in policy(), name in proptest::option::of(name()), address in address(), port in 1..=u16::MAX,
     ) {
-        let own = Ground { own: vec![address], ..Ground::default() };
+        let own = OperatorRules { own: vec![address], ..OperatorRules::default() };
         let is_own = matches!(
             policy.judge_address(&own, name.as_deref(), address, port),
             Err(Denial::ClosedAddress { class, .. }) if class == "own"
         );
         prop_assert!(is_own);
-        let denied = Ground {
+        let denied = OperatorRules {
             denied: vec![Target { host: address.into(), port: None }],
             reachable: vec![Target::everything()],
-            ..Ground::default()
+            ..OperatorRules::default()
         };
         let is_denied = matches!(
             policy.judge_address(&denied, name.as_deref(), address, port),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sandyard_core::Caller;
-use sandyard_service::{CreateRequest, LimitsRequest, MountRequest, ServiceError};
+use sandyard_service::{CreateRequest, MountRequest, PartialLimits, ServiceError};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -121,7 +121,7 @@ impl CreateSandbox {
             timeout_action: self.timeout_action.map(Into::into),
             metadata: bounds::metadata("metadata", self.metadata.unwrap_or_default())?,
             env,
-            limits: LimitsRequest {
+            limits: PartialLimits {
                 memory_bytes: self.memory_limit.map(|it| it.bytes()).transpose()?,
                 cpu_millis: self.cpu_limit.map(|it| it.millis()).transpose()?,
                 disk_bytes: self

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use sandyard_core::Caller;
-use sandyard_service::{CreateRequest, LimitsRequest, Sandbox, ServiceError};
+use sandyard_service::{CreateRequest, PartialLimits, Sandbox, ServiceError};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{AnyOfBuilder, Object, ObjectBuilder, Schema, Type};
@@ -59,10 +59,10 @@ impl CreateContainer {
             project: Some(self.project_name),
             template: self.image,
             provider: self.provider,
-            limits: LimitsRequest {
+            limits: PartialLimits {
                 memory_bytes: self.memory_limit.map(|it| it.bytes()).transpose()?,
                 cpu_millis: self.cpu_limit.map(|it| it.millis()).transpose()?,
-                ..LimitsRequest::default()
+                ..PartialLimits::default()
             },
             ports: ports(self.ports.unwrap_or_default())?,
             idempotency_key: key.key,

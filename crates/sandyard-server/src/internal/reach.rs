@@ -6,11 +6,11 @@ use sandyard_auth::Auth;
 use sandyard_provider::Provider;
 use sandyard_providers::node::Token;
 use sandyard_providers::{NodeConfig, NodeProvider};
-use sandyard_service::Reach;
+use sandyard_service::NodeConnector;
 
 /// How this server reaches others.
-pub(crate) fn reach(auth: Auth) -> Reach {
-    Reach(Arc::new(move |url, location| {
+pub(crate) fn reach(auth: Auth) -> NodeConnector {
+    NodeConnector(Arc::new(move |url, location| {
         let auth = auth.clone();
         let token = Token::new(move || auth.sign_node());
         let config = NodeConfig::new(base(&url, &location), token);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use sandyard_service::{MemoryBudget, MemoryHold, PATIENCE, UNCOUNTED};
+use sandyard_service::{MEMORY_WAIT, MemoryBudget, MemoryHold, UNCOUNTED_BYTES};
 
 use crate::error::ApiError;
 use crate::extract::media_type;
@@ -21,11 +21,11 @@ pub(crate) async fn account(budget: &MemoryBudget, caller: &str, response: Respo
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     let is_streamed = media_type(response.headers()) != "application/json";
     let is_accounted = response.extensions().get::<SelfAccounted>().is_some();
-    if length <= UNCOUNTED || is_streamed || is_accounted {
+    if length <= UNCOUNTED_BYTES || is_streamed || is_accounted {
         return response;
     }
     let memory = budget.hold(caller);
-    if let Err(shortage) = memory.grow(length, PATIENCE).await {
+    if let Err(shortage) = memory.grow(length, MEMORY_WAIT).await {
         return ApiError::from(shortage).into_response();
     }
     response.map(|body| {

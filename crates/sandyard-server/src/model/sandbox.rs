@@ -218,7 +218,7 @@ impl SandboxInfo {
                 Expiry::Idle => "idle",
                 Expiry::Fixed => "fixed",
             },
-            lacks: sandbox.lacks,
+            lacks: sandbox.limitations,
             mcp_url: links.mcp(&sandbox.id),
             vscode_url: links.vscode(&sandbox.id),
             created_at: iso(sandbox.created_ms),

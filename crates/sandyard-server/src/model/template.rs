@@ -74,7 +74,7 @@ impl From<sandyard_service::TemplateList> for TemplateList {
         let warning = |(provider, reason)| TemplateWarning { provider, reason };
         Self {
             templates: list.templates.into_iter().map(TemplateView::from).collect(),
-            warnings: list.silent.into_iter().map(warning).collect(),
+            warnings: list.unavailable.into_iter().map(warning).collect(),
         }
     }
 }

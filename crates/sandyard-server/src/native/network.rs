@@ -100,6 +100,6 @@ fn reply(app: &App, sandbox: Sandbox) -> Result<Json<NetworkReply>, ApiError> {
     Ok(Json(NetworkReply {
         sandbox_id: sandbox.id.to_string(),
         network: network.into(),
-        lacks: sandbox.lacks,
+        lacks: sandbox.limitations,
     }))
 }

@@ -83,7 +83,7 @@ pub(crate) fn service(settings: &Settings, sealing_key: [u8; 32]) -> ServiceSett
             .command_timeout
             .unwrap_or(lifecycle.max_command_timeout),
         max_command_timeout: lifecycle.max_command_timeout,
-        stranger_grace: lifecycle.stranger_grace,
+        orphan_grace: lifecycle.stranger_grace,
         history: lifecycle.history_retention,
         log_folder: Some(settings.data_dir.join("logs")),
         log_bytes_per_sandbox: settings.logs.max_per_sandbox,

@@ -7,7 +7,7 @@ use http::StatusCode;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use sandyard_core::ErrorKind;
-use sandyard_service::{MemoryHold, UNCOUNTED};
+use sandyard_service::{MemoryHold, UNCOUNTED_BYTES};
 use serde_json::Value;
 
 use super::progress::ProgressSender;
@@ -62,7 +62,7 @@ pub(super) async fn read(
             return Err(not_a_tool_server("its answer is too long"));
         }
         let needed = events.text.len() * EXPANSION;
-        if events.text.len() > UNCOUNTED && needed > memory.bytes() {
+        if events.text.len() > UNCOUNTED_BYTES && needed > memory.bytes() {
             let more = (needed - memory.bytes()).max(STEP);
             memory.grow(more, MEMORY_WAIT).await?;
         }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use sandyard_core::network::{Ground, NetworkPolicy, Target};
+use sandyard_core::network::{NetworkPolicy, OperatorRules, Target};
 
 use super::address::is_open;
 use super::allow_list::AllowList;
@@ -47,8 +47,8 @@ impl Reach {
         })
     }
 
-    fn ground(&self, own: Vec<IpAddr>) -> Ground {
-        Ground {
+    fn ground(&self, own: Vec<IpAddr>) -> OperatorRules {
+        OperatorRules {
             reachable: Vec::new(),
             denied: self.denied.clone(),
             own,

@@ -1,7 +1,7 @@
-//! The files of one sandbox's log: `<first line>-<number>.log`, a few MiB each, appended to, the oldest removed first.
+//! The files of one sandbox's log: `<first line>-<number>.log`, a few MiB each, append-only, the oldest removed first.
 //!
-//! Several servers may share a data directory. The writer holds the folder's lock meanwhile, and reads the end of the log anew if
-//! somebody else wrote last.
+//! Several servers may share a data directory. A writer holds the folder's lock, and reads the end of the log again if another server
+//! wrote last.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -13,7 +13,7 @@ use rustix::fs::FlockOperation;
 
 use super::record::{OpenCommand, Record};
 
-/// The name of a file until it says which commands are open; not one of the log's names.
+/// The name of a new file until the open commands are written to it.
 const UNFINISHED: &str = "new";
 
 /// One file of a log.
@@ -21,7 +21,7 @@ const UNFINISHED: &str = "new";
 pub(super) struct Segment {
     /// Number of its first line.
     pub(super) first_seq: u64,
-    /// Counts up, so that files without a line have names of their own.
+    /// Counts up, so that files without a line have unique names.
     index: u64,
 }
 
@@ -39,7 +39,7 @@ impl Segment {
     }
 }
 
-/// Lists the files of a log, oldest first. A folder that does not exist has none.
+/// Lists the files of a log, oldest first. A missing folder has none.
 pub(super) fn segments(folder: &Path) -> io::Result<Vec<Segment>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -63,7 +63,7 @@ pub(super) fn read_segment(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Holds a folder's lock.
+/// The lock of a log folder.
 #[derive(Debug)]
 pub(super) struct FolderLock(File);
 
@@ -79,7 +79,7 @@ impl FolderLock {
         Ok(Self(file))
     }
 
-    /// Runs `work` while nobody else writes; its argument says whether `writer` was the last to write.
+    /// Runs `work` under the lock. Its argument says whether `writer` was the last one to write.
     pub(super) fn hold<T>(
         &self,
         writer: &str,
@@ -101,7 +101,7 @@ impl FolderLock {
     }
 }
 
-/// How large a log may become.
+/// The maximum size of a log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Bytes of one file.
@@ -152,7 +152,7 @@ impl LogFiles {
         })
     }
 
-    /// Appends records, numbering their lines. All of them or, when it fails, none.
+    /// Appends records and numbers their lines: all of them, or none if it fails.
     pub(super) fn append(&mut self, writer: &str, records: &mut [Record]) -> io::Result<()> {
         let Self {
             folder,
@@ -165,7 +165,7 @@ impl LogFiles {
                 *end = Some(End::find(folder)?);
             }
             let Some(current) = end else {
-                return Err(io::Error::other("the log has no end"));
+                return Err(io::Error::other("the end of the log is unknown"));
             };
             if current.size >= bounds.segment {
                 current.rotate(folder)?;
@@ -174,7 +174,7 @@ impl LogFiles {
             current.append(records)
         });
         if result.is_err() {
-            // What is on the disk is not certain any more.
+            // The content of the file is not certain any more.
             self.end = None;
         }
         result
@@ -196,7 +196,7 @@ impl LogFiles {
 }
 
 impl End {
-    /// Finds the end of a log, and cuts off what was not written whole.
+    /// Finds the end of a log, and cuts off a record that was written in part.
     fn find(folder: &Path) -> io::Result<Self> {
         let Some(segment) = segments(folder)?.pop() else {
             let segment = Segment {
@@ -212,7 +212,7 @@ impl End {
         let mut size = 0;
         while let Some((record, length)) = Record::decode(&bytes[size..]) {
             size += length;
-            note(&record, &mut open);
+            track(&record, &mut open);
             if let Record::Lines(lines) = record {
                 next_seq = lines.seq + u64::from(lines.count);
             }
@@ -230,13 +230,13 @@ impl End {
         })
     }
 
-    /// Begins a file with the commands that are open.
+    /// Creates a file that begins with the open commands.
     fn create(
         folder: &Path,
         segment: Segment,
         open: BTreeMap<String, OpenCommand>,
     ) -> io::Result<Self> {
-        // It gets its name when it is whole: the newest file is where open commands are looked for.
+        // It is renamed when it is complete, because open commands are read from the newest file.
         let unfinished = folder.join(UNFINISHED);
         let file = OpenOptions::new()
             .create(true)
@@ -247,7 +247,7 @@ impl End {
         for command in open.values() {
             Record::Opened(command.clone()).encode(&mut bytes);
         }
-        // One that was begun before and not finished begins anew.
+        // A file that an earlier attempt left is overwritten.
         file.set_len(0)?;
         (&file).write_all(&bytes)?;
         std::fs::rename(&unfinished, segment.path(folder))?;
@@ -280,21 +280,21 @@ impl End {
             record.encode(&mut bytes);
         }
         if let Err(error) = self.file.write_all(&bytes) {
-            // No room: the next writer finds no half of it.
+            // The disk is full: the next writer must not find half of it.
             self.file.set_len(self.size)?;
             return Err(error);
         }
         self.size += bytes.len() as u64;
         self.next_seq = next_seq;
         for record in records.iter() {
-            note(record, &mut self.open);
+            track(record, &mut self.open);
         }
         Ok(())
     }
 }
 
-/// Keeps track of the commands that are open.
-fn note(record: &Record, open: &mut BTreeMap<String, OpenCommand>) {
+/// Updates the open commands.
+fn track(record: &Record, open: &mut BTreeMap<String, OpenCommand>) {
     match record {
         Record::Opened(command) => {
             open.insert(command.id.clone(), command.clone());
@@ -313,7 +313,7 @@ fn note(record: &Record, open: &mut BTreeMap<String, OpenCommand>) {
     }
 }
 
-/// Removes the oldest files until the rest is within a bound; the newest stays. The caller holds the lock.
+/// Removes the oldest files until the rest is within a bound. The newest one stays. The caller holds the lock.
 pub(super) fn remove_oldest(folder: &Path, bound: u64) -> io::Result<()> {
     let mut all = Vec::new();
     for segment in segments(folder)? {
@@ -365,7 +365,7 @@ mod tests {
     };
 
     #[test]
-    fn a_torn_end_is_cut_off_and_the_log_goes_on() {
+    fn a_partial_record_is_cut_off_and_the_log_continues() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let mut files = LogFiles::open(folder, BOUNDS).unwrap();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_first_and_open_commands_are_remembered() {
+    fn the_oldest_file_is_removed_first_and_open_commands_stay() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let mut files = LogFiles::open(folder, BOUNDS).unwrap();
@@ -453,9 +453,9 @@ mod tests {
             (record.end, record.resume) = (number + 1, number);
             files.append("one", &mut [Record::Lines(record)]).unwrap();
         }
-        let kept = texts(folder);
-        assert_eq!(kept.last().unwrap(), "line 999");
-        assert!((20..200).contains(&kept.len()), "{}", kept.len());
+        let texts = texts(folder);
+        assert_eq!(texts.last().unwrap(), "line 999");
+        assert!((20..200).contains(&texts.len()), "{}", texts.len());
         let size: u64 = segments(folder)
             .unwrap()
             .iter()

@@ -1,27 +1,27 @@
-//! From pieces of a command's output to whole lines.
+//! Splits a command's output into whole lines.
 //!
-//! A line that is not complete stays here: it is in the log only when its newline has come, when it is too long, or when the command
-//! ends. So no line is torn by how its bytes happened to arrive, and a restart begins again where the unfinished line begins.
+//! An unfinished line waits here until its newline arrives, it gets too long, or the command ends. So lines do not depend on how their
+//! bytes arrive, and a restarted server continues where the unfinished line begins.
 
 use super::record::{Lines, OpenCommand};
 
-/// Bytes of one line; longer ones are cut into several.
+/// Most bytes of one line. A longer line is split.
 pub(super) const MAX_LINE: usize = 8 << 10;
 
-/// The output of one command on its way into the log.
+/// The output of one command that is being recorded.
 #[derive(Debug)]
 pub(super) struct LineSplitter {
     pub(super) command: OpenCommand,
-    /// Position after the last piece.
+    /// The position in the output after the last piece.
     position: u64,
-    /// Of standard output and standard error: the line that is not complete.
+    /// The unfinished lines of standard output and standard error.
     unfinished: [Unfinished; 2],
 }
 
 #[derive(Debug, Default)]
 struct Unfinished {
     bytes: Vec<u8>,
-    /// Position of its first byte.
+    /// The position of its first byte.
     start: u64,
 }
 
@@ -34,19 +34,19 @@ impl LineSplitter {
         }
     }
 
-    /// Whether this is the command that is meant; none: whichever it is.
+    /// Says whether this is the `expected` command; none expects any.
     pub(super) fn is_of(&self, expected: Option<&str>) -> bool {
         expected.is_none_or(|expected| self.command.id == expected)
     }
 
-    /// Goes on at another position: after a reconnect, or after a loss.
+    /// Continues at another position, after a reconnect or a loss.
     pub(super) fn seek(&mut self, position: u64) {
         self.position = position;
         self.unfinished = Default::default();
         self.command.resume = position;
     }
 
-    /// Takes a piece of output of stream 0 or 1; returns the lines that are complete now.
+    /// Adds output of stream 0 (standard output) or 1 (standard error). Returns the lines that are complete now.
     pub(super) fn push(&mut self, stream: usize, piece: &[u8], at_ms: i64) -> Option<Lines> {
         let from = self.position;
         self.position += piece.len() as u64;
@@ -65,14 +65,14 @@ impl LineSplitter {
             .map_or(0, |at| at + 1);
         let mut rest = text.split_off(whole);
         let mut lines = split_long(text);
-        // The start of an unfinished line that is too long already.
+        // An unfinished line that is too long already is split.
         while rest.len() > MAX_LINE {
             let tail = rest.split_off(cut_at(&rest));
             lines.append(&mut rest);
             lines.push(b'\n');
             rest = tail;
         }
-        // Bytes of the other stream may lie between, so only the end is exact; it is all that counts.
+        // Bytes of the other stream may lie between, so only the end is exact. Nothing else is needed.
         let end = self.position - rest.len() as u64;
         let unfinished = &mut self.unfinished[stream];
         unfinished.start = if lines.is_empty() { begins } else { end };
@@ -80,7 +80,7 @@ impl LineSplitter {
         self.lines(stream, lines, end, at_ms)
     }
 
-    /// Returns what is unfinished as lines: nothing more comes.
+    /// Returns the unfinished lines at the end of the output.
     pub(super) fn finish(&mut self, at_ms: i64) -> Vec<Lines> {
         let mut all = Vec::new();
         for stream in 0..2 {
@@ -114,7 +114,7 @@ impl LineSplitter {
     }
 }
 
-/// Cuts lines that are too long.
+/// Splits lines that are too long.
 pub(super) fn split_long(text: Vec<u8>) -> Vec<u8> {
     let is_long = |line: &[u8]| line.len() > MAX_LINE + 1;
     if text.len() <= MAX_LINE || !text.split_inclusive(|byte| *byte == b'\n').any(is_long) {
@@ -133,7 +133,7 @@ pub(super) fn split_long(text: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Where to cut a line that is too long: not within a character.
+/// Where to split a line that is too long: not within a character.
 fn cut_at(line: &[u8]) -> usize {
     let is_continuation = |at: &usize| line.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
     let most = MAX_LINE.min(line.len());
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_goes_on_without_gap_and_without_repetition() {
+    fn a_restart_continues_without_gap_or_repetition() {
         // Standard output is in the middle of a line while a line of standard error is complete.
         let pieces: [(usize, &[u8]); 5] = [
             (0, b"one\ntw"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_between_characters() {
+    fn long_lines_are_split_between_characters() {
         let long = "é".repeat(MAX_LINE);
         let mut splitter = LineSplitter::new(OpenCommand::default());
         let mut got = texts(splitter.push(0, long.as_bytes(), 1));

@@ -1,4 +1,4 @@
-//! Reading a log.
+//! Reads a command log.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,28 +12,31 @@ use crate::request::LogEntry;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LogPage {
     pub(crate) entries: Vec<LogEntry>,
-    /// How many of the sandbox's first lines are no longer kept.
+    /// Number of the sandbox's first lines that are deleted.
     pub(crate) dropped: u64,
     /// Whether there are more lines after these.
     pub(crate) has_more: bool,
 }
 
-/// A place in a log.
+/// A position in a log.
 #[derive(Clone, Debug)]
 pub(crate) struct LogCursor {
-    /// Number of the last line that was read.
+    /// The number of the last line that was read.
     seq: u64,
-    /// The file to go on in, and where.
-    place: Option<(Segment, u64)>,
+    /// The file to continue in, and the offset there.
+    position: Option<(Segment, u64)>,
 }
 
 impl LogCursor {
-    /// Begins after a line.
+    /// Starts after a line.
     pub(crate) fn after(seq: u64) -> Self {
-        Self { seq, place: None }
+        Self {
+            seq,
+            position: None,
+        }
     }
 
-    /// Reads what follows, up to a number of lines and about a number of bytes.
+    /// Reads the next lines: at most `max_lines`, and about `max_bytes`.
     pub(crate) fn read(
         &mut self,
         folder: &Path,
@@ -45,12 +48,12 @@ impl LogCursor {
             dropped: all.first().map_or(0, |first| first.first_seq - 1),
             ..LogPage::default()
         };
-        let begin = match &self.place {
+        let begin = match &self.position {
             Some((segment, _)) if all.contains(segment) => {
                 all.partition_point(|other| other < segment)
             }
             _ => {
-                self.place = None;
+                self.position = None;
                 let next = self.seq + 1;
                 all.partition_point(|segment| segment.first_seq <= next)
                     .saturating_sub(1)
@@ -58,12 +61,12 @@ impl LogCursor {
         };
         let mut bytes = 0;
         for segment in &all[begin.min(all.len())..] {
-            let mut offset = match &self.place {
+            let mut offset = match &self.position {
                 Some((known, offset)) if known == segment => *offset,
                 _ => 0,
             };
             let content = match read_segment(&segment.path(folder), offset) {
-                // The oldest was removed meanwhile.
+                // The oldest file was removed meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 content => content?,
             };
@@ -82,19 +85,19 @@ impl LogCursor {
                         self.seq = self.seq.max(last.seq);
                     }
                     if page.has_more {
-                        self.place = Some((segment.clone(), offset));
+                        self.position = Some((segment.clone(), offset));
                         return Ok(page);
                     }
                 }
                 offset += length as u64;
                 rest = &rest[length..];
             }
-            self.place = Some((segment.clone(), offset));
+            self.position = Some((segment.clone(), offset));
         }
         Ok(page)
     }
 
-    /// Reads the newest lines, and stands behind them.
+    /// Reads the newest lines, and returns a cursor after them.
     pub(crate) fn tail(
         folder: &Path,
         max_lines: usize,
@@ -131,7 +134,7 @@ impl LogCursor {
     }
 }
 
-/// The number that the next line will have.
+/// The number of the next line.
 fn next_seq(folder: &Path) -> io::Result<u64> {
     let Some(last) = segments(folder)?.pop() else {
         return Ok(1);
@@ -215,6 +218,6 @@ mod tests {
         assert_eq!(tail.entries, got[595..]);
         assert!(cursor.read(folder, 9, 9).unwrap().entries.is_empty());
         let (tail, _) = LogCursor::tail(folder, 100, 23).unwrap();
-        assert_eq!(tail.entries, got[596..], "the newest that fit");
+        assert_eq!(tail.entries, got[596..], "the newest lines that fit");
     }
 }

@@ -1,11 +1,11 @@
-//! One record of a log file.
+//! The records of a log file.
 //!
 //! ```text
 //!  magic u8 · kind u8 · length u32 · checksum u32 · payload
 //! ```
 //!
-//! Numbers are little-endian. A record that was written in part, or never reached the disk after a power failure, fails its
-//! checksum; everything before it is whole.
+//! Numbers are little-endian. A record that was written in part, or that a power failure kept from the disk, has a wrong checksum. All
+//! records before it are complete.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,34 +17,34 @@ const OUTPUT: u8 = 1;
 const OPENED: u8 = 2;
 const CLOSED: u8 = 3;
 
-/// A command whose end is not recorded yet, and how far its output is.
+/// A command whose end is not recorded, and how much of its output is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenCommand {
-    /// The id it is kept by at its agent.
+    /// The id under which its agent keeps it.
     pub(crate) id: String,
     pub(crate) pid: u32,
-    /// Who started it.
+    /// The name of the user who started it.
     pub(crate) actor: String,
     pub(crate) began_ms: i64,
     /// Whether its output goes to the log.
     pub(crate) is_logged: bool,
-    /// Of standard output and standard error: the position in all output up to which that stream is in the log.
+    /// For standard output and standard error: the position in the whole output up to which that stream is in the log.
     pub(crate) recorded: [u64; 2],
-    /// The position from which output has to be read again: where the oldest line begins that is not in the log yet.
+    /// The position from which output has to be read again: the start of the oldest line that is not in the log.
     pub(crate) resume: u64,
 }
 
 /// Whole lines of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lines {
-    /// Number of the first line. The writer sets it.
+    /// The number of the first line, set by the writer.
     pub(crate) seq: u64,
     pub(crate) at_ms: i64,
-    /// The source as [`source_code`] has it.
+    /// The source, by [`source_code`].
     pub(crate) source: u8,
-    /// The process that wrote it; 0: none.
+    /// The id of the process that wrote the lines; 0 if no command did.
     pub(crate) pid: u32,
-    /// The command that wrote it; empty: none.
+    /// The id of the command that wrote the lines; empty if no command did.
     pub(crate) command: String,
     /// The position in the command's output after the last line.
     pub(crate) end: u64,
@@ -56,11 +56,11 @@ pub(crate) struct Lines {
     pub(crate) text: Vec<u8>,
 }
 
-/// What a log file is made of.
+/// A record of a log file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     Lines(Lines),
-    /// A command was started; also said at the beginning of every file of those that run.
+    /// A command was started. Also at the beginning of every file, for each running command.
     Opened(OpenCommand),
     /// The end of a command is in the history.
     Closed(String),
@@ -114,7 +114,7 @@ impl Record {
         out[at + 6..at + 10].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Reads the record at the beginning of `bytes` and returns how long it is; none where no whole record is.
+    /// Reads the record at the beginning of `bytes`. Returns it and its length; none if there is no complete record.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, usize)> {
         let header = bytes.get(..HEADER)?;
         let length = u32::from_le_bytes(header[2..6].try_into().ok()?) as usize;
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_survive_and_torn_ones_are_noticed() {
+    fn records_are_read_back_and_damaged_ones_are_detected() {
         let records = [
             Record::Lines(Lines {
                 seq: 7,

@@ -1,4 +1,4 @@
-//! How long logs are kept, and how much of them.
+//! Removes command logs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use sandyard_core::SandboxId;
 
 use super::files::{FolderLock, segments};
 
-/// Sandboxes that have a folder.
+/// Lists the sandboxes that have a log folder.
 pub(super) fn folders(root: &Path) -> io::Result<Vec<SandboxId>> {
     let entries = match std::fs::read_dir(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -22,7 +22,7 @@ pub(super) fn folders(root: &Path) -> io::Result<Vec<SandboxId>> {
     Ok(ids)
 }
 
-/// Removes a folder with all it holds.
+/// Removes a log folder.
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -30,8 +30,8 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the files that were not written to for longest, whosever they are, until all logs are within a bound. The newest file of each
-/// log goes last: it knows the numbers of lines and the commands that run.
+/// Removes the files that were last written longest ago, of all sandboxes, until the rest has at most `max_bytes`. The newest file of
+/// each log is removed last, because it has the line numbers and the running commands.
 pub(super) fn keep_within(root: &Path, max_bytes: u64) -> io::Result<()> {
     let mut all: Vec<(bool, SystemTime, u64, PathBuf, PathBuf)> = Vec::new();
     for id in folders(root)? {
@@ -40,7 +40,7 @@ pub(super) fn keep_within(root: &Path, max_bytes: u64) -> io::Result<()> {
         for segment in &found {
             let path = segment.path(&folder);
             let is_newest = found.last() == Some(segment);
-            // It may have been removed meanwhile.
+            // Another server may have removed it.
             let Ok(known) = path.metadata() else { continue };
             let modified = known.modified()?;
             all.push((is_newest, modified, known.len(), folder.clone(), path));
@@ -52,7 +52,7 @@ pub(super) fn keep_within(root: &Path, max_bytes: u64) -> io::Result<()> {
         if total <= max_bytes {
             break;
         }
-        // The next writer notices by the lock that somebody else was there.
+        // The lock tells the next writer that the folder has changed.
         FolderLock::open(&folder)?.hold("retention", |_| match std::fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => result,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_files_of_all_go_first() {
+    fn the_oldest_files_of_all_sandboxes_are_removed_first() {
         let root = tempfile::tempdir().unwrap();
         let write = |name: &str, count: usize| {
             let bounds = Bounds {

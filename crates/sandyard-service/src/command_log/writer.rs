@@ -1,4 +1,4 @@
-//! The thread that writes logs.
+//! The thread that writes command logs.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,41 +8,41 @@ use std::time::{Duration, Instant};
 use sandyard_core::SandboxId;
 
 use super::files::LogFiles;
+use super::queue::{Shared, queued_size};
 use super::record::{Lines, Record, source_code};
-use super::{Inner, queued_size};
 use crate::request::LogSource;
 
-/// How long output is collected before it is written: many small writes become one.
+/// How long output is collected before it is written, so that many small writes become one.
 const BATCH: Duration = Duration::from_millis(20);
-/// How long to wait after a write that failed.
+/// How long to wait after a failed write.
 const RETRY: Duration = Duration::from_millis(200);
-/// How often the thread looks whether it is still needed.
+/// How often the thread checks whether it is still needed.
 const IDLE: Duration = Duration::from_secs(5);
-/// Logs whose files stay open.
+/// Most logs whose files stay open.
 const MAX_OPEN: usize = 64;
 
-/// Starts the thread. It ends when the logs are closed or nobody has them any more.
-pub(super) fn spawn(inner: &Arc<Inner>) -> io::Result<()> {
-    let inner = Arc::downgrade(inner);
+/// Starts the thread. It ends when the logs are closed or dropped.
+pub(super) fn spawn(shared: &Arc<Shared>) -> io::Result<()> {
+    let shared = Arc::downgrade(shared);
     std::thread::Builder::new()
         .name("command-log".to_owned())
-        .spawn(move || run(&inner))?;
+        .spawn(move || run(&shared))?;
     Ok(())
 }
 
-fn run(inner: &Weak<Inner>) {
+fn run(shared: &Weak<Shared>) {
     let mut files: HashMap<SandboxId, (LogFiles, Instant)> = HashMap::new();
     let mut has_failed = false;
-    while let Some(inner) = inner.upgrade() {
-        let Some(ids) = next_batch(&inner, has_failed) else {
+    while let Some(shared) = shared.upgrade() {
+        let Some(ids) = next_batch(&shared, has_failed) else {
             return;
         };
         has_failed = false;
         for id in ids {
-            if let Err(error) = write(&inner, &id, &mut files) {
+            if let Err(error) = write(&shared, &id, &mut files) {
                 has_failed = true;
                 files.remove(&id);
-                tracing::warn!(%error, sandbox.id = %id, "Output of commands cannot be written; it is tried again");
+                tracing::warn!(%error, sandbox.id = %id, "Failed to write a command log; trying again");
             }
         }
         if files.len() > MAX_OPEN {
@@ -58,41 +58,41 @@ fn run(inner: &Weak<Inner>) {
     }
 }
 
-/// Waits for something to write; none: the logs are closed.
-fn next_batch(inner: &Inner, has_failed: bool) -> Option<Vec<SandboxId>> {
-    let mut state = inner.state();
+/// Waits for queued records; none if the logs are closed.
+fn next_batch(shared: &Shared, has_failed: bool) -> Option<Vec<SandboxId>> {
+    let mut state = shared.state();
     if state.dirty.is_empty() {
         if state.is_closed {
             return None;
         }
-        let waited = inner.work.wait_timeout(state, IDLE);
+        let waited = shared.work.wait_timeout(state, IDLE);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
     let pause = if has_failed { RETRY } else { BATCH };
     let end = Instant::now() + pause;
     while has_failed || !state.is_urgent {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || state.dirty.is_empty() || state.is_closed {
+        let remaining = end.saturating_duration_since(Instant::now());
+        if remaining.is_zero() || state.dirty.is_empty() || state.is_closed {
             break;
         }
-        let waited = inner.work.wait_timeout(state, left);
+        let waited = shared.work.wait_timeout(state, remaining);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
     state.is_urgent = false;
     Some(state.dirty.drain().collect())
 }
 
-/// Writes what is queued of one sandbox. When it fails, it is queued again.
+/// Writes the queued records of one sandbox. If that fails, they are queued again.
 fn write(
-    inner: &Inner,
+    shared: &Shared,
     id: &SandboxId,
     files: &mut HashMap<SandboxId, (LogFiles, Instant)>,
 ) -> io::Result<()> {
-    let Some(folder) = inner.folder.as_deref() else {
+    let Some(folder) = shared.folder.as_deref() else {
         return Ok(());
     };
     let (mut records, lost) = {
-        let mut state = inner.state();
+        let mut state = shared.state();
         let Some(log) = state.logs.get_mut(id) else {
             return Ok(());
         };
@@ -100,10 +100,10 @@ fn write(
         (std::mem::take(&mut log.queue), log.lost)
     };
     if lost > 0 {
-        records.push(notice_of_loss(lost, &records));
+        records.push(loss_notice(lost, &records));
     }
-    let result = append(inner, folder, id, files, &mut records);
-    let mut state = inner.state();
+    let result = append(shared, folder, id, files, &mut records);
+    let mut state = shared.state();
     let Some(log) = state.logs.get_mut(id) else {
         return result;
     };
@@ -119,7 +119,7 @@ fn write(
         records.append(&mut log.queue);
         log.queue = records;
     }
-    // Also after a failure: waiters for this batch need not wait for the next.
+    // Also after a failure, so that tasks that wait for this batch do not wait for the next one.
     let taken = log.taken;
     log.written.send_replace(taken);
     if result.is_err() {
@@ -129,7 +129,7 @@ fn write(
 }
 
 fn append(
-    inner: &Inner,
+    shared: &Shared,
     folder: &std::path::Path,
     id: &SandboxId,
     files: &mut HashMap<SandboxId, (LogFiles, Instant)>,
@@ -142,16 +142,16 @@ fn append(
     let (log, used) = match files.entry(id.clone()) {
         std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
         std::collections::hash_map::Entry::Vacant(entry) => {
-            let log = LogFiles::open(&folder.join(id.as_str()), inner.bounds)?;
+            let log = LogFiles::open(&folder.join(id.as_str()), shared.bounds)?;
             entry.insert((log, now))
         }
     };
     *used = now;
-    log.append(&inner.writer, records)
+    log.append(&shared.writer, records)
 }
 
-/// Says in the log itself that lines are missing there.
-fn notice_of_loss(lost: u64, records: &[Record]) -> Record {
+/// A line in the log that says how many lines are missing.
+fn loss_notice(lost: u64, records: &[Record]) -> Record {
     let at_ms = records.iter().rev().find_map(|record| match record {
         Record::Lines(lines) => Some(lines.at_ms),
         _ => None,

@@ -1,4 +1,4 @@
-//! Deletes sandboxes that have not run for long.
+//! Deletes sandboxes that have not run for a long time.
 
 use sandyard_core::{Caller, SandboxId, SandboxStatus};
 use sandyard_store::model::SandboxFilter;
@@ -7,12 +7,12 @@ use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
 impl Service {
-    /// Deletes stopped and paused sandboxes of the caller's that have been so for longer than `hours`.
+    /// Deletes the caller's sandboxes that have been paused or stopped for longer than `hours`.
     pub async fn clean_up(&self, caller: &Caller, hours: f64) -> ServiceResult<Vec<SandboxId>> {
         if !(0.0..=1_000_000.0).contains(&hours) {
             return Err(ServiceError::invalid(
                 "hours",
-                "`hours` is a number from 0 to 1000000",
+                "`hours` must be between 0 and 1000000",
             ));
         }
         #[expect(clippy::cast_possible_truncation, reason = "bounded above")]

@@ -1,4 +1,4 @@
-//! Runs commands.
+//! Runs commands in a sandbox.
 
 use std::time::{Duration, Instant};
 
@@ -12,42 +12,43 @@ use sandyard_store::model::Sandbox;
 use serde_json::json;
 
 use super::create::check_map;
-use super::kept_output::Kept;
 use super::live::Live;
-use crate::claim::millis;
+use super::output_buffer::OutputBuffer;
 use crate::command_log::WhenFull;
 use crate::error::{ServiceError, ServiceResult};
-use crate::memory::PATIENCE;
 use crate::request::{Command, CommandOutput, RunRequest};
 use crate::service::Service;
+use crate::state::memory::MEMORY_WAIT;
+use sandyard_core::clock::millis;
 
-/// Time given to an agent beyond a command's own, for killing it and for saying so.
+/// How much longer than its command an agent may take, to kill it and to report that.
 const GRACE: Duration = Duration::from_secs(10);
-/// What the buffers between an answer and its client use, beside the output itself.
+/// Bytes of the buffers between an answer and its client, besides the output itself.
 const ANSWER_BUFFERS: usize = 64 << 10;
-/// Bytes of a command that go into the history.
+/// Most characters of a command in the history.
 const MAX_SHOWN: usize = 500;
 
 impl Service {
-    /// How long a command that somebody waits for may take.
+    /// How long a command in the foreground may run.
     ///
     /// # Errors
     ///
-    /// More than this server allows was asked for.
-    pub fn foreground_timeout(&self, asked: Option<Duration>) -> ServiceResult<Duration> {
-        let most = self.settings().max_command_timeout;
-        let timeout = asked.unwrap_or(self.settings().command_timeout);
-        if timeout <= most {
+    /// If `requested` is more than this server allows.
+    pub fn foreground_timeout(&self, requested: Option<Duration>) -> ServiceResult<Duration> {
+        let max = self.settings().max_command_timeout;
+        let timeout = requested.unwrap_or(self.settings().command_timeout);
+        if timeout <= max {
             return Ok(timeout);
         }
         let problem = format!(
-            "a command in the foreground has at most {} s",
-            most.as_secs()
+            "`timeout` of a command in the foreground must be at most {} s (got {} s)",
+            max.as_secs(),
+            timeout.as_secs()
         );
         Err(ServiceError::invalid("timeout", problem).hint("run it in the background"))
     }
 
-    /// Runs a command to its end. A time-out kills it with all its children, and so does a caller who hangs up.
+    /// Runs a command to its end. A time-out, or a client that disconnects, kills it and all its children.
     pub async fn run_command(
         &self,
         caller: &Caller,
@@ -60,20 +61,20 @@ impl Service {
             ..request
         };
         let memory = self.memory().hold(&caller.name);
-        // Refused before it runs rather than after.
-        memory.grow(ANSWER_BUFFERS, PATIENCE).await?;
+        // Before the command runs, so that no command runs whose output cannot be returned.
+        memory.grow(ANSWER_BUFFERS, MEMORY_WAIT).await?;
         let began = Instant::now();
         let mut stream = self.start(caller, live, &request).await?;
         let pid = stream.pid();
         let mut killer = KillOnDrop::new(self, live, pid);
         let max_output = request.max_output.unwrap_or(self.settings().output_bytes);
-        let mut kept = Kept::new(max_output, memory);
+        let mut output = OutputBuffer::new(max_output, memory);
         let collect = async {
             while let Some(event) = stream.next().await {
                 match event? {
                     ProcessEvent::Data(data) => {
                         self.log(&live.sandbox.id, pid, &data).await;
-                        kept.keep(&data).await;
+                        output.push(&data).await;
                     }
                     ProcessEvent::End(end) => return Ok(end),
                     _ => {}
@@ -92,23 +93,23 @@ impl Service {
             Ok(Err(error)) if error.kind != ErrorKind::TimedOut => return Err(error),
             _ => {
                 self.note_command(caller, live, &request, pid, None, began);
-                return Err(timed_out(timeout).partial_output(kept.into_partial(pid)));
+                return Err(timed_out(timeout).partial_output(output.into_partial(pid)));
             }
         };
         let exit_code = end.shell_code();
         self.note_command(caller, live, &request, pid, Some(exit_code), began);
         Ok(CommandOutput {
-            stdout: kept.stdout.finish(),
-            stderr: kept.stderr.finish(),
-            is_truncated: kept.is_truncated,
-            memory: kept.memory,
+            stdout: output.stdout.finish(),
+            stderr: output.stderr.finish(),
+            is_truncated: output.is_truncated,
+            memory: output.memory,
             exit_code,
             pid,
             duration: began.elapsed(),
         })
     }
 
-    /// Starts a command and leaves it running; its output goes to the log.
+    /// Starts a command in the background. Its output goes to the command log.
     pub async fn start_command(
         &self,
         caller: &Caller,
@@ -123,7 +124,7 @@ impl Service {
         Ok(pid)
     }
 
-    /// Starts a command and hands its output over as it comes.
+    /// Starts a command and returns a stream of its output.
     pub async fn stream_command(
         &self,
         caller: &Caller,
@@ -150,7 +151,7 @@ impl Service {
             ),
             Command::Argv(argv) => {
                 let (program, arguments) = argv.split_first().ok_or_else(|| {
-                    ServiceError::invalid("command", "`command` names no program")
+                    ServiceError::invalid("command", "`command` is empty: it must name a program")
                 })?;
                 (program.clone(), arguments.to_vec())
             }
@@ -171,7 +172,7 @@ impl Service {
             stdin: Some(request.has_stdin),
             ..StartRequest::default()
         };
-        // Before it runs: an adoption meanwhile would take it for one whose server is gone.
+        // Before it runs, so that no adoption takes it for a command of a dead server.
         let starting = self.begin_start(&live.sandbox.id);
         let options = StartOptions {
             timeout: request.timeout,
@@ -181,7 +182,7 @@ impl Service {
         let stream = live.agent.start(&start, &options).await.map_err(|error| {
             let error = ServiceError::from(error);
             match error.kind {
-                // The agent's «not found» is about the program or the folder here.
+                // The agent did not find the program or the working directory.
                 ErrorKind::FileNotFound | ErrorKind::Forbidden => {
                     ServiceError::invalid("command", error.message)
                 }
@@ -189,18 +190,17 @@ impl Service {
             }
         })?;
         let is_logged = request.is_logged && request.terminal.is_none();
-        let command = self.open_command(starting.id.clone(), stream.pid(), caller, is_logged);
-        self.begin_recording(starting, command);
+        self.begin_recording(starting, stream.pid(), caller, is_logged);
         Ok(stream)
     }
 
-    /// Adds output of a command to its sandbox's log, unless it is not to be logged.
+    /// Adds output of a command to its sandbox's log, if the command is logged.
     pub async fn log(&self, id: &SandboxId, pid: u32, output: &Output) {
         self.record_output(id, pid, None, output, WhenFull::Lose)
             .await;
     }
 
-    /// Writes down how a streamed command ended; that it began is written already.
+    /// Records the end of a streamed command. Its start is recorded already.
     pub fn note_exit(
         &self,
         caller: &Caller,
@@ -281,20 +281,26 @@ fn check(request: &RunRequest) -> ServiceResult<()> {
     if parts.iter().any(|part| part.contains('\0')) {
         return Err(ServiceError::invalid(
             "command",
-            "`command` holds a NUL byte",
+            "`command` must not contain a NUL byte",
         ));
     }
-    let odd = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains('\0'));
-    if odd(&request.cwd) {
-        return Err(ServiceError::invalid("cwd", "`cwd` holds a NUL byte"));
+    let has_nul = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains('\0'));
+    if has_nul(&request.cwd) {
+        return Err(ServiceError::invalid(
+            "cwd",
+            "`cwd` must not contain a NUL byte",
+        ));
     }
-    if odd(&request.user) {
-        return Err(ServiceError::invalid("user", "`user` holds a NUL byte"));
+    if has_nul(&request.user) {
+        return Err(ServiceError::invalid(
+            "user",
+            "`user` must not contain a NUL byte",
+        ));
     }
     Ok(())
 }
 
-/// Kills a command in the foreground whose caller has gone.
+/// Kills a command in the foreground whose client has disconnected.
 struct KillOnDrop {
     service: Service,
     sandbox: Sandbox,
@@ -328,7 +334,7 @@ impl Drop for KillOnDrop {
         let (service, sandbox) = (self.service.clone(), self.sandbox.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // It may have ended by itself meanwhile.
+                // It may have ended meanwhile.
                 let _ = agent.signal(ProcessSelector::Pid(pid), Signal::KILL).await;
                 service.record_rest(&sandbox, pid);
             });

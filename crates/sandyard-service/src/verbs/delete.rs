@@ -1,9 +1,9 @@
-//! Removes a sandbox: the intention first, then the resource, the row last.
+//! Deletes a sandbox: first the intention, then the instance, last the row.
 
 use std::sync::Arc;
 
 use sandyard_core::{Caller, SandboxId, SandboxStatus};
-use sandyard_provider::Provider;
+use sandyard_provider::{Instance, Provider};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
@@ -12,11 +12,11 @@ use crate::error::ServiceResult;
 use crate::policy;
 use crate::service::Service;
 
-/// When to try again if this server dies in between.
-const AGAIN_AFTER_MS: i64 = 15_000;
+/// When the delete is repeated if this server dies during it, in milliseconds.
+const RETRY_AFTER_MS: i64 = 15_000;
 
 impl Service {
-    /// Removes a sandbox; one that is removed already counts as done.
+    /// Deletes a sandbox. Deleting a deleted one succeeds.
     pub async fn delete(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         let sandbox = self.inspect(caller, name).await?;
         if sandbox.status == SandboxStatus::Deleted {
@@ -27,7 +27,7 @@ impl Service {
             .await
     }
 
-    /// Removes a sandbox for a reason.
+    /// Deletes a sandbox. `why` goes into its events.
     pub(crate) async fn delete_by_id(
         &self,
         caller: &Caller,
@@ -38,35 +38,56 @@ impl Service {
         self.delete_claimed(caller, claim, why).await
     }
 
-    /// Removes a claimed sandbox.
+    /// Deletes a claimed sandbox.
     pub(crate) async fn delete_claimed(
+        &self,
+        caller: &Caller,
+        claim: Claim,
+        why: &str,
+    ) -> ServiceResult<Sandbox> {
+        self.delete_with(caller, claim, why, None).await
+    }
+
+    /// Deletes a claimed sandbox, given the instances that its provider has just listed for it.
+    pub(crate) async fn delete_listed(
+        &self,
+        caller: &Caller,
+        claim: Claim,
+        why: &str,
+        listed: &[&Instance],
+    ) -> ServiceResult<Sandbox> {
+        self.delete_with(caller, claim, why, Some(listed)).await
+    }
+
+    async fn delete_with(
         &self,
         caller: &Caller,
         mut claim: Claim,
         why: &str,
+        listed: Option<&[&Instance]>,
     ) -> ServiceResult<Sandbox> {
         let id = claim.row.id.clone();
         if claim.row.status == SandboxStatus::Deleted {
             return claim.release().await;
         }
-        // Before anything is said: where nobody can do it, the sandbox stays what it is.
-        let provider = self.places().provider_of(&claim.row).await?;
+        // Before the row changes: if the provider is unreachable, the sandbox keeps its status.
+        let provider = self.registry().provider_of(&claim.row).await?;
         if claim.row.status != SandboxStatus::Deleting {
             let patch = SandboxPatch {
                 status: Some(SandboxStatus::Deleting),
                 ..SandboxPatch::default()
             };
             let event = claim.event("deleting", caller, json!({"why": why}));
-            let again = TimerPlan::Set {
-                due_ms: self.clock().now_ms() + AGAIN_AFTER_MS,
+            let retry = TimerPlan::Set {
+                due_ms: self.clock().now_ms() + RETRY_AFTER_MS,
             };
-            claim.note(patch, vec![event], again).await?;
+            claim.update(patch, vec![event], retry).await?;
         }
-        self.remove_instance(&claim, &provider).await?;
+        remove_instance(&claim, &provider, listed).await?;
         let patch = SandboxPatch {
             status: Some(SandboxStatus::Deleted),
             deleted_ms: Some(self.clock().now_ms()),
-            network: policy::bare(claim.row.network.as_ref()),
+            network: policy::without_rules(claim.row.network.as_ref()),
             forget_secrets: true,
             ..SandboxPatch::default()
         };
@@ -77,22 +98,25 @@ impl Service {
         self.grants().forget(&id);
         Ok(sandbox)
     }
+}
 
-    /// Removes what the provider has of a sandbox, also what the row does not know of.
-    async fn remove_instance(
-        &self,
-        claim: &Claim,
-        provider: &Arc<dyn Provider>,
-    ) -> ServiceResult<()> {
-        claim.check_held()?;
-        if let Some(id) = &claim.row.provider_id {
-            return Ok(provider.delete(id).await?);
-        }
-        for instance in provider.list().await? {
-            if instance.sandbox_id.as_ref() == Some(&claim.row.id) {
-                provider.delete(&instance.id).await?;
-            }
-        }
-        Ok(())
+/// Removes a sandbox's instance. If the row does not name it, removes every instance with the sandbox's id.
+async fn remove_instance(
+    claim: &Claim,
+    provider: &Arc<dyn Provider>,
+    listed: Option<&[&Instance]>,
+) -> ServiceResult<()> {
+    claim.check_held()?;
+    if let Some(id) = &claim.row.provider_id {
+        return Ok(provider.delete(id).await?);
     }
+    let all = match listed {
+        Some(_) => Vec::new(),
+        None => provider.list().await?,
+    };
+    let instances = listed.into_iter().flatten().copied().chain(&all);
+    for instance in instances.filter(|one| one.sandbox_id.as_ref() == Some(&claim.row.id)) {
+        provider.delete(&instance.id).await?;
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Lists what changed in a sandbox since its template.
+//! Lists the files that differ from the template.
 
 use sandyard_core::Caller;
 use sandyard_provider::Change;
@@ -8,10 +8,10 @@ use crate::error::ServiceResult;
 use crate::service::Service;
 
 impl Service {
-    /// Lists what changed since the template. Does not wake the sandbox.
+    /// Lists the files of a sandbox that differ from its template. Does not wake the sandbox.
     pub async fn diff(&self, caller: &Caller, name: &str) -> ServiceResult<Vec<Change>> {
         let sandbox = self.existing(caller, name).await?;
-        let provider = self.places().provider_of(&sandbox).await?;
+        let provider = self.registry().provider_of(&sandbox).await?;
         if !provider.info().capabilities.can_diff {
             return Err(unsupported("diff", &sandbox.provider));
         }

@@ -1,4 +1,4 @@
-//! What happened to sandboxes, also after their deletion.
+//! Lists events of sandboxes, also of deleted ones.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::error::ServiceResult;
 use crate::service::Service;
 
 impl Service {
-    /// What happened to the caller's sandboxes.
+    /// Lists events of the caller's sandboxes.
     pub async fn events(
         &self,
         caller: &Caller,
@@ -18,14 +18,19 @@ impl Service {
         if !caller.is_admin() {
             filter.owner = Some(caller.name.clone());
         }
-        // Commands are written down in batches; who asks wants to see the last one too.
+        // Events of commands are saved in batches; the answer must have the last one.
         self.history().flush().await;
         Ok(self.store().events(&filter).await?)
     }
 
-    /// Waits until there may be newer events, a second at most: other servers do not ring here.
+    /// Waits until there may be newer events: at most a second, because other servers do not notify this one.
     pub async fn wait_for_events(&self) {
-        let rung = self.news().notified();
-        let _ = tokio::time::timeout(Duration::from_secs(1), rung).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.next_change()).await;
+    }
+
+    /// Completes after the next commit of this server. Create it before reading a row, so that no change is missed. Changes by other
+    /// servers do not complete it.
+    pub fn next_change(&self) -> impl Future<Output = ()> + Send + '_ {
+        self.changes().notified()
     }
 }

@@ -1,4 +1,4 @@
-//! What a sandbox tried to reach.
+//! Lists the network flows of a sandbox.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use sandyard_core::Caller;
 use sandyard_core::network::FlowVerdict;
 use sandyard_store::model::{Event, EventFilter};
 
+use crate::background::flows::{FLOW, FLOW_DENIED};
 use crate::error::ServiceResult;
-use crate::flows::{FLOW, FLOW_DENIED};
 use crate::request::FlowFilter;
 use crate::service::Service;
 
 impl Service {
-    /// What a sandbox tried to reach, oldest first; also of one that is deleted.
+    /// Lists the network flows of a sandbox, oldest first; also of a deleted one.
     pub async fn flows(
         &self,
         caller: &Caller,
@@ -34,7 +34,7 @@ impl Service {
             sandbox_id: Some(sandbox.id),
             kinds: kinds.iter().map(|kind| (*kind).to_owned()).collect(),
             data: verdict
-                .map(|word| ("verdict".to_owned(), word.to_owned()))
+                .map(|verdict| ("verdict".to_owned(), verdict.to_owned()))
                 .into_iter()
                 .collect::<BTreeMap<_, _>>(),
             after_seq: filter.after_seq,

@@ -1,4 +1,4 @@
-//! Makes another sandbox from the files of one.
+//! Creates sandboxes from the files of another one.
 
 use futures_util::{StreamExt, stream};
 use sandyard_core::{Caller, SandboxStatus};
@@ -7,7 +7,7 @@ use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 use serde_json::json;
 
 use super::create::{Inserted, check_map};
-use super::secrets::check_apart;
+use super::secrets::check_env_overlap;
 use super::snapshot::unsupported;
 use crate::error::ServiceResult;
 use crate::policy;
@@ -15,20 +15,20 @@ use crate::random;
 use crate::request::ForkRequest;
 use crate::service::Service;
 
-/// Forks made at the same time.
-const AT_ONCE: usize = 4;
+/// Most forks created at the same time.
+const MAX_CONCURRENT: usize = 4;
 
 impl Service {
-    /// Makes another sandbox from the files of this one, as they are now.
+    /// Creates a sandbox from the current files of another one.
     pub async fn fork(
         &self,
         caller: &Caller,
         name: &str,
         request: ForkRequest,
     ) -> ServiceResult<Sandbox> {
-        for (field, words) in [("env", &request.env), ("metadata", &request.metadata)] {
-            if let Some(words) = words {
-                check_map(field, words)?;
+        for (field, map) in [("env", &request.env), ("metadata", &request.metadata)] {
+            if let Some(map) = map {
+                check_map(field, map)?;
             }
         }
         let original = self.existing(caller, name).await?;
@@ -37,7 +37,7 @@ impl Service {
             .await
     }
 
-    /// Makes several sandboxes from the files of this one, all as they are at one moment. Each succeeds or fails by itself.
+    /// Creates several sandboxes from the files of another one, all from the same moment. Each of them succeeds or fails on its own.
     pub async fn fork_many(
         &self,
         caller: &Caller,
@@ -49,30 +49,30 @@ impl Service {
             return Ok(vec![self.fork(caller, name, request).await]);
         }
         let original = self.existing(caller, name).await?;
-        self.check_place(caller, self.places().provider_of(&original).await?)?;
+        self.check_bound_provider(caller, self.registry().provider_of(&original).await?)?;
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move {
-            // The files are copied once, under a name that nobody else knows and that is its owner's while it lasts.
+            // The files are copied once, into a temporary snapshot of the owner with a random name.
             let template = format!("fork-{}", random::id()?);
             let id = original.id.as_str();
             service.make_snapshot(&caller, id, &template, None).await?;
-            let one = |_| service.fork_from(&caller, &original, request.clone(), &template);
+            let fork = |_| service.fork_from(&caller, &original, request.clone(), &template);
             let forks = stream::iter(0..count)
-                .map(one)
-                .buffered(AT_ONCE)
+                .map(fork)
+                .buffered(MAX_CONCURRENT)
                 .collect()
                 .await;
-            let provider = service.places().provider_of(&original).await?;
+            let provider = service.registry().provider_of(&original).await?;
             let removed = service.remove_template_of(&caller, &provider, &template);
             if let Err(error) = removed.await {
-                tracing::warn!(%error, template, "The files of a fork stay as a snapshot");
+                tracing::warn!(%error, template, "Failed to remove the temporary snapshot of a fork");
             }
             Ok(forks)
         })
         .await
     }
 
-    /// Makes a sandbox like another one, from a template that has its files.
+    /// Creates a sandbox like another one, from a template with its files.
     async fn fork_from(
         &self,
         caller: &Caller,
@@ -80,20 +80,20 @@ impl Service {
         request: ForkRequest,
         template: &str,
     ) -> ServiceResult<Sandbox> {
-        let provider = self.places().provider_of(original).await?;
+        let provider = self.registry().provider_of(original).await?;
         let row = self.row_of_fork(original, request)?;
         let spec = InstanceSpec {
             template: template.to_owned(),
             is_restricted: self.is_restricted(caller, &row.provider, template),
             ..self.spec_of(&row)?
         };
-        let about = json!({"fork_of": original.id, "provider": row.provider});
-        let claim = match self.insert(caller, row, about, None).await? {
+        let data = json!({"fork_of": original.id, "provider": row.provider});
+        let claim = match self.insert(caller, row, data, None).await? {
             Inserted::New(claim) => *claim,
             Inserted::Repeated(sandbox) => return Ok(*sandbox),
         };
-        let made = provider.create(&spec).await;
-        self.finish_create(caller, claim, &provider, made).await
+        let created = provider.create(&spec).await;
+        self.finish_create(caller, claim, &provider, created).await
     }
 
     async fn fork_now(
@@ -104,8 +104,8 @@ impl Service {
     ) -> ServiceResult<Sandbox> {
         let source = self.claim(&original.id, Operation::Copy).await?;
         source.check_exists()?;
-        let provider = self.places().provider_of(&source.row).await?;
-        let provider = self.check_place(caller, provider)?;
+        let provider = self.registry().provider_of(&source.row).await?;
+        let provider = self.check_bound_provider(caller, provider)?;
         if !provider.info().capabilities.can_fork {
             return Err(unsupported("fork", &source.row.provider));
         }
@@ -114,21 +114,23 @@ impl Service {
             is_restricted: self.is_restricted(caller, &row.provider, &row.template),
             ..self.spec_of(&row)?
         };
-        let about = json!({"fork_of": source.row.id, "provider": row.provider});
-        let claim = match self.insert(caller, row, about, None).await? {
+        let data = json!({"fork_of": source.row.id, "provider": row.provider});
+        let claim = match self.insert(caller, row, data, None).await? {
             Inserted::New(claim) => *claim,
             Inserted::Repeated(sandbox) => return Ok(*sandbox),
         };
         let id = source.row.provider_id.clone().unwrap_or_default();
-        let made = provider.fork(&id, &spec).await;
-        let fork = self.finish_create(caller, claim, &provider, made).await?;
+        let created = provider.fork(&id, &spec).await;
+        let fork = self
+            .finish_create(caller, claim, &provider, created)
+            .await?;
         let event = source.event("forked", caller, json!({"into": fork.id}));
-        let noted = source
+        let committed = source
             .commit(SandboxPatch::default(), vec![event], TimerPlan::Keep)
             .await;
-        if let Err(error) = noted {
-            // The fork is there; only the original's history lacks it.
-            tracing::warn!(%error, sandbox.id = %fork.id, "A fork is not in its original's history");
+        if let Err(error) = committed {
+            // The fork exists; only the event of the original is missing.
+            tracing::warn!(%error, sandbox.id = %fork.id, "Failed to add the event of a fork to its original");
         }
         Ok(fork)
     }
@@ -138,8 +140,8 @@ impl Service {
         let id = random::id()?;
         let env = match request.env {
             Some(mut env) => {
-                check_apart(&original.secrets, &env)?;
-                // What stands for its secrets it has too.
+                check_env_overlap(&original.secrets, &env)?;
+                // The fork keeps the placeholders of its secrets.
                 let is_secret =
                     |(name, _): &(&String, &String)| original.secrets.contains_key(*name);
                 let placeholders = original.env.iter().filter(is_secret);
@@ -150,7 +152,7 @@ impl Service {
         };
         let network = match &original.network {
             Some(_) => {
-                // Sealed for one sandbox, a value does not open for another.
+                // A value that is sealed for one sandbox does not open for another.
                 let mut policy = self.clear_policy(original)?;
                 policy::seal(self.sealer(), &id, &mut policy)?;
                 Some(policy::write(&policy)?)

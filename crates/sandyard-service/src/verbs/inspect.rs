@@ -6,11 +6,11 @@ use sandyard_store::model::Sandbox;
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
-/// Longest name anybody may ask for.
+/// Longest id or alias that is looked up, in bytes.
 const MAX_NAME: usize = 200;
 
 impl Service {
-    /// Finds a sandbox of the caller's by id, provider's id or alias; deleted ones too.
+    /// Finds a sandbox of the caller by id, provider's id or alias. Finds deleted ones too.
     pub async fn inspect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         let owner = (!caller.is_admin()).then_some(caller.name.as_str());
         if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
@@ -28,18 +28,18 @@ impl Service {
         Ok(sandbox)
     }
 
-    /// The same, but not one that is deleted or on its way out.
+    /// The same, but fails for a sandbox that is deleted or being deleted.
     pub(crate) async fn existing(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         let sandbox = self.inspect(caller, name).await?;
         match sandbox.status {
             SandboxStatus::Deleting | SandboxStatus::Deleted => Err(ServiceError::no_sandbox(name)
-                .hint("it was deleted; GET /sandboxes/{id}/events tells its story")),
+                .hint("it was deleted; GET /sandboxes/{id}/events lists what happened to it")),
             _ => Ok(sandbox),
         }
     }
 
-    /// Finds a sandbox for a preview, whoever asks; deleted ones too. By its id only: an alias is anybody's to choose, and
-    /// would take over the host of another's preview.
+    /// Finds a sandbox for a preview, for any caller; deleted ones too. Only by its id: any user may choose an alias, which could take
+    /// over the host name of another user's preview.
     pub async fn find_for_preview(&self, id: &str) -> ServiceResult<Option<Sandbox>> {
         match id.parse::<SandboxId>() {
             Ok(id) => Ok(self.store().sandbox(&id).await?),
@@ -47,7 +47,7 @@ impl Service {
         }
     }
 
-    /// Refuses an alias that several owners have, to those who see all of them.
+    /// Fails if several owners have a sandbox with this alias, for a caller who sees all of them.
     async fn check_alias(&self, name: &str, sandbox: &Sandbox) -> ServiceResult<()> {
         let is_by_alias = sandbox.alias.as_deref() == Some(name)
             && sandbox.id.as_str() != name
@@ -55,9 +55,9 @@ impl Service {
         if is_by_alias && self.store().count_alias(name).await? > 1 {
             return Err(ServiceError::new(
                 ErrorKind::Conflict,
-                format!("several owners have a sandbox `{name}`"),
+                format!("several owners have a sandbox with the alias `{name}`"),
             )
-            .hint("name it by its id"));
+            .hint("use its id"));
         }
         Ok(())
     }

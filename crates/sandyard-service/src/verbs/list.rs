@@ -7,7 +7,7 @@ use crate::error::ServiceResult;
 use crate::service::Service;
 
 impl Service {
-    /// Lists the caller's sandboxes; an admin sees everybody's unless the filter says whose.
+    /// Lists the caller's sandboxes. An admin sees all, unless the filter names an owner.
     pub async fn list(
         &self,
         caller: &Caller,
@@ -19,7 +19,7 @@ impl Service {
         Ok(self.store().list_sandboxes(&filter).await?)
     }
 
-    /// Counts them; cursor and limit of the filter are not looked at.
+    /// Counts the sandboxes that [`Self::list`] returns over all pages.
     pub async fn count(&self, caller: &Caller, mut filter: SandboxFilter) -> ServiceResult<i64> {
         if !caller.is_admin() {
             filter.owner = Some(caller.name.clone());

@@ -1,8 +1,8 @@
-//! A sandbox to talk to.
+//! Gives callers a running sandbox.
 //!
-//! Every call that touches what is inside a sandbox goes through here: it wakes the sandbox if need be and marks it as in
-//! use. The mark is set before the row is believed, and a pause for idleness looks at the marks after it has claimed the row:
-//! so either the pause sees the mark and leaves, or the call sees the claim and waits.
+//! Every call that uses what is inside a sandbox comes through here. It records activity, and wakes the sandbox if it does not run. It
+//! records the activity before it reads the row, and a pause for idleness checks the activity after it has claimed the row. So either the
+//! pause sees the activity and gives up, or the call sees the claim and waits.
 
 use std::time::{Duration, Instant};
 
@@ -11,44 +11,43 @@ use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxStatus};
 use sandyard_provider::AgentAddress;
 use sandyard_store::model::{Operation, Sandbox};
 
-use crate::activity::ActivityGuard;
 use crate::error::{ServiceError, ServiceResult};
-use crate::memory::{MemoryBudget, MemoryHold};
 use crate::service::{KnownAgent, Service};
+use crate::state::activity::ActivityGuard;
+use crate::state::memory::{MemoryBudget, MemoryHold};
 
-/// A row this near its end may be paused by another server at any moment, so the use is written down at once.
+/// Another server may pause a sandbox this near to its end at any moment, so its activity is saved at once. In milliseconds.
 const NEAR_END_MS: i64 = 5_000;
 
-/// An agent that answered this lately is not asked again whether it is there.
-const FRESH: Duration = Duration::from_secs(2);
+/// How long after an answer an agent is not checked again.
+const RECENT: Duration = Duration::from_secs(2);
 
-/// A sandbox that runs, its agent, and the mark that it is in use: while this lives, the sandbox is not idle.
+/// A running sandbox and its agent. The sandbox is in use until this is dropped.
 #[derive(Debug)]
 pub struct Live {
-    /// The row.
+    /// The sandbox's row.
     pub sandbox: Sandbox,
     /// Its agent.
     pub agent: AgentClient,
-    _use: ActivityGuard,
+    _activity: ActivityGuard,
     memory: MemoryBudget,
 }
 
 impl Live {
-    /// Begins to count memory that is used for this sandbox, for its owner.
+    /// Starts counting memory that is used for this sandbox, against its owner's share.
     pub fn hold_memory(&self) -> MemoryHold {
         self.memory.hold(&self.sandbox.owner)
     }
 }
 
 impl Service {
-    /// A sandbox to talk to: wakes it if need be, once for all who ask, and counts as activity while it is held.
+    /// A running sandbox of the caller. Wakes it if necessary, once for all concurrent calls.
     pub async fn live(&self, caller: &Caller, name: &str) -> ServiceResult<Live> {
         let sandbox = self.existing(caller, name).await?;
         self.make_live(caller, sandbox).await
     }
 
-    /// Wakes a paused sandbox for input on a stream that was open when it was paused. One that is only woken on request stays
-    /// paused.
+    /// Wakes a paused sandbox for input on a stream that was open when it was paused, unless its automatic resume is off.
     pub async fn wake_for_input(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<()> {
         let sandbox = self.store().sandbox(id).await?;
         let sandbox = sandbox.ok_or_else(|| ServiceError::no_sandbox(id.as_str()))?;
@@ -82,32 +81,33 @@ impl Service {
                     ErrorKind::Conflict,
                     format!("sandbox `{}` is paused", sandbox.id),
                 )
-                .hint("it does not wake by itself: connect to it first"));
+                .hint("its automatic resume is off: connect to it first"));
             }
             sandbox = self.wake(caller, &sandbox.id).await?;
         }
         let mut agent = self.agent(&sandbox).await?;
-        if !self.has_answered_lately(&sandbox.id) && !self.answers(&sandbox.id, &agent).await {
-            // Its processes ended and nobody has noticed yet: this request does, and starts it again.
+        if !self.has_answered_recently(&sandbox.id) && !self.is_answering(&sandbox.id, &agent).await
+        {
+            // Its processes have ended. This request is the first to notice, and starts it again.
             self.agents().remove(&sandbox.id);
-            self.mend(&Caller::system(), &sandbox.id).await?;
+            self.repair(&Caller::system(), &sandbox.id).await?;
             sandbox = self.wake(caller, &sandbox.id).await?;
             agent = self.agent(&sandbox).await?;
         }
         Ok(Live {
             sandbox,
             agent,
-            _use: guard,
+            _activity: guard,
             memory: self.memory().clone(),
         })
     }
 
-    /// The client of a running sandbox's agent.
+    /// A client of a running sandbox's agent.
     pub(crate) async fn agent(&self, sandbox: &Sandbox) -> ServiceResult<AgentClient> {
         let id = sandbox.provider_id.clone().ok_or_else(|| {
             ServiceError::new(
                 ErrorKind::Busy,
-                format!("sandbox `{}` is not made yet", sandbox.id),
+                format!("sandbox `{}` is not created yet", sandbox.id),
             )
         })?;
         if let Some(known) = self.agents().get(&sandbox.id)
@@ -115,15 +115,15 @@ impl Service {
         {
             return Ok(known.client.clone());
         }
-        let provider = self.places().provider_of(sandbox).await?;
+        let provider = self.registry().provider_of(sandbox).await?;
         let agent = provider
             .agent(&AgentAddress {
                 id: id.clone(),
                 access_token: sandbox.access_token.clone(),
             })
             .await?;
-        // An agent on another node may move with its sandbox's node; only what is here is kept.
-        if self.places().local_for(&sandbox.location).is_some() {
+        // Only local agents are cached: the address of another node may change.
+        if self.registry().local_for(&sandbox.location).is_some() {
             let known = KnownAgent {
                 instance: id,
                 client: agent.clone(),
@@ -134,30 +134,29 @@ impl Service {
         Ok(agent)
     }
 
-    /// Says whether an agent is there. A slow one counts as there.
-    async fn answers(&self, id: &SandboxId, agent: &AgentClient) -> bool {
+    /// Says whether an agent accepts connections. A slow one does.
+    async fn is_answering(&self, id: &SandboxId, agent: &AgentClient) -> bool {
         let health = tokio::time::timeout(Duration::from_secs(1), agent.health()).await;
-        let answers = !matches!(health, Ok(Err(ClientError::Connect { .. })));
+        let is_answering = !matches!(health, Ok(Err(ClientError::Connect { .. })));
         if let Some(known) = self.agents().get_mut(id)
-            && answers
+            && is_answering
         {
             known.answered = Some(Instant::now());
         }
-        answers
+        is_answering
     }
 
-    /// By the agent's answers and not by the requests for it: a client that tries again and again must not keep a dead one
-    /// from being noticed.
-    fn has_answered_lately(&self, id: &SandboxId) -> bool {
+    /// Counts the agent's answers, not the requests: a client that retries often must not keep a dead agent unnoticed.
+    fn has_answered_recently(&self, id: &SandboxId) -> bool {
         let agents = self.agents();
         let answered = agents.get(id).and_then(|known| known.answered);
-        answered.is_some_and(|answered| answered.elapsed() < FRESH)
+        answered.is_some_and(|answered| answered.elapsed() < RECENT)
     }
 }
 
-/// Says whether a row can be believed to run for the next moments.
+/// Says whether a sandbox runs and no operation is about to change that.
 pub(super) fn is_ready(sandbox: &Sandbox) -> bool {
-    let is_quiet = match &sandbox.claim {
+    let is_harmless = match &sandbox.claim {
         None => true,
         Some((operation, ..)) => {
             matches!(
@@ -166,5 +165,5 @@ pub(super) fn is_ready(sandbox: &Sandbox) -> bool {
             )
         }
     };
-    sandbox.status == SandboxStatus::Running && is_quiet
+    sandbox.status == SandboxStatus::Running && is_harmless
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandyard_core::{Caller, ErrorKind, SandboxStatus};
 use sandyard_store::model::{Expiry, Operation, Sandbox};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 
 use super::live::Live;
 use crate::error::ServiceError;
@@ -13,8 +13,8 @@ use crate::service::Service;
 /// Longest wait for a pause or stop in progress.
 const SETTLE_WITHIN: Duration = Duration::from_secs(60);
 
-/// Pause between two reads of a sandbox that is being paused or stopped.
-const POLL_EVERY: Duration = Duration::from_millis(20);
+/// How often to check for changes that another node made.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// Whether a request may wake a sandbox that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Service {
     async fn settled(&self, mut sandbox: Sandbox) -> Result<Sandbox, NotRunning> {
         let give_up = Instant::now() + SETTLE_WITHIN;
         while is_going_down(&sandbox) && Instant::now() < give_up {
-            sleep(POLL_EVERY).await;
+            let _ = timeout(POLL_EVERY, self.next_change()).await;
             let row = self.store().sandbox(&sandbox.id).await;
             sandbox = row.map_err(ServiceError::from)?.ok_or(NotRunning::Gone)?;
         }

@@ -1,4 +1,4 @@
-//! What commands wrote and what happened, for people who watch.
+//! Reads and follows a sandbox's log: output of commands, and events.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use sandyard_core::{Caller, ErrorKind, SandboxId};
 use sandyard_store::model::{Event, EventFilter};
 use tokio::sync::watch;
 
+use crate::background::flows::{FLOW, FLOW_DENIED};
 use crate::command_log::{LogCursor, LogPage};
 use crate::error::{ServiceError, ServiceResult};
-use crate::flows::{FLOW, FLOW_DENIED};
 use crate::request::{LogEntry, LogLines, LogSource};
 use crate::service::Service;
 
 /// Most events among the lines of an answer.
 const MAX_EVENTS: usize = 1000;
-/// How often a follower looks for lines that another server wrote.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Lines a follower reads at once.
+/// How often a follower checks for lines that another server wrote.
+const POLL_EVERY: Duration = Duration::from_secs(1);
+/// Most lines that a follower reads at once.
 const MAX_READ: usize = 1000;
 
 impl Service {
-    /// The newest lines of a sandbox's log, at most `limit`: output of commands, and events. Also of a deleted sandbox.
+    /// Reads the newest `limit` lines of a sandbox's log: output of commands, and events. Also of a deleted sandbox.
     pub async fn logs(&self, caller: &Caller, name: &str, limit: usize) -> ServiceResult<LogLines> {
         let sandbox = self.inspect(caller, name).await?;
         let (page, _) = self.newest(&sandbox.id, limit).await?;
         Ok(lines(page))
     }
 
-    /// The lines of a sandbox's log after one, oldest first, at most `limit`; no events. Also of a deleted sandbox.
+    /// Reads `limit` lines of a sandbox's log after the line number `after`, oldest first, without events. Also of a deleted sandbox.
     pub async fn logs_after(
         &self,
         caller: &Caller,
@@ -43,7 +43,7 @@ impl Service {
         Ok(lines(page))
     }
 
-    /// The newest lines of a sandbox's log, or those after `after`, and those to come.
+    /// Follows a sandbox's log from its newest `tail` lines, or from the line number `after`.
     pub async fn follow_logs(
         &self,
         caller: &Caller,
@@ -63,14 +63,14 @@ impl Service {
             written,
             ready: page.entries.into(),
             cursor,
-            is_over: false,
+            has_ended: false,
         })
     }
 
     async fn newest(&self, id: &SandboxId, limit: usize) -> ServiceResult<(LogPage, LogCursor)> {
         let filter = EventFilter {
             sandbox_id: Some(id.clone()),
-            // What was denied is in the log as a line; the rest is nothing to read line by line.
+            // Denied flows are lines of the log already; other flows are not worth a line.
             except_kinds: vec![FLOW.to_owned(), FLOW_DENIED.to_owned()],
             is_tail: true,
             limit: limit.clamp(1, MAX_EVENTS),
@@ -89,7 +89,7 @@ impl Service {
     }
 }
 
-/// Lines of a sandbox's log as they come.
+/// Follows a sandbox's log.
 #[derive(Debug)]
 pub struct LogFollower {
     service: Service,
@@ -97,17 +97,17 @@ pub struct LogFollower {
     written: watch::Receiver<u64>,
     ready: std::collections::VecDeque<LogEntry>,
     cursor: LogCursor,
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl LogFollower {
-    /// Waits for the next line; none: the sandbox is gone. Loses nothing when cancelled.
+    /// Waits for the next line; none after the sandbox was deleted. Loses nothing when cancelled.
     pub async fn next(&mut self) -> Option<LogEntry> {
         loop {
             if let Some(entry) = self.ready.pop_front() {
                 return Some(entry);
             }
-            // Noted before the read, so that no write falls between.
+            // Before the read, so that no write is missed.
             self.written.mark_unchanged();
             let logs = self.service.command_logs();
             let read = logs.read(&self.id, self.cursor.clone(), MAX_READ).await;
@@ -117,18 +117,18 @@ impl LogFollower {
                     self.ready.extend(page.entries);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, sandbox.id = %self.id, "A log cannot be read");
+                    tracing::warn!(%error, sandbox.id = %self.id, "Failed to read a command log");
                     return None;
                 }
             }
             if !self.ready.is_empty() {
                 continue;
             }
-            if self.is_over {
+            if self.has_ended {
                 return None;
             }
-            let changed = tokio::time::timeout(LOOK_EVERY, self.written.changed()).await;
-            self.is_over = matches!(changed, Ok(Err(_)));
+            let changed = tokio::time::timeout(POLL_EVERY, self.written.changed()).await;
+            self.has_ended = matches!(changed, Ok(Err(_)));
         }
     }
 }
@@ -142,10 +142,10 @@ fn lines(page: LogPage) -> LogLines {
 }
 
 fn unreadable(error: std::io::Error) -> ServiceError {
-    ServiceError::new(ErrorKind::Internal, "the log cannot be read").source(error)
+    ServiceError::new(ErrorKind::Internal, "failed to read the log").source(error)
 }
 
-/// Puts events between lines by their time. Lines keep their order, whatever the clock did.
+/// Merges events into lines by their time. Lines keep their order, even after a clock jump.
 fn merge(lines: Vec<LogEntry>, events: Vec<LogEntry>) -> Vec<LogEntry> {
     let mut merged = Vec::with_capacity(lines.len() + events.len());
     let mut events = events.into_iter().peekable();
@@ -159,7 +159,7 @@ fn merge(lines: Vec<LogEntry>, events: Vec<LogEntry>) -> Vec<LogEntry> {
     merged
 }
 
-/// An event as a line.
+/// An event as a line of the log.
 fn line_of(event: &Event) -> LogEntry {
     let data = match &event.data {
         serde_json::Value::Object(fields) if fields.is_empty() => String::new(),

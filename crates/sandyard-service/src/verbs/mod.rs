@@ -1,4 +1,4 @@
-//! One verb a file.
+//! What can be done with sandboxes, snapshots, volumes and secrets: one verb per file.
 
 mod cleanup;
 mod command;
@@ -9,13 +9,13 @@ mod events;
 mod flows;
 mod fork;
 mod inspect;
-mod kept_output;
 mod list;
 mod live;
 mod live_for;
 mod logs;
 mod mounts;
 mod network;
+mod output_buffer;
 mod pause;
 mod port;
 mod secrets;

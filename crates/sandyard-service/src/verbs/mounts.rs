@@ -1,41 +1,41 @@
-//! Volumes a sandbox is to have: which, and where inside.
+//! Resolves the volumes of a new sandbox: which ones, and where inside.
 
 use sandyard_store::model::{MountedVolume, VolumeStatus};
 
 use super::volumes::no_volume;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{ServiceError, ServiceResult, shown};
 use crate::request::MountRequest;
 use crate::service::Service;
 
 /// Most volumes of one sandbox.
-const MOST: usize = 16;
+const MAX_MOUNTS: usize = 16;
 const MAX_PATH: usize = 1024;
-/// What the sandbox itself needs there.
-const TAKEN: [&str; 4] = ["/proc", "/sys", "/dev", "/etc/sandyard"];
+/// Paths that the sandbox needs itself.
+const RESERVED_PATHS: [&str; 4] = ["/proc", "/sys", "/dev", "/etc/sandyard"];
 
-/// Volumes that were found.
+/// The volumes of a new sandbox.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ResolvedMounts {
     pub(super) mounts: Vec<MountedVolume>,
-    /// Where they all are, and the sandbox must be; none without volumes.
+    /// The location of all of them, where the sandbox must be; none without volumes.
     pub(super) location: Option<String>,
 }
 
 impl Service {
-    /// Finds the volumes an owner's sandbox is to have, by name or id.
-    pub(super) async fn find_mounts(
+    /// Finds the volumes of an owner by name or id.
+    pub(super) async fn resolve_mounts(
         &self,
         owner: &str,
         requests: &[MountRequest],
-    ) -> ServiceResult<Found> {
-        if requests.len() > MOST {
-            let message = format!("a sandbox has at most {MOST} volumes");
+    ) -> ServiceResult<ResolvedMounts> {
+        if requests.len() > MAX_MOUNTS {
+            let message = format!("a sandbox has at most {MAX_MOUNTS} volumes");
             return Err(ServiceError::invalid("mounts", message));
         }
-        let mut found = Found::default();
+        let mut resolved = ResolvedMounts::default();
         for request in requests {
             let path = clean(&request.path)?;
-            check_apart(&path, &found.mounts)?;
+            check_overlap(&path, &resolved.mounts)?;
             let volume = match self.store().volume(&request.volume).await? {
                 Some(volume) if volume.owner == owner => Some(volume),
                 _ => self.store().volume_named(owner, &request.volume).await?,
@@ -46,62 +46,65 @@ impl Service {
                     ServiceError::invalid("mounts", no_volume(&request.volume).message)
                         .hint("GET /volumes lists yours")
                 })?;
-            if *found.location.get_or_insert(volume.location.clone()) != volume.location {
+            if *resolved.location.get_or_insert(volume.location.clone()) != volume.location {
                 return Err(ServiceError::invalid(
                     "mounts",
-                    "these volumes are on different nodes, so no sandbox can have all of them",
+                    "these volumes are at different locations, so no sandbox can have all of them",
                 ));
             }
-            found.mounts.push(MountedVolume {
+            resolved.mounts.push(MountedVolume {
                 volume_id: volume.id,
                 name: volume.name,
                 path,
             });
         }
-        Ok(found)
+        Ok(resolved)
     }
 }
 
-/// A path without doubled slashes and slashes at its end, if a volume can be there.
+/// Normalises a mount path: no repeated slashes, none at the end. Fails if a volume cannot be there.
 fn clean(path: &str) -> ServiceResult<String> {
     let refuse = |why: &str| {
-        let shown: String = path.chars().filter(|c| !c.is_control()).take(64).collect();
-        ServiceError::invalid("mounts", format!("a volume cannot be at `{shown}`: {why}"))
+        let message = format!("a volume cannot be mounted at `{}`: {why}", shown(path));
+        ServiceError::invalid("mounts", message)
     };
     if !path.starts_with('/') {
         return Err(refuse("the path must begin with `/`"));
     }
     if path.len() > MAX_PATH || path.chars().any(char::is_control) {
-        return Err(refuse("it is too long or holds control characters"));
+        return Err(refuse("it is too long or contains control characters"));
     }
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     if parts.is_empty() {
-        return Err(refuse("that is where everything else is"));
+        return Err(refuse("it is the root directory"));
     }
     if parts.iter().any(|part| matches!(*part, "." | "..")) {
-        return Err(refuse("write it without `.` and `..`"));
+        return Err(refuse("it must not contain `.` or `..`"));
     }
     let clean = format!("/{}", parts.join("/"));
-    match TAKEN
+    match RESERVED_PATHS
         .iter()
-        .find(|taken| is_within(&clean, taken) || is_within(taken, &clean))
+        .find(|reserved| is_within(&clean, reserved) || is_within(reserved, &clean))
     {
-        Some(taken) => Err(refuse(&format!("the sandbox needs `{taken}` itself"))),
+        Some(reserved) => Err(refuse(&format!("the sandbox needs `{reserved}` itself"))),
         None => Ok(clean),
     }
 }
 
-/// Refuses two volumes at one place, and one inside another.
-fn check_apart(path: &str, others: &[MountedVolume]) -> ServiceResult<()> {
+/// Fails if two volumes have the same path, or one is inside the other.
+fn check_overlap(path: &str, others: &[MountedVolume]) -> ServiceResult<()> {
     let clash =
         |other: &&MountedVolume| is_within(path, &other.path) || is_within(&other.path, path);
     match others.iter().find(clash) {
         None => Ok(()),
         Some(other) => Err(ServiceError::invalid(
             "mounts",
-            format!("two volumes cannot be at `{}` and `{path}`", other.path),
+            format!(
+                "two volumes cannot be mounted at `{}` and `{path}`: one contains the other",
+                other.path
+            ),
         )
-        .hint("give each a folder of its own")),
+        .hint("mount each at a path of its own")),
     }
 }
 
@@ -115,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_cleaned_or_refused() {
+    fn paths_are_normalised_or_refused() {
         assert_eq!(clean("/mnt//a b/").unwrap(), "/mnt/a b");
         assert_eq!(clean("/process").unwrap(), "/process");
         for path in [
@@ -129,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn volumes_are_apart() {
+    fn volumes_do_not_overlap() {
         let others = [MountedVolume {
             volume_id: "v".to_owned(),
             name: "v".to_owned(),
             path: "/mnt/a".to_owned(),
         }];
         for path in ["/mnt/a", "/mnt/a/b", "/mnt"] {
-            assert!(check_apart(path, &others).is_err(), "{path}");
+            assert!(check_overlap(path, &others).is_err(), "{path}");
         }
-        assert!(check_apart("/mnt/ab", &others).is_ok());
+        assert!(check_overlap("/mnt/ab", &others).is_ok());
     }
 }

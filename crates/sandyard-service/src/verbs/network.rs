@@ -1,29 +1,29 @@
-//! What a sandbox may reach.
+//! The network policy of a sandbox.
 
 use sandyard_core::network::{NetworkPolicy, Target, TargetHost};
 use sandyard_core::{Caller, ErrorKind, SandboxId};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
 
 use crate::error::{ServiceError, ServiceResult};
-use crate::grants::lacks_patch;
+use crate::grants::limitations_patch;
 use crate::policy;
 use crate::service::Service;
 
 impl Service {
-    /// What a sandbox may reach: what was asked for, else the default. Values of headers are hidden as `***`.
+    /// The network policy of a sandbox: its own, else the default. Header values are hidden as `***`.
     pub async fn network(&self, caller: &Caller, name: &str) -> ServiceResult<NetworkPolicy> {
         let sandbox = self.inspect(caller, name).await?;
         self.policy_of(&sandbox)
     }
 
-    /// The same of a row that is known already.
+    /// The network policy of a row.
     pub fn policy_of(&self, sandbox: &Sandbox) -> ServiceResult<NetworkPolicy> {
         let mut policy = self.stored_policy(sandbox)?;
         policy::hide(&mut policy);
         Ok(policy)
     }
 
-    /// Replaces what a sandbox may reach, all of it. A header's value that is sent back hidden stays.
+    /// Replaces the network policy of a sandbox. A header value that is sent back as `***` stays unchanged.
     pub async fn set_network(
         &self,
         caller: &Caller,
@@ -43,7 +43,7 @@ impl Service {
         .await
     }
 
-    /// Opens these to a sandbox.
+    /// Allows targets for a sandbox.
     pub async fn allow_network(
         &self,
         caller: &Caller,
@@ -60,7 +60,7 @@ impl Service {
         .await
     }
 
-    /// Closes these to a sandbox.
+    /// Denies targets for a sandbox.
     pub async fn deny_network(
         &self,
         caller: &Caller,
@@ -78,15 +78,14 @@ impl Service {
         .await
     }
 
-    /// Gives a sandbox of this node what its row says it may reach, because another node asked. Returns what cannot be
-    /// enforced of it.
+    /// Pushes the network policy of a local sandbox's row, at the request of another node. Returns what cannot be enforced.
     pub async fn refresh_network(&self, id: &SandboxId) -> ServiceResult<Vec<String>> {
         let row = self.store().sandbox(id).await?;
         let row = row.ok_or_else(|| ServiceError::no_sandbox(id.as_str()))?;
-        if self.places().local_for(&row.location).is_none() {
+        if self.registry().local_for(&row.location).is_none() {
             return Err(ServiceError::new(
                 ErrorKind::Unavailable,
-                "this node does not reach that place",
+                "this node does not reach the sandbox's location",
             ));
         }
         let (service, id) = (self.clone(), id.clone());
@@ -94,7 +93,7 @@ impl Service {
             .await
     }
 
-    /// Changes a row's policy, and answers when the new one is in force.
+    /// Changes a row's policy, and returns when the new one is in force.
     async fn change_network(
         &self,
         caller: &Caller,
@@ -107,23 +106,23 @@ impl Service {
             let mut claim = service.claim(&sandbox.id, Operation::Change).await?;
             claim.check_exists()?;
             let policy = change(&service, &claim.row)?;
-            let event = claim.event("network_changed", &caller, policy::about(&policy));
+            let event = claim.event("network_changed", &caller, policy::event_data(&policy));
             let patch = SandboxPatch {
                 network: Some(Some(policy::write(&policy)?)),
                 ..SandboxPatch::default()
             };
-            claim.note(patch, vec![event], TimerPlan::Keep).await?;
-            // Under the claim still: what it lacks belongs to this policy and no later one.
+            claim.update(patch, vec![event], TimerPlan::Keep).await?;
+            // Still under the claim: the limitations belong to this policy, not to a later one.
             match service.push_grant(&claim.row.id, true).await {
-                Ok(lacks) => {
-                    let patch = lacks_patch(&claim.row, &lacks);
+                Ok(limitations) => {
+                    let patch = limitations_patch(&claim.row, &limitations);
                     claim.commit(patch, Vec::new(), TimerPlan::Keep).await
                 }
                 Err(error) => {
                     claim.release().await?;
-                    let message = format!("the policy is kept, but not in force yet: {error}");
+                    let message = format!("the policy is stored, but not in force yet: {error}");
                     Err(ServiceError::new(error.kind, message)
-                        .hint("it is tried again every half minute; sending it again does no harm")
+                        .hint("the server tries again every 30 seconds; sending the request again is safe")
                         .source(error))
                 }
             }
@@ -131,13 +130,13 @@ impl Service {
         .await
     }
 
-    /// A row's policy as stored, else the default. Values of headers are sealed in the one and clear in the other.
+    /// A row's stored policy, whose header values are sealed; else the default, whose header values are clear.
     fn stored_policy(&self, row: &Sandbox) -> ServiceResult<NetworkPolicy> {
         let stored = policy::read(row.network.as_ref())?;
         Ok(stored.unwrap_or_else(|| self.settings().default_network.clone()))
     }
 
-    /// A policy that may be written into the row: its own, or the default sealed for it.
+    /// A policy that can be stored in the row: its own, or the default, sealed for this row.
     fn own_policy(&self, row: &Sandbox) -> ServiceResult<NetworkPolicy> {
         let mut policy = self.stored_policy(row)?;
         if row.network.is_none() {
@@ -146,7 +145,7 @@ impl Service {
         Ok(policy)
     }
 
-    /// A row's policy with everything in clear.
+    /// A row's policy with all header values in clear.
     pub(super) fn clear_policy(&self, row: &Sandbox) -> ServiceResult<NetworkPolicy> {
         let mut policy = self.stored_policy(row)?;
         if row.network.is_some() {
@@ -175,24 +174,28 @@ fn check_targets(targets: &[Target]) -> ServiceResult<()> {
     }
 }
 
-/// Refuses to deny what an entry that allows more lets through all the same: whoever closes something wants it closed.
+/// Fails if a denied target stays reachable because another entry allows it.
 fn check_denied(allowed: &[Target], targets: &[Target]) -> ServiceResult<()> {
     for target in targets {
-        // Narrower entries are exceptions that somebody made; one port of the very host is none.
+        // Narrower entries are deliberate exceptions; a port of the same host is not.
         let is_port_of = |entry: &Target| entry.host == target.host && target.port.is_none();
         let stays_open = |entry: &&Target| covers(entry, target) || is_port_of(entry);
         if let Some(entry) = allowed.iter().find(stays_open) {
             return Err(ServiceError::invalid(
                 "targets",
-                format!("`{target}` would stay open: `{entry}` is allowed, and what is allowed goes first"),
+                format!(
+                    "`{target}` would stay reachable: `{entry}` is allowed, and allowed entries win"
+                ),
             )
-            .hint(format!("deny `{entry}` too, or replace the whole policy")));
+            .hint(format!(
+                "deny `{entry}` as well, or replace the whole policy"
+            )));
         }
     }
     Ok(())
 }
 
-/// Says whether an entry stands for all that another one does.
+/// Says whether an entry covers everything that another one does.
 fn covers(entry: &Target, target: &Target) -> bool {
     if entry.port.is_some() && entry.port != target.port {
         return false;
@@ -200,7 +203,7 @@ fn covers(entry: &Target, target: &Target) -> bool {
     match (&entry.host, &target.host) {
         _ if entry.host == target.host => true,
         (_, TargetHost::Name(pattern)) => {
-            // A wildcard is covered if some name below it is: patterns know nothing finer.
+            // A wildcard is covered if a name below it is: patterns cannot be more specific.
             let name = pattern.as_str().replace('*', "any");
             entry.matches_name(&name, target.port)
         }

@@ -1,4 +1,4 @@
-//! Freezes a sandbox with its memory kept.
+//! Pauses a sandbox: freezes it and keeps its memory.
 
 use sandyard_core::{Caller, ErrorKind, SandboxState, SandboxStatus};
 use sandyard_provider::ProviderErrorKind;
@@ -11,11 +11,11 @@ use crate::claim::Claim;
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
-/// Longest reason kept.
+/// Most characters stored of a reason.
 const MAX_REASON: usize = 500;
 
 impl Service {
-    /// Freezes a sandbox; freezing a frozen or stopped one succeeds.
+    /// Pauses a sandbox. Pausing a paused or stopped one succeeds.
     pub async fn pause(
         &self,
         caller: &Caller,
@@ -34,7 +34,7 @@ impl Service {
         .await
     }
 
-    /// Freezes a claimed sandbox; one that cannot be is stopped, with its files kept, where that can be done.
+    /// Pauses a claimed sandbox. If its provider cannot pause it, it is stopped and keeps its files, if the provider can do that.
     pub(crate) async fn pause_claimed(
         &self,
         caller: &Caller,
@@ -55,13 +55,13 @@ impl Service {
                 ));
             }
         }
-        let provider = self.places().provider_of(&claim.row).await?;
+        let provider = self.registry().provider_of(&claim.row).await?;
         let id = claim.row.provider_id.clone().unwrap_or_default();
         claim.check_held()?;
         let capabilities = provider.info().capabilities;
         let result = if capabilities.can_pause {
             match provider.pause(&id).await {
-                // This one cannot be paused, though others there can: it must not run on for that.
+                // The provider can pause other instances, but not this one. It must not run on.
                 Err(error)
                     if error.kind == ProviderErrorKind::Unsupported && capabilities.can_stop =>
                 {
@@ -78,7 +78,9 @@ impl Service {
         let instance = match result {
             Ok(instance) => instance,
             Err(error) if is_row_wrong(&error) => {
-                return self.accept_reality(caller, claim, Some(error)).await;
+                return self
+                    .sync_row_from_provider(caller, claim, Some(error))
+                    .await;
             }
             Err(error) => return Err(error.into()),
         };

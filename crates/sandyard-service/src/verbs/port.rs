@@ -1,4 +1,4 @@
-//! Lets anybody, or only the owner, open a port's preview.
+//! Makes the preview of a port public or private.
 
 use sandyard_core::Caller;
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch, TimerPlan};
@@ -11,7 +11,7 @@ use crate::service::Service;
 const MAX_PUBLIC: usize = 64;
 
 impl Service {
-    /// Lets anybody, or only the owner, open a port's preview.
+    /// Makes the preview of a port public, or private to the owner.
     pub async fn set_port_public(
         &self,
         caller: &Caller,
@@ -20,7 +20,10 @@ impl Service {
         is_public: bool,
     ) -> ServiceResult<Sandbox> {
         if port == 0 {
-            return Err(ServiceError::invalid("port", "a port is 1 to 65535"));
+            return Err(ServiceError::invalid(
+                "port",
+                "`port` must be between 1 and 65535",
+            ));
         }
         let sandbox = self.existing(caller, name).await?;
         if sandbox.public_ports.contains(&port) == is_public {
@@ -38,7 +41,7 @@ impl Service {
             if ports.len() > MAX_PUBLIC {
                 return Err(ServiceError::invalid(
                     "port",
-                    format!("a sandbox has at most {MAX_PUBLIC} public ports"),
+                    format!("a sandbox can have at most {MAX_PUBLIC} public ports"),
                 ));
             }
             let event = claim.event(

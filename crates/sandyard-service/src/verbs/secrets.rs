@@ -87,7 +87,7 @@ impl Service {
             let message = format!("a sandbox has at most {MOST_NAMED} secrets");
             return Err(ServiceError::invalid("secrets", message));
         }
-        check_apart(names, env)?;
+        check_env_overlap(names, env)?;
         let known = self.store().secrets_for(owner).await?;
         let known = SecretSet::new(&known);
         let mut found: BTreeMap<&str, &Secret> = BTreeMap::new();
@@ -176,7 +176,7 @@ impl Service {
 }
 
 /// Refuses variables that hold a secret's placeholder and something else as well.
-pub(super) fn check_apart(
+pub(super) fn check_env_overlap(
     secrets: &BTreeMap<String, String>,
     env: &BTreeMap<String, String>,
 ) -> ServiceResult<()> {

@@ -1,4 +1,4 @@
-//! Keeps a sandbox's files as a template.
+//! Stores a sandbox's files as a template.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::random;
 use crate::request::Template;
 use crate::service::Service;
 
-/// Longest name an owner may give a snapshot.
+/// Longest name that an owner may give a snapshot, in bytes.
 const MAX_ALIAS: usize = 128;
-/// Templates that clients ask for without being told to.
+/// Templates that clients request on their own.
 const RESERVED: [&str; 5] = [
     "base",
     "default",
@@ -23,13 +23,13 @@ const RESERVED: [&str; 5] = [
     "code-interpreter-v1",
     "mcp-gateway",
 ];
-/// What the random names of snapshots' templates begin with.
+/// The prefix of the random names of snapshots' templates.
 const PREFIX: &str = "snapshot-";
-/// Snapshots one user may have: each may be as large as a sandbox.
+/// Most snapshots of one user. Each may be as large as a sandbox.
 const MAX_SNAPSHOTS: usize = 100;
 
 impl Service {
-    /// Keeps a sandbox's files as a template that its owner calls `template`.
+    /// Stores a sandbox's files as a template with the owner's name `template`.
     ///
     /// Providers have one namespace for all templates. A user's name is therefore a label in the store, unique per owner, and the
     /// provider's template gets a random name: users neither block nor discover each other's names. An admin works in the
@@ -48,7 +48,7 @@ impl Service {
             .await
     }
 
-    /// Makes the provider's template `template`, which its owner calls `label` from the start.
+    /// Creates the provider's template `template`, which has the owner's name `label` from the start.
     pub(super) async fn make_snapshot(
         &self,
         caller: &Caller,
@@ -62,14 +62,14 @@ impl Service {
         self.detached(async move {
             let claim = service.claim(&sandbox.id, Operation::Copy).await?;
             claim.check_exists()?;
-            let provider = service.places().provider_of(&claim.row).await?;
+            let provider = service.registry().provider_of(&claim.row).await?;
             if !provider.info().capabilities.can_snapshot {
                 return Err(unsupported("snapshot", &claim.row.provider));
             }
             let label = label.as_deref();
-            // Two snapshots of one name take turns: the second must see what became of the first.
+            // Two snapshots with one name run one after the other: the second must see the result of the first.
             let name = format!("{} {}", claim.row.owner, label.unwrap_or(&template));
-            let _turn = service.snapshot_names().lock(&name).await;
+            let _lock = service.snapshot_names().lock(&name).await;
             let (template, is_new) = service
                 .reserve_snapshot(&caller, &claim.row, &provider, &template, label)
                 .await?;
@@ -77,8 +77,8 @@ impl Service {
             let info = match provider.snapshot(&id, &template).await {
                 Ok(info) => info,
                 Err(error) => {
-                    // Where it may have been made after all, by this try or an earlier one, it stays its owner's: a template
-                    // without a row is everybody's.
+                    // If this attempt or an earlier one may have made the template, the row stays: a template without a row is
+                    // visible to everybody.
                     if is_new
                         && error.retry == Retry::Never
                         && !is_listed(&provider, &template).await.unwrap_or(true)
@@ -91,12 +91,12 @@ impl Service {
             };
             let claim_owner = claim.row.owner.clone();
             let event = claim.event("snapshot", &caller, json!({"template": label.unwrap_or(&info.name)}));
-            let noted = claim
+            let committed = claim
                 .commit(SandboxPatch::default(), vec![event], TimerPlan::Keep)
                 .await;
-            if let Err(error) = noted {
-                // The template is there; only the history lacks it.
-                tracing::warn!(%error, template = info.name, "A snapshot is not in its sandbox's history");
+            if let Err(error) = committed {
+                // The template exists; only the event is missing.
+                tracing::warn!(%error, template = info.name, "Failed to add the event of a snapshot");
             }
             let provider = provider.info().name.clone();
             Ok(Template {
@@ -108,11 +108,9 @@ impl Service {
         })
         .await
     }
-}
 
-impl Service {
-    /// Keeps a sandbox's files as a template with a name of its own, which its owner may call `alias` from now on. Whatever the
-    /// owner called so before stays, without that name.
+    /// Stores a sandbox's files as a template with a random name, and gives it the owner's name `alias`. A snapshot that had this alias
+    /// loses it.
     pub async fn snapshot_as(
         &self,
         caller: &Caller,
@@ -145,14 +143,14 @@ impl Service {
         Ok(snapshot)
     }
 
-    /// Lists the snapshots a caller may use, newest first; those of one sandbox, if that is named.
+    /// Lists the snapshots that a caller may use, newest first; only those of the sandbox `of`, if given.
     pub async fn snapshots(
         &self,
         caller: &Caller,
         of: Option<&str>,
     ) -> ServiceResult<Vec<Snapshot>> {
         let mut snapshots = Vec::new();
-        for location in self.places().local_locations() {
+        for location in self.registry().local_locations() {
             snapshots.extend(self.store().snapshots(&location).await?);
         }
         snapshots.sort_by_key(|snapshot| Reverse(snapshot.created_ms));
@@ -168,8 +166,7 @@ impl Service {
         Ok(snapshots)
     }
 
-    /// Says whether a name is for templates that everybody starts from: what clients ask for without being told to, and what this
-    /// server starts from by itself.
+    /// Says whether a name is reserved for templates for everybody: those that clients request on their own, and those in the settings.
     pub(super) fn is_reserved(&self, name: &str) -> bool {
         let settings = self.settings();
         let name = self
@@ -181,7 +178,7 @@ impl Service {
             .any(|ready| ready.template.as_deref() == Some(name));
         let is_default = settings.default_template.as_deref() == Some(name);
         let is_bound = settings.template_providers.contains_key(name);
-        let mut providers = self.places().local().iter();
+        let mut providers = self.registry().local().iter();
         let is_providers =
             providers.any(|provider| is_same_template(&provider.info().default_template, name));
         RESERVED.contains(&name) || is_ready || is_default || is_bound || is_providers
@@ -218,7 +215,7 @@ impl Service {
         }
     }
 
-    /// The same sandbox; see [`Self::with_template_labels`].
+    /// See [`Self::with_template_labels`].
     pub async fn with_template_label(
         &self,
         caller: &Caller,
@@ -228,7 +225,7 @@ impl Service {
         Ok(shown.await?.pop().unwrap_or(sandbox))
     }
 
-    /// Shows sandboxes that were made from snapshots with the names that their owners gave those.
+    /// Replaces the random template names of sandboxes that were created from snapshots by the owners' names.
     pub async fn with_template_labels(
         &self,
         caller: &Caller,
@@ -249,8 +246,8 @@ impl Service {
         Ok(sandboxes)
     }
 
-    /// Makes a name its owner's before there is anything under it, so that nobody else ever sees it. Returns the name of the
-    /// provider's template, and whether the row is new: where an earlier try was cut short, this one continues it.
+    /// Inserts the row of a snapshot before its template exists, so that no other user ever sees the template. Returns the name of the
+    /// provider's template, and whether the row is new: this attempt continues an earlier one that was interrupted.
     async fn reserve_snapshot(
         &self,
         caller: &Caller,
@@ -263,7 +260,7 @@ impl Service {
         let (location, owner) = (&sandbox.location, &sandbox.owner);
         let all = self.store().snapshots(location).await?;
         let is_for_everybody = match label {
-            // Templates without an owner are the operator's: no label may hide them.
+            // Templates without an owner belong to the operator. No label may hide them.
             Some(label) if !self.is_reserved(label) => {
                 let info = provider.info();
                 info.capabilities.can_manage_templates
@@ -278,7 +275,7 @@ impl Service {
         if is_for_everybody {
             return Err(ServiceError::new(
                 ErrorKind::Conflict,
-                format!("`{shown}` is the name of a template for everybody"),
+                format!("`{shown}` is reserved for a template for everybody"),
             )
             .hint("choose another name"));
         }
@@ -289,7 +286,7 @@ impl Service {
         if count >= MAX_SNAPSHOTS && !caller.is_admin() {
             return Err(ServiceError::new(
                 ErrorKind::QuotaExceeded,
-                format!("`{owner}` has {count} snapshots, as many as allowed"),
+                format!("`{owner}` has {count} snapshots, which is the maximum"),
             )
             .hint("remove one: DELETE /templates/{name}"));
         }
@@ -303,8 +300,8 @@ impl Service {
         if !is_taken && self.store().insert_snapshot(location, &snapshot).await? {
             return Ok((snapshot.name, true));
         }
-        // A row without a template is what an earlier try left: it kept the name since the template might have come after all.
-        // Its own template name is used again, so that whatever of it still comes has an owner.
+        // An earlier attempt left a row without a template, because its template might still have been made. This attempt reuses the
+        // template's name, so that whatever the earlier one still makes has an owner.
         let is_same = |one: &&Snapshot| {
             one.owner == *owner
                 && (one.name == name || (label.is_some() && one.alias == snapshot.alias))
@@ -316,13 +313,13 @@ impl Service {
         }
         Err(ServiceError::new(
             ErrorKind::Conflict,
-            format!("a template `{shown}` exists already"),
+            format!("a template `{shown}` already exists"),
         )
-        .hint("choose another name, or remove that one"))
+        .hint("choose another name, or delete that template"))
     }
 }
 
-/// Whether a provider has a template. One that does not list its templates may have it.
+/// Says whether a provider has a template. A provider that does not list its templates may have it.
 async fn is_listed(provider: &Arc<dyn Provider>, name: &str) -> ServiceResult<bool> {
     if !provider.info().capabilities.can_manage_templates {
         return Ok(true);
@@ -331,14 +328,14 @@ async fn is_listed(provider: &Arc<dyn Provider>, name: &str) -> ServiceResult<bo
     Ok(templates.iter().any(|template| template.name == name))
 }
 
-/// A name for a provider's template that nobody can guess or want.
+/// A random name for a provider's template.
 fn random_name() -> ServiceResult<String> {
     Ok(format!("{PREFIX}{}", random::id()?))
 }
 
-/// Whether a name means a provider's template, which may have a tag behind it that names need not say.
+/// Says whether a name means a provider's template. The name may omit the template's tag.
 fn is_same_template(template: &str, name: &str) -> bool {
-    // A colon before the last slash is a port's.
+    // A colon before the last slash belongs to a port.
     let bare = match template.rsplit_once(':') {
         Some((bare, tag)) if !tag.contains('/') => bare,
         _ => template,
@@ -347,16 +344,16 @@ fn is_same_template(template: &str, name: &str) -> bool {
     !template.is_empty() && (name == template || name == bare || latest == Some(template))
 }
 
-/// The typed answer to what a provider cannot do.
+/// The error for an operation that a provider does not support.
 pub(super) fn unsupported(operation: &str, provider: &str) -> ServiceError {
     ServiceError::new(
         ErrorKind::Unsupported,
-        format!("provider `{provider}` cannot {operation} a sandbox"),
+        format!("the provider `{provider}` cannot {operation} a sandbox"),
     )
-    .hint("GET /health lists what each provider can do")
+    .hint("GET /health lists the capabilities of each provider")
 }
 
-/// Refuses names that would not fit into a path or a line of text.
+/// Fails for a name that does not fit into a path or a line of text.
 fn check_alias(alias: &str) -> ServiceResult<()> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:".contains(&byte);
     if (1..=MAX_ALIAS).contains(&alias.len()) && alias.bytes().all(is_good) {
@@ -364,6 +361,6 @@ fn check_alias(alias: &str) -> ServiceResult<()> {
     }
     Err(ServiceError::invalid(
         "name",
-        format!("a snapshot's name is 1 to {MAX_ALIAS} letters, digits and `-_./:`"),
+        format!("the name of a snapshot must have 1 to {MAX_ALIAS} letters, digits and `-_./:`"),
     ))
 }

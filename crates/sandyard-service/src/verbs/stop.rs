@@ -1,4 +1,4 @@
-//! Ends a sandbox's processes and keeps its files.
+//! Stops a sandbox: ends its processes and keeps its files.
 
 use sandyard_core::{Caller, ErrorKind, SandboxStatus};
 use sandyard_store::model::{Operation, Sandbox, SandboxPatch};
@@ -11,7 +11,7 @@ use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
 impl Service {
-    /// Ends a sandbox's processes and keeps its files; stopping a stopped one succeeds.
+    /// Stops a sandbox. Stopping a stopped one succeeds.
     pub async fn stop(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
         let (service, caller) = (self.clone(), caller.clone());
@@ -22,7 +22,7 @@ impl Service {
         .await
     }
 
-    /// Ends the processes of a claimed sandbox.
+    /// Stops a claimed sandbox.
     pub(crate) async fn stop_claimed(
         &self,
         caller: &Caller,
@@ -43,7 +43,7 @@ impl Service {
                 ));
             }
         }
-        let provider = self.places().provider_of(&claim.row).await?;
+        let provider = self.registry().provider_of(&claim.row).await?;
         if !provider.info().capabilities.can_stop {
             return Err(unsupported("stop", &claim.row.provider));
         }
@@ -52,7 +52,9 @@ impl Service {
         match provider.stop(&id).await {
             Ok(_) => {}
             Err(error) if is_row_wrong(&error) => {
-                return self.accept_reality(caller, claim, Some(error)).await;
+                return self
+                    .sync_row_from_provider(caller, claim, Some(error))
+                    .await;
             }
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! What sandboxes start from.
+//! Lists, imports and removes templates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use sandyard_provider::{ArchiveReader, Provider, ProviderErrorKind, Retry, Templ
 
 use super::snapshot::unsupported;
 use crate::error::{ServiceError, ServiceResult};
-use crate::places::location_of;
 use crate::request::{Template, TemplateList};
 use crate::service::Service;
+use crate::state::provider_registry::location_of;
 
-/// How long a provider has to list what it has.
+/// How long a provider may take to list its templates.
 const LIST_WITHIN: Duration = Duration::from_secs(10);
 
 impl Service {
-    /// Lists templates of all providers: those for everybody, and the caller's own snapshots. A provider that cannot be reached
-    /// hides none of the others'.
+    /// Lists the templates of all providers: those for everybody, and the caller's own snapshots. An unreachable provider does not hide
+    /// the templates of the others.
     pub async fn templates(&self, caller: &Caller) -> ServiceResult<TemplateList> {
-        let local = self.places().local().iter();
-        let able: Vec<_> = local
+        let local = self.registry().local().iter();
+        let capable: Vec<_> = local
             .filter(|provider| provider.info().capabilities.can_manage_templates)
             .collect();
-        let asked = able.iter().map(|provider| async {
+        let listings = capable.iter().map(|provider| async {
             let listing = self.templates_of(caller, provider);
             let listed = tokio::time::timeout(LIST_WITHIN, listing).await;
             listed.unwrap_or_else(|_| {
@@ -35,7 +35,7 @@ impl Service {
         let mut list = TemplateList::default();
         let mut first_error = None;
         let mut answers = 0;
-        for (provider, listed) in able.iter().zip(join_all(asked).await) {
+        for (provider, listed) in capable.iter().zip(join_all(listings).await) {
             let name = &provider.info().name;
             match listed {
                 Ok(templates) => {
@@ -43,36 +43,36 @@ impl Service {
                     list.templates.extend(templates);
                 }
                 Err(error) => {
-                    list.silent.push((name.clone(), error.message.clone()));
+                    list.unavailable.push((name.clone(), error.message.clone()));
                     first_error.get_or_insert(error);
                 }
             }
         }
         match first_error {
             Some(error) if answers == 0 => Err(error),
-            None if able.is_empty() => {
-                let name = &self.places().default().info().name;
+            None if capable.is_empty() => {
+                let name = &self.registry().default().info().name;
                 Err(unsupported("list the templates of", name))
             }
             _ => Ok(list),
         }
     }
 
-    /// Lists what sandboxes can start from with one provider.
+    /// Lists the templates of one provider.
     async fn templates_of(
         &self,
         caller: &Caller,
         provider: &Arc<dyn Provider>,
     ) -> ServiceResult<Vec<Template>> {
         if location_of(provider).is_none() {
-            let message = "it was not reached so far";
+            let message = "it has not been reached yet";
             return Err(ServiceError::new(ErrorKind::Unavailable, message));
         }
         let templates = provider.templates().await?;
         let snapshots = self.store().snapshots(&provider.info().location).await?;
         let name = &provider.info().name;
         let view = |info: TemplateInfo| {
-            let snapshot = snapshots.iter().find(|one| one.name == info.name);
+            let snapshot = snapshots.iter().find(|snapshot| snapshot.name == info.name);
             let is_visible = match snapshot {
                 Some(snapshot) => caller.owns(&snapshot.owner),
                 None => caller.is_admin() || info.is_ours || self.is_for_users(name, &info.name),
@@ -80,14 +80,14 @@ impl Service {
             is_visible.then(|| Template {
                 provider: name.clone(),
                 info,
-                owner: snapshot.map(|one| one.owner.clone()),
-                label: snapshot.and_then(|one| one.alias.clone()),
+                owner: snapshot.map(|snapshot| snapshot.owner.clone()),
+                label: snapshot.and_then(|snapshot| snapshot.alias.clone()),
             })
         };
         Ok(templates.into_iter().filter_map(view).collect())
     }
 
-    /// Refuses a template that is somebody else's snapshot, as if there were none.
+    /// Fails for a snapshot of another user, as if it did not exist.
     pub(crate) async fn check_template(
         &self,
         caller: &Caller,
@@ -103,8 +103,7 @@ impl Service {
         }
     }
 
-    /// Makes a template from a tar archive, with the provider named, else the default; for admins, since everybody may then
-    /// start from it.
+    /// Creates a template from a tar archive, at the named provider or the default one. Only for admins, because everybody may then use it.
     pub async fn import_template(
         &self,
         caller: &Caller,
@@ -114,20 +113,20 @@ impl Service {
     ) -> ServiceResult<Template> {
         must_be_admin(caller)?;
         let provider = match provider {
-            Some(name) => self.enabled(name)?,
-            None => self.places().default(),
+            Some(name) => self.enabled_provider(name)?,
+            None => self.registry().default(),
         };
-        let made = provider.import_template(name, archive).await;
+        let info = provider.import_template(name, archive).await?;
         Ok(Template {
-            info: made?,
+            info,
             provider: provider.info().name.clone(),
             owner: None,
             label: None,
         })
     }
 
-    /// Removes a template of the provider named, else the caller's snapshot of that name wherever it is, else the default
-    /// provider's: an admin any, a user its own snapshots. Sandboxes made from it live on.
+    /// Removes a template of the named provider; without a name, the caller's snapshot with that name at any provider, else a template of
+    /// the default provider. Admins may remove any, users their own snapshots. Sandboxes that were created from it stay.
     pub async fn remove_template(
         &self,
         caller: &Caller,
@@ -135,12 +134,12 @@ impl Service {
         name: &str,
     ) -> ServiceResult<()> {
         let provider = match provider {
-            Some(name) => self.enabled(name)?.clone(),
+            Some(name) => self.enabled_provider(name)?.clone(),
             None => {
                 let bound = self.bound_by_snapshot(&caller.name, Some(name), None);
                 bound
                     .await?
-                    .unwrap_or_else(|| self.places().default().clone())
+                    .unwrap_or_else(|| self.registry().default().clone())
             }
         };
         self.remove_template_of(caller, &provider, name).await
@@ -164,22 +163,23 @@ impl Service {
             Some(_) => return Err(no_template(shown)),
             None if caller.has(Scope::Admin) => {}
             None => {
-                return Err(no_template(shown)
-                    .hint("only an admin removes templates that are for everybody"));
+                return Err(
+                    no_template(shown).hint("only an admin may remove templates for everybody")
+                );
             }
         }
         match provider.remove_template(name).await {
             Ok(()) => {}
-            // A snapshot whose making was cut short may be known here and nowhere else.
+            // The create of a snapshot may have been interrupted before the template existed.
             Err(error) if error.kind == ProviderErrorKind::NotFound && owner.is_some() => {}
-            // What is everybody's must not stay somebody's, also where it cannot be removed.
+            // A reserved template must not stay a user's snapshot, even if it cannot be removed.
             Err(error)
                 if error.retry == Retry::Never
                     && owner.is_some()
                     && caller.is_admin()
                     && self.is_reserved(name) =>
             {
-                tracing::warn!(%error, template = name, "A template for everybody is nobody's snapshot any more");
+                tracing::warn!(%error, template = name, "A reserved template could not be removed; it is no longer a user's snapshot");
             }
             Err(error) => return Err(error.into()),
         }

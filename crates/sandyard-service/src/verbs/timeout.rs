@@ -1,4 +1,4 @@
-//! Gives a sandbox a new time.
+//! Changes the timeout of a sandbox.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use crate::request::TimeoutRequest;
 use crate::service::Service;
 
 impl Service {
-    /// Gives a sandbox a new time: from now on, and after every later activity again. No time at all, counted from now on
-    /// ([`Expiry::Fixed`]), ends it at once.
+    /// Sets the timeout of a sandbox, which starts now. A timeout of zero with [`Expiry::Fixed`] ends it at once.
     pub async fn set_timeout(
         &self,
         caller: &Caller,
@@ -21,7 +20,7 @@ impl Service {
     ) -> ServiceResult<Sandbox> {
         let ends_now = request.timeout.is_zero() && request.expiry == Some(Expiry::Fixed);
         let timeout_s = match ends_now {
-            // What it had stays for the day it is woken again.
+            // The old timeout stays, for when it is woken again.
             true => None,
             false => Some(self.timeout_s(Some(request.timeout))?),
         };
@@ -52,7 +51,7 @@ impl Service {
         .await
     }
 
-    /// Gives a sandbox at least so much time from now on: it never loses any.
+    /// Extends the time of a sandbox to at least `timeout` from now. Never shortens it.
     pub async fn extend(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Instances of this installation that the database knows nothing of: told of, and removed when an admin says so.
+//! Lists instances of this installation that the database does not know, and removes one at an admin's request.
 
 use std::collections::BTreeSet;
 
@@ -6,58 +6,61 @@ use futures_util::future::join_all;
 use sandyard_core::ErrorKind;
 use sandyard_provider::Instance;
 
+use crate::background::reconcile::LIST_WITHIN;
 use crate::error::{ServiceError, ServiceResult};
-use crate::reconcile::LIST_WITHIN;
 use crate::service::Service;
 
-/// An instance that no row was ever written for, as far as this database goes.
+/// An instance that the database does not know.
 #[derive(Clone, Debug)]
 pub struct UnknownInstance {
-    /// The name of the provider it is with.
+    /// The name of its provider.
     pub provider: String,
-    /// Where it is.
+    /// Its location.
     pub location: String,
-    /// What its provider tells of it.
+    /// The instance, as its provider describes it.
     pub instance: Instance,
 }
 
-/// All of them, as far as they can be seen.
+/// The unknown instances at all reachable locations.
 #[derive(Clone, Debug, Default)]
 pub struct UnknownInstances {
-    /// They.
+    /// The instances.
     pub instances: Vec<UnknownInstance>,
-    /// Places that did not say what they have.
+    /// Locations that could not be listed.
     pub unreachable: Vec<String>,
 }
 
 impl Service {
-    /// Lists instances of this installation that the database knows nothing of, in all places that a server of it reaches.
+    /// Lists the instances of this installation that the database does not know, at all locations that a server reaches.
     pub async fn unknown_instances(&self) -> ServiceResult<UnknownInstances> {
-        let mut places: BTreeSet<String> = self.places().local_locations().into_iter().collect();
+        let mut locations: BTreeSet<String> =
+            self.registry().local_locations().into_iter().collect();
         let nodes = self.nodes().await?;
-        places.extend(nodes.into_iter().flat_map(|node| node.locations));
-        let looks = places.iter().map(|place| self.look_into(place));
+        locations.extend(nodes.into_iter().flat_map(|node| node.locations));
+        let listings = locations
+            .iter()
+            .map(|location| self.unknown_at_within(location));
         let mut all = UnknownInstances::default();
-        for (place, looked) in places.iter().zip(join_all(looks).await) {
-            match looked {
+        for (location, listed) in locations.iter().zip(join_all(listings).await) {
+            match listed {
                 Ok(found) => all.instances.extend(found),
                 Err(error) => {
-                    tracing::warn!(%error, location = place, "A place does not say what it has");
-                    all.unreachable.push(place.clone());
+                    tracing::warn!(%error, location, "Failed to list the instances of a location");
+                    all.unreachable.push(location.clone());
                 }
             }
         }
         Ok(all)
     }
 
-    async fn look_into(&self, place: &str) -> ServiceResult<Vec<UnknownInstance>> {
-        let looked = tokio::time::timeout(LIST_WITHIN, self.unknown_in(place)).await;
-        let late = || ServiceError::new(ErrorKind::TimedOut, "it took too long");
-        looked.unwrap_or_else(|_| Err(late()))
+    async fn unknown_at_within(&self, location: &str) -> ServiceResult<Vec<UnknownInstance>> {
+        let listed = tokio::time::timeout(LIST_WITHIN, self.unknown_at(location)).await;
+        let late = || ServiceError::new(ErrorKind::TimedOut, "listing instances took too long");
+        listed.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn unknown_in(&self, place: &str) -> ServiceResult<Vec<UnknownInstance>> {
-        let provider = self.places().provider(place).await?;
+    async fn unknown_at(&self, location: &str) -> ServiceResult<Vec<UnknownInstance>> {
+        let provider = self.registry().provider(location).await?;
         let mut unknown = Vec::new();
         for instance in provider.list().await? {
             let row = match &instance.sandbox_id {
@@ -67,7 +70,7 @@ impl Service {
             if row.is_none() {
                 unknown.push(UnknownInstance {
                     provider: provider.info().name.clone(),
-                    location: place.to_owned(),
+                    location: location.to_owned(),
                     instance,
                 });
             }
@@ -75,7 +78,7 @@ impl Service {
         Ok(unknown)
     }
 
-    /// Removes such an instance with all it holds. One that a row knows is none of them, whatever its status.
+    /// Removes an unknown instance and its files. Fails for an instance that a row knows, whatever its status.
     pub async fn delete_unknown_instance(&self, id: &str) -> ServiceResult<()> {
         let (service, id) = (self.clone(), id.to_owned());
         self.detached(async move { service.delete_unknown_now(&id).await })
@@ -84,22 +87,24 @@ impl Service {
 
     async fn delete_unknown_now(&self, id: &str) -> ServiceResult<()> {
         let all = self.unknown_instances().await?;
-        let mut found = all.instances.iter().filter(|one| one.instance.id == id);
-        let (Some(one), None) = (found.next(), found.next()) else {
-            let message = format!("there is no one unknown instance `{id}`");
+        let mut found = all
+            .instances
+            .iter()
+            .filter(|unknown| unknown.instance.id == id);
+        let (Some(unknown), None) = (found.next(), found.next()) else {
+            let message = format!("no unknown instance `{id}`, or more than one");
             let error = ServiceError::new(ErrorKind::NotFound, message);
             return Err(match all.unreachable.is_empty() {
                 true => error.hint("`GET /instances/unknown` lists them"),
-                false => {
-                    error.hint("some places cannot be reached; `GET /instances/unknown` names them")
-                }
+                false => error
+                    .hint("some locations are unreachable; `GET /instances/unknown` names them"),
             });
         };
-        let provider = self.places().provider(&one.location).await?;
+        let provider = self.registry().provider(&unknown.location).await?;
         tracing::warn!(
             instance.id = id,
-            provider = one.provider,
-            "Removing an unknown instance, as an admin wants"
+            provider = unknown.provider,
+            "Removing an unknown instance at an admin's request"
         );
         Ok(provider.delete(id).await?)
     }

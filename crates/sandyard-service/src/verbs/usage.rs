@@ -1,4 +1,4 @@
-//! What a sandbox uses now, and used of late.
+//! The resource usage of a sandbox, current and recent.
 
 use sandyard_core::Caller;
 use sandyard_provider::{Usage, UsagePoint};
@@ -8,16 +8,16 @@ use crate::error::ServiceResult;
 use crate::service::Service;
 
 impl Service {
-    /// What a sandbox uses now; does not wake it and is no activity.
+    /// The current resource usage of a sandbox. Does not wake it and is not activity.
     pub async fn usage(&self, caller: &Caller, name: &str) -> ServiceResult<Usage> {
         let sandbox = self.existing(caller, name).await?;
-        let provider = self.places().provider_of(&sandbox).await?;
+        let provider = self.registry().provider_of(&sandbox).await?;
         let id = sandbox.provider_id.unwrap_or_default();
         Ok(provider.usage(&id).await?)
     }
 
-    /// What a sandbox used between two moments, oldest first, as far back as its place knows: an hour at most, with a point
-    /// every five seconds that it ran. Does not wake it and is no activity.
+    /// The resource usage of a sandbox between two times, oldest first. Providers keep at most an hour, with a point every five seconds
+    /// while it runs. Does not wake it and is not activity.
     pub async fn usage_history(
         &self,
         caller: &Caller,
@@ -26,9 +26,12 @@ impl Service {
         to_ms: i64,
     ) -> ServiceResult<Vec<UsagePoint>> {
         let sandbox = self.existing(caller, name).await?;
-        let provider = self.places().provider_of(&sandbox).await?;
+        let provider = self.registry().provider_of(&sandbox).await?;
         if !provider.info().capabilities.can_recall_usage {
-            return Err(unsupported("tell the history of", &sandbox.provider));
+            return Err(unsupported(
+                "report the usage history of",
+                &sandbox.provider,
+            ));
         }
         let id = sandbox.provider_id.unwrap_or_default();
         Ok(provider.usage_history(&id, from_ms, to_ms).await?)

@@ -5,9 +5,8 @@
 //!  delete:  row `deleting` ──▶ gone at the provider ──▶ no row
 //! ```
 //!
-//! So whatever a provider has is in a row, and a row that is not `ready` says what is left to do: `deleting` ones are
-//! finished by the reconciler, and so are `creating` ones that nobody can be at any more. Nobody was told of those, so they
-//! end as deleted.
+//! So every volume at a provider has a row, and a row that is not `ready` says what is unfinished. The reconciler finishes `deleting` rows,
+//! and deletes `creating` rows that are too old to be in progress: no client has got an answer for those.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,24 +16,24 @@ use sandyard_core::{Caller, ErrorKind, SandboxId};
 use sandyard_provider::{Provider, VolumeSpec};
 use sandyard_store::model::{Volume, VolumeInsert, VolumeRemoval, VolumeStatus};
 
-use crate::claim::millis;
-use crate::error::{ServiceError, ServiceResult};
+use crate::error::{ServiceError, ServiceResult, shown};
 use crate::random;
 use crate::service::Service;
+use sandyard_core::clock::millis;
 
 /// Most volumes of one user.
-const MOST: i64 = 100;
+const MAX_VOLUMES: i64 = 100;
 const MAX_NAME: usize = 128;
-/// How long a provider has to make one.
-const MAKE_WITHIN: Duration = Duration::from_secs(60);
-/// When nobody can be at making one any more.
-const LEFT_BEHIND: Duration = Duration::from_secs(120);
+/// How long a provider may take to create a volume.
+const CREATE_WITHIN: Duration = Duration::from_secs(60);
+/// The age at which an unfinished create is no longer in progress.
+const INTERRUPTED_AFTER: Duration = Duration::from_secs(120);
 
-/// What tokens of volumes begin with, so that they can be told from other credentials.
+/// The prefix of volume tokens, which tells them from other credentials.
 pub const VOLUME_TOKEN_PREFIX: &str = "vol_";
 
 impl Service {
-    /// The caller's volumes, by name; an admin may ask for somebody else's.
+    /// Lists the caller's volumes by name. An admin may name another owner.
     pub async fn volumes(
         &self,
         caller: &Caller,
@@ -49,12 +48,12 @@ impl Service {
         Ok(volumes)
     }
 
-    /// Says whether an owner has volumes, those on their way too.
+    /// Says whether an owner has volumes, including unfinished ones.
     pub async fn has_volumes(&self, owner: &str) -> ServiceResult<bool> {
         Ok(!self.store().volumes(Some(owner)).await?.is_empty())
     }
 
-    /// Finds a volume of the caller's by id or name; an admin finds everybody's by id.
+    /// Finds a volume of the caller by id or name. An admin finds any volume by id.
     pub async fn volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
         let volume = self.find_volume(caller, name).await?;
         match volume.status {
@@ -63,17 +62,17 @@ impl Service {
         }
     }
 
-    /// Finds the volume that a token opens, whoever has it.
+    /// Finds the volume that a token gives access to, for any caller.
     pub async fn volume_opened_by(&self, id: &str, token: &str) -> ServiceResult<Volume> {
         let volume = self.store().volume(id).await?;
         let volume = volume
             .filter(|volume| volume.status == VolumeStatus::Ready)
             .ok_or_else(|| no_volume(id))?;
         if !is_same(volume.token.as_bytes(), token.as_bytes()) {
-            let message = "this is not the token of this volume";
+            let message = "the token does not belong to this volume";
             return Err(ServiceError::new(ErrorKind::Unauthenticated, message));
         }
-        // As with keys: what a disabled user handed out is good for nothing. Owners need not be users.
+        // As with keys: credentials of a disabled user are invalid. Owners need not be users.
         let owner = self.store().user(&volume.owner).await?;
         if owner.is_some_and(|owner| owner.is_disabled) {
             let message = "the owner of this volume is disabled";
@@ -82,10 +81,10 @@ impl Service {
         Ok(volume)
     }
 
-    /// Makes an empty volume of the caller's.
+    /// Creates an empty volume of the caller.
     pub async fn create_volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
         check_name(name)?;
-        let provider = self.for_caller(caller, self.places().default().clone())?;
+        let provider = self.default_provider_for(caller, self.registry().default().clone())?;
         let volume = Volume {
             id: random::id()?.to_string(),
             owner: caller.name.clone(),
@@ -96,15 +95,15 @@ impl Service {
             token: format!("{VOLUME_TOKEN_PREFIX}{}", random::secret()?),
             created_ms: self.clock().now_ms(),
         };
-        let quota = (!caller.is_admin()).then_some(MOST);
+        let quota = (!caller.is_admin()).then_some(MAX_VOLUMES);
         let service = self.clone();
         self.detached(async move { service.create_volume_now(provider, volume, quota).await })
             .await
     }
 
-    /// Removes a volume of the caller's and all that is in it. Refused while a sandbox has it.
+    /// Deletes a volume of the caller with its files. Fails while a sandbox has it.
     pub async fn delete_volume(&self, caller: &Caller, name: &str) -> ServiceResult<()> {
-        // One whose removal failed before can be asked for again.
+        // A volume whose delete failed can be deleted again.
         let volume = self.find_volume(caller, name).await?;
         if volume.status == VolumeStatus::Creating {
             return Err(no_volume(name));
@@ -114,10 +113,10 @@ impl Service {
             .await
     }
 
-    /// An agent that sees a volume of the caller's at `sandyard_provider::VOLUME_PATH`.
+    /// Opens a volume of the caller: an agent that sees it at `sandyard_provider::VOLUME_PATH`.
     pub async fn open_volume(&self, caller: &Caller, name: &str) -> ServiceResult<AgentClient> {
         let volume = self.volume(caller, name).await?;
-        let provider = self.places().provider(&volume.location).await?;
+        let provider = self.registry().provider(&volume.location).await?;
         Ok(provider.open_volume(&volume.id).await?)
     }
 
@@ -147,12 +146,15 @@ impl Service {
             VolumeInsert::OverQuota { count } => {
                 return Err(ServiceError::new(
                     ErrorKind::QuotaExceeded,
-                    format!("`{}` has {count} volumes, as many as allowed", volume.owner),
+                    format!(
+                        "`{}` has {count} volumes, which is the maximum",
+                        volume.owner
+                    ),
                 )
                 .hint("delete one you do not need"));
             }
         }
-        let error = match self.make_volume(&provider, &volume).await {
+        let error = match self.create_at_provider(&provider, &volume).await {
             Ok(()) => {
                 volume.status = VolumeStatus::Ready;
                 return Ok(volume);
@@ -160,18 +162,18 @@ impl Service {
             Err(error) => error,
         };
         if let Err(error) = self.remove_volume(&volume).await {
-            tracing::warn!(%error, volume.id, "A volume that failed is left to the reconciler");
+            tracing::warn!(%error, volume.id, "Failed to remove a volume whose create failed; the reconciler removes it");
         }
         Err(error)
     }
 
-    /// Tells a volume that exists from one that a failed request or a dead server left half made: its name is free again soon.
+    /// The error for a name that another volume has. The name of an unfinished volume is free again soon.
     async fn name_taken(&self, volume: &Volume) -> ServiceResult<ServiceError> {
         let name = &volume.name;
         let other = self.store().volume_named(&volume.owner, name).await?;
         let is_ready = other.is_none_or(|other| other.status == VolumeStatus::Ready);
         let error = if is_ready {
-            let message = format!("a volume `{name}` exists already");
+            let message = format!("a volume `{name}` already exists");
             ServiceError::new(ErrorKind::Conflict, message)
         } else {
             let message = format!("a volume `{name}` is being created or deleted");
@@ -180,7 +182,7 @@ impl Service {
         Ok(error.field("name"))
     }
 
-    async fn make_volume(
+    async fn create_at_provider(
         &self,
         provider: &Arc<dyn Provider>,
         volume: &Volume,
@@ -189,9 +191,10 @@ impl Service {
             id: volume.id.clone(),
             size_bytes: u64::try_from(volume.size_bytes).unwrap_or_default(),
         };
-        let too_late = || ServiceError::new(ErrorKind::TimedOut, "making the volume took too long");
-        match tokio::time::timeout(MAKE_WITHIN, provider.create_volume(&spec)).await {
-            Ok(made) => made?,
+        let too_late =
+            || ServiceError::new(ErrorKind::TimedOut, "creating the volume took too long");
+        match tokio::time::timeout(CREATE_WITHIN, provider.create_volume(&spec)).await {
+            Ok(created) => created?,
             Err(_) => return Err(too_late()),
         }
         match self.store().finish_volume(&volume.id).await? {
@@ -200,31 +203,31 @@ impl Service {
         }
     }
 
-    /// Removes a volume, whoever asks.
+    /// Deletes a volume, for any caller.
     async fn remove_volume(&self, volume: &Volume) -> ServiceResult<()> {
         match self.store().begin_volume_removal(&volume.id).await? {
             VolumeRemoval::Begun => {}
             VolumeRemoval::InUse(sandboxes) => return Err(in_use(volume, &sandboxes)),
             VolumeRemoval::Missing => return Err(no_volume(&volume.name)),
         }
-        let provider = self.places().provider(&volume.location).await?;
+        let provider = self.registry().provider(&volume.location).await?;
         provider.delete_volume(&volume.id).await?;
         Ok(self.store().forget_volume(&volume.id).await?)
     }
 
-    /// Finishes what was begun with volumes of a place and left behind.
-    pub(crate) async fn settle_volumes(&self, location: &str) -> ServiceResult<()> {
-        let mut before_ms = self.clock().now_ms() - millis(LEFT_BEHIND);
+    /// Removes the volumes of a location whose create or delete was interrupted.
+    pub(crate) async fn finish_interrupted_volumes(&self, location: &str) -> ServiceResult<()> {
+        let mut before_ms = self.clock().now_ms() - millis(INTERRUPTED_AFTER);
         if !self.has_peers() {
-            // A server that began what is older than this one is dead.
+            // What was begun before this server's start was begun by a dead server.
             before_ms = before_ms.max(self.started_ms());
         }
         let unfinished = self.store().unfinished_volumes(location, before_ms).await?;
         for volume in unfinished {
             match self.remove_volume(&volume).await {
-                Ok(()) => tracing::info!(volume.id, "A removal left behind is finished"),
+                Ok(()) => tracing::info!(volume.id, "Removed an unfinished volume"),
                 Err(error) => {
-                    tracing::warn!(%error, volume.id, "A volume could not be removed; it is tried again");
+                    tracing::warn!(%error, volume.id, "Failed to remove an unfinished volume; trying again later");
                 }
             }
         }
@@ -232,7 +235,7 @@ impl Service {
     }
 }
 
-/// Refuses where there are no volumes.
+/// Fails if a provider has no volumes.
 pub(super) fn check_can_mount(provider: &Arc<dyn Provider>) -> ServiceResult<()> {
     let info = provider.info();
     if info.capabilities.can_mount {
@@ -240,15 +243,13 @@ pub(super) fn check_can_mount(provider: &Arc<dyn Provider>) -> ServiceResult<()>
     }
     Err(ServiceError::new(
         ErrorKind::Unsupported,
-        format!("there are no volumes with the provider `{}`", info.name),
+        format!("the provider `{}` does not support volumes", info.name),
     ))
 }
 
-/// There is no such volume, or it is not the caller's: the two look the same.
+/// The volume does not exist, or the caller may not see it. The two look the same.
 pub(super) fn no_volume(name: &str) -> ServiceError {
-    // What the caller sent is shown back, so it is cut: it may be anything.
-    let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-    ServiceError::new(ErrorKind::NotFound, format!("no volume `{shown}`"))
+    ServiceError::new(ErrorKind::NotFound, format!("no volume `{}`", shown(name)))
         .hint("GET /volumes lists yours")
 }
 
@@ -263,22 +264,22 @@ fn in_use(volume: &Volume, sandboxes: &[SandboxId]) -> ServiceError {
 
 fn check_name(name: &str) -> ServiceResult<()> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let begins_well = name
+    let has_valid_start = name
         .bytes()
         .next()
         .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if begins_well && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
+    if has_valid_start && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
         return Ok(());
     }
     Err(ServiceError::invalid(
         "name",
         format!(
-            "the name of a volume is 1 to {MAX_NAME} letters, digits, `-`, `_` and `.`, and begins with neither `-` nor `.`"
+            "the name of a volume must have 1 to {MAX_NAME} letters, digits, `-`, `_` and `.`, and must not begin with `-` or `.`"
         ),
     ))
 }
 
-/// Compares in a time that does not tell how much of it is right.
+/// Compares in constant time.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     one.len() == other.len() && differences == 0

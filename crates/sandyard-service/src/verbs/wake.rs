@@ -1,4 +1,4 @@
-//! Brings a sandbox back to running, once for all who ask.
+//! Wakes a sandbox, once for all concurrent calls.
 
 use sandyard_core::{Caller, ErrorKind, SandboxId, SandboxState, SandboxStatus};
 use sandyard_provider::{Instance, Provider, ProviderError, ProviderErrorKind};
@@ -6,21 +6,21 @@ use sandyard_store::model::{Expiry, Operation, Sandbox, SandboxPatch};
 use serde_json::json;
 
 use super::live::is_ready;
-use crate::claim::{Claim, PATIENCE};
+use crate::claim::{CLAIM_WAIT, Claim};
 use crate::error::{ServiceError, ServiceResult};
 use crate::request::{ConnectRequest, Connected, TimeoutRequest};
 use crate::service::Service;
 
 impl Service {
-    /// Makes a sandbox run if it does not, and restarts its time.
+    /// Wakes a sandbox if it does not run, and restarts its timeout.
     pub async fn connect(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         let sandbox = self.existing(caller, name).await?;
-        let _use = self.activity().begin(&sandbox.id);
+        let _activity = self.activity().begin(&sandbox.id);
         self.wake(caller, &sandbox.id).await
     }
 
-    /// Makes a sandbox run if it does not, for at least as long as asked. One that runs never loses time; one that is woken gets
-    /// exactly so much.
+    /// Wakes a sandbox if it does not run, and gives it at least the requested time. A running sandbox never loses time; a woken one gets
+    /// exactly the requested time.
     pub async fn connect_for(
         &self,
         caller: &Caller,
@@ -28,11 +28,11 @@ impl Service {
         request: ConnectRequest,
     ) -> ServiceResult<Connected> {
         if let Some(timeout) = request.timeout {
-            // Refused before anything is woken.
+            // Checked before the sandbox is woken.
             self.timeout_s(Some(timeout))?;
         }
         let sandbox = self.existing(caller, name).await?;
-        let _use = self.activity().begin(&sandbox.id);
+        let _activity = self.activity().begin(&sandbox.id);
         let was_woken = sandbox.status != SandboxStatus::Running;
         let id = sandbox.id.as_str();
         if request.is_cold && sandbox.status == SandboxStatus::Paused {
@@ -54,18 +54,18 @@ impl Service {
         Ok(Connected { sandbox, was_woken })
     }
 
-    /// Thaws or starts a sandbox; one that runs stays as it is.
+    /// Resumes or starts a sandbox. Does nothing to a running one.
     pub async fn resume(&self, caller: &Caller, name: &str) -> ServiceResult<Sandbox> {
         self.connect(caller, name).await
     }
 
-    /// Makes a sandbox run. All who ask at once wait for the same claim; the first does the work, the others find it done.
+    /// Wakes a sandbox. Concurrent calls wait for the same claim: the first one wakes it, the others find it running.
     pub(crate) async fn wake(&self, caller: &Caller, id: &SandboxId) -> ServiceResult<Sandbox> {
         let (service, caller, id) = (self.clone(), caller.clone(), id.clone());
         self.detached(async move {
-            let turn = tokio::time::timeout(PATIENCE, service.locks().lock(&id)).await;
+            let local_lock = tokio::time::timeout(CLAIM_WAIT, service.locks().lock(&id)).await;
             let row = service.store().sandbox(&id).await?;
-            drop(turn);
+            drop(local_lock);
             match row {
                 Some(row) if is_ready(&row) => Ok(row),
                 _ => {
@@ -92,12 +92,14 @@ impl Service {
             }
         }
         let began = std::time::Instant::now();
-        let provider = self.places().provider_of(&claim.row).await?;
+        let provider = self.registry().provider_of(&claim.row).await?;
         claim.check_held()?;
         let instance = match bring_up(provider.as_ref(), &claim.row).await {
             Ok(instance) => instance,
             Err(error) if error.kind == ProviderErrorKind::NotFound => {
-                return self.accept_reality(caller, claim, Some(error)).await;
+                return self
+                    .sync_row_from_provider(caller, claim, Some(error))
+                    .await;
             }
             Err(error) => return Err(error.into()),
         };
@@ -119,12 +121,12 @@ impl Service {
             caller,
             json!({"was": was, "memory_kept": !is_restart}),
         );
-        // One that kept its memory tells of a repair at an earlier start.
+        // An instance that kept its memory reports a repair of an earlier start.
         let repair = claim.repair_event(caller, instance.reason.filter(|_| is_restart));
         let events = std::iter::once(event).chain(repair).collect();
         let timer = claim.timer_after(&patch);
         if is_restart {
-            // Its connections led to processes that are gone.
+            // Its connections led to processes that have ended.
             self.agents().remove(&claim.row.id);
         }
         let sandbox = claim.commit(patch, events, timer).await?;
@@ -136,21 +138,21 @@ impl Service {
         Ok(sandbox)
     }
 
-    /// Writes down what the provider says of a sandbox whose row was wrong about it.
-    pub(crate) async fn accept_reality(
+    /// Sets a row to the state that the provider reports.
+    pub(crate) async fn sync_row_from_provider(
         &self,
         caller: &Caller,
         claim: Claim,
         error: Option<ProviderError>,
     ) -> ServiceResult<Sandbox> {
-        let provider = self.places().provider_of(&claim.row).await?;
+        let provider = self.registry().provider_of(&claim.row).await?;
         let id = claim.row.provider_id.clone().unwrap_or_default();
         let now_ms = self.clock().now_ms();
         let instance = provider.inspect(&id).await?;
         let (status, reason) = match &instance {
             None => (
                 SandboxStatus::Error,
-                Some("nothing of it is left at its provider".to_owned()),
+                Some("its instance is gone from the provider".to_owned()),
             ),
             Some(instance) => match instance.state {
                 SandboxState::Running => (SandboxStatus::Running, None),
@@ -161,7 +163,10 @@ impl Service {
                         || {
                             ServiceError::new(
                                 ErrorKind::Busy,
-                                format!("sandbox `{}` is on its way", claim.row.id),
+                                format!(
+                                    "the provider is still changing sandbox `{}`",
+                                    claim.row.id
+                                ),
                             )
                         },
                         ServiceError::from,
@@ -199,18 +204,18 @@ impl Service {
             SandboxStatus::Error => Err(ServiceError::new(
                 ErrorKind::Conflict,
                 format!(
-                    "sandbox `{}` cannot be used: {}",
+                    "sandbox `{}` is unusable: {}",
                     sandbox.id,
                     reason.unwrap_or_default()
                 ),
             )
-            .hint("delete it and make another")),
+            .hint("delete it and create another one")),
             _ => Ok(sandbox),
         }
     }
 }
 
-/// Says whether a provider's refusal means that the row was wrong about its instance.
+/// Says whether a provider's error means that the row does not match its instance.
 pub(super) fn is_row_wrong(error: &ProviderError) -> bool {
     matches!(
         error.kind,
@@ -218,7 +223,7 @@ pub(super) fn is_row_wrong(error: &ProviderError) -> bool {
     )
 }
 
-/// Resumes or starts an instance, whichever its state asks for.
+/// Resumes or starts an instance, depending on its state.
 async fn bring_up(provider: &dyn Provider, row: &Sandbox) -> Result<Instance, ProviderError> {
     let id = row.provider_id.as_deref().unwrap_or_default();
     let first = match row.status {
@@ -227,7 +232,7 @@ async fn bring_up(provider: &dyn Provider, row: &Sandbox) -> Result<Instance, Pr
     };
     match first {
         Err(error) if error.kind == ProviderErrorKind::Conflict => {
-            // The row was wrong: its processes ended while it was paused, or it runs already.
+            // The row does not match: the processes ended while it was paused, or the instance runs already.
             match provider
                 .inspect(id)
                 .await?

@@ -8,7 +8,7 @@ use sandyard_service::{Event, FlowFilter, LogSource, Sandbox};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::harness::{Yard, alice, user};
+use crate::harness::{TestEnv, alice, user};
 
 fn flow(sandbox: &Sandbox, name: &str, verdict: FlowVerdict) -> Flow {
     let is_denied = verdict == FlowVerdict::Denied;
@@ -39,9 +39,9 @@ struct Background {
 }
 
 impl Background {
-    fn of(yard: &Yard) -> Self {
+    fn of(env: &TestEnv) -> Self {
         let (stop, stopped) = oneshot::channel();
-        let service = yard.service.clone();
+        let service = env.service.clone();
         let task = tokio::spawn(async move {
             service.run(async { drop(stopped.await) }).await;
         });
@@ -54,7 +54,7 @@ impl Background {
     }
 }
 
-async fn listed(yard: &Yard, id: &SandboxId, verdict: Option<FlowVerdict>) -> Vec<Event> {
+async fn listed(env: &TestEnv, id: &SandboxId, verdict: Option<FlowVerdict>) -> Vec<Event> {
     let mut found: Vec<Event> = Vec::new();
     loop {
         let filter = FlowFilter {
@@ -62,7 +62,7 @@ async fn listed(yard: &Yard, id: &SandboxId, verdict: Option<FlowVerdict>) -> Ve
             after_seq: Some(found.iter().map(|event| event.seq).max().unwrap_or(0)),
             ..FlowFilter::default()
         };
-        let page = yard.service.flows(&alice(), id.as_str(), filter).await;
+        let page = env.service.flows(&alice(), id.as_str(), filter).await;
         let page = page.expect("the service answers");
         if page.is_empty() {
             return found;
@@ -74,17 +74,17 @@ async fn listed(yard: &Yard, id: &SandboxId, verdict: Option<FlowVerdict>) -> Ve
 #[tokio::test]
 async fn flows_become_events_and_denied_ones_log_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let yard = Yard::with_logs(folder.path()).await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::with_logs(folder.path()).await;
+    let sandbox = env.create().await;
     for (name, verdict) in [
         ("good.example", FlowVerdict::Allowed),
         ("evil.example", FlowVerdict::Denied),
         ("gone.example", FlowVerdict::Failed),
     ] {
-        yard.provider.push_flow(flow(&sandbox, name, verdict));
+        env.provider.push_flow(flow(&sandbox, name, verdict));
     }
-    Background::of(&yard).end().await;
-    let all = listed(&yard, &sandbox.id, None).await;
+    Background::of(&env).end().await;
+    let all = listed(&env, &sandbox.id, None).await;
     let kinds: Vec<_> = all.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["flow", "flow_denied", "flow"]);
     let good = &all[0];
@@ -109,10 +109,10 @@ async fn flows_become_events_and_denied_ones_log_lines() {
         (FlowVerdict::Denied, "evil.example"),
         (FlowVerdict::Failed, "gone.example"),
     ] {
-        let some = listed(&yard, &sandbox.id, Some(verdict)).await;
+        let some = listed(&env, &sandbox.id, Some(verdict)).await;
         assert_eq!((some.len(), &some[0].data["name"]), (1, &name.into()));
     }
-    let lines = yard.service.logs(&alice(), sandbox.id.as_str(), 100).await;
+    let lines = env.service.logs(&alice(), sandbox.id.as_str(), 100).await;
     let lines = lines.unwrap();
     let line = lines
         .entries
@@ -133,14 +133,14 @@ async fn flows_become_events_and_denied_ones_log_lines() {
 
 #[tokio::test]
 async fn pages_go_on_after_a_number_and_others_see_nothing() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     for number in 0..5 {
         let name = format!("n{number}.example");
-        yard.provider
+        env.provider
             .push_flow(flow(&sandbox, &name, FlowVerdict::Allowed));
     }
-    Background::of(&yard).end().await;
+    Background::of(&env).end().await;
     let name = sandbox.id.as_str();
     let page = async |after_seq: Option<i64>| {
         let filter = FlowFilter {
@@ -148,7 +148,7 @@ async fn pages_go_on_after_a_number_and_others_see_nothing() {
             verdict: None,
             limit: 2,
         };
-        let flows = yard.service.flows(&alice(), name, filter).await.unwrap();
+        let flows = env.service.flows(&alice(), name, filter).await.unwrap();
         let names: Vec<_> = flows
             .iter()
             .map(|event| event.data["name"].clone())
@@ -158,7 +158,7 @@ async fn pages_go_on_after_a_number_and_others_see_nothing() {
     let (newest, seq) = page(None).await;
     assert_eq!(newest, ["n3.example", "n4.example"]);
     assert_eq!(page(Some(seq - 3)).await.0, ["n1.example", "n2.example"]);
-    let others = yard
+    let others = env
         .service
         .flows(&user("bob"), name, FlowFilter::default())
         .await;
@@ -167,17 +167,17 @@ async fn pages_go_on_after_a_number_and_others_see_nothing() {
 
 #[tokio::test]
 async fn whoever_follows_events_is_told_at_once() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
-    let background = Background::of(&yard);
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
+    let background = Background::of(&env);
     let following = async {
-        while listed(&yard, &sandbox.id, None).await.is_empty() {
-            yard.service.wait_for_events().await;
+        while listed(&env, &sandbox.id, None).await.is_empty() {
+            env.service.wait_for_events().await;
         }
     };
     let pushing = async {
         tokio::task::yield_now().await;
-        yard.provider
+        env.provider
             .push_flow(flow(&sandbox, "a.example", FlowVerdict::Allowed));
     };
     let both = async { tokio::join!(following, pushing) };
@@ -190,21 +190,20 @@ async fn whoever_follows_events_is_told_at_once() {
 #[tokio::test]
 async fn a_flood_is_counted_and_does_not_drown_the_others() {
     let folder = tempfile::tempdir().unwrap();
-    let yard = Yard::with_logs(folder.path()).await;
-    let (loud, quiet) = (yard.create().await, yard.create().await);
+    let env = TestEnv::with_logs(folder.path()).await;
+    let (loud, quiet) = (env.create().await, env.create().await);
     for number in 0..4000 {
         let verdict = match number % 2 {
             0 => FlowVerdict::Denied,
             _ => FlowVerdict::Allowed,
         };
-        yard.provider
-            .push_flow(flow(&loud, "evil.example", verdict));
+        env.provider.push_flow(flow(&loud, "evil.example", verdict));
     }
-    yard.provider
+    env.provider
         .push_flow(flow(&quiet, "good.example", FlowVerdict::Allowed));
-    Background::of(&yard).end().await;
-    assert_eq!(listed(&yard, &quiet.id, None).await.len(), 1);
-    let flows = listed(&yard, &loud.id, None).await;
+    Background::of(&env).end().await;
+    assert_eq!(listed(&env, &quiet.id, None).await.len(), 1);
+    let flows = listed(&env, &loud.id, None).await;
     assert!((2000..=2004).contains(&flows.len()), "{}", flows.len());
     let count = |event: &Event| event.data["count"].as_u64().unwrap();
     assert_eq!(
@@ -214,9 +213,9 @@ async fn a_flood_is_counted_and_does_not_drown_the_others() {
     );
     let sent = |event: &Event| event.data["sent_bytes"].as_u64().unwrap();
     assert_eq!(flows.iter().map(sent).sum::<u64>(), 40_000);
-    let denied = listed(&yard, &loud.id, Some(FlowVerdict::Denied)).await;
+    let denied = listed(&env, &loud.id, Some(FlowVerdict::Denied)).await;
     assert_eq!(denied.iter().map(count).sum::<u64>(), 2000);
-    let lines = yard
+    let lines = env
         .service
         .logs(&alice(), loud.id.as_str(), 1000)
         .await

@@ -19,14 +19,14 @@ pub(crate) const HOUR_MS: i64 = 3_600_000;
 /// Where the test's clock starts.
 const BEGIN_MS: i64 = 1_800_000_000_000;
 
-pub(crate) struct Yard {
+pub(crate) struct TestEnv {
     pub(crate) service: Service,
     pub(crate) store: Store,
     pub(crate) provider: FakeProvider,
     pub(crate) clock: Clock,
 }
 
-impl Yard {
+impl TestEnv {
     pub(crate) async fn new() -> Self {
         Self::with(ServiceSettings::default()).await
     }
@@ -48,7 +48,7 @@ impl Yard {
             .with_agent(agent);
         let store = Store::open("sqlite::memory:")
             .await
-            .expect("the yard works");
+            .expect("the test environment works");
         Self::on(store, provider, clock, settings).await
     }
 
@@ -58,7 +58,7 @@ impl Yard {
         let provider = FakeProvider::new().with_clock(clock.clone());
         let store = Store::open(&format!("sqlite://{}", path.display()))
             .await
-            .expect("the yard works");
+            .expect("the test environment works");
         Self::on(store, provider, clock, settings).await
     }
 
@@ -102,25 +102,25 @@ impl Yard {
     pub(crate) async fn another_as(&self, node: NodeSetup) -> Service {
         let timers = Timers::open(self.store.clone(), None, self.clock.clone())
             .await
-            .expect("the yard works");
+            .expect("the test environment works");
         let providers: Vec<Arc<dyn Provider>> = vec![Arc::new(self.provider.clone())];
         let settings = ServiceSettings::default();
         let (store, clock) = (self.store.clone(), self.clock.clone());
         Service::open_as(node, store, timers, providers, settings, clock)
             .await
-            .expect("the yard works")
+            .expect("the test environment works")
     }
 
     pub(crate) async fn create(&self) -> Sandbox {
         self.service
             .create(&alice(), CreateRequest::default())
             .await
-            .expect("the yard works")
+            .expect("the test environment works")
     }
 
     pub(crate) async fn make(&self, request: CreateRequest) -> Sandbox {
         let made = self.service.create(&alice(), request).await;
-        made.expect("the yard works")
+        made.expect("the test environment works")
     }
 
     /// What a sandbox was given to reach, once it was.
@@ -142,7 +142,10 @@ impl Yard {
     pub(crate) async fn pass(&self, by_ms: i64) {
         self.service.flush().await;
         self.clock.advance_ms(by_ms);
-        self.service.sweep().await.expect("the yard works");
+        self.service
+            .sweep()
+            .await
+            .expect("the test environment works");
     }
 
     pub(crate) async fn events(&self, id: &SandboxId) -> Vec<Event> {
@@ -153,7 +156,7 @@ impl Yard {
         self.service
             .events(&Caller::system(), filter)
             .await
-            .expect("the yard works")
+            .expect("the test environment works")
     }
 
     pub(crate) async fn event_kinds(&self, id: &SandboxId) -> Vec<String> {
@@ -173,7 +176,7 @@ async fn open(
 ) -> Service {
     let timers = Timers::open(store.clone(), None, clock.clone())
         .await
-        .expect("the yard works");
+        .expect("the test environment works");
     Service::open(
         store.clone(),
         timers,
@@ -182,7 +185,7 @@ async fn open(
         clock.clone(),
     )
     .await
-    .expect("the yard works")
+    .expect("the test environment works")
 }
 
 /// Waits until something is so.

@@ -3,7 +3,7 @@
 mod clock;
 mod crash;
 mod create;
-mod fall_back;
+mod fallback;
 mod fixed_time;
 mod flows;
 mod harness;
@@ -12,7 +12,7 @@ mod network;
 mod outage;
 mod providers;
 mod reconcile;
-mod renamed;
+mod renamed_locations;
 mod replicas;
 mod rights;
 mod sealed;

@@ -7,12 +7,12 @@ use sandyard_core::{ErrorKind, SandboxState};
 use sandyard_provider::fake::FakeProvider;
 use sandyard_provider::{Provider, ProviderErrorKind, Verb};
 use sandyard_service::{
-    CreateRequest, ForkRequest, NodeSetup, Reach, Sandbox, Service, ServiceSettings,
+    CreateRequest, ForkRequest, NodeConnector, NodeSetup, Sandbox, Service, ServiceSettings,
 };
 use sandyard_store::Timers;
 use serde_json::json;
 
-use crate::harness::{Yard, alice, key_settings, policy, until, user};
+use crate::harness::{TestEnv, alice, key_settings, policy, until, user};
 
 fn targets(texts: &[&str]) -> Vec<Target> {
     texts
@@ -47,41 +47,41 @@ fn header_of(policy: &NetworkPolicy) -> String {
 
 #[tokio::test]
 async fn a_sandbox_gets_the_policy_it_was_made_with_or_the_default() {
-    let yard = Yard::with(ServiceSettings {
+    let env = TestEnv::with(ServiceSettings {
         default_network: closed(),
         ..ServiceSettings::default()
     })
     .await;
-    let plain = yard.create().await;
-    let grant = yard.grant(&plain).await;
+    let plain = env.create().await;
+    let grant = env.grant(&plain).await;
     assert_eq!((&grant.policy, grant.is_leading), (&closed(), true));
     assert_eq!((grant.sandbox_id, grant.owner), (plain.id, "alice".into()));
     let open = policy(json!({"deny_out": ["example.org"]}));
-    let asked = yard.make(asking_for(open.clone())).await;
-    assert_eq!(yard.grant(&asked).await.policy, open);
-    let shown = yard.service.network(&alice(), asked.id.as_str()).await;
+    let asked = env.make(asking_for(open.clone())).await;
+    assert_eq!(env.grant(&asked).await.policy, open);
+    let shown = env.service.network(&alice(), asked.id.as_str()).await;
     assert_eq!(shown.unwrap(), open);
 }
 
 #[tokio::test]
 async fn making_a_sandbox_does_not_wait_for_its_way_out() {
-    let yard = Yard::new().await;
-    let gate = yard.provider.hold(Verb::SetNetwork);
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let gate = env.provider.hold(Verb::SetNetwork);
+    let sandbox = env.create().await;
     gate.reached_by(1).await;
     gate.release();
-    yard.grant(&sandbox).await;
+    env.grant(&sandbox).await;
 }
 
 #[tokio::test]
 async fn a_change_is_in_force_when_it_is_answered_and_is_told() {
-    let yard = Yard::with_key().await;
-    let sandbox = yard.make(asking_for(closed())).await;
+    let env = TestEnv::with_key().await;
+    let sandbox = env.make(asking_for(closed())).await;
     let name = sandbox.id.as_str();
-    let service = &yard.service;
+    let service = &env.service;
     let more = targets(&["crates.io:443", "pypi.org"]);
     service.allow_network(&alice(), name, more).await.unwrap();
-    let granted = yard.grant(&sandbox).await;
+    let granted = env.grant(&sandbox).await;
     assert_eq!(
         granted.policy.allow_out,
         targets(&["pypi.org", "crates.io:443"])
@@ -89,7 +89,7 @@ async fn a_change_is_in_force_when_it_is_answered_and_is_told() {
     assert!(granted.is_leading);
     let less = targets(&["pypi.org"]);
     service.deny_network(&alice(), name, less).await.unwrap();
-    let granted = yard.grant(&sandbox).await.policy;
+    let granted = env.grant(&sandbox).await.policy;
     assert_eq!(granted.allow_out, targets(&["crates.io:443"]));
     assert_eq!(granted.deny_out, targets(&["pypi.org"]));
     let secret = with_header("Bearer s3cret");
@@ -97,8 +97,8 @@ async fn a_change_is_in_force_when_it_is_answered_and_is_told() {
         .set_network(&alice(), name, secret.clone())
         .await
         .unwrap();
-    assert_eq!(yard.grant(&sandbox).await.policy, secret);
-    let events = yard.events(&sandbox.id).await;
+    assert_eq!(env.grant(&sandbox).await.policy, secret);
+    let events = env.events(&sandbox.id).await;
     let told: Vec<_> = events
         .iter()
         .filter(|event| event.kind == "network_changed")
@@ -114,9 +114,9 @@ async fn a_change_is_in_force_when_it_is_answered_and_is_told() {
 
 #[tokio::test]
 async fn what_is_denied_must_not_stay_open_by_another_entry() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let open = policy(json!({"allow_out": ["*.example.com", "10.0.0.0/8", "b.org:443"]}));
-    let sandbox = yard.make(asking_for(open)).await;
+    let sandbox = env.make(asking_for(open)).await;
     let name = sandbox.id.as_str();
     for covered in [
         "evil.example.com",
@@ -125,7 +125,7 @@ async fn what_is_denied_must_not_stay_open_by_another_entry() {
         "b.org",
         "b.org:443",
     ] {
-        let denied = yard
+        let denied = env
             .service
             .deny_network(&alice(), name, targets(&[covered]))
             .await;
@@ -136,7 +136,7 @@ async fn what_is_denied_must_not_stay_open_by_another_entry() {
         }
     }
     for fine in ["example.org", "0.0.0.0/0", "example.com"] {
-        let denied = yard
+        let denied = env
             .service
             .deny_network(&alice(), name, targets(&[fine]))
             .await;
@@ -146,21 +146,21 @@ async fn what_is_denied_must_not_stay_open_by_another_entry() {
 
 #[tokio::test]
 async fn values_of_headers_are_hidden_and_stay_when_sent_back_so() {
-    let yard = Yard::with_key().await;
-    let sandbox = yard.make(asking_for(with_header("Bearer s3cret"))).await;
+    let env = TestEnv::with_key().await;
+    let sandbox = env.make(asking_for(with_header("Bearer s3cret"))).await;
     let name = sandbox.id.as_str();
     assert_eq!(
-        header_of(&yard.grant(&sandbox).await.policy),
+        header_of(&env.grant(&sandbox).await.policy),
         "Bearer s3cret"
     );
-    let mut shown = yard.service.network(&alice(), name).await.unwrap();
+    let mut shown = env.service.network(&alice(), name).await.unwrap();
     assert_eq!(header_of(&shown), "***");
     shown.allow(targets(&["example.org"]));
-    yard.service
+    env.service
         .set_network(&alice(), name, shown)
         .await
         .unwrap();
-    let granted = yard.grant(&sandbox).await.policy;
+    let granted = env.grant(&sandbox).await.policy;
     assert_eq!(header_of(&granted), "Bearer s3cret");
     assert!(granted.allow_out.contains(&"example.org".parse().unwrap()));
     // Nobody sends a hidden value elsewhere, or without TLS, by writing its host anew.
@@ -172,12 +172,12 @@ async fn values_of_headers_are_hidden_and_stay_when_sent_back_so() {
         let moved = policy(
             json!({"rules": {host: [{"transform": {"headers": {"Authorization": "***"}}}]}}),
         );
-        let set = yard.service.set_network(&alice(), name, moved).await;
+        let set = env.service.set_network(&alice(), name, moved).await;
         assert_eq!(set.unwrap_err().kind, ErrorKind::Invalid, "{host}");
     }
-    assert_eq!(yard.grant(&sandbox).await.policy, granted);
+    assert_eq!(env.grant(&sandbox).await.policy, granted);
     // Where there is none, it stands for nothing.
-    let made = yard
+    let made = env
         .service
         .create(&alice(), asking_for(with_header("***")))
         .await;
@@ -186,52 +186,52 @@ async fn values_of_headers_are_hidden_and_stay_when_sent_back_so() {
 
 #[tokio::test]
 async fn a_rule_keeps_its_port_and_whether_it_takes_tls() {
-    let yard = Yard::with_key().await;
+    let env = TestEnv::with_key().await;
     let with = |value: &str| json!([{"transform": {"headers": {"Authorization": value}}}]);
     let asked = policy(json!({"rules": {
         "api.example.com": with("1"), "api.example.com:8443": with("2"), "http://registry.internal": with("3"),
     }}));
-    let sandbox = yard.make(asking_for(asked.clone())).await;
-    assert_eq!(yard.grant(&sandbox).await.policy, asked);
+    let sandbox = env.make(asking_for(asked.clone())).await;
+    assert_eq!(env.grant(&sandbox).await.policy, asked);
     let name = sandbox.id.as_str();
-    let shown = yard.service.network(&alice(), name).await.unwrap();
+    let shown = env.service.network(&alice(), name).await.unwrap();
     assert!(shown.rules.keys().eq(asked.rules.keys()));
-    let set = yard.service.set_network(&alice(), name, shown).await;
+    let set = env.service.set_network(&alice(), name, shown).await;
     set.unwrap();
-    assert_eq!(yard.grant(&sandbox).await.policy, asked);
+    assert_eq!(env.grant(&sandbox).await.policy, asked);
 }
 
 #[tokio::test]
 async fn the_longest_value_can_be_kept_and_the_policy_changed_afterwards() {
-    let yard = Yard::with_key().await;
+    let env = TestEnv::with_key().await;
     let long = "x".repeat(8 << 10);
-    let sandbox = yard.make(asking_for(with_header(&long))).await;
+    let sandbox = env.make(asking_for(with_header(&long))).await;
     let more = targets(&["example.org"]);
-    yard.service
+    env.service
         .allow_network(&alice(), sandbox.id.as_str(), more)
         .await
         .unwrap();
-    assert_eq!(header_of(&yard.grant(&sandbox).await.policy), long);
+    assert_eq!(header_of(&env.grant(&sandbox).await.policy), long);
 }
 
 #[tokio::test]
 async fn a_policy_that_makes_no_sense_is_refused() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut odd = with_header("fine");
     for rule in odd.rules.values_mut().flatten() {
         let headers = &mut rule.transform.headers;
         headers.insert("Host".to_owned(), "x".to_owned());
     }
-    let made = yard.service.create(&alice(), asking_for(odd.clone())).await;
+    let made = env.service.create(&alice(), asking_for(odd.clone())).await;
     assert_eq!(made.unwrap_err().field, Some("network"));
-    let sandbox = yard.create().await;
-    let set = yard
+    let sandbox = env.create().await;
+    let set = env
         .service
         .set_network(&alice(), sandbox.id.as_str(), odd)
         .await;
     assert_eq!(set.unwrap_err().field, Some("network"));
     // Without a key no value can be kept.
-    let made = yard
+    let made = env
         .service
         .create(&alice(), asking_for(with_header("Bearer s3cret")))
         .await;
@@ -240,10 +240,10 @@ async fn a_policy_that_makes_no_sense_is_refused() {
 
 #[tokio::test]
 async fn other_peoples_sandboxes_are_not_found() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let (name, bob) = (sandbox.id.as_str(), user("bob"));
-    let service = &yard.service;
+    let service = &env.service;
     let some = || targets(&["example.org"]);
     let errors = [
         service.network(&bob, name).await.unwrap_err(),
@@ -254,61 +254,61 @@ async fn other_peoples_sandboxes_are_not_found() {
     for error in errors {
         assert_eq!(error.kind, ErrorKind::SandboxNotFound);
     }
-    assert_eq!(yard.row(&sandbox.id).await.network, None);
+    assert_eq!(env.row(&sandbox.id).await.network, None);
 }
 
 #[tokio::test]
 async fn a_restarted_sandbox_gets_its_way_out_again_and_a_resumed_one_still_has_it() {
-    let yard = Yard::new().await;
-    let sandbox = yard.make(asking_for(closed())).await;
+    let env = TestEnv::new().await;
+    let sandbox = env.make(asking_for(closed())).await;
     let name = sandbox.id.as_str();
-    yard.grant(&sandbox).await;
-    yard.service.pause(&alice(), name, None).await.unwrap();
-    yard.service.resume(&alice(), name).await.unwrap();
-    assert_eq!(yard.provider.count(Verb::SetNetwork), 1);
-    yard.service.stop(&alice(), name).await.unwrap();
-    yard.service.resume(&alice(), name).await.unwrap();
-    let again = yard.grant(&sandbox).await;
+    env.grant(&sandbox).await;
+    env.service.pause(&alice(), name, None).await.unwrap();
+    env.service.resume(&alice(), name).await.unwrap();
+    assert_eq!(env.provider.count(Verb::SetNetwork), 1);
+    env.service.stop(&alice(), name).await.unwrap();
+    env.service.resume(&alice(), name).await.unwrap();
+    let again = env.grant(&sandbox).await;
     assert_eq!((again.policy, again.is_leading), (closed(), true));
 }
 
 #[tokio::test]
 async fn a_change_of_a_stopped_sandbox_holds_from_its_next_start() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    yard.grant(&sandbox).await;
-    yard.service.stop(&alice(), name).await.unwrap();
-    let set = yard.service.set_network(&alice(), name, closed()).await;
+    env.grant(&sandbox).await;
+    env.service.stop(&alice(), name).await.unwrap();
+    let set = env.service.set_network(&alice(), name, closed()).await;
     set.unwrap();
     let instance = sandbox.provider_id.as_deref().unwrap();
-    assert_eq!(yard.provider.grant(instance), None);
-    yard.service.resume(&alice(), name).await.unwrap();
-    assert_eq!(yard.grant(&sandbox).await.policy, closed());
+    assert_eq!(env.provider.grant(instance), None);
+    env.service.resume(&alice(), name).await.unwrap();
+    assert_eq!(env.grant(&sandbox).await.policy, closed());
 }
 
 #[tokio::test]
 async fn a_fork_has_the_network_of_its_original_under_a_seal_of_its_own() {
-    let yard = Yard::with_key().await;
-    let original = yard.make(asking_for(with_header("Bearer s3cret"))).await;
-    let fork = yard
+    let env = TestEnv::with_key().await;
+    let original = env.make(asking_for(with_header("Bearer s3cret"))).await;
+    let fork = env
         .service
         .fork(&alice(), original.id.as_str(), ForkRequest::default())
         .await
         .unwrap();
-    assert_eq!(yard.grant(&fork).await.policy, with_header("Bearer s3cret"));
-    assert_ne!(yard.row(&fork.id).await.network, original.network);
+    assert_eq!(env.grant(&fork).await.policy, with_header("Bearer s3cret"));
+    assert_ne!(env.row(&fork.id).await.network, original.network);
 }
 
 #[tokio::test]
 async fn what_a_place_cannot_enforce_is_said_of_those_who_asked_for_it() {
-    let yard = Yard::new().await;
-    yard.provider
+    let env = TestEnv::new().await;
+    env.provider
         .set_unenforced(vec!["look-ups are open".to_owned()]);
-    let plain = yard.create().await;
-    yard.grant(&plain).await;
-    let asked = yard.make(asking_for(closed())).await;
-    let lacks = async |sandbox: &Sandbox| yard.row(&sandbox.id).await.lacks;
+    let plain = env.create().await;
+    env.grant(&plain).await;
+    let asked = env.make(asking_for(closed())).await;
+    let lacks = async |sandbox: &Sandbox| env.row(&sandbox.id).await.limitations;
     let waiting = async {
         while lacks(&asked).await.is_empty() {
             tokio::task::yield_now().await;
@@ -317,112 +317,112 @@ async fn what_a_place_cannot_enforce_is_said_of_those_who_asked_for_it() {
     tokio::time::timeout(std::time::Duration::from_secs(120), waiting)
         .await
         .unwrap();
-    let set = yard
+    let set = env
         .service
         .set_network(&alice(), asked.id.as_str(), NetworkPolicy::default())
         .await
         .unwrap();
-    assert_eq!(set.lacks, ["look-ups are open"], "and said once");
+    assert_eq!(set.limitations, ["look-ups are open"], "and said once");
     assert_eq!(lacks(&plain).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn the_reconciler_pushes_what_did_not_arrive_and_nothing_twice() {
-    let yard = Yard::new().await;
-    yard.provider
+    let env = TestEnv::new().await;
+    env.provider
         .fail_next(Verb::SetNetwork, ProviderErrorKind::Unavailable);
-    let sandbox = yard.make(asking_for(closed())).await;
-    until(|| yard.provider.count(Verb::SetNetwork) == 1).await;
+    let sandbox = env.make(asking_for(closed())).await;
+    until(|| env.provider.count(Verb::SetNetwork) == 1).await;
     let instance = sandbox.provider_id.as_deref().unwrap();
-    assert_eq!(yard.provider.grant(instance), None);
-    yard.pass(31_000).await;
-    let grant = yard.provider.grant(instance).unwrap();
+    assert_eq!(env.provider.grant(instance), None);
+    env.pass(31_000).await;
+    let grant = env.provider.grant(instance).unwrap();
     assert_eq!((grant.policy, grant.is_leading), (closed(), false));
-    let pushed = yard.provider.count(Verb::SetNetwork);
-    yard.pass(31_000).await;
-    assert_eq!(yard.provider.count(Verb::SetNetwork), pushed);
+    let pushed = env.provider.count(Verb::SetNetwork);
+    env.pass(31_000).await;
+    assert_eq!(env.provider.count(Verb::SetNetwork), pushed);
 }
 
 #[tokio::test]
 async fn a_change_that_could_not_be_put_in_force_says_so_and_comes_later() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
-    let open = yard.grant(&sandbox).await.policy;
-    yard.provider
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
+    let open = env.grant(&sandbox).await.policy;
+    env.provider
         .fail_next(Verb::SetNetwork, ProviderErrorKind::Failed);
-    let set = yard
+    let set = env
         .service
         .set_network(&alice(), sandbox.id.as_str(), closed())
         .await;
     assert!(set.unwrap_err().message.contains("not in force yet"));
-    assert_eq!(yard.grant(&sandbox).await.policy, open);
-    yard.pass(31_000).await;
-    assert_eq!(yard.grant(&sandbox).await.policy, closed());
+    assert_eq!(env.grant(&sandbox).await.policy, open);
+    env.pass(31_000).await;
+    assert_eq!(env.grant(&sandbox).await.policy, closed());
 }
 
 #[tokio::test]
 async fn a_server_that_starts_opens_the_way_out_of_all_that_live() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let mut made = Vec::new();
     for _ in 0..40 {
-        made.push(yard.make(asking_for(closed())).await);
+        made.push(env.make(asking_for(closed())).await);
     }
     for sandbox in &made {
-        yard.grant(sandbox).await;
+        env.grant(sandbox).await;
     }
     let (paused, stopped) = (&made[0], &made[1]);
-    yard.service
+    env.service
         .pause(&alice(), paused.id.as_str(), None)
         .await
         .unwrap();
-    yard.service
+    env.service
         .stop(&alice(), stopped.id.as_str())
         .await
         .unwrap();
-    let before = yard.provider.count(Verb::SetNetwork);
-    let next = yard.another().await;
+    let before = env.provider.count(Verb::SetNetwork);
+    let next = env.another().await;
     next.sweep().await.unwrap();
-    assert_eq!(yard.provider.count(Verb::SetNetwork), before + 39);
-    assert_eq!(yard.provider.instances()[0].state, SandboxState::Paused);
-    assert!(!yard.grant(paused).await.is_leading);
+    assert_eq!(env.provider.count(Verb::SetNetwork), before + 39);
+    assert_eq!(env.provider.instances()[0].state, SandboxState::Paused);
+    assert!(!env.grant(paused).await.is_leading);
     assert_eq!(
-        yard.provider.grant(stopped.provider_id.as_deref().unwrap()),
+        env.provider.grant(stopped.provider_id.as_deref().unwrap()),
         None
     );
 }
 
 #[tokio::test]
 async fn a_change_through_one_server_reaches_the_other() {
-    let yard = Yard::new().await;
-    let other = yard.another().await;
-    let sandbox = yard.create().await;
-    yard.grant(&sandbox).await;
+    let env = TestEnv::new().await;
+    let other = env.another().await;
+    let sandbox = env.create().await;
+    env.grant(&sandbox).await;
     other.sweep().await.unwrap();
-    let pushed = yard.provider.count(Verb::SetNetwork);
-    yard.service
+    let pushed = env.provider.count(Verb::SetNetwork);
+    env.service
         .set_network(&alice(), sandbox.id.as_str(), closed())
         .await
         .unwrap();
     other.sweep().await.unwrap();
-    assert_eq!(yard.provider.count(Verb::SetNetwork), pushed + 2);
-    let grant = yard.grant(&sandbox).await;
+    assert_eq!(env.provider.count(Verb::SetNetwork), pushed + 2);
+    let grant = env.grant(&sandbox).await;
     assert_eq!((grant.policy, grant.is_leading), (closed(), false));
 }
 
 #[tokio::test]
 async fn what_another_node_asks_for_is_pushed_here_from_the_row() {
-    let yard = Yard::with_key().await;
+    let env = TestEnv::with_key().await;
     let secret = with_header("Bearer s3cret");
-    let sandbox = yard.make(asking_for(secret.clone())).await;
-    yard.grant(&sandbox).await;
+    let sandbox = env.make(asking_for(secret.clone())).await;
+    env.grant(&sandbox).await;
     let instance = sandbox.provider_id.as_deref().unwrap();
-    yard.provider.stop(instance).await.unwrap();
-    yard.provider.start(instance).await.unwrap();
-    yard.provider.set_unenforced(vec!["pings".to_owned()]);
-    let answering = yard.another_with(key_settings()).await;
+    env.provider.stop(instance).await.unwrap();
+    env.provider.start(instance).await.unwrap();
+    env.provider.set_unenforced(vec!["pings".to_owned()]);
+    let answering = env.another_with(key_settings()).await;
     let lacks = answering.refresh_network(&sandbox.id).await.unwrap();
     assert_eq!(lacks, ["pings"]);
-    assert_eq!(yard.grant(&sandbox).await.policy, secret);
+    assert_eq!(env.grant(&sandbox).await.policy, secret);
     let unknown = sandyard_core::SandboxId::from_random([3; 20]);
     let error = answering.refresh_network(&unknown).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::SandboxNotFound);
@@ -430,14 +430,14 @@ async fn what_another_node_asks_for_is_pushed_here_from_the_row() {
 
 #[tokio::test]
 async fn values_do_not_travel_to_other_nodes() {
-    let yard = Yard::with_key().await;
+    let env = TestEnv::with_key().await;
     let there = FakeProvider::new().with_info(|info| info.location = "fake:2".to_owned());
     let folder = tempfile::tempdir().unwrap();
     let open = async |node: NodeSetup, provider: FakeProvider| {
-        let clock = yard.clock.clone();
-        let timers = Timers::open(yard.store.clone(), None, clock.clone()).await;
+        let clock = env.clock.clone();
+        let timers = Timers::open(env.store.clone(), None, clock.clone()).await;
         let providers: Vec<Arc<dyn Provider>> = vec![Arc::new(provider)];
-        let (store, timers) = (yard.store.clone(), timers.unwrap());
+        let (store, timers) = (env.store.clone(), timers.unwrap());
         let opened = Service::open_as(node, store, timers, providers, key_settings(), clock).await;
         opened.unwrap()
     };
@@ -451,7 +451,7 @@ async fn values_do_not_travel_to_other_nodes() {
     until(|| there.grant(instance).is_some()).await;
     assert_eq!(there.grant(instance).unwrap().policy, secret);
     let reached = there.clone();
-    let reach = Reach(Arc::new(move |_, _| {
+    let reach = NodeConnector(Arc::new(move |_, _| {
         let provider: Arc<dyn Provider> = Arc::new(reached.clone());
         Box::pin(async move { Ok(provider) })
     }));
@@ -472,15 +472,15 @@ async fn values_do_not_travel_to_other_nodes() {
 
 #[tokio::test]
 async fn the_network_belongs_to_what_a_repeated_request_asks_for() {
-    let yard = Yard::with_key().await;
+    let env = TestEnv::with_key().await;
     let request = |policy: NetworkPolicy| CreateRequest {
         idempotency_key: Some("once".to_owned()),
         ..asking_for(policy)
     };
-    let first = yard.make(request(with_header("one"))).await;
-    let same = yard.make(request(with_header("one"))).await;
+    let first = env.make(request(with_header("one"))).await;
+    let same = env.make(request(with_header("one"))).await;
     assert_eq!(first.id, same.id);
-    let other = yard
+    let other = env
         .service
         .create(&alice(), request(with_header("two")))
         .await;
@@ -489,9 +489,9 @@ async fn the_network_belongs_to_what_a_repeated_request_asks_for() {
 
 #[tokio::test]
 async fn the_instance_is_told_the_policy_without_its_values() {
-    let yard = Yard::with_key().await;
-    let sandbox = yard.make(asking_for(with_header("Bearer s3cret"))).await;
-    let spec = yard
+    let env = TestEnv::with_key().await;
+    let sandbox = env.make(asking_for(with_header("Bearer s3cret"))).await;
+    let spec = env
         .provider
         .spec_of(sandbox.provider_id.as_deref().unwrap())
         .unwrap();

@@ -3,24 +3,23 @@
 use sandyard_core::{ErrorKind, SandboxId, SandboxState, SandboxStatus};
 use sandyard_provider::Provider;
 
-use crate::harness::{HOUR_MS, Yard, alice};
+use crate::harness::{HOUR_MS, TestEnv, alice};
 
 #[tokio::test]
 async fn vanished_processes_are_noticed_with_the_reason_and_come_back_on_request() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
-    yard.provider
-        .vanish(sandbox.provider_id.as_deref().unwrap());
-    yard.pass(31_000).await;
-    let row = yard.row(&sandbox.id).await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
+    env.provider.vanish(sandbox.provider_id.as_deref().unwrap());
+    env.pass(31_000).await;
+    let row = env.row(&sandbox.id).await;
     assert_eq!(row.status, SandboxStatus::Stopped);
     assert!(row.reason.is_some());
     assert!(
-        yard.event_kinds(&sandbox.id)
+        env.event_kinds(&sandbox.id)
             .await
             .contains(&"vanished".to_owned())
     );
-    let live = yard
+    let live = env
         .service
         .live(&alice(), sandbox.id.as_str())
         .await
@@ -30,37 +29,37 @@ async fn vanished_processes_are_noticed_with_the_reason_and_come_back_on_request
 
 #[tokio::test]
 async fn a_lost_instance_is_an_error_that_says_why_and_can_be_deleted() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
-    yard.provider.lose(sandbox.provider_id.as_deref().unwrap());
-    yard.pass(31_000).await;
-    let row = yard.row(&sandbox.id).await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
+    env.provider.lose(sandbox.provider_id.as_deref().unwrap());
+    env.pass(31_000).await;
+    let row = env.row(&sandbox.id).await;
     assert_eq!(row.status, SandboxStatus::Error);
     assert!(row.reason.is_some());
     assert!(
-        yard.service
+        env.service
             .live(&alice(), sandbox.id.as_str())
             .await
             .is_err()
     );
-    yard.service
+    env.service
         .delete(&alice(), sandbox.id.as_str())
         .await
         .unwrap();
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Deleted);
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Deleted);
 }
 
 #[tokio::test]
 async fn what_a_deleted_sandbox_left_goes_after_a_grace_period() {
-    let yard = Yard::new().await;
-    yard.provider.add_stranger();
-    let kept = yard.create().await;
-    let gone = deleted(&yard).await;
-    yard.provider.add_orphan(gone);
-    yard.pass(31_000).await;
-    assert_eq!(yard.provider.instances().len(), 3, "too early");
-    yard.pass(301_000).await;
-    let left = yard.provider.instances();
+    let env = TestEnv::new().await;
+    env.provider.add_stranger();
+    let kept = env.create().await;
+    let gone = deleted(&env).await;
+    env.provider.add_orphan(gone);
+    env.pass(31_000).await;
+    assert_eq!(env.provider.instances().len(), 3, "too early");
+    env.pass(301_000).await;
+    let left = env.provider.instances();
     assert_eq!(left.len(), 2);
     assert!(
         left.iter()
@@ -69,25 +68,25 @@ async fn what_a_deleted_sandbox_left_goes_after_a_grace_period() {
 }
 
 /// The id of a sandbox that was.
-async fn deleted(yard: &Yard) -> SandboxId {
-    let sandbox = yard.create().await;
+async fn deleted(env: &TestEnv) -> SandboxId {
+    let sandbox = env.create().await;
     let id = sandbox.id.as_str();
-    let deleted = yard.service.delete(&alice(), id).await;
-    deleted.expect("the yard works");
+    let deleted = env.service.delete(&alice(), id).await;
+    deleted.expect("the test environment works");
     sandbox.id
 }
 
 #[tokio::test]
 async fn what_a_restored_database_does_not_know_is_told_of_and_left_alone() {
     let made_later = SandboxId::from_random([9; 20]);
-    let yard = Yard::new().await;
-    let kept = yard.create().await;
-    let id = yard.provider.add_orphan(made_later.clone());
+    let env = TestEnv::new().await;
+    let kept = env.create().await;
+    let id = env.provider.add_orphan(made_later.clone());
     for _ in 0..3 {
-        yard.pass(301_000).await;
+        env.pass(301_000).await;
     }
-    assert_eq!(yard.provider.instances().len(), 2, "it is somebody's");
-    let unknown = yard.service.unknown_instances().await.unwrap();
+    assert_eq!(env.provider.instances().len(), 2, "it is somebody's");
+    let unknown = env.service.unknown_instances().await.unwrap();
     assert!(unknown.unreachable.is_empty());
     let [one] = &unknown.instances[..] else {
         panic!("{unknown:?}");
@@ -96,43 +95,43 @@ async fn what_a_restored_database_does_not_know_is_told_of_and_left_alone() {
     assert_eq!(one.instance.sandbox_id, Some(made_later));
     // Only those can be removed so.
     let known = kept.provider_id.as_deref().unwrap();
-    let refused = yard.service.delete_unknown_instance(known).await;
+    let refused = env.service.delete_unknown_instance(known).await;
     assert_eq!(refused.unwrap_err().kind, ErrorKind::NotFound);
-    yard.service.delete_unknown_instance(&id).await.unwrap();
-    let left = yard.provider.instances();
+    env.service.delete_unknown_instance(&id).await.unwrap();
+    let left = env.provider.instances();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].id, known);
 }
 
 #[tokio::test]
 async fn a_place_that_does_not_say_what_it_has_is_named() {
-    let yard = Yard::new().await;
-    yard.provider.set_reachable(false);
-    let unknown = yard.service.unknown_instances().await.unwrap();
+    let env = TestEnv::new().await;
+    env.provider.set_reachable(false);
+    let unknown = env.service.unknown_instances().await.unwrap();
     assert_eq!(unknown.unreachable, ["fake:1"]);
 }
 
 #[tokio::test]
 async fn what_drifted_is_put_back_as_the_row_says() {
-    let yard = Yard::new().await;
-    let running = yard.create().await;
-    let paused = yard.create().await;
-    yard.service
+    let env = TestEnv::new().await;
+    let running = env.create().await;
+    let paused = env.create().await;
+    env.service
         .pause(&alice(), paused.id.as_str(), None)
         .await
         .unwrap();
-    yard.provider
+    env.provider
         .pause(running.provider_id.as_deref().unwrap())
         .await
         .unwrap();
-    yard.provider
+    env.provider
         .resume(paused.provider_id.as_deref().unwrap())
         .await
         .unwrap();
-    yard.pass(31_000).await;
+    env.pass(31_000).await;
     let state = |id: &Option<String>| {
         let id = id.clone().unwrap();
-        let all = yard.provider.instances();
+        let all = env.provider.instances();
         all.into_iter()
             .find(|instance| instance.id == id)
             .unwrap()
@@ -144,98 +143,98 @@ async fn what_drifted_is_put_back_as_the_row_says() {
 
 #[tokio::test]
 async fn what_cannot_be_paused_again_runs_until_its_time_is_over() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let id = sandbox.id.as_str();
-    yard.service.pause(&alice(), id, None).await.unwrap();
+    env.service.pause(&alice(), id, None).await.unwrap();
     let instance = sandbox.provider_id.as_deref().unwrap();
-    yard.provider.resume(instance).await.unwrap();
-    yard.provider.fail_next(
+    env.provider.resume(instance).await.unwrap();
+    env.provider.fail_next(
         sandyard_provider::Verb::Pause,
         sandyard_provider::ProviderErrorKind::Unsupported,
     );
-    yard.pass(31_000).await;
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Running);
-    yard.pass(HOUR_MS + 1).await;
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Paused);
+    env.pass(31_000).await;
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Running);
+    env.pass(HOUR_MS + 1).await;
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Paused);
 }
 
 #[tokio::test]
 async fn an_unreachable_provider_changes_nothing() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
-    yard.provider.set_reachable(false);
-    yard.service.sweep().await.unwrap();
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Running);
-    yard.provider.set_reachable(true);
-    yard.pass(HOUR_MS / 2).await;
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Running);
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
+    env.provider.set_reachable(false);
+    env.service.sweep().await.unwrap();
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Running);
+    env.provider.set_reachable(true);
+    env.pass(HOUR_MS / 2).await;
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Running);
 }
 
 #[tokio::test]
 async fn an_instance_that_comes_back_mends_its_sandbox() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let id = sandbox.provider_id.clone().unwrap();
-    let spec = yard.provider.spec_of(&id).unwrap();
-    yard.provider.lose(&id);
-    yard.pass(31_000).await;
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Error);
+    let spec = env.provider.spec_of(&id).unwrap();
+    env.provider.lose(&id);
+    env.pass(31_000).await;
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Error);
     // A second instance for the same sandbox is not the one the row means, and goes.
-    yard.provider.create(&spec).await.unwrap();
-    yard.pass(31_000).await;
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Error);
-    yard.pass(301_000).await;
-    assert!(yard.provider.instances().is_empty());
+    env.provider.create(&spec).await.unwrap();
+    env.pass(31_000).await;
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Error);
+    env.pass(301_000).await;
+    assert!(env.provider.instances().is_empty());
 }
 
 #[tokio::test]
 async fn an_orphan_that_cannot_be_removed_does_not_protect_the_others() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     for _ in 0..3 {
-        let gone = deleted(&yard).await;
-        yard.provider.add_orphan(gone);
+        let gone = deleted(&env).await;
+        env.provider.add_orphan(gone);
     }
-    yard.pass(1).await;
-    yard.provider.fail_next(
+    env.pass(1).await;
+    env.provider.fail_next(
         sandyard_provider::Verb::Delete,
         sandyard_provider::ProviderErrorKind::Failed,
     );
-    yard.pass(301_000).await;
-    assert_eq!(yard.provider.instances().len(), 1);
+    env.pass(301_000).await;
+    assert_eq!(env.provider.instances().len(), 1);
 }
 
 #[tokio::test]
 async fn orphans_that_hang_hold_up_neither_each_other_nor_timers() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     for _ in 0..3 {
-        let gone = deleted(&yard).await;
-        yard.provider.add_orphan(gone);
+        let gone = deleted(&env).await;
+        env.provider.add_orphan(gone);
     }
-    yard.pass(1).await;
-    let timers = yard.service.timers();
+    env.pass(1).await;
+    let timers = env.service.timers();
     timers.clear("sandbox", sandbox.id.as_str()).await.unwrap();
-    let gate = yard.provider.hold(sandyard_provider::Verb::Delete);
-    yard.service.flush().await;
-    yard.clock.advance_ms(301_000);
-    let service = yard.service.clone();
+    let gate = env.provider.hold(sandyard_provider::Verb::Delete);
+    env.service.flush().await;
+    env.clock.advance_ms(301_000);
+    let service = env.service.clone();
     let sweep = tokio::spawn(async move { service.sweep().await });
     gate.reached_by(3).await;
-    let without = yard.store.sandboxes_without_timer("fake:1").await.unwrap();
+    let without = env.store.sandboxes_without_timer("fake:1").await.unwrap();
     assert_eq!(without, [], "the timer is set while they hang");
     gate.release();
     sweep.await.unwrap().unwrap();
-    assert_eq!(yard.provider.instances().len(), 1);
+    assert_eq!(env.provider.instances().len(), 1);
 }
 
 #[tokio::test]
 async fn a_timer_that_was_lost_is_set_again() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
-    let timers = yard.service.timers();
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
+    let timers = env.service.timers();
     timers.clear("sandbox", sandbox.id.as_str()).await.unwrap();
-    yard.pass(31_000).await;
-    yard.pass(HOUR_MS).await;
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Paused);
+    env.pass(31_000).await;
+    env.pass(HOUR_MS).await;
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Paused);
 }

@@ -22,21 +22,21 @@ fn of_project() -> CreateRequest {
 
 #[tokio::test]
 async fn only_an_admin_gets_at_the_folder_of_a_project() {
-    let yard = Several::new(ServiceSettings::default()).await;
+    let env = Several::new(ServiceSettings::default()).await;
     for (caller, project) in [
         (alice(), None),
         (admin(), Some("payroll")),
         (Caller::local(), Some("payroll")),
     ] {
-        let made = yard.service.create(&caller, of_project()).await;
+        let made = env.service.create(&caller, of_project()).await;
         let made = made.expect("made");
         assert_eq!(made.project.as_deref(), Some("payroll"), "it is remembered");
-        let spec = spec_of(&yard.embedded, &made);
+        let spec = spec_of(&env.embedded, &made);
         assert_eq!(spec.project.as_deref(), project, "{}", caller.name);
         let name = made.id.as_str();
-        let forked = yard.service.fork(&caller, name, ForkRequest::default());
+        let forked = env.service.fork(&caller, name, ForkRequest::default());
         let forked = forked.await.expect("forked");
-        assert_eq!(spec_of(&yard.embedded, &forked).project, None);
+        assert_eq!(spec_of(&env.embedded, &forked).project, None);
     }
 }
 
@@ -48,21 +48,18 @@ async fn users_start_from_what_the_installation_keeps_and_from_what_they_are_let
     };
     let strict = Several::new(ServiceSettings::default()).await;
     let open = Several::new(settings).await;
-    for (yard, caller, is_restricted) in [
+    for (env, caller, is_restricted) in [
         (&strict, alice(), true),
         (&strict, admin(), false),
         (&open, alice(), false),
     ] {
-        let made = yard.service.create(&caller, CreateRequest::default()).await;
+        let made = env.service.create(&caller, CreateRequest::default()).await;
         let made = made.expect("made");
-        assert_eq!(spec_of(&yard.embedded, &made).is_restricted, is_restricted);
+        assert_eq!(spec_of(&env.embedded, &made).is_restricted, is_restricted);
         let name = made.id.as_str();
-        let forked = yard.service.fork(&caller, name, ForkRequest::default());
+        let forked = env.service.fork(&caller, name, ForkRequest::default());
         let forked = forked.await.expect("forked");
-        assert_eq!(
-            spec_of(&yard.embedded, &forked).is_restricted,
-            is_restricted
-        );
+        assert_eq!(spec_of(&env.embedded, &forked).is_restricted, is_restricted);
     }
 }
 
@@ -72,36 +69,36 @@ async fn what_the_operator_chose_for_those_who_name_nothing_is_for_everybody() {
         default_template: Some("tools".to_owned()),
         ..ServiceSettings::default()
     };
-    let yard = Several::new(settings).await;
+    let env = Several::new(settings).await;
     for provider in ["embedded", "docker"] {
         let archive = Box::pin(std::io::Cursor::new(b"tar".to_vec()));
-        yard.service
+        env.service
             .import_template(&Caller::local(), Some(provider), "tools", archive)
             .await
             .expect("imported");
     }
-    let made = yard.create(CreateRequest::default()).await.expect("made");
+    let made = env.create(CreateRequest::default()).await.expect("made");
     assert_eq!(made.template, "tools");
-    assert!(!spec_of(&yard.embedded, &made).is_restricted);
+    assert!(!spec_of(&env.embedded, &made).is_restricted);
     // With another provider it is any name.
-    let made = yard.create(from("docker/tools")).await.expect("made");
-    assert!(spec_of(&yard.docker, &made).is_restricted);
+    let made = env.create(from("docker/tools")).await.expect("made");
+    assert!(spec_of(&env.docker, &made).is_restricted);
 }
 
 #[tokio::test]
 async fn nobody_names_a_snapshot_like_a_providers_default() {
-    let yard = Several::new(ServiceSettings::default()).await;
-    let docker = yard.docker.clone();
+    let env = Several::new(ServiceSettings::default()).await;
+    let docker = env.docker.clone();
     let docker = docker.with_info(|info| info.default_template = "registry:5000/debian:12".into());
-    let fakes = [yard.embedded.clone(), docker, yard.e2b.clone()];
-    let yard = Several::over(
-        yard.store.clone(),
-        yard.clock.clone(),
+    let fakes = [env.embedded.clone(), docker, env.e2b.clone()];
+    let env = Several::over(
+        env.store.clone(),
+        env.clock.clone(),
         fakes,
         ServiceSettings::default(),
     )
     .await;
-    let made = yard.create(with("e2b")).await.expect("made");
+    let made = env.create(with("e2b")).await.expect("made");
     let name = made.id.as_str();
     for template in [
         TEMPLATE,
@@ -110,21 +107,21 @@ async fn nobody_names_a_snapshot_like_a_providers_default() {
         "registry:5000/debian",
         "docker/registry:5000/debian",
     ] {
-        let taken = yard.service.snapshot(&alice(), name, template).await;
+        let taken = env.service.snapshot(&alice(), name, template).await;
         let error = taken.expect_err("it is everybody's");
         assert_eq!(error.kind, ErrorKind::Conflict, "{template}");
     }
-    yard.service
+    env.service
         .snapshot(&alice(), name, "mine")
         .await
         .expect("made");
-    assert_eq!(yard.e2b.count(Verb::Snapshot), 1);
+    assert_eq!(env.e2b.count(Verb::Snapshot), 1);
 }
 
 #[tokio::test]
 async fn an_admin_frees_the_name_of_a_template_for_everybody() {
-    let yard = Several::new(ServiceSettings::default()).await;
-    let location = &yard.e2b.info().location;
+    let env = Several::new(ServiceSettings::default()).await;
+    let location = &env.e2b.info().location;
     let taken = sandyard_service::Snapshot {
         name: TEMPLATE.to_owned(),
         owner: alice().name,
@@ -132,24 +129,24 @@ async fn an_admin_frees_the_name_of_a_template_for_everybody() {
         sandbox_id: None,
         created_ms: 1,
     };
-    let inserted = yard.store.insert_snapshot(location, &taken).await;
-    assert!(inserted.expect("the yard works"));
+    let inserted = env.store.insert_snapshot(location, &taken).await;
+    assert!(inserted.expect("the test environment works"));
     let bob = user("bob");
-    yard.service
+    env.service
         .create(&bob, with("e2b"))
         .await
         .expect_err("it is another's");
-    let removed = yard
+    let removed = env
         .service
         .remove_template(&bob, Some("e2b"), TEMPLATE)
         .await;
     removed.expect_err("it is another's");
-    let removed = yard
+    let removed = env
         .service
         .remove_template(&admin(), Some("e2b"), TEMPLATE)
         .await;
     removed.expect("freed");
-    yard.service
+    env.service
         .create(&bob, with("e2b"))
         .await
         .expect("it is everybody's again");
@@ -162,15 +159,12 @@ async fn the_default_provider_is_not_for_users_either_when_it_is_not_listed() {
         template_providers: [("special".to_owned(), "embedded".to_owned())].into(),
         ..ServiceSettings::default()
     };
-    let yard = Several::new(settings).await;
-    let made = yard.create(CreateRequest::default()).await.expect("made");
+    let env = Several::new(settings).await;
+    let made = env.create(CreateRequest::default()).await.expect("made");
     assert_eq!(made.provider, "docker", "the first that is theirs");
-    let error = yard.create(from("special")).await.expect_err("may not");
+    let error = env.create(from("special")).await.expect_err("may not");
     assert_eq!(error.kind, ErrorKind::Forbidden);
-    let made = yard
-        .service
-        .create(&admin(), CreateRequest::default())
-        .await;
+    let made = env.service.create(&admin(), CreateRequest::default()).await;
     assert_eq!(made.expect("made").provider, "embedded");
 }
 
@@ -180,27 +174,24 @@ async fn users_choose_among_the_providers_that_are_for_them() {
         user_providers: Some(vec!["embedded".to_owned(), "e2b".to_owned()]),
         ..fallback(["docker", "e2b"])
     };
-    let yard = Several::new(settings).await;
-    yard.create(with("e2b")).await.expect("may");
+    let env = Several::new(settings).await;
+    env.create(with("e2b")).await.expect("may");
     for request in [with("docker"), from(&format!("docker/{TEMPLATE}"))] {
-        let error = yard.create(request).await.expect_err("may not");
+        let error = env.create(request).await.expect_err("may not");
         assert_eq!(
             (error.kind, error.field),
             (ErrorKind::Invalid, Some("provider"))
         );
     }
-    yard.service
+    env.service
         .create(&admin(), with("docker"))
         .await
         .expect("may");
-    yard.embedded.set_reachable(false);
-    yard.notice().await;
-    let made = yard.create(CreateRequest::default()).await.expect("made");
+    env.embedded.set_reachable(false);
+    env.notice().await;
+    let made = env.create(CreateRequest::default()).await.expect("made");
     assert_eq!(made.provider, "e2b", "`docker` is passed over");
-    let made = yard
-        .service
-        .create(&admin(), CreateRequest::default())
-        .await;
+    let made = env.service.create(&admin(), CreateRequest::default()).await;
     assert_eq!(made.expect("made").provider, "docker");
 }
 
@@ -210,15 +201,15 @@ async fn a_sandbox_with_a_provider_that_is_for_admins_is_not_forked_by_its_owner
         user_providers: Some(vec!["embedded".to_owned()]),
         ..ServiceSettings::default()
     };
-    let yard = Several::new(settings).await;
+    let env = Several::new(settings).await;
     let given = CreateRequest {
         owner: Some("alice".to_owned()),
         ..with("docker")
     };
-    let given = yard.service.create(&admin(), given).await.expect("given");
+    let given = env.service.create(&admin(), given).await.expect("given");
     for count in [1, 2] {
         let request = ForkRequest::default();
-        let forks = yard
+        let forks = env
             .service
             .fork_many(&alice(), given.id.as_str(), request, count)
             .await;
@@ -227,8 +218,8 @@ async fn a_sandbox_with_a_provider_that_is_for_admins_is_not_forked_by_its_owner
         let error = refused.expect_err("may not");
         assert_eq!(error.kind, ErrorKind::Forbidden);
     }
-    assert_eq!(yard.docker.count(Verb::Snapshot), 0);
-    yard.service
+    assert_eq!(env.docker.count(Verb::Snapshot), 0);
+    env.service
         .fork(&admin(), given.id.as_str(), ForkRequest::default())
         .await
         .expect("may");

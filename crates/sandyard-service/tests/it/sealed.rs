@@ -5,7 +5,7 @@ use std::path::Path;
 use sandyard_service::{CreateRequest, ForkRequest};
 use serde_json::json;
 
-use crate::harness::{Yard, alice, key_settings, policy};
+use crate::harness::{TestEnv, alice, key_settings, policy};
 use crate::secrets::{secret, using};
 
 /// Everything in a folder, file by file.
@@ -31,8 +31,8 @@ fn holds(bytes: &[u8], text: &str) -> bool {
 #[tokio::test]
 async fn nothing_secret_is_in_clear_in_the_database() {
     let folder = tempfile::tempdir().unwrap();
-    let yard = Yard::in_file(&folder.path().join("store.db"), key_settings()).await;
-    let service = &yard.service;
+    let env = TestEnv::in_file(&folder.path().join("store.db"), key_settings()).await;
+    let service = &env.service;
     let (value, changed, header) = ("Zq7-first-value", "Zq7-second-value", "Zq7-of-a-header");
     service
         .put_secret(&alice(), secret("token", value))
@@ -41,7 +41,7 @@ async fn nothing_secret_is_in_clear_in_the_database() {
     let network = policy(json!({
         "rules": {"api.example.com": [{"transform": {"headers": {"X-Token": header}}}]},
     }));
-    let sandbox = yard
+    let sandbox = env
         .make(CreateRequest {
             network: Some(network.clone()),
             idempotency_key: Some("a-key-of-a-client".to_owned()),
@@ -58,10 +58,7 @@ async fn nothing_secret_is_in_clear_in_the_database() {
         .put_secret(&alice(), secret("token", changed))
         .await
         .unwrap();
-    assert_eq!(
-        yard.grant(&sandbox).await.secrets[0].value.expose(),
-        changed
-    );
+    assert_eq!(env.grant(&sandbox).await.secrets[0].value.expose(), changed);
     service.flush().await;
     let files = bytes_of(folder.path());
     // The bytes are there to be found: in the file itself or in what is not yet merged into it.

@@ -7,7 +7,7 @@ use sandyard_core::network::{BoundHost, SecretText};
 use sandyard_provider::Verb;
 use sandyard_service::{CreateRequest, ForkRequest, Sandbox, SecretRequest};
 
-use crate::harness::{Yard, admin, alice, key_settings, until, user};
+use crate::harness::{TestEnv, admin, alice, key_settings, until, user};
 
 pub(crate) fn secret(name: &str, value: &str) -> SecretRequest {
     SecretRequest {
@@ -42,8 +42,8 @@ fn words(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// What a sandbox may use: name, placeholder, value.
-async fn used(yard: &Yard, sandbox: &Sandbox) -> Vec<(String, String, String)> {
-    let grant = yard.grant(sandbox).await;
+async fn used(env: &TestEnv, sandbox: &Sandbox) -> Vec<(String, String, String)> {
+    let grant = env.grant(sandbox).await;
     let secrets = grant.secrets.into_iter();
     secrets
         .map(|one| (one.name, one.placeholder, one.value.expose().to_owned()))
@@ -56,41 +56,41 @@ fn triple(name: &str, placeholder: &str, value: &str) -> (String, String, String
 
 #[tokio::test]
 async fn a_sandbox_has_the_placeholder_and_the_gateway_the_value() {
-    let yard = Yard::with_key().await;
-    let kept = yard
+    let env = TestEnv::with_key().await;
+    let kept = env
         .service
         .put_secret(&alice(), secret("token", "s3cret"))
         .await;
     let kept = kept.unwrap();
     assert_eq!(kept.placeholder, "sandyard-secret-token");
     assert_eq!((kept.owner.as_str(), kept.is_shared), ("alice", false));
-    let sandbox = yard
+    let sandbox = env
         .make(CreateRequest {
             env: words(&[("PLAIN", "1")]),
             ..using(&[("TOKEN", "token"), ("SAME", "token")])
         })
         .await;
     let instance = sandbox.provider_id.as_deref().unwrap();
-    let env = yard.provider.spec_of(instance).unwrap().env;
+    let variables = env.provider.spec_of(instance).unwrap().env;
     let wanted = words(&[
         ("PLAIN", "1"),
         ("SAME", "sandyard-secret-token"),
         ("TOKEN", "sandyard-secret-token"),
     ]);
-    assert_eq!(env, wanted);
+    assert_eq!(variables, wanted);
     assert_eq!(
-        used(&yard, &sandbox).await,
+        used(&env, &sandbox).await,
         [triple("token", "sandyard-secret-token", "s3cret")]
     );
-    let grant = yard.grant(&sandbox).await;
+    let grant = env.grant(&sandbox).await;
     assert_eq!(grant.secrets[0].hosts, hosts(&["api.example.com"]));
     assert!(!format!("{grant:?} {sandbox:?}").contains("s3cret"));
 }
 
 #[tokio::test]
 async fn changing_and_deleting_take_effect_at_once() {
-    let yard = Yard::with_key().await;
-    let service = &yard.service;
+    let env = TestEnv::with_key().await;
+    let service = &env.service;
     service
         .put_secret(&alice(), secret("token", "old"))
         .await
@@ -99,11 +99,11 @@ async fn changing_and_deleting_take_effect_at_once() {
         .put_secret(&alice(), secret("other", "x"))
         .await
         .unwrap();
-    let sandbox = yard.make(using(&[("TOKEN", "token")])).await;
-    let unconcerned = yard.make(using(&[("OTHER", "other")])).await;
-    yard.grant(&sandbox).await;
-    yard.grant(&unconcerned).await;
-    let before = yard.provider.count(Verb::SetNetwork);
+    let sandbox = env.make(using(&[("TOKEN", "token")])).await;
+    let unconcerned = env.make(using(&[("OTHER", "other")])).await;
+    env.grant(&sandbox).await;
+    env.grant(&unconcerned).await;
+    let before = env.provider.count(Verb::SetNetwork);
     let changed = SecretRequest {
         placeholder: Some("another-placeholder".to_owned()),
         hosts: hosts(&["api.example.net"]),
@@ -114,44 +114,44 @@ async fn changing_and_deleting_take_effect_at_once() {
     assert!(kept.updated_ms > kept.created_ms, "though no time passed");
     // It keeps the placeholder it was made with.
     assert_eq!(
-        used(&yard, &sandbox).await,
+        used(&env, &sandbox).await,
         [triple("token", "sandyard-secret-token", "new")]
     );
-    let grant = yard.grant(&sandbox).await;
+    let grant = env.grant(&sandbox).await;
     assert_eq!(grant.secrets[0].hosts, hosts(&["api.example.net"]));
     service.delete_secret(&alice(), "token").await.unwrap();
-    assert_eq!(used(&yard, &sandbox).await, []);
-    assert_eq!(yard.provider.count(Verb::SetNetwork), before + 2);
+    assert_eq!(used(&env, &sandbox).await, []);
+    assert_eq!(env.provider.count(Verb::SetNetwork), before + 2);
     let again = service.delete_secret(&alice(), "token").await.unwrap_err();
     assert_eq!(again.kind, ErrorKind::NotFound);
 }
 
 #[tokio::test]
 async fn a_change_that_did_not_arrive_comes_with_the_reconciler() {
-    let yard = Yard::with_key().await;
-    yard.service
+    let env = TestEnv::with_key().await;
+    env.service
         .put_secret(&alice(), secret("token", "old"))
         .await
         .unwrap();
-    let sandbox = yard.make(using(&[("TOKEN", "token")])).await;
-    yard.grant(&sandbox).await;
-    let other = yard.another_with(key_settings()).await;
+    let sandbox = env.make(using(&[("TOKEN", "token")])).await;
+    env.grant(&sandbox).await;
+    let other = env.another_with(key_settings()).await;
     other.sweep().await.unwrap();
-    yard.provider.set_reachable(false);
-    yard.service
+    env.provider.set_reachable(false);
+    env.service
         .put_secret(&alice(), secret("token", "new"))
         .await
         .unwrap();
-    yard.provider.set_reachable(true);
+    env.provider.set_reachable(true);
     // Also by the one that knew nothing of it.
     other.sweep().await.unwrap();
-    assert_eq!(used(&yard, &sandbox).await[0].2, "new");
+    assert_eq!(used(&env, &sandbox).await[0].2, "new");
 }
 
 #[tokio::test]
 async fn other_peoples_secrets_are_neither_seen_nor_used() {
-    let yard = Yard::with_key().await;
-    let (service, bob) = (&yard.service, user("bob"));
+    let env = TestEnv::with_key().await;
+    let (service, bob) = (&env.service, user("bob"));
     service
         .put_secret(&bob, secret("token", "of bob"))
         .await
@@ -171,10 +171,10 @@ async fn other_peoples_secrets_are_neither_seen_nor_used() {
         .put_secret(&alice(), secret("token", "of alice"))
         .await
         .unwrap();
-    let sandbox = yard.make(using(&[("TOKEN", "token")])).await;
-    assert_eq!(used(&yard, &sandbox).await[0].2, "of alice");
+    let sandbox = env.make(using(&[("TOKEN", "token")])).await;
+    assert_eq!(used(&env, &sandbox).await[0].2, "of alice");
     service.delete_secret(&bob, "token").await.unwrap();
-    assert_eq!(used(&yard, &sandbox).await[0].2, "of alice");
+    assert_eq!(used(&env, &sandbox).await[0].2, "of alice");
     // What an admin makes for a user uses that user's, not the admin's.
     let made = service
         .create(
@@ -186,13 +186,13 @@ async fn other_peoples_secrets_are_neither_seen_nor_used() {
         )
         .await
         .unwrap();
-    assert_eq!(used(&yard, &made).await[0].2, "of alice");
+    assert_eq!(used(&env, &made).await[0].2, "of alice");
 }
 
 #[tokio::test]
 async fn shared_secrets_are_an_admins_to_share_and_everybodys_to_use() {
-    let yard = Yard::with_key().await;
-    let service = &yard.service;
+    let env = TestEnv::with_key().await;
+    let service = &env.service;
     let shared = |value: &str| SecretRequest {
         is_shared: true,
         ..secret("mirror", value)
@@ -205,15 +205,15 @@ async fn shared_secrets_are_an_admins_to_share_and_everybodys_to_use() {
         .unwrap();
     let seen = service.secrets(&alice()).await.unwrap();
     assert_eq!((seen.len(), seen[0].owner.as_str()), (1, "root"));
-    let sandbox = yard.make(using(&[("MIRROR", "mirror")])).await;
-    assert_eq!(used(&yard, &sandbox).await[0].2, "of all");
+    let sandbox = env.make(using(&[("MIRROR", "mirror")])).await;
+    assert_eq!(used(&env, &sandbox).await[0].2, "of all");
     let deleted = service.delete_secret(&alice(), "mirror").await;
     assert_eq!(deleted.unwrap_err().kind, ErrorKind::NotFound);
     service
         .put_secret(&admin(), shared("changed"))
         .await
         .unwrap();
-    assert_eq!(used(&yard, &sandbox).await[0].2, "changed");
+    assert_eq!(used(&env, &sandbox).await[0].2, "changed");
     let second = sandyard_core::Caller {
         name: "root2".to_owned(),
         ..admin()
@@ -225,15 +225,15 @@ async fn shared_secrets_are_an_admins_to_share_and_everybodys_to_use() {
         .put_secret(&admin(), secret("mirror", "own"))
         .await
         .unwrap();
-    assert_eq!(used(&yard, &sandbox).await, []);
+    assert_eq!(used(&env, &sandbox).await, []);
     service.put_secret(&admin(), shared("again")).await.unwrap();
     service.delete_secret(&second, "mirror").await.unwrap();
-    assert_eq!(used(&yard, &sandbox).await, []);
+    assert_eq!(used(&env, &sandbox).await, []);
 }
 
 #[tokio::test]
 async fn what_cannot_be_a_secret_is_refused_without_showing_it() {
-    let yard = Yard::with_key().await;
+    let env = TestEnv::with_key().await;
     let fine = || secret("token", "s3cret");
     let long = "x".repeat(8193);
     let odd = [
@@ -284,11 +284,7 @@ async fn what_cannot_be_a_secret_is_refused_without_showing_it() {
         ),
     ];
     for (field, request) in odd {
-        let error = yard
-            .service
-            .put_secret(&alice(), request)
-            .await
-            .unwrap_err();
+        let error = env.service.put_secret(&alice(), request).await.unwrap_err();
         assert_eq!((error.kind, error.field), (ErrorKind::Invalid, Some(field)));
         assert!(!format!("{error:?}").contains("s3cret"));
     }
@@ -297,8 +293,8 @@ async fn what_cannot_be_a_secret_is_refused_without_showing_it() {
 
 #[tokio::test]
 async fn placeholders_can_always_be_told_apart() {
-    let yard = Yard::with_key().await;
-    let service = &yard.service;
+    let env = TestEnv::with_key().await;
+    let service = &env.service;
     let git = service
         .put_secret(&alice(), secret("git", "1"))
         .await
@@ -331,13 +327,13 @@ async fn placeholders_can_always_be_told_apart() {
     let both = using(&[("A", "git"), ("B", "shared")]);
     let made = service.create(&alice(), both).await.unwrap_err();
     assert!(made.message.contains("told apart"), "{made}");
-    yard.make(using(&[("B", "shared")])).await;
+    env.make(using(&[("B", "shared")])).await;
 }
 
 #[tokio::test]
 async fn a_variable_is_a_secret_or_something_else() {
-    let yard = Yard::with_key().await;
-    let service = &yard.service;
+    let env = TestEnv::with_key().await;
+    let service = &env.service;
     service
         .put_secret(&alice(), secret("token", "s3cret"))
         .await
@@ -350,7 +346,7 @@ async fn a_variable_is_a_secret_or_something_else() {
     assert_eq!(refused.field, Some("secrets"));
     let odd = service.create(&alice(), using(&[("A=B", "token")])).await;
     assert_eq!(odd.unwrap_err().field, Some("secrets"));
-    let original = yard.make(using(&[("TOKEN", "token")])).await;
+    let original = env.make(using(&[("TOKEN", "token")])).await;
     let name = original.id.as_str();
     let fork = |env: &[(&str, &str)]| ForkRequest {
         env: Some(words(env)),
@@ -363,16 +359,16 @@ async fn a_variable_is_a_secret_or_something_else() {
     let placeholder = "sandyard-secret-token";
     assert_eq!(copy.env, words(&[("MORE", "1"), ("TOKEN", placeholder)]));
     assert_eq!(
-        used(&yard, &copy).await,
+        used(&env, &copy).await,
         [triple("token", placeholder, "s3cret")]
     );
 }
 
 #[tokio::test]
 async fn secrets_belong_to_what_a_repeated_request_asks_for() {
-    let yard = Yard::with_key().await;
+    let env = TestEnv::with_key().await;
     for name in ["one", "two"] {
-        yard.service
+        env.service
             .put_secret(&alice(), secret(name, "x"))
             .await
             .unwrap();
@@ -381,15 +377,15 @@ async fn secrets_belong_to_what_a_repeated_request_asks_for() {
         idempotency_key: Some("once".to_owned()),
         ..using(&[("TOKEN", name)])
     };
-    let first = yard.make(request("one")).await;
-    assert_eq!(yard.make(request("one")).await.id, first.id);
-    let other = yard.service.create(&alice(), request("two")).await;
+    let first = env.make(request("one")).await;
+    assert_eq!(env.make(request("one")).await.id, first.id);
+    let other = env.service.create(&alice(), request("two")).await;
     assert_eq!(other.unwrap_err().kind, ErrorKind::Conflict);
 }
 
 #[tokio::test]
 async fn without_a_key_or_with_another_one_it_is_said_what_to_do() {
-    let keyless = Yard::new().await;
+    let keyless = TestEnv::new().await;
     let refused = keyless
         .service
         .put_secret(&alice(), secret("token", "x"))
@@ -398,33 +394,36 @@ async fn without_a_key_or_with_another_one_it_is_said_what_to_do() {
     assert_eq!(refused.kind, ErrorKind::Unsupported);
     assert!(refused.hint.unwrap().contains("`secrets.key`"));
 
-    let yard = Yard::with_key().await;
-    yard.service
+    let env = TestEnv::with_key().await;
+    env.service
         .put_secret(&alice(), secret("token", "x"))
         .await
         .unwrap();
-    let sandbox = yard.make(using(&[("TOKEN", "token")])).await;
-    yard.grant(&sandbox).await;
+    let sandbox = env.make(using(&[("TOKEN", "token")])).await;
+    env.grant(&sandbox).await;
     let mut settings = key_settings();
     settings.sealing_key = Some([8; 32]);
-    let wrong = yard.another_with(settings).await;
+    let wrong = env.another_with(settings).await;
     let error = wrong.refresh_network(&sandbox.id).await.unwrap_err();
-    assert!(error.message.contains("the sealing key differs"), "{error}");
+    assert!(
+        error.message.contains("`secrets.key` is not the key"),
+        "{error}"
+    );
     assert!(error.message.contains("`secrets.key`"), "{error}");
 }
 
 #[tokio::test]
 async fn a_deleted_sandbox_keeps_nothing_of_them() {
-    let yard = Yard::with_key().await;
-    yard.service
+    let env = TestEnv::with_key().await;
+    env.service
         .put_secret(&alice(), secret("token", "x"))
         .await
         .unwrap();
-    let sandbox = yard.make(using(&[("TOKEN", "token")])).await;
-    yard.grant(&sandbox).await;
-    let gone = yard.service.delete(&alice(), sandbox.id.as_str()).await;
+    let sandbox = env.make(using(&[("TOKEN", "token")])).await;
+    env.grant(&sandbox).await;
+    let gone = env.service.delete(&alice(), sandbox.id.as_str()).await;
     let gone = gone.unwrap();
     assert!(gone.secrets.is_empty() && gone.env.is_empty());
     let instance = sandbox.provider_id.unwrap();
-    until(|| yard.provider.grant(&instance).is_none()).await;
+    until(|| env.provider.grant(&instance).is_none()).await;
 }

@@ -44,7 +44,7 @@ impl Several {
         );
         let store = Store::open("sqlite::memory:")
             .await
-            .expect("the yard works");
+            .expect("the test environment works");
         Self::over(store, clock, [embedded, docker, e2b], settings).await
     }
 
@@ -61,13 +61,13 @@ impl Several {
         settings: ServiceSettings,
     ) -> Self {
         let timers = Timers::open(store.clone(), None, clock.clone());
-        let timers = timers.await.expect("the yard works");
+        let timers = timers.await.expect("the test environment works");
         let providers: Vec<Arc<dyn Provider>> = [&embedded, &docker, &e2b]
             .map(|fake| Arc::new(fake.clone()) as Arc<dyn Provider>)
             .into();
         let service = Service::open(store.clone(), timers, providers, settings, clock.clone());
         Self {
-            service: service.await.expect("the yard works"),
+            service: service.await.expect("the test environment works"),
             store,
             clock,
             embedded,
@@ -90,8 +90,8 @@ impl Several {
         self.store
             .sandbox(id)
             .await
-            .expect("the yard works")
-            .expect("the yard works")
+            .expect("the test environment works")
+            .expect("the test environment works")
     }
 
     /// How many instances each has.
@@ -102,7 +102,10 @@ impl Several {
     /// Lets time pass, and the background catch up.
     pub(crate) async fn pass(&self, by_ms: i64) {
         self.clock.advance_ms(by_ms);
-        self.service.sweep().await.expect("the yard works");
+        self.service
+            .sweep()
+            .await
+            .expect("the test environment works");
     }
 
     /// Lets everybody notice who can be reached.
@@ -117,7 +120,7 @@ impl Several {
             ..EventFilter::default()
         };
         let events = self.service.events(&Caller::system(), filter).await;
-        events.expect("the yard works")
+        events.expect("the test environment works")
     }
 }
 

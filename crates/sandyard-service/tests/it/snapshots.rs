@@ -4,7 +4,7 @@ use sandyard_core::{Caller, ErrorKind};
 use sandyard_provider::{ProviderErrorKind, Ready, Verb};
 use sandyard_service::{CreateRequest, ForkRequest, ServiceSettings};
 
-use crate::harness::{Yard, alice, until, user};
+use crate::harness::{TestEnv, alice, until, user};
 
 fn from(template: &str) -> CreateRequest {
     CreateRequest {
@@ -15,12 +15,12 @@ fn from(template: &str) -> CreateRequest {
 
 #[tokio::test]
 async fn a_snapshot_is_its_owners_and_nobody_elses() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    yard.service.snapshot(&alice(), name, "mine").await.unwrap();
+    env.service.snapshot(&alice(), name, "mine").await.unwrap();
     let names = async |caller: &Caller| -> Vec<String> {
-        let templates = yard.service.templates(caller).await.unwrap();
+        let templates = env.service.templates(caller).await.unwrap();
         let templates = templates.templates.into_iter();
         templates
             .map(|template| template.label.unwrap_or(template.info.name))
@@ -30,16 +30,16 @@ async fn a_snapshot_is_its_owners_and_nobody_elses() {
     assert!(names(&Caller::local()).await.contains(&"mine".to_owned()));
     assert!(!names(&user("bob")).await.contains(&"mine".to_owned()));
     let bob = user("bob");
-    let error = yard.service.create(&bob, from("mine")).await.unwrap_err();
+    let error = env.service.create(&bob, from("mine")).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
-    let error = yard
+    let error = env
         .service
         .remove_template(&bob, None, "mine")
         .await
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
-    yard.service.create(&alice(), from("mine")).await.unwrap();
-    yard.service
+    env.service.create(&alice(), from("mine")).await.unwrap();
+    env.service
         .remove_template(&alice(), None, "mine")
         .await
         .unwrap();
@@ -48,28 +48,28 @@ async fn a_snapshot_is_its_owners_and_nobody_elses() {
 
 #[tokio::test]
 async fn a_snapshot_in_doubt_keeps_its_name_and_can_be_tried_again() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    yard.provider
+    env.provider
         .fail_next(Verb::Snapshot, ProviderErrorKind::Unavailable);
-    assert!(yard.service.snapshot(&alice(), name, "mine").await.is_err());
-    yard.service.snapshot(&alice(), name, "mine").await.unwrap();
-    yard.service.create(&alice(), from("mine")).await.unwrap();
-    let again = yard.service.snapshot(&alice(), name, "mine").await;
+    assert!(env.service.snapshot(&alice(), name, "mine").await.is_err());
+    env.service.snapshot(&alice(), name, "mine").await.unwrap();
+    env.service.create(&alice(), from("mine")).await.unwrap();
+    let again = env.service.snapshot(&alice(), name, "mine").await;
     assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
 }
 
 #[tokio::test]
 async fn a_name_is_free_again_after_a_failed_snapshot_and_taken_after_a_good_one() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    yard.provider
+    env.provider
         .fail_next(Verb::Snapshot, ProviderErrorKind::Failed);
-    assert!(yard.service.snapshot(&alice(), name, "mine").await.is_err());
-    yard.service.snapshot(&alice(), name, "mine").await.unwrap();
-    let again = yard
+    assert!(env.service.snapshot(&alice(), name, "mine").await.is_err());
+    env.service.snapshot(&alice(), name, "mine").await.unwrap();
+    let again = env
         .service
         .snapshot(&alice(), name, "mine")
         .await
@@ -79,20 +79,20 @@ async fn a_name_is_free_again_after_a_failed_snapshot_and_taken_after_a_good_one
 
 #[tokio::test]
 async fn a_snapshots_name_moves_on_to_the_newest() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    let service = &yard.service;
+    let service = &env.service;
     let first = service
         .snapshot_as(&alice(), name, Some("state"))
         .await
         .unwrap();
-    yard.clock.advance_ms(1);
+    env.clock.advance_ms(1);
     let second = service
         .snapshot_as(&alice(), name, Some("state"))
         .await
         .unwrap();
-    yard.clock.advance_ms(1);
+    env.clock.advance_ms(1);
     let third = service.snapshot_as(&alice(), name, None).await.unwrap();
     let listed = service.snapshots(&alice(), Some(name)).await.unwrap();
     let names: Vec<_> = listed
@@ -139,10 +139,10 @@ async fn a_snapshots_name_moves_on_to_the_newest() {
 
 #[tokio::test]
 async fn a_snapshots_name_is_a_word() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     for alias in ["", "two words", "line\nbreak", &"x".repeat(200)] {
-        let error = yard
+        let error = env
             .service
             .snapshot_as(&alice(), sandbox.id.as_str(), Some(alias))
             .await
@@ -157,15 +157,15 @@ async fn names_that_everybody_starts_from_are_nobodys_to_take() {
         template: template.map(str::to_owned),
         count,
     };
-    let yard = Yard::with(ServiceSettings {
+    let env = TestEnv::with(ServiceSettings {
         ready: vec![ready(None, 2), ready(Some("warm"), 3)],
         ..ServiceSettings::default()
     })
     .await;
-    let sandbox = yard.create().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
     for taken in ["base", "host", "code-interpreter-v1", "mcp-gateway", "warm"] {
-        let error = yard
+        let error = env
             .service
             .snapshot(&alice(), name, taken)
             .await
@@ -174,9 +174,9 @@ async fn names_that_everybody_starts_from_are_nobodys_to_take() {
     }
     // An admin may, on a user's behalf; but what that starts is not started by the server itself.
     let admin = Caller::local();
-    yard.service.snapshot(&admin, name, "warm").await.unwrap();
+    env.service.snapshot(&admin, name, "warm").await.unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let service = yard.service.clone();
+    let service = env.service.clone();
     let running = tokio::spawn(async move {
         service
             .run(async {
@@ -184,20 +184,20 @@ async fn names_that_everybody_starts_from_are_nobodys_to_take() {
             })
             .await;
     });
-    until(|| yard.provider.ready() > 0).await;
-    assert_eq!(yard.provider.ready(), 2);
+    until(|| env.provider.ready() > 0).await;
+    assert_eq!(env.provider.ready(), 2);
     drop(stop);
     running.await.unwrap();
 }
 
 #[tokio::test]
 async fn many_forks_are_one_copy_and_leave_no_snapshot() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    yard.provider
+    env.provider
         .fail_next(Verb::Create, ProviderErrorKind::Failed);
-    let forks = yard
+    let forks = env
         .service
         .fork_many(&alice(), name, ForkRequest::default(), 4)
         .await
@@ -208,9 +208,9 @@ async fn many_forks_are_one_copy_and_leave_no_snapshot() {
         assert_ne!(fork.id, sandbox.id);
         assert_eq!(fork.template, sandbox.template);
     }
-    assert_eq!(yard.provider.count(Verb::Snapshot), 1);
+    assert_eq!(env.provider.count(Verb::Snapshot), 1);
     assert!(
-        yard.service
+        env.service
             .snapshots(&alice(), None)
             .await
             .unwrap()
@@ -220,23 +220,23 @@ async fn many_forks_are_one_copy_and_leave_no_snapshot() {
 
 #[tokio::test]
 async fn a_snapshot_that_is_known_here_alone_can_be_removed() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
-    yard.provider
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
+    env.provider
         .fail_next(Verb::Snapshot, ProviderErrorKind::Unavailable);
-    let made = yard
+    let made = env
         .service
         .snapshot(&alice(), sandbox.id.as_str(), "cut-short")
         .await;
     assert!(made.is_err());
-    let listed = yard.service.snapshots(&alice(), None).await.unwrap();
+    let listed = env.service.snapshots(&alice(), None).await.unwrap();
     assert_eq!(listed.len(), 1);
-    yard.service
+    env.service
         .remove_template(&alice(), None, "cut-short")
         .await
         .unwrap();
     assert!(
-        yard.service
+        env.service
             .snapshots(&alice(), None)
             .await
             .unwrap()
@@ -245,8 +245,8 @@ async fn a_snapshot_that_is_known_here_alone_can_be_removed() {
 }
 
 /// The provider's names of the templates that a caller sees under a label, with their owners.
-async fn labelled(yard: &Yard, caller: &Caller, label: &str) -> Vec<(String, String)> {
-    let list = yard
+async fn labelled(env: &TestEnv, caller: &Caller, label: &str) -> Vec<(String, String)> {
+    let list = env
         .service
         .templates(caller)
         .await
@@ -264,9 +264,9 @@ async fn labelled(yard: &Yard, caller: &Caller, label: &str) -> Vec<(String, Str
 
 #[tokio::test]
 async fn every_owner_has_names_of_its_own() {
-    let yard = Yard::new().await;
-    let (service, bob) = (&yard.service, user("bob"));
-    let hers = yard.create().await;
+    let env = TestEnv::new().await;
+    let (service, bob) = (&env.service, user("bob"));
+    let hers = env.create().await;
     let his = service
         .create(&bob, CreateRequest::default())
         .await
@@ -282,8 +282,8 @@ async fn every_owner_has_names_of_its_own() {
         .unwrap();
 
     let (of_alice, of_bob) = (
-        labelled(&yard, &alice(), "snapa").await,
-        labelled(&yard, &bob, "snapa").await,
+        labelled(&env, &alice(), "snapa").await,
+        labelled(&env, &bob, "snapa").await,
     );
     assert_eq!((of_alice.len(), of_bob.len()), (1, 1));
     assert_ne!(of_alice[0].1, of_bob[0].1);
@@ -298,7 +298,7 @@ async fn every_owner_has_names_of_its_own() {
     assert_eq!(error.unwrap_err().kind, ErrorKind::NotFound);
 
     let admin = Caller::local();
-    let all = labelled(&yard, &admin, "snapa").await;
+    let all = labelled(&env, &admin, "snapa").await;
     assert_eq!(
         all.iter().map(|(owner, _)| &**owner).collect::<Vec<_>>(),
         ["alice", "bob"]
@@ -307,52 +307,52 @@ async fn every_owner_has_names_of_its_own() {
     assert_eq!(error.unwrap_err().kind, ErrorKind::Conflict);
 
     service.remove_template(&bob, None, "snapa").await.unwrap();
-    assert!(labelled(&yard, &bob, "snapa").await.is_empty());
-    assert_eq!(labelled(&yard, &alice(), "snapa").await, of_alice);
+    assert!(labelled(&env, &bob, "snapa").await.is_empty());
+    assert_eq!(labelled(&env, &alice(), "snapa").await, of_alice);
     // Now the name is unambiguous for an admin as well.
     service
         .remove_template(&admin, None, "snapa")
         .await
         .unwrap();
-    assert!(labelled(&yard, &admin, "snapa").await.is_empty());
+    assert!(labelled(&env, &admin, "snapa").await.is_empty());
 }
 
 #[tokio::test]
 async fn snapshots_of_earlier_versions_keep_their_names() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
     // Until now the provider's name was the one that the owner gave; an admin's still is.
-    yard.service
+    env.service
         .snapshot(&Caller::local(), name, "old")
         .await
         .unwrap();
-    let made = yard.service.create(&alice(), from("old")).await.unwrap();
+    let made = env.service.create(&alice(), from("old")).await.unwrap();
     assert_eq!(made.template, "old");
-    let again = yard.service.snapshot(&alice(), name, "old").await;
+    let again = env.service.snapshot(&alice(), name, "old").await;
     assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
     let bob = user("bob");
-    let his = yard.service.create(&bob, CreateRequest::default()).await;
+    let his = env.service.create(&bob, CreateRequest::default()).await;
     let his = his.unwrap();
-    yard.service
+    env.service
         .snapshot(&bob, his.id.as_str(), "old")
         .await
         .unwrap();
-    yard.service
+    env.service
         .remove_template(&alice(), None, "old")
         .await
         .unwrap();
-    assert_eq!(labelled(&yard, &bob, "old").await.len(), 1);
+    assert_eq!(labelled(&env, &bob, "old").await.len(), 1);
 }
 
 #[tokio::test]
 async fn no_label_hides_a_template_of_the_operator() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    let everybody = yard.service.templates(&alice()).await.unwrap();
+    let everybody = env.service.templates(&alice()).await.unwrap();
     let shared = everybody.templates[0].info.name.clone();
-    let error = yard.service.snapshot(&alice(), name, &shared).await;
+    let error = env.service.snapshot(&alice(), name, &shared).await;
     let error = error.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
     assert!(error.message.contains("for everybody"), "{}", error.message);

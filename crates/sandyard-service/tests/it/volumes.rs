@@ -5,7 +5,7 @@ use sandyard_provider::{Mount, ProviderErrorKind, Verb};
 use sandyard_service::{CreateRequest, ForkRequest, MountRequest};
 use sandyard_store::model::{NewUser, UserPatch, VolumeStatus};
 
-use crate::harness::{Yard, admin, alice, user};
+use crate::harness::{TestEnv, admin, alice, user};
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -21,22 +21,22 @@ fn with(mounts: &[(&str, &str)]) -> CreateRequest {
 }
 
 /// Names of alice's volumes.
-async fn names(yard: &Yard) -> Vec<String> {
-    let volumes = yard.service.volumes(&alice(), None).await;
+async fn names(env: &TestEnv) -> Vec<String> {
+    let volumes = env.service.volumes(&alice(), None).await;
     let volumes = volumes.expect("the service answers").into_iter();
     volumes.map(|volume| volume.name).collect()
 }
 
 /// Whether neither the store nor the provider has any volume.
-async fn is_empty(yard: &Yard) -> bool {
-    let rows = yard.store.volumes(None).await;
-    rows.expect("the store answers").is_empty() && yard.provider.volumes().is_empty()
+async fn is_empty(env: &TestEnv) -> bool {
+    let rows = env.store.volumes(None).await;
+    rows.expect("the store answers").is_empty() && env.provider.volumes().is_empty()
 }
 
 #[tokio::test]
 async fn a_volume_is_made_found_and_removed() {
-    let yard = Yard::new().await;
-    let service = &yard.service;
+    let env = TestEnv::new().await;
+    let service = &env.service;
     let volume = service.create_volume(&alice(), "data").await.unwrap();
     assert_eq!(
         (volume.owner.as_str(), volume.size_bytes),
@@ -44,7 +44,7 @@ async fn a_volume_is_made_found_and_removed() {
     );
     assert_eq!(volume.status, VolumeStatus::Ready);
     assert_eq!(volume.location, "fake:1");
-    assert_eq!(yard.provider.volumes()[0].id, volume.id);
+    assert_eq!(env.provider.volumes()[0].id, volume.id);
     for name in ["data", &volume.id] {
         assert_eq!(service.volume(&alice(), name).await.unwrap(), volume);
     }
@@ -52,7 +52,7 @@ async fn a_volume_is_made_found_and_removed() {
     let again = service.create_volume(&alice(), "data").await.unwrap_err();
     assert_eq!(again.kind, ErrorKind::Conflict);
     service.delete_volume(&alice(), "data").await.unwrap();
-    assert!(is_empty(&yard).await);
+    assert!(is_empty(&env).await);
     let gone = service.delete_volume(&alice(), "data").await.unwrap_err();
     assert_eq!(gone.kind, ErrorKind::NotFound);
     service.create_volume(&alice(), "data").await.unwrap();
@@ -60,8 +60,8 @@ async fn a_volume_is_made_found_and_removed() {
 
 #[tokio::test]
 async fn another_users_volume_is_not_found() {
-    let yard = Yard::new().await;
-    let service = &yard.service;
+    let env = TestEnv::new().await;
+    let service = &env.service;
     let volume = service.create_volume(&alice(), "data").await.unwrap();
     let bob = user("bob");
     for name in ["data", &volume.id] {
@@ -91,13 +91,13 @@ async fn another_users_volume_is_not_found() {
     assert!(own.is_err());
     service.delete(&admin(), sandbox.id.as_str()).await.unwrap();
     service.delete_volume(&admin(), &volume.id).await.unwrap();
-    assert!(is_empty(&yard).await);
+    assert!(is_empty(&env).await);
 }
 
 #[tokio::test]
 async fn a_token_opens_one_volume() {
-    let yard = Yard::new().await;
-    let service = &yard.service;
+    let env = TestEnv::new().await;
+    let service = &env.service;
     let one = service.create_volume(&alice(), "one").await.unwrap();
     let other = service.create_volume(&alice(), "other").await.unwrap();
     let opened = service.volume_opened_by(&one.id, &one.token).await;
@@ -114,8 +114,8 @@ async fn a_token_opens_one_volume() {
 
 #[tokio::test]
 async fn a_token_opens_nothing_while_the_owner_is_disabled() {
-    let yard = Yard::new().await;
-    let service = &yard.service;
+    let env = TestEnv::new().await;
+    let service = &env.service;
     let volume = service.create_volume(&alice(), "data").await.unwrap();
     let open = async || service.volume_opened_by(&volume.id, &volume.token).await;
     assert_eq!(open().await.unwrap(), volume, "an owner without a row");
@@ -126,13 +126,13 @@ async fn a_token_opens_nothing_while_the_owner_is_disabled() {
         max_sandboxes: None,
         created_ms: 0,
     };
-    assert!(yard.store.insert_user(&user).await.unwrap());
+    assert!(env.store.insert_user(&user).await.unwrap());
     for is_disabled in [false, true, false] {
         let patch = UserPatch {
             is_disabled: Some(is_disabled),
             ..UserPatch::default()
         };
-        assert!(yard.store.update_user("alice", &patch).await.unwrap());
+        assert!(env.store.update_user("alice", &patch).await.unwrap());
         match open().await {
             Ok(opened) => assert!(opened == volume && !is_disabled),
             Err(error) => {
@@ -147,8 +147,8 @@ async fn a_token_opens_nothing_while_the_owner_is_disabled() {
 
 #[tokio::test]
 async fn odd_names_and_too_many_are_refused() {
-    let yard = Yard::new().await;
-    let service = &yard.service;
+    let env = TestEnv::new().await;
+    let service = &env.service;
     let long = "a".repeat(129);
     for name in ["", "a b", "a/b", "ü", "a\0", "-a", ".a", "a:b", &long] {
         let refused = service.create_volume(&alice(), name).await.unwrap_err();
@@ -170,11 +170,11 @@ async fn odd_names_and_too_many_are_refused() {
 
 #[tokio::test]
 async fn a_place_without_volumes_says_so() {
-    let yard = Yard::new().await;
-    let provider = yard.provider.clone();
-    let unable = Yard {
+    let env = TestEnv::new().await;
+    let provider = env.provider.clone();
+    let unable = TestEnv {
         provider: provider.with_info(|info| info.capabilities.can_mount = false),
-        ..yard
+        ..env
     };
     let service = unable.another().await;
     let refused = service.create_volume(&alice(), "data").await.unwrap_err();
@@ -184,11 +184,11 @@ async fn a_place_without_volumes_says_so() {
 
 #[tokio::test]
 async fn a_sandbox_has_its_volumes_and_so_has_its_fork() {
-    let yard = Yard::new().await;
-    let service = &yard.service;
+    let env = TestEnv::new().await;
+    let service = &env.service;
     let one = service.create_volume(&alice(), "one").await.unwrap();
     let two = service.create_volume(&alice(), "two").await.unwrap();
-    let sandbox = yard
+    let sandbox = env
         .make(with(&[("one", "/mnt//one/"), (&two.id, "/mnt/two")]))
         .await;
     let wanted = [(&one.id, "/mnt/one"), (&two.id, "/mnt/two")].map(|(volume, path)| Mount {
@@ -196,14 +196,14 @@ async fn a_sandbox_has_its_volumes_and_so_has_its_fork() {
         path: path.to_owned(),
     });
     let mounts = async |sandbox: &sandyard_service::Sandbox| {
-        let row = yard.row(&sandbox.id).await;
-        yard.provider
+        let row = env.row(&sandbox.id).await;
+        env.provider
             .spec_of(row.provider_id.as_deref().unwrap())
             .unwrap()
             .mounts
     };
     assert_eq!(mounts(&sandbox).await, wanted);
-    assert_eq!(yard.row(&sandbox.id).await.mounts[1].name, "two");
+    assert_eq!(env.row(&sandbox.id).await.mounts[1].name, "two");
     let fork = service
         .fork(&alice(), sandbox.id.as_str(), ForkRequest::default())
         .await
@@ -220,13 +220,13 @@ async fn a_sandbox_has_its_volumes_and_so_has_its_fork() {
     assert!(service.delete_volume(&alice(), "one").await.is_err());
     service.delete(&alice(), fork.id.as_str()).await.unwrap();
     service.delete_volume(&alice(), "one").await.unwrap();
-    assert_eq!(names(&yard).await, ["two"]);
+    assert_eq!(names(&env).await, ["two"]);
 }
 
 #[tokio::test]
 async fn odd_mounts_are_refused_and_nothing_is_left() {
-    let yard = Yard::new().await;
-    yard.service.create_volume(&alice(), "data").await.unwrap();
+    let env = TestEnv::new().await;
+    env.service.create_volume(&alice(), "data").await.unwrap();
     let many: Vec<String> = (0..17).map(|number| format!("/m{number}")).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|path| ("data", path.as_str())).collect();
     for mounts in [
@@ -240,7 +240,7 @@ async fn odd_mounts_are_refused_and_nothing_is_left() {
         &[("data", "/mnt"), ("data", "/mnt/deeper")],
         &many,
     ] {
-        let refused = yard
+        let refused = env
             .service
             .create(&alice(), with(mounts))
             .await
@@ -251,24 +251,24 @@ async fn odd_mounts_are_refused_and_nothing_is_left() {
             "{mounts:?}"
         );
     }
-    assert_eq!(yard.provider.count(Verb::Create), 0);
-    yard.service.delete_volume(&alice(), "data").await.unwrap();
+    assert_eq!(env.provider.count(Verb::Create), 0);
+    env.service.delete_volume(&alice(), "data").await.unwrap();
 }
 
 #[tokio::test]
 async fn a_key_means_the_same_volumes() {
-    let yard = Yard::new().await;
-    yard.service.create_volume(&alice(), "one").await.unwrap();
-    yard.service.create_volume(&alice(), "two").await.unwrap();
+    let env = TestEnv::new().await;
+    env.service.create_volume(&alice(), "one").await.unwrap();
+    env.service.create_volume(&alice(), "two").await.unwrap();
     let keyed = |mounts: &[(&str, &str)]| CreateRequest {
         idempotency_key: Some("once".to_owned()),
         ..with(mounts)
     };
-    let first = yard.make(keyed(&[("one", "/mnt")])).await;
-    let same = yard.make(keyed(&[("one", "/mnt/")])).await;
+    let first = env.make(keyed(&[("one", "/mnt")])).await;
+    let same = env.make(keyed(&[("one", "/mnt/")])).await;
     assert_eq!(first.id, same.id);
     for other in [&[("two", "/mnt")][..], &[("one", "/other")], &[]] {
-        let refused = yard
+        let refused = env
             .service
             .create(&alice(), keyed(other))
             .await
@@ -279,41 +279,41 @@ async fn a_key_means_the_same_volumes() {
 
 #[tokio::test]
 async fn a_failed_create_leaves_nothing() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     for is_made in [false, true] {
         match is_made {
-            false => yard
+            false => env
                 .provider
                 .fail_next(Verb::CreateVolume, ProviderErrorKind::NoCapacity),
-            true => yard
+            true => env
                 .provider
                 .lose_next_answer(Verb::CreateVolume, ProviderErrorKind::TimedOut),
         }
-        assert!(yard.service.create_volume(&alice(), "data").await.is_err());
-        assert!(is_empty(&yard).await);
+        assert!(env.service.create_volume(&alice(), "data").await.is_err());
+        assert!(is_empty(&env).await);
     }
-    yard.service.create_volume(&alice(), "data").await.unwrap();
+    env.service.create_volume(&alice(), "data").await.unwrap();
 }
 
 #[tokio::test]
 async fn what_cannot_be_undone_at_once_is_undone_later() {
-    let yard = Yard::new().await;
-    yard.provider
+    let env = TestEnv::new().await;
+    env.provider
         .lose_next_answer(Verb::CreateVolume, ProviderErrorKind::Unavailable);
-    yard.provider
+    env.provider
         .fail_next(Verb::DeleteVolume, ProviderErrorKind::Unavailable);
-    assert!(yard.service.create_volume(&alice(), "data").await.is_err());
-    assert_eq!(yard.provider.volumes().len(), 1);
-    assert_eq!(names(&yard).await, [""; 0]);
-    yard.pass(MINUTE_MS).await;
-    assert!(is_empty(&yard).await);
+    assert!(env.service.create_volume(&alice(), "data").await.is_err());
+    assert_eq!(env.provider.volumes().len(), 1);
+    assert_eq!(names(&env).await, [""; 0]);
+    env.pass(MINUTE_MS).await;
+    assert!(is_empty(&env).await);
 }
 
 #[tokio::test]
 async fn a_server_that_dies_at_any_moment_leaves_what_another_finishes() {
     for moment in 0..4 {
-        let yard = Yard::new().await;
-        let kept = yard.service.create_volume(&alice(), "kept").await.unwrap();
+        let env = TestEnv::new().await;
+        let kept = env.service.create_volume(&alice(), "kept").await.unwrap();
         let (verb, is_before) = match moment {
             0 => (Verb::CreateVolume, true),
             1 => (Verb::CreateVolume, false),
@@ -321,10 +321,10 @@ async fn a_server_that_dies_at_any_moment_leaves_what_another_finishes() {
             _ => (Verb::DeleteVolume, false),
         };
         let gate = match is_before {
-            true => yard.provider.hold(verb),
-            false => yard.provider.hold_answer(verb),
+            true => env.provider.hold(verb),
+            false => env.provider.hold_answer(verb),
         };
-        let service = yard.service.clone();
+        let service = env.service.clone();
         // The runtime goes, and with it all that the server was at.
         let dying = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -349,8 +349,8 @@ async fn a_server_that_dies_at_any_moment_leaves_what_another_finishes() {
                 .await
                 .unwrap(),
         );
-        let other = yard.another().await;
-        yard.clock.advance_ms(5 * MINUTE_MS);
+        let other = env.another().await;
+        env.clock.advance_ms(5 * MINUTE_MS);
         // A lease of the dead one may be in the way of the first round.
         other.sweep().await.unwrap();
         let volumes = other.volumes(&alice(), None).await.unwrap();
@@ -358,72 +358,72 @@ async fn a_server_that_dies_at_any_moment_leaves_what_another_finishes() {
             Verb::CreateVolume => assert_eq!(volumes, std::slice::from_ref(&kept), "{moment}"),
             _ => assert_eq!(volumes, [], "{moment}"),
         }
-        let rows = yard.store.volumes(None).await.unwrap();
+        let rows = env.store.volumes(None).await.unwrap();
         assert_eq!(rows.len(), volumes.len(), "{moment}");
-        assert_eq!(yard.provider.volumes().len(), volumes.len(), "{moment}");
+        assert_eq!(env.provider.volumes().len(), volumes.len(), "{moment}");
     }
 }
 
 #[tokio::test]
 async fn a_volume_being_made_is_left_alone() {
-    let yard = Yard::new().await;
-    let gate = yard.provider.hold(Verb::CreateVolume);
-    let service = yard.service.clone();
+    let env = TestEnv::new().await;
+    let gate = env.provider.hold(Verb::CreateVolume);
+    let service = env.service.clone();
     let making = tokio::spawn(async move { service.create_volume(&alice(), "data").await });
     gate.reached_by(1).await;
-    assert!(yard.service.volume(&alice(), "data").await.is_err());
-    let early = yard
+    assert!(env.service.volume(&alice(), "data").await.is_err());
+    let early = env
         .service
         .delete_volume(&alice(), "data")
         .await
         .unwrap_err();
     assert_eq!(early.kind, ErrorKind::NotFound);
-    let early = yard
+    let early = env
         .service
         .create(&alice(), with(&[("data", "/mnt")]))
         .await;
     assert_eq!(early.unwrap_err().field, Some("mounts"));
-    yard.pass(MINUTE_MS).await;
+    env.pass(MINUTE_MS).await;
     gate.release();
     making.await.unwrap().unwrap();
-    assert_eq!(names(&yard).await, ["data"]);
+    assert_eq!(names(&env).await, ["data"]);
 }
 
 #[tokio::test]
 async fn a_removal_that_failed_can_be_asked_for_again() {
-    let yard = Yard::new().await;
-    yard.service.create_volume(&alice(), "data").await.unwrap();
-    yard.provider
+    let env = TestEnv::new().await;
+    env.service.create_volume(&alice(), "data").await.unwrap();
+    env.provider
         .fail_next(Verb::DeleteVolume, ProviderErrorKind::Failed);
-    assert!(yard.service.delete_volume(&alice(), "data").await.is_err());
-    assert_eq!(names(&yard).await, [""; 0]);
-    let late = yard
+    assert!(env.service.delete_volume(&alice(), "data").await.is_err());
+    assert_eq!(names(&env).await, [""; 0]);
+    let late = env
         .service
         .create(&alice(), with(&[("data", "/mnt")]))
         .await;
     assert!(late.is_err());
-    yard.service.delete_volume(&alice(), "data").await.unwrap();
-    assert!(is_empty(&yard).await);
+    env.service.delete_volume(&alice(), "data").await.unwrap();
+    assert!(is_empty(&env).await);
 }
 
 #[tokio::test]
 async fn a_volume_goes_or_is_given_to_a_sandbox_never_both() {
     for _ in 0..10 {
-        let yard = Yard::new().await;
-        let other = yard.another().await;
-        yard.service.create_volume(&alice(), "data").await.unwrap();
+        let env = TestEnv::new().await;
+        let other = env.another().await;
+        env.service.create_volume(&alice(), "data").await.unwrap();
         let making =
             tokio::spawn(async move { other.create(&alice(), with(&[("data", "/mnt")])).await });
-        let removal = yard.service.delete_volume(&alice(), "data").await;
+        let removal = env.service.delete_volume(&alice(), "data").await;
         match (making.await.unwrap(), removal) {
             (Ok(_), Err(error)) => {
                 assert_eq!(error.kind, ErrorKind::Conflict);
-                assert_eq!(names(&yard).await, ["data"]);
+                assert_eq!(names(&env).await, ["data"]);
             }
             (Err(error), Ok(())) => {
                 assert_eq!(error.field, Some("mounts"));
-                assert!(is_empty(&yard).await);
-                assert!(yard.provider.instances().is_empty());
+                assert!(is_empty(&env).await);
+                assert!(env.provider.instances().is_empty());
             }
             (made, removed) => panic!("{made:?} and {removed:?}"),
         }

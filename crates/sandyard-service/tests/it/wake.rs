@@ -3,17 +3,17 @@
 use sandyard_core::{ErrorKind, SandboxStatus};
 use sandyard_provider::{ProviderErrorKind, Verb};
 
-use crate::harness::{Yard, alice, user};
+use crate::harness::{TestEnv, alice, user};
 
 #[tokio::test]
 async fn a_hundred_requests_wake_a_sandbox_once() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.to_string();
-    yard.service.pause(&alice(), &name, None).await.unwrap();
+    env.service.pause(&alice(), &name, None).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..100 {
-        let (service, name) = (yard.service.clone(), name.clone());
+        let (service, name) = (env.service.clone(), name.clone());
         tasks.spawn(async move {
             match number % 3 {
                 0 => service.connect(&alice(), &name).await.map(drop),
@@ -25,18 +25,18 @@ async fn a_hundred_requests_wake_a_sandbox_once() {
     for result in tasks.join_all().await {
         result.unwrap();
     }
-    assert_eq!(yard.provider.count(Verb::Resume), 1);
-    let woken = yard.event_kinds(&sandbox.id).await;
+    assert_eq!(env.provider.count(Verb::Resume), 1);
+    let woken = env.event_kinds(&sandbox.id).await;
     assert_eq!(woken.iter().filter(|kind| *kind == "woken").count(), 1);
 }
 
 #[tokio::test]
 async fn pausing_twice_and_resuming_twice_is_fine() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
     for _ in 0..2 {
-        let paused = yard
+        let paused = env
             .service
             .pause(&alice(), name, Some("lunch".into()))
             .await
@@ -45,38 +45,37 @@ async fn pausing_twice_and_resuming_twice_is_fine() {
         assert_eq!(paused.reason.as_deref(), Some("lunch"));
     }
     for _ in 0..2 {
-        let running = yard.service.resume(&alice(), name).await.unwrap();
+        let running = env.service.resume(&alice(), name).await.unwrap();
         assert_eq!(
             (running.status, running.reason),
             (SandboxStatus::Running, None)
         );
     }
-    assert_eq!(yard.provider.count(Verb::Pause), 1);
+    assert_eq!(env.provider.count(Verb::Pause), 1);
 }
 
 #[tokio::test]
 async fn a_sandbox_whose_processes_died_while_paused_starts_from_its_files() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    yard.service.pause(&alice(), name, None).await.unwrap();
-    yard.provider
-        .vanish(sandbox.provider_id.as_deref().unwrap());
-    let live = yard.service.live(&alice(), name).await.unwrap();
+    env.service.pause(&alice(), name, None).await.unwrap();
+    env.provider.vanish(sandbox.provider_id.as_deref().unwrap());
+    let live = env.service.live(&alice(), name).await.unwrap();
     assert_eq!(live.sandbox.status, SandboxStatus::Running);
-    assert_eq!(yard.provider.count(Verb::Start), 1);
+    assert_eq!(env.provider.count(Verb::Start), 1);
 }
 
 #[tokio::test]
 async fn a_stopped_sandbox_starts_with_the_next_request() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
-    let stopped = yard.service.stop(&alice(), name).await.unwrap();
+    let stopped = env.service.stop(&alice(), name).await.unwrap();
     assert_eq!(stopped.status, SandboxStatus::Stopped);
-    yard.service.stop(&alice(), name).await.unwrap();
+    env.service.stop(&alice(), name).await.unwrap();
     assert_eq!(
-        yard.service
+        env.service
             .live(&alice(), name)
             .await
             .unwrap()
@@ -88,53 +87,53 @@ async fn a_stopped_sandbox_starts_with_the_next_request() {
 
 #[tokio::test]
 async fn a_sandbox_that_must_not_wake_by_itself_says_so() {
-    let yard = Yard::new().await;
+    let env = TestEnv::new().await;
     let request = sandyard_service::CreateRequest {
         is_auto_resumed: Some(false),
         ..Default::default()
     };
-    let sandbox = yard.service.create(&alice(), request).await.unwrap();
+    let sandbox = env.service.create(&alice(), request).await.unwrap();
     let name = sandbox.id.as_str();
-    yard.service.pause(&alice(), name, None).await.unwrap();
+    env.service.pause(&alice(), name, None).await.unwrap();
     assert_eq!(
-        yard.service.live(&alice(), name).await.unwrap_err().kind,
+        env.service.live(&alice(), name).await.unwrap_err().kind,
         ErrorKind::Conflict
     );
-    yard.service.connect(&alice(), name).await.unwrap();
-    yard.service.live(&alice(), name).await.unwrap();
+    env.service.connect(&alice(), name).await.unwrap();
+    env.service.live(&alice(), name).await.unwrap();
 }
 
 #[tokio::test]
 async fn deleting_twice_succeeds_and_what_is_deleted_is_not_found() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.as_str();
     for _ in 0..2 {
-        let gone = yard.service.delete(&alice(), name).await.unwrap();
+        let gone = env.service.delete(&alice(), name).await.unwrap();
         assert_eq!(gone.status, SandboxStatus::Deleted);
     }
     for error in [
-        yard.service
+        env.service
             .live(&alice(), name)
             .await
             .map(drop)
             .unwrap_err(),
-        yard.service
+        env.service
             .connect(&alice(), name)
             .await
             .map(drop)
             .unwrap_err(),
-        yard.service
+        env.service
             .pause(&alice(), name, None)
             .await
             .map(drop)
             .unwrap_err(),
-        yard.service
+        env.service
             .delete(&alice(), "nosuchsandbox")
             .await
             .map(drop)
             .unwrap_err(),
-        yard.service
+        env.service
             .delete(&user("bob"), name)
             .await
             .map(drop)
@@ -142,36 +141,36 @@ async fn deleting_twice_succeeds_and_what_is_deleted_is_not_found() {
     ] {
         assert_eq!(error.kind, ErrorKind::SandboxNotFound);
     }
-    assert!(!yard.events(&sandbox.id).await.is_empty());
+    assert!(!env.events(&sandbox.id).await.is_empty());
 }
 
 #[tokio::test]
 async fn a_delete_that_failed_is_finished_later_and_the_row_waits_for_it() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
-    yard.provider
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
+    env.provider
         .fail_next(Verb::Delete, ProviderErrorKind::Unavailable);
-    let error = yard
+    let error = env
         .service
         .delete(&alice(), sandbox.id.as_str())
         .await
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Deleting);
-    assert_eq!(yard.provider.instances().len(), 1);
-    yard.pass(20_000).await;
-    assert_eq!(yard.row(&sandbox.id).await.status, SandboxStatus::Deleted);
-    assert!(yard.provider.instances().is_empty());
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Deleting);
+    assert_eq!(env.provider.instances().len(), 1);
+    env.pass(20_000).await;
+    assert_eq!(env.row(&sandbox.id).await.status, SandboxStatus::Deleted);
+    assert!(env.provider.instances().is_empty());
 }
 
 #[tokio::test]
 async fn everything_at_once_on_one_sandbox_ends_in_one_state() {
-    let yard = Yard::new().await;
-    let sandbox = yard.create().await;
+    let env = TestEnv::new().await;
+    let sandbox = env.create().await;
     let name = sandbox.id.to_string();
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..60 {
-        let (service, name) = (yard.service.clone(), name.clone());
+        let (service, name) = (env.service.clone(), name.clone());
         tasks.spawn(async move {
             let _ = match number % 5 {
                 0 => service.pause(&alice(), &name, None).await.map(drop),
@@ -184,7 +183,7 @@ async fn everything_at_once_on_one_sandbox_ends_in_one_state() {
         });
     }
     tasks.join_all().await;
-    let row = yard.row(&sandbox.id).await;
+    let row = env.row(&sandbox.id).await;
     assert_eq!((row.status, row.claim), (SandboxStatus::Deleted, None));
-    assert!(yard.provider.instances().is_empty());
+    assert!(env.provider.instances().is_empty());
 }

@@ -40,7 +40,7 @@ pub struct MountedVolume {
     pub path: String,
 }
 
-/// What somebody is doing to a sandbox right now.
+/// What somebody is action to a sandbox right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -112,7 +112,7 @@ pub struct Sandbox {
     /// Whether a request may wake it when it is paused.
     pub is_auto_resumed: bool,
     /// What its provider could not give it.
-    pub lacks: Vec<String>,
+    pub limitations: Vec<String>,
     /// When it was asked for.
     pub created_ms: i64,
     /// When its processes last started.
@@ -233,7 +233,7 @@ pub struct SandboxPatch {
     /// The limits it really got.
     pub limits: Option<Limits>,
     /// What it lacks.
-    pub lacks: Option<Vec<String>>,
+    pub limitations: Option<Vec<String>>,
     /// When its processes started.
     pub started_ms: Option<i64>,
     /// When it was paused or stopped; `Some(None)`: it runs.

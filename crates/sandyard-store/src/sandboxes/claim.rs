@@ -8,7 +8,7 @@ use crate::model::{ClaimOutcome, Operation};
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
-const DOING: &str = "claiming a sandbox";
+const ACTION: &str = "claiming a sandbox";
 
 impl Store {
     /// Claims a sandbox for one operation; another's claim that ended (`until_ms <= now_ms`) is taken over. A holder that
@@ -27,12 +27,12 @@ impl Store {
                  WHERE id = $4 AND (claim_holder IS NULL OR claim_until_ms <= $5) RETURNING ",
                 columns!()
             ))
-            .word(&operation)
+            .variant(&operation)
             .text(holder)
             .int(until_ms)
             .text(id.as_str())
             .int(now_ms);
-            if let Some(row) = self.db.write(DOING, claim).await?.first() {
+            if let Some(row) = self.db.write(ACTION, claim).await?.first() {
                 return Ok(ClaimOutcome::Claimed(Box::new(read(row)?)));
             }
             // Whoever had it may have let it go meanwhile: then the next try gets it, or meets another winner.
@@ -51,7 +51,7 @@ impl Store {
             "SELECT claim_operation, claim_holder, claim_until_ms FROM sandboxes WHERE id = $1",
         )
         .text(id.as_str());
-        let Some(row) = self.db.read_one(DOING, look).await? else {
+        let Some(row) = self.db.read_one(ACTION, look).await? else {
             return Ok(Some(ClaimOutcome::Missing));
         };
         let record = Record::new(TABLE, &row);
@@ -63,7 +63,7 @@ impl Store {
             return Ok(None);
         }
         Ok(Some(ClaimOutcome::Held {
-            operation: record.word("claim_operation")?,
+            operation: record.variant("claim_operation")?,
             holder,
             until_ms,
         }))

@@ -10,7 +10,7 @@ use crate::sql::{Sql, sql};
 use crate::store::Store;
 use crate::timer_rows;
 
-const DOING: &str = "committing a sandbox";
+const ACTION: &str = "committing a sandbox";
 
 impl Store {
     /// Applies `patch`, adds `events`, does `timer` and, if `is_last`, ends the claim, all at once; none: the claim was
@@ -36,10 +36,10 @@ impl Store {
             .text(holder)
             .add(concat!(" RETURNING ", columns!()));
         if events.is_empty() && timer == TimerPlan::Keep {
-            let rows = self.db.write(DOING, update).await?;
+            let rows = self.db.write(ACTION, update).await?;
             return rows.first().map(read).transpose();
         }
-        let mut writer = self.db.writer(DOING).await?;
+        let mut writer = self.db.writer(ACTION).await?;
         let mut tx = writer.begin().await?;
         let rows = tx.rows(update).await?;
         let Some(sandbox) = rows.first().map(read).transpose()? else {
@@ -56,7 +56,7 @@ impl Store {
 /// Adds `, column = $n` for each field the patch has.
 fn patched(mut update: Sql, patch: &SandboxPatch) -> Sql {
     if let Some(status) = patch.status {
-        update = update.add_next(", status = ").word(&status);
+        update = update.add_next(", status = ").variant(&status);
     }
     if let Some(reason) = &patch.reason {
         update = update.add_next(", reason = ").maybe_text(reason.as_deref());
@@ -76,8 +76,8 @@ fn patched(mut update: Sql, patch: &SandboxPatch) -> Sql {
     if let Some(limits) = &patch.limits {
         update = update.add_next(", limits = ").json(limits);
     }
-    if let Some(lacks) = &patch.lacks {
-        update = update.add_next(", lacks = ").json(lacks);
+    if let Some(limitations) = &patch.limitations {
+        update = update.add_next(", lacks = ").json(limitations);
     }
     if let Some(started_ms) = patch.started_ms {
         update = update.add_next(", started_ms = ").int(started_ms);
@@ -97,10 +97,10 @@ fn patched(mut update: Sql, patch: &SandboxPatch) -> Sql {
         update = update.add_next(", timeout_s = ").int(timeout_s);
     }
     if let Some(action) = patch.timeout_action {
-        update = update.add_next(", timeout_action = ").word(&action);
+        update = update.add_next(", timeout_action = ").variant(&action);
     }
     if let Some(expiry) = patch.expiry {
-        update = update.add_next(", expiry = ").word(&expiry);
+        update = update.add_next(", expiry = ").variant(&expiry);
     }
     if let Some(fixed_end_ms) = patch.fixed_end_ms {
         update = update.add_next(", fixed_end_ms = ").maybe_int(fixed_end_ms);

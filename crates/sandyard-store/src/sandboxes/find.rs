@@ -8,7 +8,7 @@ use crate::model::Sandbox;
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
-const DOING: &str = "looking for a sandbox";
+const ACTION: &str = "looking for a sandbox";
 
 impl Store {
     /// Finds a sandbox by its id.
@@ -40,7 +40,7 @@ impl Store {
         let query = query.add(
             " ORDER BY CASE WHEN provider_id = $1 THEN 0 ELSE 1 END, created_ms DESC, id DESC LIMIT 1",
         );
-        let row = self.db.read_one(DOING, query).await?;
+        let row = self.db.read_one(ACTION, query).await?;
         row.as_ref().map(read).transpose()
     }
 
@@ -50,7 +50,7 @@ impl Store {
             columns!(),
             " FROM sandboxes WHERE id = $1"
         ));
-        let row = self.db.read_one(DOING, query.text(id)).await?;
+        let row = self.db.read_one(ACTION, query.text(id)).await?;
         row.as_ref().map(read).transpose()
     }
 
@@ -59,7 +59,7 @@ impl Store {
         let query = sql(
             "SELECT COUNT(*) AS places FROM sandboxes WHERE status <> 'deleted' AND alias = $1",
         );
-        let row = self.db.read_one(DOING, query.text(alias)).await?;
+        let row = self.db.read_one(ACTION, query.text(alias)).await?;
         row.as_ref()
             .map_or(Ok(0), |row| Record::new(TABLE, row).int("places"))
     }
@@ -80,7 +80,7 @@ impl Store {
         rows.iter()
             .map(|row| {
                 let record = Record::new(TABLE, row);
-                Ok((record.word("status")?, record.int("places")?))
+                Ok((record.variant("status")?, record.int("places")?))
             })
             .collect()
     }
@@ -95,7 +95,7 @@ impl Store {
             .map(|row| {
                 let record = Record::new(TABLE, row);
                 let provider = record.text("provider")?;
-                Ok((provider, record.word("status")?, record.int("places")?))
+                Ok((provider, record.variant("status")?, record.int("places")?))
             })
             .collect()
     }

@@ -5,5 +5,5 @@ mod commit;
 mod find;
 mod insert;
 mod list;
+mod maintenance;
 mod row;
-mod upkeep;

@@ -25,7 +25,7 @@ pub(super) fn read(row: &AnyRow) -> StoreResult<Sandbox> {
     let record = Record::new(TABLE, row);
     let claim = match record.maybe_text("claim_holder")? {
         Some(holder) => Some((
-            record.word("claim_operation")?,
+            record.variant("claim_operation")?,
             holder,
             record.int("claim_until_ms")?,
         )),
@@ -40,7 +40,7 @@ pub(super) fn read(row: &AnyRow) -> StoreResult<Sandbox> {
         location: record.text("location")?,
         provider_id: record.maybe_text("provider_id")?,
         template: record.text("template")?,
-        status: record.word("status")?,
+        status: record.variant("status")?,
         reason: record.maybe_text("reason")?,
         limits: record.json("limits")?,
         metadata: record.json("metadata")?,
@@ -52,10 +52,10 @@ pub(super) fn read(row: &AnyRow) -> StoreResult<Sandbox> {
         mounts: record.json("mounts")?,
         access_token: record.text("access_token")?,
         timeout_s: record.int("timeout_s")?,
-        timeout_action: record.word("timeout_action")?,
-        expiry: record.word("expiry")?,
+        timeout_action: record.variant("timeout_action")?,
+        expiry: record.variant("expiry")?,
         is_auto_resumed: record.flag("is_auto_resumed")?,
-        lacks: record.json("lacks")?,
+        limitations: record.json("lacks")?,
         created_ms: record.int("created_ms")?,
         started_ms: record.maybe_int("started_ms")?,
         stopped_ms: record.maybe_int("stopped_ms")?,

@@ -18,12 +18,12 @@ use tracing::{info, warn};
 use crate::address::without_secrets;
 use crate::error::{StoreError, StoreResult};
 use crate::store::Store;
-use crate::timer_rows::TimerPlace;
+use crate::timer_rows::TimerEntry;
 
 /// Longest wait for one answer of Redis. The store answers as well, so there is no point in more.
-const PATIENCE: Duration = Duration::from_millis(300);
+const REDIS_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long Redis is left alone after it failed.
-const REST: Duration = Duration::from_secs(1);
+const BACKOFF: Duration = Duration::from_secs(1);
 /// How long a filled index is trusted.
 const FRESH: Duration = Duration::from_secs(10);
 /// What is filled in reaches so far ahead: three times as far as it is trusted.
@@ -55,15 +55,15 @@ pub(super) struct Index {
     /// Begins all keys; new for every database, so that two installations can share a Redis.
     prefix: String,
     correct: Script,
-    resting_until: Mutex<Option<Instant>>,
+    backoff_until: Mutex<Option<Instant>>,
     /// Something could not be told, so the list has a hole only the store can fill.
-    has_hole: AtomicBool,
+    is_incomplete: AtomicBool,
 }
 
 /// What Redis knows of due timers.
 pub(super) enum Due {
     /// All of them, perhaps more.
-    Known(Vec<TimerPlace>),
+    Known(Vec<TimerEntry>),
     /// It answers, but its list has to be filled first.
     Stale,
     /// It does not answer.
@@ -72,7 +72,7 @@ pub(super) enum Due {
 
 /// What an entry, as it was seen, should be.
 pub(super) struct Correction<'a> {
-    pub(super) seen: &'a TimerPlace,
+    pub(super) seen: &'a TimerEntry,
     /// When it may be claimed; none: it is gone.
     pub(super) ready_ms: Option<i64>,
 }
@@ -84,10 +84,10 @@ impl Index {
             detail: error.to_string(),
         };
         let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE))
+            .set_connection_timeout(Some(REDIS_TIMEOUT))
+            .set_response_timeout(Some(REDIS_TIMEOUT))
             .set_min_delay(Duration::from_millis(20))
-            .set_max_delay(PATIENCE)
+            .set_max_delay(REDIS_TIMEOUT)
             .set_number_of_retries(3);
         let client = Client::open(url).map_err(bad)?;
         let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(bad)?;
@@ -97,17 +97,17 @@ impl Index {
             // In braces: a cluster keeps all these keys in one place.
             prefix: format!("sandyard:{{{name}}}:timers"),
             correct: Script::new(CORRECT),
-            resting_until: Mutex::new(None),
-            has_hole: AtomicBool::new(false),
+            backoff_until: Mutex::new(None),
+            is_incomplete: AtomicBool::new(false),
         })
     }
 
     /// Adds timers, or moves them to an earlier time.
-    pub(super) async fn add(&self, places: &[TimerPlace]) {
+    pub(super) async fn add(&self, places: &[TimerEntry]) {
         let mut pipeline = redis::pipe();
-        self.pipe_places(&mut pipeline, places);
+        self.pipe_entries(&mut pipeline, places);
         if self.run::<()>(&pipeline).await.is_none() {
-            self.has_hole.store(true, Ordering::SeqCst);
+            self.is_incomplete.store(true, Ordering::SeqCst);
         }
     }
 
@@ -129,7 +129,7 @@ impl Index {
         let Some((is_filled, lists)) = self.lists(&pipeline).await else {
             return Due::Down;
         };
-        if !is_filled || self.has_hole.load(Ordering::SeqCst) {
+        if !is_filled || self.is_incomplete.load(Ordering::SeqCst) {
             return Due::Stale;
         }
         let mut candidates: Vec<_> = locations
@@ -138,7 +138,7 @@ impl Index {
             .flat_map(|(location, list)| list.into_iter().map(move |entry| (location, entry)))
             .filter_map(|(location, (member, ready_ms))| {
                 let (topic, subject) = member.split_once(BETWEEN)?;
-                Some(TimerPlace {
+                Some(TimerEntry {
                     topic: topic.to_owned(),
                     subject: subject.to_owned(),
                     location: location.clone(),
@@ -164,7 +164,7 @@ impl Index {
                 .arg("WITHSCORES");
         }
         let (is_filled, lists) = self.lists(&pipeline).await?;
-        if !is_filled || self.has_hole.load(Ordering::SeqCst) {
+        if !is_filled || self.is_incomplete.load(Ordering::SeqCst) {
             return None;
         }
         let soonest = lists
@@ -177,10 +177,10 @@ impl Index {
     /// Fills in what is due soon, and says so for a while.
     pub(super) async fn fill(&self, store: &Store, now_ms: i64) -> StoreResult<()> {
         // Cleared first: a hole made while this runs is another one.
-        let had_hole = self.has_hole.swap(false, Ordering::SeqCst);
+        let was_incomplete = self.is_incomplete.swap(false, Ordering::SeqCst);
         let filled = self.try_fill(store, now_ms).await;
-        if !matches!(filled, Ok(true)) && had_hole {
-            self.has_hole.store(true, Ordering::SeqCst);
+        if !matches!(filled, Ok(true)) && was_incomplete {
+            self.is_incomplete.store(true, Ordering::SeqCst);
         }
         filled.map(drop)
     }
@@ -191,7 +191,7 @@ impl Index {
             .await?;
         for chunk in places.chunks(500) {
             let mut pipeline = redis::pipe();
-            self.pipe_places(&mut pipeline, chunk);
+            self.pipe_entries(&mut pipeline, chunk);
             if self.run::<()>(&pipeline).await.is_none() {
                 return Ok(false);
             }
@@ -222,19 +222,19 @@ impl Index {
         if is_empty {
             return;
         }
-        let is_done = !self.is_resting() && {
+        let is_done = !self.is_backing_off() && {
             let mut connection = self.connection.clone();
-            let done = timeout(PATIENCE, call.invoke_async::<()>(&mut connection)).await;
+            let done = timeout(REDIS_TIMEOUT, call.invoke_async::<()>(&mut connection)).await;
             self.judge(done).is_some()
         };
         // Without it an entry is too early, which the next look corrects, or too late, which only the store knows.
         if !is_done && is_sooner {
-            self.has_hole.store(true, Ordering::SeqCst);
+            self.is_incomplete.store(true, Ordering::SeqCst);
         }
     }
 
     /// An entry is only ever made earlier here; later is for [`Index::correct`].
-    fn pipe_places(&self, pipeline: &mut Pipeline, places: &[TimerPlace]) {
+    fn pipe_entries(&self, pipeline: &mut Pipeline, places: &[TimerEntry]) {
         for place in places {
             let key = self.key(&place.location);
             pipeline
@@ -258,30 +258,30 @@ impl Index {
     }
 
     async fn run<T: redis::FromRedisValue>(&self, pipeline: &Pipeline) -> Option<T> {
-        if self.is_resting() {
+        if self.is_backing_off() {
             return None;
         }
         let mut connection = self.connection.clone();
-        self.judge(timeout(PATIENCE, pipeline.query_async(&mut connection)).await)
+        self.judge(timeout(REDIS_TIMEOUT, pipeline.query_async(&mut connection)).await)
     }
 
-    fn is_resting(&self) -> bool {
-        let resting_until = self
-            .resting_until
+    fn is_backing_off(&self) -> bool {
+        let backoff_until = self
+            .backoff_until
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        resting_until.is_some_and(|until| Instant::now() < until)
+        backoff_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Notes how Redis does, and says so when that changes.
     fn judge<T>(&self, answer: Result<RedisResult<T>, tokio::time::error::Elapsed>) -> Option<T> {
-        let mut resting_until = self
-            .resting_until
+        let mut backoff_until = self
+            .backoff_until
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let cause = match answer {
             Ok(Ok(answer)) => {
-                if resting_until.take().is_some() {
+                if backoff_until.take().is_some() {
                     info!("Redis answers again");
                 }
                 return Some(answer);
@@ -289,13 +289,13 @@ impl Index {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
-        if resting_until.is_none() {
+        if backoff_until.is_none() {
             warn!(
                 cause,
                 "Redis does not answer; the database is asked for timers instead"
             );
         }
-        *resting_until = Some(Instant::now() + REST);
+        *backoff_until = Some(Instant::now() + BACKOFF);
         None
     }
 
@@ -308,7 +308,7 @@ impl Index {
     }
 }
 
-fn member(place: &TimerPlace) -> String {
+fn member(place: &TimerEntry) -> String {
     format!("{}{BETWEEN}{}", place.topic, place.subject)
 }
 

@@ -17,14 +17,14 @@ use self::index::{Correction, Due, Index};
 use crate::error::StoreResult;
 use crate::model::Timer;
 use crate::store::Store;
-use crate::timer_rows::TimerPlace;
+use crate::timer_rows::TimerEntry;
 
 /// Longest time between two looks when others may set timers too.
-const SHARED_LOOK: Duration = Duration::from_secs(1);
+const SHARED_PAUSE: Duration = Duration::from_secs(1);
 /// The same when a test moves the clock.
-const MANUAL_LOOK: Duration = Duration::from_millis(10);
+const MANUAL_PAUSE: Duration = Duration::from_millis(10);
 /// Pause after a failure, so that nobody asks a broken database all the time.
-const TROUBLED_LOOK: Duration = Duration::from_millis(250);
+const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 
 /// The queue over the store's timers. With Redis, servers learn from it what is due instead of asking the database; the
 /// claim is always the store's, so a timer fires once whatever Redis says or forgets.
@@ -38,7 +38,7 @@ struct Inner {
     clock: Clock,
     index: Option<Index>,
     announced: Notify,
-    is_troubled: AtomicBool,
+    has_failed: AtomicBool,
 }
 
 impl fmt::Debug for Timers {
@@ -64,7 +64,7 @@ impl Timers {
                 clock,
                 index,
                 announced: Notify::new(),
-                is_troubled: AtomicBool::new(false),
+                has_failed: AtomicBool::new(false),
             }),
         })
     }
@@ -101,7 +101,7 @@ impl Timers {
     /// Tells the queue of a timer that a commit of the store has set, so that whoever waits looks again.
     pub async fn announce(&self, topic: &str, subject: &str, location: &str, due_ms: i64) {
         if let Some(index) = &self.inner.index {
-            let place = TimerPlace {
+            let place = TimerEntry {
                 topic: topic.to_owned(),
                 subject: subject.to_owned(),
                 location: location.to_owned(),
@@ -123,7 +123,7 @@ impl Timers {
     ) -> StoreResult<Vec<Timer>> {
         let claimed = self.try_claim(locations, holder, lease, limit).await;
         self.inner
-            .is_troubled
+            .has_failed
             .store(claimed.is_err(), Ordering::Relaxed);
         claimed
     }
@@ -175,7 +175,7 @@ impl Timers {
     }
 
     /// Tells Redis where its candidates really stand: claimed until the end of a lease, moved, or gone.
-    async fn correct(&self, index: &Index, candidates: &[TimerPlace]) -> StoreResult<()> {
+    async fn correct(&self, index: &Index, candidates: &[TimerEntry]) -> StoreResult<()> {
         let truth = self.inner.store.timers_among(candidates).await?;
         let corrections = candidates.iter().map(|candidate| Correction {
             seen: candidate,
@@ -213,15 +213,20 @@ impl Timers {
     /// Puts a claimed timer off because its time has not come: no failure, so its tries count from the start. A newer
     /// schedule stays.
     pub async fn postpone(&self, timer: &Timer, due_ms: i64) -> StoreResult<()> {
-        self.put_off(timer, due_ms, None).await
+        self.reschedule(timer, due_ms, None).await
     }
 
     /// Puts a claimed timer off because what it needs is away: that is no failure of its own and not counted as one.
-    pub async fn wait_out(&self, timer: &Timer, due_ms: i64, error: &str) -> StoreResult<()> {
-        self.put_off(timer, due_ms, Some(error)).await
+    pub async fn postpone_for_outage(
+        &self,
+        timer: &Timer,
+        due_ms: i64,
+        error: &str,
+    ) -> StoreResult<()> {
+        self.reschedule(timer, due_ms, Some(error)).await
     }
 
-    async fn put_off(&self, timer: &Timer, due_ms: i64, error: Option<&str>) -> StoreResult<()> {
+    async fn reschedule(&self, timer: &Timer, due_ms: i64, error: Option<&str>) -> StoreResult<()> {
         let store = &self.inner.store;
         let is_done = store.postpone_timer(timer, due_ms, error).await?;
         self.note(timer, is_done, Some(due_ms)).await;
@@ -232,8 +237,8 @@ impl Timers {
     }
 
     /// Lays a claimed timer among the dead, unless it was set anew or claimed by another meanwhile.
-    pub async fn bury(&self, timer: &Timer, error: &str) -> StoreResult<()> {
-        let is_done = self.inner.store.bury_timer(timer, error).await?;
+    pub async fn mark_dead(&self, timer: &Timer, error: &str) -> StoreResult<()> {
+        let is_done = self.inner.store.mark_timer_dead(timer, error).await?;
         self.note(timer, is_done, None).await;
         Ok(())
     }
@@ -241,7 +246,7 @@ impl Timers {
     /// Tells Redis what became of a claim.
     async fn note(&self, timer: &Timer, is_done: bool, ready_ms: Option<i64>) {
         if let (Some(index), true) = (&self.inner.index, is_done) {
-            let seen = TimerPlace {
+            let seen = TimerEntry {
                 topic: timer.topic.clone(),
                 subject: timer.subject.clone(),
                 location: timer.location.clone(),
@@ -303,8 +308,8 @@ impl Timers {
     /// How long nothing can be due, as far as is known.
     async fn pause(&self, locations: &[String]) -> Duration {
         let longest = self.longest_pause();
-        if self.inner.is_troubled.load(Ordering::Relaxed) {
-            return longest.min(TROUBLED_LOOK);
+        if self.inner.has_failed.load(Ordering::Relaxed) {
+            return longest.min(FAILURE_PAUSE);
         }
         let known = match &self.inner.index {
             Some(index) => index.next(locations).await,
@@ -320,15 +325,15 @@ impl Timers {
                 longest.min(Duration::from_millis(left_ms.max(0) as u64))
             }
             Ok(None) => longest,
-            Err(_) => longest.min(TROUBLED_LOOK),
+            Err(_) => longest.min(FAILURE_PAUSE),
         }
     }
 
     fn longest_pause(&self) -> Duration {
         let is_shared = self.inner.index.is_some() || self.inner.store.kind() == "postgres";
         match (&self.inner.clock, is_shared) {
-            (Clock::Manual(_), _) => MANUAL_LOOK,
-            (Clock::System, true) => SHARED_LOOK,
+            (Clock::Manual(_), _) => MANUAL_PAUSE,
+            (Clock::System, true) => SHARED_PAUSE,
             (Clock::System, false) => Duration::MAX,
         }
     }

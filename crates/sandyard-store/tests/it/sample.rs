@@ -48,7 +48,7 @@ pub(crate) fn sandbox(name: &str, owner: &str, created_ms: i64) -> Sandbox {
         timeout_action: TimeoutAction::Pause,
         expiry: Expiry::Idle,
         is_auto_resumed: true,
-        lacks: vec!["gpu".to_owned()],
+        limitations: vec!["gpu".to_owned()],
         created_ms,
         started_ms: Some(created_ms + 1),
         stopped_ms: None,

@@ -425,7 +425,7 @@ async fn a_patch_changes_what_it_names_only(home: Home) {
         template: Some("python".to_owned()),
         provider_id: Some("engine7".to_owned()),
         limits: Some(sandyard_core::Limits::LEAST),
-        lacks: Some(Vec::new()),
+        limitations: Some(Vec::new()),
         started_ms: Some(1100),
         stopped_ms: Some(Some(1200)),
         last_activity_ms: Some(1300),
@@ -447,7 +447,7 @@ async fn a_patch_changes_what_it_names_only(home: Home) {
     wanted.template = "python".to_owned();
     wanted.provider_id = Some("engine7".to_owned());
     wanted.limits = sandyard_core::Limits::LEAST;
-    wanted.lacks.clear();
+    wanted.limitations.clear();
     wanted.started_ms = Some(1100);
     wanted.stopped_ms = Some(1200);
     wanted.last_activity_ms = 1300;

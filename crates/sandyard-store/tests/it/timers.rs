@@ -194,7 +194,7 @@ async fn a_lease_that_ended_is_anothers(two: Two) {
     // The late one changes nothing of the other's claim.
     assert!(!two.one.complete(&late).await.unwrap());
     two.one.retry(&late, 0, "late").await.unwrap();
-    two.one.bury(&late, "late").await.unwrap();
+    two.one.mark_dead(&late, "late").await.unwrap();
     assert_eq!(claim(&two.one).await, []);
     assert_eq!(two.one.dead().await.unwrap(), []);
     assert!(two.other.complete(&taken).await.unwrap());
@@ -209,7 +209,7 @@ async fn a_newer_schedule_outlives_the_older_one(two: Two) {
     two.other.set("sandbox", "a", "here", 1200).await.unwrap();
     assert!(!two.one.complete(&older).await.unwrap());
     two.one.retry(&older, 1, "late").await.unwrap();
-    two.one.bury(&older, "late").await.unwrap();
+    two.one.mark_dead(&older, "late").await.unwrap();
     assert_eq!(claim(&two.one).await, []);
     two.clock.advance_ms(200);
     let newer = claim_one(&two.one).await;
@@ -254,7 +254,7 @@ async fn a_failed_one_is_tried_again(two: Two) {
 async fn the_dead_lie_until_revived(two: Two) {
     two.one.set("sandbox", "a", "here", 1000).await.unwrap();
     let first = claim_one(&two.one).await;
-    two.one.bury(&first, "hopeless").await.unwrap();
+    two.one.mark_dead(&first, "hopeless").await.unwrap();
     two.clock.advance_ms(100_000);
     assert_eq!(claim(&two.other).await, []);
     let dead = two.other.dead().await.unwrap();
@@ -277,7 +277,10 @@ async fn waiting_for_somebody_who_is_away_is_no_try(two: Two) {
     for _ in 0..3 {
         let timer = claim_one(&two.one).await;
         assert_eq!(timer.attempts, 1);
-        two.one.wait_out(&timer, 1000, "away").await.unwrap();
+        two.one
+            .postpone_for_outage(&timer, 1000, "away")
+            .await
+            .unwrap();
         assert!(
             !two.one.complete(&timer).await.unwrap(),
             "the claim is over"
@@ -309,12 +312,12 @@ async fn the_dead_of_one_place_are_revived_however_many_there_are(two: Two) {
             break;
         }
         for timer in due {
-            two.one.bury(&timer, "hopeless").await.unwrap();
+            two.one.mark_dead(&timer, "hopeless").await.unwrap();
         }
     }
     two.one.set("sandbox", "a", "here", 1000).await.unwrap();
     let timer = claim_one(&two.one).await;
-    two.one.bury(&timer, "hopeless").await.unwrap();
+    two.one.mark_dead(&timer, "hopeless").await.unwrap();
     assert_eq!(
         two.one.revive_all("here", 1000).await.unwrap(),
         0,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::token_bucket::TokenBucket;
+use sandyard_core::TokenBucket;
 
 /// Misses per second of one address, and of all addresses together.
 const RATE_PER_ADDRESS: f64 = 20.0;
@@ -25,10 +25,15 @@ struct Buckets {
     by_address: HashMap<IpAddr, TokenBucket>,
 }
 
+/// A bucket that holds two seconds' worth of tokens.
+fn bucket(rate: f64, now: Instant) -> TokenBucket {
+    TokenBucket::new(rate, 2.0 * rate, now)
+}
+
 impl Default for MissLimiter {
     fn default() -> Self {
         Self(Mutex::new(Buckets {
-            all: TokenBucket::full(RATE_OF_ALL, Instant::now()),
+            all: bucket(RATE_OF_ALL, Instant::now()),
             by_address: HashMap::new(),
         }))
     }
@@ -39,39 +44,35 @@ impl MissLimiter {
     pub(super) fn may_search(&self, address: IpAddr, now: Instant) -> bool {
         let mut buckets = self.lock();
         let own = buckets.by_address.get_mut(&address);
-        let has_own = own.is_none_or(|bucket| bucket.refill(RATE_PER_ADDRESS, now) >= 1.0);
-        has_own && buckets.all.refill(RATE_OF_ALL, now) >= 1.0
+        let has_own = own.is_none_or(|bucket| bucket.has_token(now));
+        has_own && buckets.all.has_token(now)
     }
 
     /// Counts a miss.
     pub(super) fn count(&self, address: IpAddr, now: Instant) {
-        self.change(address, -1.0, now);
+        self.charge(address, 1.0, now);
     }
 
     /// Takes a counted miss back: the sandbox was found after all.
     pub(super) fn uncount(&self, address: IpAddr, now: Instant) {
-        self.change(address, 1.0, now);
+        self.charge(address, -1.0, now);
     }
 
-    fn change(&self, address: IpAddr, amount: f64, now: Instant) {
+    fn charge(&self, address: IpAddr, tokens: f64, now: Instant) {
         let mut buckets = self.lock();
-        buckets.all.refill(RATE_OF_ALL, now);
-        buckets.all.change(amount);
+        buckets.all.charge(tokens, now);
         if buckets.by_address.len() >= MAX_ADDRESSES {
-            buckets
-                .by_address
-                .retain(|_, bucket| !bucket.is_full(RATE_PER_ADDRESS, now));
+            buckets.by_address.retain(|_, bucket| !bucket.is_full(now));
         }
         if buckets.by_address.len() >= MAX_ADDRESSES && !buckets.by_address.contains_key(&address) {
             // The limit of all addresses together applies.
             return;
         }
-        let bucket = buckets
+        buckets
             .by_address
             .entry(address)
-            .or_insert_with(|| TokenBucket::full(RATE_PER_ADDRESS, now));
-        bucket.refill(RATE_PER_ADDRESS, now);
-        bucket.change(amount);
+            .or_insert_with(|| bucket(RATE_PER_ADDRESS, now))
+            .charge(tokens, now);
     }
 
     fn lock(&self) -> MutexGuard<'_, Buckets> {

@@ -1,4 +1,4 @@
-//! Writes down how a provider's work on a new sandbox ended.
+//! Records the result of a provider's create.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::policy;
 use crate::service::Service;
 
 impl Service {
-    /// Writes down how the provider's work ended, and undoes it if that fails.
+    /// Records the result of a provider's create, and undoes the create if that fails.
     pub(crate) async fn finish_create(
         &self,
         caller: &Caller,
         claim: Claim,
         provider: &Arc<dyn Provider>,
-        made: Result<Instance, ProviderError>,
+        created: Result<Instance, ProviderError>,
     ) -> ServiceResult<Sandbox> {
-        let instance = match made {
+        let instance = match created {
             Ok(instance) => instance,
             Err(error) => {
-                let is_sure = is_sure(&error);
+                let is_certain = is_certain(&error);
                 let error = describe(error.into());
-                self.give_up(caller, claim, &error, is_sure).await;
+                self.fail_create(caller, claim, &error, is_certain).await;
                 return Err(error);
             }
         };
@@ -36,7 +36,7 @@ impl Service {
             status: Some(SandboxStatus::Running),
             provider_id: Some(instance.id),
             limits: Some(instance.limits),
-            lacks: Some(instance.lacks),
+            limitations: Some(instance.lacks),
             started_ms: Some(instance.started_ms.unwrap_or(now_ms)),
             last_activity_ms: Some(now_ms),
             fixed_end_ms: (claim.row.expiry == Expiry::Fixed)
@@ -55,7 +55,7 @@ impl Service {
             }
             Err(error) => error,
         };
-        // The commit may have happened although its answer got lost, or another server may have finished the create.
+        // The commit may have succeeded although its answer got lost, or another server may have finished the create.
         match self.store().sandbox(&sandbox_id).await {
             Ok(Some(row))
                 if row.status == SandboxStatus::Running
@@ -70,19 +70,19 @@ impl Service {
             {
                 undo_create(provider, &id).await;
             }
-            // Still `creating`, or nobody knows: its timer and the reconciler end it one way or the other.
+            // Still `creating`, or unknown: its timer or the reconciler finishes it.
             _ => {}
         }
         Err(error)
     }
 
-    /// Ends a create that failed.
-    pub(super) async fn give_up(
+    /// Records that a create failed.
+    pub(super) async fn fail_create(
         &self,
         caller: &Caller,
         claim: Claim,
         error: &ServiceError,
-        is_sure: bool,
+        is_certain: bool,
     ) {
         let now_ms = self.clock().now_ms();
         let event = claim.event(
@@ -100,16 +100,16 @@ impl Service {
             due_ms: now_ms + 1000,
         };
         let result = async {
-            if !is_sure {
-                // The provider may have made it after all: the timer's turn is to look and delete.
+            if !is_certain {
+                // The provider may have made the instance. A timer checks, and deletes it.
                 claim.commit(deleting, vec![event], soon).await?;
                 return Ok(());
             }
-            claim.note(deleting, vec![event], TimerPlan::Keep).await?;
+            claim.update(deleting, vec![event], TimerPlan::Keep).await?;
             let gone = SandboxPatch {
                 status: Some(SandboxStatus::Deleted),
                 deleted_ms: Some(now_ms),
-                network: policy::bare(claim.row.network.as_ref()),
+                network: policy::without_rules(claim.row.network.as_ref()),
                 forget_secrets: true,
                 ..SandboxPatch::default()
             };
@@ -118,13 +118,13 @@ impl Service {
         }
         .await;
         if let Err(error) = result {
-            tracing::warn!(%error, "A failed create could not be written down; the reconciler will");
+            tracing::warn!(%error, "Failed to record a failed create; the reconciler finishes it");
         }
     }
 }
 
-/// Says whether a failed create has left nothing, or the provider may have made it after all.
-pub(super) fn is_sure(error: &ProviderError) -> bool {
+/// Says whether a failed create has left no instance for certain.
+pub(super) fn is_certain(error: &ProviderError) -> bool {
     !matches!(
         error.kind,
         ProviderErrorKind::TimedOut | ProviderErrorKind::Unavailable
@@ -133,12 +133,12 @@ pub(super) fn is_sure(error: &ProviderError) -> bool {
 
 async fn undo_create(provider: &Arc<dyn Provider>, id: &str) {
     if let Err(error) = provider.delete(id).await {
-        // It carries its sandbox's id, so the reconciler finds it.
-        tracing::warn!(%error, instance.id = id, "Undoing a create failed");
+        // It has its sandbox's id, so the reconciler finds it.
+        tracing::warn!(%error, instance.id = id, "Failed to undo a create");
     }
 }
 
-/// A template that does not exist is the caller's mistake, not a missing sandbox.
+/// A missing template is blamed on the request's `template`.
 fn describe(error: ServiceError) -> ServiceError {
     match error.kind {
         ErrorKind::NotFound => error.field("template"),

@@ -1,4 +1,4 @@
-//! Remembers a sandbox before it is made: once, and within what its owner may have.
+//! Inserts the row of a new sandbox: once per idempotency key, and within the owner's quota.
 
 use std::time::Duration;
 
@@ -8,40 +8,41 @@ use sandyard_store::model::{
 };
 use serde_json::Value;
 
-use crate::claim::{CLAIM_FOR, Claim, millis};
+use crate::claim::{CLAIM_TTL, Claim};
 use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
+use sandyard_core::clock::millis;
 
-/// How long to look for the end of the same request made before.
-const REPEAT_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a repeated request waits for the first one.
+const REPEAT_WAIT: Duration = Duration::from_secs(60);
 
-/// How remembering a sandbox went.
+/// The result of an insert.
 pub(in crate::verbs) enum Inserted {
     New(Box<Claim>),
     Repeated(Box<Sandbox>),
 }
 
 impl Service {
-    /// Remembers a sandbox on its way, or finds the one the same request made before. `about` goes into its first event.
+    /// Inserts the row of a new sandbox, or finds the one that the same request made before. `data` goes into its first event.
     pub(in crate::verbs) async fn insert(
         &self,
         caller: &Caller,
         row: Sandbox,
-        about: Value,
+        data: Value,
         idempotency: Option<&Idempotency>,
     ) -> ServiceResult<Inserted> {
         let quota = self.quota(caller, &row.owner).await?;
-        self.check_room().await?;
-        let event = self.event(&row, "created", caller, about);
-        // Its own timer must wait for its turn too, should time jump while it is made.
-        let mut turn = Some(self.locks().lock(&row.id).await);
+        self.check_total().await?;
+        let event = self.event(&row, "created", caller, data);
+        // Its own timer must wait too, if the clock jumps during the create.
+        let mut local_lock = Some(self.locks().lock(&row.id).await);
         for _ in 0..2 {
             let new = NewSandbox {
                 holder: self.new_holder(),
-                claimed_until_ms: self.clock().now_ms() + millis(CLAIM_FOR),
+                claimed_until_ms: self.clock().now_ms() + millis(CLAIM_TTL),
                 sandbox: row.clone(),
             };
-            // Should this server die before the end, somebody looks after the row when the claim is over.
+            // If this server dies before the end, a timer finishes the row when the claim is over.
             let timer = TimerPlan::Set {
                 due_ms: new.claimed_until_ms,
             };
@@ -57,7 +58,7 @@ impl Service {
                         self.clone(),
                         row,
                         new.holder.clone(),
-                        turn.take(),
+                        local_lock.take(),
                     ))));
                 }
                 InsertOutcome::Repeated(id) => {
@@ -65,7 +66,7 @@ impl Service {
                     if let Some(sandbox) = earlier {
                         return Ok(Inserted::Repeated(Box::new(sandbox)));
                     }
-                    // It never came to be: the key is free for this try.
+                    // The first request failed, so the key is free for this one.
                     if let Some(idempotency) = idempotency {
                         self.store()
                             .forget_idempotency(&row.owner, &idempotency.key, &id)
@@ -75,7 +76,7 @@ impl Service {
                 InsertOutcome::KeyReused => {
                     return Err(ServiceError::new(
                         ErrorKind::Conflict,
-                        "this idempotency key was used for another request",
+                        "this idempotency key was used for a different request",
                     )
                     .hint("use a new key for a new sandbox"));
                 }
@@ -83,7 +84,7 @@ impl Service {
                     return Err(ServiceError::new(
                         ErrorKind::QuotaExceeded,
                         format!(
-                            "`{}` has {count} sandboxes, as many as allowed",
+                            "`{}` has {count} sandboxes, which is the maximum",
                             event.owner
                         ),
                     )
@@ -92,7 +93,7 @@ impl Service {
                 InsertOutcome::AliasTaken => {
                     return Err(ServiceError::new(
                         ErrorKind::Conflict,
-                        "another sandbox of yours has this name",
+                        "another sandbox of yours has this alias",
                     )
                     .field("alias"));
                 }
@@ -110,16 +111,16 @@ impl Service {
         }
         Err(ServiceError::new(
             ErrorKind::Busy,
-            "the same request is being made elsewhere",
+            "the same request is in progress elsewhere",
         ))
     }
 
-    /// Waits for a create that somebody else began; none: it failed.
+    /// Waits for the create of another request; none if it failed.
     async fn wait_until_made(
         &self,
         id: &sandyard_core::SandboxId,
     ) -> ServiceResult<Option<Sandbox>> {
-        let deadline = tokio::time::Instant::now() + REPEAT_PATIENCE;
+        let deadline = tokio::time::Instant::now() + REPEAT_WAIT;
         loop {
             let Some(sandbox) = self.store().sandbox(id).await? else {
                 return Ok(None);
@@ -131,7 +132,7 @@ impl Service {
                 SandboxStatus::Creating => {
                     return Err(ServiceError::new(
                         ErrorKind::Busy,
-                        "the first request with this key is still under way",
+                        "the first request with this key is still in progress",
                     ));
                 }
                 _ if sandbox.started_ms.is_none() => return Ok(None),
@@ -140,10 +141,10 @@ impl Service {
         }
     }
 
-    /// Refuses when this installation has as many sandboxes as it may have.
-    async fn check_room(&self) -> ServiceResult<()> {
-        let most = i64::from(self.settings().max_sandboxes);
-        if most == 0 {
+    /// Fails if this installation has the maximum number of sandboxes.
+    async fn check_total(&self) -> ServiceResult<()> {
+        let max = i64::from(self.settings().max_sandboxes);
+        if max == 0 {
             return Ok(());
         }
         let counts = self.counts().await?;
@@ -153,18 +154,18 @@ impl Service {
             .filter(|(status, _)| **status != gone)
             .map(|(_, count)| count)
             .sum();
-        if total < most {
+        if total < max {
             return Ok(());
         }
         Err(ServiceError::new(
             ErrorKind::NoCapacity,
-            format!("there are {total} sandboxes, as many as allowed"),
+            format!("this installation has {total} sandboxes, which is the maximum"),
         )
-        .hint("delete some, or raise `limits.sandboxes`"))
+        .hint("delete some, or raise the setting `limits.sandboxes`"))
     }
 
-    /// How many sandboxes an owner may have; none: any number. A number given to a user holds for whoever asks; the
-    /// settings' number bounds users, not the admins who act for them.
+    /// How many sandboxes an owner may have; none for any number. A user's own quota applies to every caller. The settings' quota does not
+    /// apply to admins who act for a user.
     async fn quota(&self, caller: &Caller, owner: &str) -> ServiceResult<Option<i64>> {
         let own = self
             .store()
@@ -175,7 +176,7 @@ impl Service {
             true => 0,
             false => i64::from(self.settings().max_sandboxes_per_user),
         };
-        // A user's own number is meant as it stands: 0 is none.
+        // A user's own quota of 0 allows no sandbox; the settings' 0 means no limit.
         Ok(own.or((default > 0).then_some(default)))
     }
 }

@@ -1,30 +1,32 @@
-//! Makes a sandbox.
+//! Creates a sandbox.
 //!
 //! ```text
 //!  row `creating`, claimed ──▶ instance at the provider ──▶ row `running`, timer, event
 //!        │ quota, key, alias     │      │ failed: nothing left          │ failed: instance deleted
-//!        ▼ refused               │      ▼ row `deleted`, with why       ▼ row `deleting`, a timer sees to it
-//!                                └─▶ no room, not reached: the row moves, and the next provider is asked
+//!        ▼ refused               │      ▼ row `deleted`, with reason    ▼ row `deleting`, a timer finishes
+//!                                └─▶ no capacity, unreachable: the row moves, and the next provider is tried
 //! ```
 //!
-//! - `words`, `row`: what was asked for, checked and written down
-//! - `choose`, `fall_back`: which provider makes it, and which one instead
-//! - `rights`: what users may ask of providers who are not admins
-//! - `insert`, `finish`: before the provider is asked, and after
+//! - `validate`, `row`: checks the request, builds the row
+//! - `choose`, `placement`, `fallback`: which provider makes it, with which template and limits, and which provider is tried next
+//! - `rights`: what users who are not admins may request
+//! - `insert`, `finish`: before and after the call of the provider
 
 mod choose;
-mod fall_back;
+mod fallback;
 mod finish;
 mod insert;
+mod placement;
 mod rights;
 mod row;
-mod words;
+mod template_name;
+mod validate;
 
 use sandyard_core::Caller;
 use sandyard_store::model::{Idempotency, Sandbox};
 use serde_json::json;
 
-pub(crate) use words::check_map;
+pub(crate) use validate::check_map;
 
 pub(super) use insert::Inserted;
 
@@ -32,10 +34,10 @@ use crate::error::ServiceResult;
 use crate::policy;
 use crate::request::CreateRequest;
 use crate::service::Service;
-use fall_back::Asked;
+use placement::CreateContext;
 
 impl Service {
-    /// Makes a sandbox.
+    /// Creates a sandbox.
     pub async fn create(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
         let (service, caller) = (self.clone(), caller.clone());
         self.detached(async move { service.create_now(&caller, request).await })
@@ -44,24 +46,24 @@ impl Service {
 
     async fn create_now(&self, caller: &Caller, request: CreateRequest) -> ServiceResult<Sandbox> {
         let began = std::time::Instant::now();
-        words::check_words(&request)?;
+        validate::check_request(&request)?;
         if let Some(policy) = &request.network {
             policy::check(policy)?;
         }
-        let owner = words::owner_of(caller, &request);
+        let owner = validate::owner_of(caller, &request);
         let placeholders = self
             .placeholders(owner, &request.secrets, &request.env)
             .await?;
-        let found = self.find_mounts(owner, &request.mounts).await?;
-        let asked = Asked {
+        let mounts = self.resolve_mounts(owner, &request.mounts).await?;
+        let context = CreateContext {
             caller,
             owner,
             request: &request,
         };
-        let choice = self.choose(asked, &found).await?;
-        let line = self.line_up(asked, choice).await?;
-        let mut row = self.new_row(asked, &line.fit)?;
-        row.mounts = found.mounts;
+        let choice = self.choose(context, &mounts).await?;
+        let queue = self.plan_fallback(context, choice).await?;
+        let mut row = self.new_row(context, &queue.placement)?;
+        row.mounts = mounts.mounts;
         row.env.extend(placeholders);
         let idempotency = match &request.idempotency_key {
             Some(key) => Some(Idempotency {
@@ -73,7 +75,7 @@ impl Service {
         let mut spec = self.spec_of(&row)?;
         self.set_rights(caller, &row, &mut spec);
         let mut about = json!({"template": row.template, "provider": row.provider});
-        if let Some(name) = line.passed_over() {
+        if let Some(name) = queue.unreachable_first_choice() {
             about["instead_of"] = json!(name);
         }
         let claim = match self
@@ -83,7 +85,9 @@ impl Service {
             Inserted::New(claim) => *claim,
             Inserted::Repeated(sandbox) => return Ok(*sandbox),
         };
-        let sandbox = self.make_by_line(asked, claim, spec, line).await?;
+        let sandbox = self
+            .create_with_fallback(context, claim, spec, queue)
+            .await?;
         metrics::histogram!("sandyard_create_seconds").record(began.elapsed().as_secs_f64());
         Ok(sandbox)
     }

@@ -1,4 +1,4 @@
-//! What users may ask of providers who are not admins.
+//! What users who are not admins may request.
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use crate::error::{ServiceError, ServiceResult};
 use crate::service::Service;
 
 impl Service {
-    /// Says what an instance may be made with on behalf of this caller. A project's folder is the host's and has no owner, so
-    /// that only admins get at one.
+    /// Adds the caller's rights to a spec. A project's folder is on the host and has no owner, so only admins may use one.
     pub(in crate::verbs) fn set_rights(
         &self,
         caller: &Caller,
@@ -22,7 +21,7 @@ impl Service {
         spec.is_restricted = self.is_restricted(caller, &row.provider, &spec.template);
     }
 
-    /// Whether a caller may start from nothing but what this installation keeps.
+    /// Says whether a caller may use only templates that this installation stores.
     pub(in crate::verbs) fn is_restricted(
         &self,
         caller: &Caller,
@@ -32,20 +31,20 @@ impl Service {
         !caller.is_admin() && !self.is_for_users(provider, template)
     }
 
-    /// Whether the operator lets everybody start from a template that is not this installation's: by a pattern, or because it is
-    /// what sandboxes start from whose makers name nothing.
+    /// Says whether the operator lets everybody use a template that this installation does not store: it matches a pattern of the
+    /// settings, or is the default template.
     pub(in crate::verbs) fn is_for_users(&self, provider: &str, template: &str) -> bool {
         let settings = self.settings();
         let mut patterns = settings.user_templates.iter();
         let is_default = || {
             settings.default_template.as_deref() == Some(template)
-                && self.places().default().info().name == provider
+                && self.registry().default().info().name == provider
         };
         patterns.any(|pattern| matches(pattern, template)) || is_default()
     }
 
-    /// Refuses a provider that a template, a volume or a fork's original is bound to, if it is not for this caller.
-    pub(in crate::verbs) fn check_place(
+    /// Fails if a template, volume or fork is bound to a provider that the caller may not use.
+    pub(in crate::verbs) fn check_bound_provider(
         &self,
         caller: &Caller,
         provider: Arc<dyn Provider>,
@@ -54,14 +53,14 @@ impl Service {
             return Ok(provider);
         }
         let name = &provider.info().name;
-        let message = format!("this is with the provider `{name}`, which only admins may use");
+        let message = format!("this is bound to the provider `{name}`, which only admins may use");
         Err(ServiceError::new(ErrorKind::Forbidden, message).hint(
             "use another template, snapshot, volume or original, or ask the operator to allow this provider",
         ))
     }
 
-    /// The provider that nobody named, or, where that is not for this caller, the first that is.
-    pub(in crate::verbs) fn for_caller(
+    /// A provider that the request does not name; if the caller may not use it, the first one that the caller may use.
+    pub(in crate::verbs) fn default_provider_for(
         &self,
         caller: &Caller,
         provider: Arc<dyn Provider>,
@@ -70,31 +69,33 @@ impl Service {
             return Ok(provider);
         }
         let mut allowed = self.settings().user_providers.iter().flatten();
-        let other = allowed.find_map(|name| self.places().named(name)).cloned();
+        let other = allowed
+            .find_map(|name| self.registry().named(name))
+            .cloned();
         other.ok_or_else(|| {
-            let message = "no provider of this server is for users who are not admins";
+            let message = "this server has no provider that users who are not admins may use";
             ServiceError::new(ErrorKind::Forbidden, message)
-                .hint("have the operator add one to `sandbox.user_providers`")
+                .hint("ask the operator to add one to `sandbox.user_providers`")
         })
     }
 
-    /// Whether a caller may have sandboxes with a provider.
+    /// Says whether a caller may use a provider.
     pub(super) fn may_choose(&self, caller: &Caller, provider: &str) -> bool {
         let allowed = self.settings().user_providers.as_ref();
         caller.is_admin() || allowed.is_none_or(|names| names.iter().any(|name| name == provider))
     }
 
-    /// Refuses a provider that is not for everybody to choose.
+    /// Fails if a request names a provider that the caller may not use.
     pub(super) fn check_choice(&self, caller: &Caller, provider: &str) -> ServiceResult<()> {
         if self.may_choose(caller, provider) {
             return Ok(());
         }
         let message = format!("only an admin may choose the provider `{provider}`");
-        Err(ServiceError::invalid("provider", message).hint("leave `provider` out"))
+        Err(ServiceError::invalid("provider", message).hint("omit `provider`"))
     }
 }
 
-/// Whether a text is what a pattern says, in which `*` stands for anything.
+/// Says whether a text matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -118,7 +119,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn a_star_matches_any_text() {
         for (pattern, text) in [
             ("python:3.12", "python:3.12"),
             ("python:*", "python:3.12"),

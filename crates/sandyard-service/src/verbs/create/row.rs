@@ -1,25 +1,29 @@
-//! A new sandbox's row, and what follows from it.
+//! The row of a new sandbox, and what follows from it.
 
 use std::time::Duration;
 
-use sandyard_core::{Limits, SandboxStatus};
-use sandyard_provider::{InstanceSpec, Mount, ProviderInfo};
+use sandyard_core::SandboxStatus;
+use sandyard_provider::{InstanceSpec, Mount};
 use sandyard_store::model::{Expiry, MountedVolume, Sandbox, TimeoutAction};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::choose::is_default;
-use super::fall_back::{Asked, Fit};
+use super::placement::{CreateContext, Placement};
+use super::template_name::is_default;
 use crate::error::{ServiceError, ServiceResult};
 use crate::policy;
 use crate::random;
-use crate::request::{CreateRequest, LimitsRequest};
+use crate::request::CreateRequest;
 use crate::service::Service;
 
 impl Service {
-    /// The row of a sandbox on its way, with the provider that is asked first.
-    pub(super) fn new_row(&self, asked: Asked<'_>, fit: &Fit) -> ServiceResult<Sandbox> {
-        let (request, info) = (asked.request, fit.provider.info());
+    /// The row of a new sandbox at the provider that is tried first.
+    pub(super) fn new_row(
+        &self,
+        context: CreateContext<'_>,
+        placement: &Placement,
+    ) -> ServiceResult<Sandbox> {
+        let (request, info) = (context.request, placement.provider.info());
         let id = random::id()?;
         let network = match request.network.clone() {
             Some(mut policy) => {
@@ -31,16 +35,16 @@ impl Service {
         let now_ms = self.clock().now_ms();
         Ok(Sandbox {
             id,
-            owner: asked.owner.to_owned(),
+            owner: context.owner.to_owned(),
             alias: request.alias.clone(),
             project: request.project.clone(),
             provider: info.name.clone(),
             location: info.location.clone(),
             provider_id: None,
-            template: fit.template.clone(),
+            template: placement.template.clone(),
             status: SandboxStatus::Creating,
             reason: None,
-            limits: fit.limits.clone(),
+            limits: placement.limits.clone(),
             metadata: request.metadata.clone(),
             env: request.env.clone(),
             network,
@@ -53,7 +57,7 @@ impl Service {
             timeout_action: request.timeout_action.unwrap_or(TimeoutAction::Pause),
             expiry: request.expiry.unwrap_or(Expiry::Idle),
             is_auto_resumed: request.is_auto_resumed.unwrap_or(true),
-            lacks: Vec::new(),
+            limitations: Vec::new(),
             created_ms: now_ms,
             started_ms: None,
             stopped_ms: None,
@@ -65,10 +69,10 @@ impl Service {
         })
     }
 
-    /// What to ask a provider for, so that it makes what a row says; for somebody without rights, which only a create adds.
+    /// The instance that a provider should make for a row. Its rights are the lowest; a create adds those of its caller.
     pub(in crate::verbs) fn spec_of(&self, row: &Sandbox) -> ServiceResult<InstanceSpec> {
         let mut network = self.policy_of(row)?;
-        // Their values are for the grant alone: what is asked for here may travel to another node.
+        // Header values are only for the grant: this spec may be sent to another node.
         network.rules.clear();
         Ok(InstanceSpec {
             sandbox_id: row.id.clone(),
@@ -85,7 +89,7 @@ impl Service {
         })
     }
 
-    /// Tells a repetition from another request with the same key.
+    /// A digest of the request, which tells a repetition from another request with the same key.
     pub(super) fn fingerprint(
         &self,
         row: &Sandbox,
@@ -99,7 +103,7 @@ impl Service {
         }
         let template = request.template.as_deref().filter(|text| !is_default(text));
         let limits = &request.limits;
-        // As it was asked for: what becomes of it may be another provider's default the next time.
+        // Of the request, not of its result: a repetition may get other defaults.
         let mut meaning = vec![json!([
             row.owner,
             template,
@@ -122,38 +126,23 @@ impl Service {
         Ok(sandyard_core::random::hex(&digest))
     }
 
-    /// Checks a time-out and turns it into seconds.
-    pub(crate) fn timeout_s(&self, asked: Option<Duration>) -> ServiceResult<i64> {
+    /// Checks a time-out and converts it to seconds.
+    pub(crate) fn timeout_s(&self, requested: Option<Duration>) -> ServiceResult<i64> {
         let settings = self.settings();
-        let timeout = asked.unwrap_or(settings.default_timeout);
-        let most = settings.max_timeout;
-        if timeout < Duration::from_secs(1) || timeout > most {
+        let timeout = requested.unwrap_or(settings.default_timeout);
+        let max = settings.max_timeout;
+        if timeout < Duration::from_secs(1) || timeout > max {
             return Err(ServiceError::invalid(
                 "timeout",
                 format!(
-                    "a time-out of {} s is out of range: allowed is 1 to {} s",
-                    timeout.as_secs(),
-                    most.as_secs()
+                    "`timeout` must be between 1 and {} s (got {} s)",
+                    max.as_secs(),
+                    timeout.as_secs()
                 ),
             ));
         }
         Ok(i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX))
     }
-}
-
-/// What a sandbox gets: what was asked for, else the provider's default; never more than it allows.
-pub(super) fn limits(asked: &LimitsRequest, info: &ProviderInfo) -> ServiceResult<Limits> {
-    let (default, most) = (&info.default_limits, &info.max_limits);
-    let limits = Limits {
-        memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),
-        cpu_millis: asked.cpu_millis.unwrap_or(default.cpu_millis),
-        pids: asked.pids.unwrap_or(default.pids),
-        disk_bytes: asked.disk_bytes.unwrap_or(default.disk_bytes),
-    };
-    limits
-        .check(most)
-        .map_err(|error| ServiceError::invalid("limits", error.to_string()))?;
-    Ok(limits)
 }
 
 fn mount(mounted: &MountedVolume) -> Mount {

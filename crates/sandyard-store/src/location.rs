@@ -1,0 +1,28 @@
+//! A place that has another name now.
+
+use crate::error::StoreResult;
+use crate::sql::sql;
+use crate::store::Store;
+
+impl Store {
+    /// Moves what is remembered of snapshots and volumes from one name of a place to another, so that they stay their owners'.
+    /// Sandboxes move one by one, under their claims. What the new name has already stays as it is.
+    pub async fn rename_location(&self, from: &str, to: &str) -> StoreResult<()> {
+        let mut writer = self.db.writer("renaming a place").await?;
+        let mut tx = writer.begin().await?;
+        let aliases = sql(
+            "UPDATE snapshots SET alias = NULL WHERE location = $1 AND EXISTS \
+             (SELECT 1 FROM snapshots AS there WHERE there.location = $2 \
+             AND there.owner = snapshots.owner AND there.alias = snapshots.alias)",
+        );
+        tx.execute(aliases.text(from).text(to)).await?;
+        let snapshots = sql(
+            "UPDATE snapshots SET location = $2 WHERE location = $1 AND NOT EXISTS \
+             (SELECT 1 FROM snapshots AS there WHERE there.location = $2 AND there.name = snapshots.name)",
+        );
+        tx.execute(snapshots.text(from).text(to)).await?;
+        let volumes = sql("UPDATE volumes SET location = $2 WHERE location = $1");
+        tx.execute(volumes.text(from).text(to)).await?;
+        tx.commit().await
+    }
+}

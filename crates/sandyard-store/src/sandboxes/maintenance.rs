@@ -1,0 +1,116 @@
+//! What is noted of many sandboxes at once, and what is forgotten.
+
+use std::collections::BTreeMap;
+
+use sandyard_core::SandboxId;
+
+use super::row::{TABLE, read_id};
+use crate::error::StoreResult;
+use crate::sql::{Record, sql};
+use crate::store::Store;
+
+/// Rows in one statement: both engines bound the number of values.
+const MOST: usize = 1000;
+
+impl Store {
+    /// Brings uses that lie in the future to now: the clock was set back.
+    pub async fn rewind_activity(&self, now_ms: i64) -> StoreResult<()> {
+        let rewind = sql("UPDATE sandboxes SET last_activity_ms = $1 WHERE last_activity_ms > $1")
+            .int(now_ms)
+            .repeatable();
+        self.db.execute("bringing uses back to now", rewind).await?;
+        Ok(())
+    }
+
+    /// Notes when sandboxes were last used. Never moves a time back; one statement for all.
+    pub async fn touch_sandboxes(&self, used: &[(SandboxId, i64)]) -> StoreResult<()> {
+        let mut latest = BTreeMap::new();
+        for (id, at_ms) in used {
+            let known = latest.entry(id).or_insert(*at_ms);
+            *known = (*known).max(*at_ms);
+        }
+        let latest: Vec<_> = latest.into_iter().collect();
+        for chunk in latest.chunks(MOST) {
+            let mut touch = sql("WITH used (id, at_ms) AS (VALUES ");
+            let mut before = "(";
+            for (id, at_ms) in chunk {
+                touch = touch
+                    .add_next(before)
+                    .text(id.as_str())
+                    .add_next(", ")
+                    .int(*at_ms)
+                    .add(")");
+                before = ", (";
+            }
+            let touch = touch
+                .add(
+                    ") UPDATE sandboxes SET last_activity_ms = used.at_ms FROM used \
+                     WHERE sandboxes.id = used.id AND sandboxes.last_activity_ms < used.at_ms",
+                )
+                .repeatable();
+            self.db
+                .execute("noting when sandboxes were used", touch)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Lists sandboxes of a place that no timer looks after: neither waiting nor dead.
+    pub async fn sandboxes_without_timer(&self, location: &str) -> StoreResult<Vec<SandboxId>> {
+        let query = sql("SELECT id FROM sandboxes WHERE location = $1 AND status <> 'deleted' \
+             AND NOT EXISTS (SELECT 1 FROM timers WHERE topic = 'sandbox' AND subject = sandboxes.id)")
+        .text(location);
+        let rows = self
+            .db
+            .read("looking for sandboxes without a timer", query)
+            .await?;
+        rows.iter()
+            .map(|row| read_id(Record::new(TABLE, row).text("id")?))
+            .collect()
+    }
+
+    /// Frees an idempotency key whose sandbox never came to be.
+    pub async fn forget_idempotency(
+        &self,
+        owner: &str,
+        key: &str,
+        id: &SandboxId,
+    ) -> StoreResult<()> {
+        let forget =
+            sql("DELETE FROM idempotency WHERE owner = $1 AND idem_key = $2 AND sandbox_id = $3")
+                .text(owner)
+                .text(key)
+                .text(id.as_str());
+        self.db
+            .execute("freeing an idempotency key", forget.repeatable())
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets logins and keys revoked before a time, and keys over before it. Logins that ended by themselves go with
+    /// the history.
+    pub async fn purge_access(&self, before_ms: i64) -> StoreResult<u64> {
+        const ACTION: &str = "forgetting old logins and keys";
+        let sessions = sql("DELETE FROM sessions WHERE revoked_ms < $1");
+        let sessions = self
+            .db
+            .execute(ACTION, sessions.int(before_ms).repeatable())
+            .await?;
+        let keys = sql("DELETE FROM api_keys WHERE expires_ms < $1 OR revoked_ms < $1");
+        let keys = self
+            .db
+            .execute(ACTION, keys.int(before_ms).repeatable())
+            .await?;
+        Ok(sessions + keys)
+    }
+
+    /// Forgets rows deleted before a time (their events stay), and idempotency keys older than that. Returns how many
+    /// sandboxes it forgot.
+    pub async fn purge_deleted(&self, before_ms: i64) -> StoreResult<u64> {
+        const ACTION: &str = "forgetting deleted sandboxes";
+        let keys = sql("DELETE FROM idempotency WHERE created_ms < $1").int(before_ms);
+        self.db.execute(ACTION, keys.repeatable()).await?;
+        let rows = sql("DELETE FROM sandboxes WHERE status = 'deleted' AND deleted_ms < $1");
+        self.db.execute(ACTION, rows.int(before_ms)).await
+    }
+}
