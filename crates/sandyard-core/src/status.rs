@@ -24,10 +24,14 @@ pub const TRANSITIONS: [(SandboxStatus, SandboxStatus, &str); 18] = {
     [
         (Creating, Running, "the provider made the instance"),
         (Creating, Deleting, "create failed, or was interrupted"),
-        (Running, Paused, "pause, or idle for its timeout"),
-        (Running, Stopped, "stop, or its processes ended"),
+        (Running, Paused, "pause, or its timeout"),
+        (
+            Running,
+            Stopped,
+            "stop, its timeout, or its processes ended",
+        ),
         (Running, Error, "its instance is gone"),
-        (Running, Deleting, "delete"),
+        (Running, Deleting, "delete, or its timeout"),
         (Paused, Running, "wake, or the provider cannot pause it"),
         (Paused, Stopped, "stop, or its processes ended"),
         (Paused, Error, "its instance is gone"),

@@ -37,6 +37,8 @@ mod seal;
 mod service;
 mod settings;
 mod state;
+#[cfg(test)]
+mod test_service;
 mod verbs;
 
 pub use background::health::ProviderView;

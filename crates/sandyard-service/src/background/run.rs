@@ -252,3 +252,34 @@ where
         work().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sandyard_core::Caller;
+
+    use crate::settings::ServiceSettings;
+    use crate::test_service::{create, test_service};
+
+    const HOUR_MS: i64 = 3_600_000;
+    const TWO_MONTHS_MS: i64 = 60 * 24 * HOUR_MS;
+
+    #[tokio::test]
+    async fn a_clock_jump_forward_holds_the_purge_of_history_back_for_an_hour() {
+        let service = test_service(ServiceSettings::default()).await;
+        let id = create(&service).await;
+        let deleted = service.delete(&Caller::system(), id.as_str());
+        deleted.await.unwrap();
+        let is_there = async || service.store().sandbox(&id).await.unwrap().is_some();
+        service.clock().jump_ms(TWO_MONTHS_MS);
+        service.purge().await;
+        assert!(is_there().await, "the clock may be wrong");
+        service.clock().jump_ms(-TWO_MONTHS_MS);
+        service.purge().await;
+        assert!(is_there().await, "it is not old");
+        service.clock().jump_ms(TWO_MONTHS_MS);
+        service.purge().await;
+        service.clock().advance_ms(HOUR_MS);
+        service.purge().await;
+        assert!(!is_there().await, "the jump has lasted an hour");
+    }
+}

@@ -173,3 +173,47 @@ fn line_of(event: &Event) -> LogEntry {
         text: format!("{} by {}{data}", event.kind, event.actor),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sandyard_agent_client::wire::event::Output;
+
+    use super::*;
+    use crate::command_log::{OpenCommand, WhenFull};
+    use crate::settings::ServiceSettings;
+    use crate::test_service::{create, test_service};
+
+    #[tokio::test]
+    async fn a_log_can_be_followed_before_its_first_command_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let service = test_service(ServiceSettings {
+            log_folder: Some(folder.path().to_owned()),
+            ..ServiceSettings::default()
+        })
+        .await;
+        let id = create(&service).await;
+        let mut follower = service
+            .follow_logs(&Caller::system(), id.as_str(), 0, None)
+            .await
+            .unwrap();
+        let mut next = Box::pin(follower.next());
+        assert!(futures_util::poll!(&mut next).is_pending());
+        let logs = service.command_logs();
+        let command = OpenCommand {
+            id: "node/1".to_owned(),
+            pid: 7,
+            is_logged: true,
+            ..OpenCommand::default()
+        };
+        logs.open_command(&id, command);
+        let output = Output::Stdout("first\n".into());
+        logs.add_output(&id, 7, None, &output, 1, WhenFull::Lose)
+            .await;
+        let entry = tokio::time::timeout(Duration::from_secs(60), next).await;
+        let entry = entry.expect("the follower is notified").unwrap();
+        assert_eq!((entry.pid, entry.text.as_str()), (Some(7), "first"));
+        let deleted = service.delete(&Caller::system(), id.as_str());
+        deleted.await.unwrap();
+        assert_eq!(follower.next().await, None);
+    }
+}

@@ -60,6 +60,54 @@ async fn a_snapshot_in_doubt_keeps_its_name_and_can_be_tried_again() {
     assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
 }
 
+/// The names that a user sees, labels and provider's names alike.
+async fn visible(env: &TestEnv, caller: &Caller) -> Vec<String> {
+    let list = env.service.templates(caller).await.unwrap();
+    let names = list.templates.into_iter();
+    names
+        .flat_map(|template| [Some(template.info.name), template.label])
+        .flatten()
+        .collect()
+}
+
+#[tokio::test]
+async fn a_snapshot_whose_answer_was_lost_stays_private() {
+    let lost = [
+        ProviderErrorKind::Unavailable,
+        ProviderErrorKind::TimedOut,
+        ProviderErrorKind::Failed,
+    ];
+    // The first attempt makes the template and loses the answer, or makes nothing and the second one loses it.
+    for (kind, attempt) in lost.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
+        let env = TestEnv::new().await;
+        let sandbox = env.create().await;
+        let (bob, name) = (user("bob"), sandbox.id.as_str());
+        let before = visible(&env, &bob).await;
+        if attempt == 2 {
+            env.provider
+                .fail_next(Verb::Snapshot, ProviderErrorKind::Unavailable);
+            env.service
+                .snapshot(&alice(), name, "mine")
+                .await
+                .unwrap_err();
+        }
+        env.provider.lose_next_answer(Verb::Snapshot, kind);
+        env.service
+            .snapshot(&alice(), name, "mine")
+            .await
+            .unwrap_err();
+        assert_eq!(visible(&env, &bob).await, before, "{kind:?} {attempt}");
+        assert!(visible(&env, &alice()).await.contains(&"mine".to_owned()));
+        // Trying again changes nothing: the template is there.
+        let again = env.service.snapshot(&alice(), name, "mine").await;
+        assert_eq!(again.unwrap_err().kind, ErrorKind::Conflict);
+        assert_eq!(visible(&env, &bob).await, before, "{kind:?} {attempt}");
+        let error = env.service.create(&bob, from("mine")).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        env.service.create(&alice(), from("mine")).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_name_is_free_again_after_a_failed_snapshot_and_taken_after_a_good_one() {
     let env = TestEnv::new().await;
