@@ -89,7 +89,7 @@ impl RateLimit {
     }
 
     fn allowance(&self, tokens: f64) -> Allowance {
-        let capacity = TokenBucket::capacity(self.per_second);
+        let capacity = self.per_second * 2.0;
         Allowance {
             limit: capacity as u64,
             remaining: tokens as u64,
