@@ -24,6 +24,7 @@ pub(crate) async fn test_service(settings: ServiceSettings) -> Service {
 
 /// Creates a sandbox with default settings.
 pub(crate) async fn create(service: &Service) -> SandboxId {
-    let created = service.create(&Caller::system(), CreateRequest::default());
+    let caller = Caller::system();
+    let created = service.create(&caller, CreateRequest::default());
     created.await.unwrap().id
 }

@@ -267,8 +267,8 @@ mod tests {
     async fn a_clock_jump_forward_holds_the_purge_of_history_back_for_an_hour() {
         let service = test_service(ServiceSettings::default()).await;
         let id = create(&service).await;
-        let deleted = service.delete(&Caller::system(), id.as_str());
-        deleted.await.unwrap();
+        let caller = Caller::system();
+        service.delete(&caller, id.as_str()).await.unwrap();
         let is_there = async || service.store().sandbox(&id).await.unwrap().is_some();
         service.clock().jump_ms(TWO_MONTHS_MS);
         service.purge().await;

@@ -212,8 +212,8 @@ mod tests {
         let entry = tokio::time::timeout(Duration::from_secs(60), next).await;
         let entry = entry.expect("the follower is notified").unwrap();
         assert_eq!((entry.pid, entry.text.as_str()), (Some(7), "first"));
-        let deleted = service.delete(&Caller::system(), id.as_str());
-        deleted.await.unwrap();
+        let caller = Caller::system();
+        service.delete(&caller, id.as_str()).await.unwrap();
         assert_eq!(follower.next().await, None);
     }
 }
