@@ -10,9 +10,9 @@ def is_authorised(headers, keys):
 
 def events(body, model):
     """The answer to a request, as events."""
-    told = _told(body)
-    if told is not None:
-        return _message(body, _text(f"{model.answer} {told}"), "end_turn")
+    outcome = _tool_result(body)
+    if outcome is not None:
+        return _message(body, _text(f"{model.answer} {outcome}"), "end_turn")
     name, arguments = model.tool or ("Bash", {"command": model.command, "description": "Does the task"})
     if any(tool.get("name") == name for tool in body.get("tools", [])):
         return _message(body, _call(name, arguments), "tool_use")
@@ -20,7 +20,7 @@ def events(body, model):
     return _message(body, _text("A task"), "end_turn")
 
 
-def _told(body):
+def _tool_result(body):
     """What the tool gave, if that is what was sent last."""
     content = body["messages"][-1]["content"]
     results = [part for part in content if isinstance(part, dict) and part.get("type") == "tool_result"]

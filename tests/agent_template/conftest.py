@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from authority import Authority
-from editor import PATIENCE
+from editor import TIMEOUT
 from model import Model
 from names import Names
 from program import environment, find_program
@@ -68,14 +68,14 @@ def keys(api, model):
 @pytest.fixture
 def make(api):
     """Makes sandboxes that are gone after the test."""
-    made = []
+    created = []
 
     def make(template="agent", **body):
-        made.append(api.create(template=template, **body))
-        return made[-1]
+        created.append(api.create(template=template, **body))
+        return created[-1]
 
     yield make
-    for sandbox in made:
+    for sandbox in created:
         api.remove(sandbox)
 
 
@@ -94,7 +94,7 @@ def chromium():
     """Real Chromium on this host."""
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=flags, timeout=PATIENCE)
+        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=flags, timeout=TIMEOUT)
         yield browser
         browser.close()
 
@@ -103,7 +103,7 @@ def chromium():
 def page(chromium):
     """A window that nobody has used."""
     context = chromium.new_context(viewport={"width": 1200, "height": 800})
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT)
     yield context.new_page()
     context.close()
 

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit, urlunsplit
 import httpx
 
 # A cold start of the editor on a busy machine; nothing is measured by this.
-PATIENCE = 180_000
+TIMEOUT = 180_000
 
 
 def links(api, server, sandbox, port=9000):
@@ -27,30 +27,30 @@ class Editor:
 
     def open(self, url):
         """Follows a link and waits until the folder's files are shown."""
-        self.page.goto(url, timeout=PATIENCE)
-        self.page.locator(".monaco-workbench").wait_for(timeout=PATIENCE)
-        self.page.locator(".explorer-folders-view").wait_for(timeout=PATIENCE)
+        self.page.goto(url, timeout=TIMEOUT)
+        self.page.locator(".monaco-workbench").wait_for(timeout=TIMEOUT)
+        self.page.locator(".explorer-folders-view").wait_for(timeout=TIMEOUT)
 
     def edit(self, name, text):
         """Opens a file by its name in the list of files, writes at its end and saves it."""
-        self.page.get_by_role("treeitem", name=name).dblclick(timeout=PATIENCE)
+        self.page.get_by_role("treeitem", name=name).dblclick(timeout=TIMEOUT)
         lines = self.page.locator(".editor-instance .view-lines").first
-        lines.wait_for(timeout=PATIENCE)
+        lines.wait_for(timeout=TIMEOUT)
         lines.click()
         self.page.keyboard.press("Control+End")
         self.page.keyboard.type(text)
-        self.page.locator(".view-line", has_text=text).first.wait_for(timeout=PATIENCE)
+        self.page.locator(".view-line", has_text=text).first.wait_for(timeout=TIMEOUT)
         self.page.keyboard.press("Control+s")
 
     def terminal(self, command):
         """Opens a terminal and types a command there."""
         self.page.keyboard.press("F1")
         box = self.page.locator(".quick-input-widget input").first
-        box.wait_for(timeout=PATIENCE)
+        box.wait_for(timeout=TIMEOUT)
         box.fill(">Terminal: Create New Terminal")
-        self.page.locator(".quick-input-list .monaco-list-row", has_text="Create New Terminal").first.wait_for(timeout=PATIENCE)
+        self.page.locator(".quick-input-list .monaco-list-row", has_text="Create New Terminal").first.wait_for(timeout=TIMEOUT)
         self.page.keyboard.press("Enter")
-        self.page.locator(".terminal-wrapper.active .xterm.focus").first.wait_for(timeout=PATIENCE)
+        self.page.locator(".terminal-wrapper.active .xterm.focus").first.wait_for(timeout=TIMEOUT)
         self.page.keyboard.type(command)
         self.page.keyboard.press("Enter")
 

@@ -55,7 +55,7 @@ class Model:
         self.command, self.answer, self.tool = command, answer, tool
         self.requests.clear()
 
-    def asked(self, path):
+    def requests_for(self, path):
         """The requests for a path, oldest first."""
         return [request for request in self.requests if request.path.split("?")[0] == path]
 

@@ -17,13 +17,13 @@ def is_authorised(headers, keys):
 
 def events(body, model):
     """The answer to a request, as events."""
-    told = _told(body)
-    if told is not None:
-        return _response(_text(f"{model.answer} {told}"))
+    outcome = _tool_result(body)
+    if outcome is not None:
+        return _response(_text(f"{model.answer} {outcome}"))
     return _response(_call(model.command, dict(_offered(body))))
 
 
-def _told(body):
+def _tool_result(body):
     """What the tool gave, if that was sent."""
     results = [item for item in body["input"] if item.get("type") in ("function_call_output", "custom_tool_call_output")]
     if not results:

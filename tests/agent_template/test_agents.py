@@ -33,19 +33,19 @@ AGENTS = {
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_task_is_done(api, model, agent_sandbox, agent):
-    program, says, path, header, form, variable, key = AGENTS[agent]
+    program, states, path, header, form, variable, key = AGENTS[agent]
     mark = secrets.token_hex(8)
     model.task(f"printf {mark} > /workspace/{agent}.txt && echo made-$((40 + 2))", "The file is there:")
 
     ran = api.run(agent_sandbox, f"cd /workspace && {program} < /dev/null", timeout=290)
     assert ran["exit_code"] == 0, ran["output"][-3000:]
-    words, events = says(ran["stdout"])
-    assert words.startswith("The file is there:") and "made-42" in words, words
+    parts, events = states(ran["stdout"])
+    assert parts.startswith("The file is there:") and "made-42" in parts, parts
     assert len(events) >= 3, events
     assert api.read(agent_sandbox, f"/workspace/{agent}.txt") == mark
 
     # The host got the key; the sandbox has a placeholder, and got nothing else back.
-    sent = [request.headers[header] for request in model.asked(path)]
+    sent = [request.headers[header] for request in model.requests_for(path)]
     assert len(sent) >= 2 and set(sent) == {form.format(model.keys[key])}, len(sent)
     held = api.run(agent_sandbox, f"printenv {variable}")["stdout"].strip()
     assert held and held != model.keys[key]
@@ -58,8 +58,8 @@ def test_claude_code_shows_its_model_what_the_tools_of_the_sandbox_say(server, a
     """It shows nothing but the structured part of an answer that has one."""
     mark = secrets.token_hex(8)
     api.write(agent_sandbox, "/workspace/said.txt", f"the file says {mark}\n")
-    asked = httpx.get(f"{server.e2b_url}/sandboxes/{agent_sandbox}", headers={"X-API-Key": server.admin_key}, timeout=60)
-    token = asked.json()["envdAccessToken"]
+    request_log = httpx.get(f"{server.e2b_url}/sandboxes/{agent_sandbox}", headers={"X-API-Key": server.admin_key}, timeout=60)
+    token = request_log.json()["envdAccessToken"]
     tools = Tools(api, agent_sandbox)
     # The first connection from outside starts the tool server.
     tools.call("Bash", session_name="main", command="cat /workspace/said.txt")
@@ -73,16 +73,16 @@ def test_claude_code_shows_its_model_what_the_tools_of_the_sandbox_say(server, a
     # All tools are told to the model at once, so that the stand-in need not look for them.
     ran = api.run(agent_sandbox, f"cd /workspace && ENABLE_TOOL_SEARCH=false {program} < /dev/null", timeout=290)
     assert ran["exit_code"] == 0, ran["output"][-3000:]
-    words, _ = claude_says(ran["stdout"])
-    assert words.startswith("It was told:") and f"the file says {mark}" in words, words
-    results = [request.body["messages"][-1]["content"] for request in model.asked("/v1/messages")]
+    parts, _ = claude_says(ran["stdout"])
+    assert parts.startswith("It was told:") and f"the file says {mark}" in parts, parts
+    results = [request.body["messages"][-1]["content"] for request in model.requests_for("/v1/messages")]
     assert any(f"the file says {mark}" in json.dumps(result) for result in results), results
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_without_the_secret_it_is_refused(api, model, make, agent):
     """Else the test above would mean nothing."""
-    program, says, path, _, _, variable, _ = AGENTS[agent]
+    program, states, path, _, _, variable, _ = AGENTS[agent]
     model.task("touch /workspace/never", "never")
     sandbox = make(env={"ANTHROPIC_BASE_URL": model.url, variable: "a-key-of-ones-own", "CLAUDE_CODE_MAX_RETRIES": "0"})
     api.write(sandbox, "/tmp/authority.pem", model.authority.pem)
@@ -90,13 +90,13 @@ def test_without_the_secret_it_is_refused(api, model, make, agent):
     api.run(sandbox, f"sed -i 's#https://api.openai.com#{model.url}#' ~/.codex/config.toml")
     ran = api.run(sandbox, f"cd /workspace && {trusted} timeout 250 {program} < /dev/null", timeout=280)
     assert ran["exit_code"] != 0, ran["output"][-2000:]
-    assert model.asked(path), "it did not even ask"
+    assert model.requests_for(path), "it did not even ask"
     assert api.run(sandbox, "test -e /workspace/never")["exit_code"] != 0
 
 
 def test_their_files_hold_no_credentials(api, make):
     sandbox = make()
     files = "~/.claude/settings.json ~/.claude.json ~/.codex/config.toml"
-    shown = api.run(sandbox, f"cat {files}; ls -A ~/.claude ~/.codex")["stdout"]
-    assert "DISABLE_AUTOUPDATER" in shown and "env_key" in shown
-    assert not any(word in shown for word in ("auth.json", ".credentials.json", "sk-", "apiKey"))
+    displayed = api.run(sandbox, f"cat {files}; ls -A ~/.claude ~/.codex")["stdout"]
+    assert "DISABLE_AUTOUPDATER" in displayed and "env_key" in displayed
+    assert not any(word in displayed for word in ("auth.json", ".credentials.json", "sk-", "apiKey"))

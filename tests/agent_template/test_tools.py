@@ -30,12 +30,12 @@ def test_an_agent_does_a_task(api, model, agent_sandbox, tools, tool):
 
     assert "The file is there:" in text(result) and "made-42" in text(result), text(result)
     assert api.read(agent_sandbox, f"/workspace/{tool}.txt") == mark
-    told = result.structured_content
-    assert told["exit_code"] == 0 and told["session_id"], told
-    assert told["text"] == text(result)
-    assert told["duration_seconds"] > 0, told
+    outcome = result.structured_content
+    assert outcome["exit_code"] == 0 and outcome["session_id"], outcome
+    assert outcome["text"] == text(result)
+    assert outcome["duration_seconds"] > 0, outcome
     assert tools.progress and any(tools.progress), "nothing was told while it ran"
-    sent = {request.headers[header] for request in model.asked(path)}
+    sent = {request.headers[header] for request in model.requests_for(path)}
     assert sent == {form.format(model.keys[key])}
 
 

@@ -21,19 +21,19 @@ class Tools:
         # What was told while the last tool ran.
         self.progress = []
 
-    def call(self, name, patience=400, **arguments):
+    def call(self, name, timeout=400, **arguments):
         """Calls one tool; returns its result, which must not be a failure."""
-        result = asyncio.run_coroutine_threadsafe(self._call(name, arguments, patience), self._loop.loop).result(patience)
+        result = asyncio.run_coroutine_threadsafe(self._call(name, arguments, timeout), self._loop.loop).result(timeout)
         assert not result.is_error, text(result)
         return result
 
-    async def _call(self, name, arguments, patience):
+    async def _call(self, name, arguments, timeout):
         self.progress = []
 
         async def note(progress, total, message):
             self.progress.append(message)
 
-        client = httpx2.AsyncClient(headers={"X-Sandyard-Token": self._token}, timeout=patience, trust_env=False)
+        client = httpx2.AsyncClient(headers={"X-Sandyard-Token": self._token}, timeout=timeout, trust_env=False)
         async with client, streamable_http_client(self._url, http_client=client) as (read, write, *_):
             async with ClientSession(read, write) as session:
                 await session.initialize()

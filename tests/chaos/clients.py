@@ -36,7 +36,7 @@ class Broken(AssertionError):
 class Client:
     """One of many. Works on sandboxes of its own until told to stop."""
 
-    MOST = 3
+    LIMIT = 3
 
     def __init__(self, number, url, seed):
         self.number = number
@@ -58,28 +58,28 @@ class Client:
     def live(self):
         return [sandbox for sandbox in self.sandboxes if not sandbox.is_deleted]
 
-    def one(self):
+    def random_sandbox(self):
         return self.random.choice(self.live())
 
     # --- what it does
 
     async def create(self):
-        if len(self.live()) >= self.MOST:
+        if len(self.live()) >= self.LIMIT:
             return
         body = {"user_id": f"chaos-{self.number}", "memory_limit": "64m"}
         headers = {"Idempotency-Key": secrets.token_hex(16)}
-        made = await self.insist("POST", "/sandboxes/create", body, headers=headers)
-        self.sandboxes.append(Promised(made["sandbox_id"], self.number))
+        created = await self.insist("POST", "/sandboxes/create", body, headers=headers)
+        self.sandboxes.append(Promised(created["sandbox_id"], self.number))
 
     async def command(self):
-        sandbox = self.one()
+        sandbox = self.random_sandbox()
         word = secrets.token_hex(4)
         ran = await self.try_once("POST", "/sandboxes/run-command", {"sandbox_id": sandbox.id, "command": f"echo {word}"})
         if ran is not None and ran["output"] != word + "\n":
             raise Broken(f"a command of {sandbox.id} answered {ran}")
 
     async def write(self):
-        sandbox = self.one()
+        sandbox = self.random_sandbox()
         # A new name each time: a write that was not answered may have happened or not.
         path, content = f"/home/user/{secrets.token_hex(6)}", secrets.token_hex(32)
         body = {"sandbox_id": sandbox.id, "path": path, "content": content}
@@ -88,7 +88,7 @@ class Client:
 
     async def count(self):
         """Starts the one background process of a sandbox; one that was not answered gets no second one."""
-        sandbox = self.one()
+        sandbox = self.random_sandbox()
         if sandbox.counter_pid is None:
             sandbox.counter_pid = 0
             body = {"sandbox_id": sandbox.id, "command": COUNTER, "background": True}
@@ -97,12 +97,12 @@ class Client:
                 sandbox.counter_pid = started["process_id"]
 
     async def pause(self):
-        await self.try_once("POST", f"/sandboxes/{self.one().id}/pause")
+        await self.try_once("POST", f"/sandboxes/{self.random_sandbox().id}/pause")
 
     async def delete(self):
         if self.random.random() < 0.5:
             return
-        sandbox = self.one()
+        sandbox = self.random_sandbox()
         await self.insist("DELETE", f"/sandboxes/{sandbox.id}", is_gone_fine=True)
         sandbox.is_deleted = True
 

@@ -138,11 +138,11 @@ def test_every_background_process_still_runs(server, storm):
 
 
 async def _for_all(server, storm, check, at_once=16):
-    places = asyncio.Semaphore(at_once)
+    locations = asyncio.Semaphore(at_once)
     async with httpx.AsyncClient(base_url=server.url, timeout=240, trust_env=False) as http:
 
-        async def one(sandbox):
-            async with places:
+        async def random_sandbox(sandbox):
+            async with locations:
                 return await check(http, sandbox)
 
-        return sum(await asyncio.gather(*(one(it) for it in promised(storm) if not it.is_deleted)))
+        return sum(await asyncio.gather(*(random_sandbox(it) for it in promised(storm) if not it.is_deleted)))

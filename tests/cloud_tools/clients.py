@@ -2,7 +2,7 @@
 
 import httpx
 
-from client import Way
+from client import ToolEndpoint
 from clouds import TOOLS_PORT
 
 
@@ -17,9 +17,9 @@ class Guest:
         self.api.remove(self.id)
 
     @property
-    def way(self):
+    def endpoint(self):
         """The way to its tools, as the server tells it."""
-        return Way.to(self.api, self.server, self.id)
+        return ToolEndpoint.to(self.api, self.server, self.id)
 
     def sh(self, line):
         """What a shell line prints."""
@@ -33,7 +33,7 @@ class Guest:
     def plain(self, command):
         """Runs a command by the tool of that name, in one line."""
         body = {"tool": "run_command", "args": {"command": command}}
-        return self.port(TOOLS_PORT, "mcp", self.way.headers, method="POST", json=body)
+        return self.port(TOOLS_PORT, "mcp", self.endpoint.headers, method="POST", json=body)
 
     @property
     def tool_server(self):

@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from client import Way, text
+from client import ToolEndpoint, text
 from clouds import TOOLS_PORT
 from waiting import wait_for
 
@@ -26,12 +26,12 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_
 """
 
 
-def names(way):
-    async def listed():
-        async with way.session() as session:
+def names(endpoint):
+    async def list_tools():
+        async with endpoint.session() as session:
             return {tool.name for tool in (await session.list_tools()).tools}
 
-    return asyncio.run(listed())
+    return asyncio.run(list_tools())
 
 
 def serve_own(guest, port):
@@ -43,19 +43,19 @@ def serve_own(guest, port):
 
 
 def test_tools_are_listed_and_called(guest):
-    way = guest.way
-    assert {"Bash", "Read", "Write", "run_command", "Grep"} <= names(way)
-    assert "Linux" in text(way.call("run_command", command="uname -s"))
-    way.call("Write", file_path="notes/a.txt", content="one\ntwo\n")
-    assert "two" in text(way.call("Read", file_path="notes/a.txt"))
+    endpoint = guest.endpoint
+    assert {"Bash", "Read", "Write", "run_command", "Grep"} <= names(endpoint)
+    assert "Linux" in text(endpoint.call("run_command", command="uname -s"))
+    endpoint.call("Write", file_path="notes/a.txt", content="one\ntwo\n")
+    assert "two" in text(endpoint.call("Read", file_path="notes/a.txt"))
     # The same files and the same user as those of commands.
     folder = guest.sh("[ -w /workspace ] && echo /workspace || echo ~")
     assert guest.sh(f"cat {folder}/notes/a.txt") == "one\ntwo"
-    assert guest.sh("id -un") in text(way.call("run_command", command="id -un"))
+    assert guest.sh("id -un") in text(endpoint.call("run_command", command="id -un"))
 
 
 def test_it_is_the_program_that_was_brought_in(guest):
-    guest.way.call("TodoRead")
+    guest.endpoint.call("TodoRead")
     command = guest.sh("tr '\\0' ' ' <\"/proc/$(cat ~/.sandyard/tools.pid)/cmdline\"")
     assert "/.sandyard/agent-" in command and " tool-server --settings " in command
     # What it was told is gone, and nobody else could have read it.
@@ -64,7 +64,7 @@ def test_it_is_the_program_that_was_brought_in(guest):
 
 
 def test_the_servers_own_tools_lead_there(guest):
-    control = Way(f"{guest.server.url}/mcp", guest.server.admin_key)
+    control = ToolEndpoint(f"{guest.server.url}/mcp", guest.server.admin_key)
     assert "Bash" in text(control.call("sandbox_tools", sandbox_id=guest.id))
     call = {"sandbox_id": guest.id, "tool": "run_command", "arguments": {"command": "echo relayed"}}
     assert "relayed" in text(control.call("sandbox_call_tool", **call))
@@ -73,24 +73,24 @@ def test_the_servers_own_tools_lead_there(guest):
 def test_one_call_sets_it_all_up(guest):
     guest.api.write(guest.id, "/tmp/echo_server.py", ECHO)
     echo = {"command": "python3", "args": ["/tmp/echo_server.py"], "env": {"GREETING": "hello"}}
-    wanted = {"sandbox_id": guest.id, "mcp_config": {"mcpServers": {"mine": echo}}, "credential": {"user_api_key": "k"}}
+    expected = {"sandbox_id": guest.id, "mcp_config": {"mcpServers": {"mine": echo}}, "credential": {"user_api_key": "k"}}
     # It has to be started, on a machine that is busy with other things.
-    wanted["timeout"] = 120
-    answer = guest.api.ok("POST", "/sandboxes/setup-mcp", wanted)
-    assert answer["mcp_url"] == guest.way.url
+    expected["timeout"] = 120
+    answer = guest.api.ok("POST", "/sandboxes/setup-mcp", expected)
+    assert answer["mcp_url"] == guest.endpoint.url
     assert {"Bash", "mcp_mine_echo"} <= set(answer["tools"])
-    assert text(guest.way.call("mcp_mine_echo", words="to you")) == "hello to you"
+    assert text(guest.endpoint.call("mcp_mine_echo", text="to you")) == "hello to you"
 
 
 def test_whoever_has_no_credentials_is_refused(guest):
-    guest.way.call("TodoRead")
+    guest.endpoint.call("TodoRead")
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"X-Access-Token": "wrong"}):
         for path in ("mcp", "health"):
             assert guest.port(TOOLS_PORT, path, headers).status_code in (401, 403)
     # Its own door asks for more than who may see a port has.
-    for shown in ({}, {"X-Access-Token": "wrong"}):
+    for displayed in ({}, {"X-Access-Token": "wrong"}):
         for path in ("mcp", "sse"):
-            refused = guest.port(9984, path, {**guest.way.headers, **shown})
+            refused = guest.port(9984, path, {**guest.endpoint.headers, **displayed})
             assert refused.status_code in (401, 403), refused.text
     inside = f"import urllib.request as r; print(r.urlopen('http://127.0.0.1:{TOOLS_PORT}/%s').status)"
     assert guest.sh(f'python3 -c "{inside % "health"}"') == "200"
@@ -98,16 +98,16 @@ def test_whoever_has_no_credentials_is_refused(guest):
 
 
 def test_a_server_that_is_started_again_finds_it_as_it_was(guest):
-    guest.way.call("Bash", session_name="kept", command="LASTS=yes")
+    guest.endpoint.call("Bash", session_name="kept", command="LASTS=yes")
     before = guest.tool_server
     guest.server.kill()
     guest.server.start()
-    assert "yes" in text(guest.way.call("Bash", session_name="kept", command="echo $LASTS"))
+    assert "yes" in text(guest.endpoint.call("Bash", session_name="kept", command="echo $LASTS"))
     assert guest.tool_server == before
 
 
 def test_after_its_death_it_is_started_again(fresh):
-    fresh.way.call("TodoRead")
+    fresh.endpoint.call("TodoRead")
     before = fresh.tool_server
     fresh.sh(f"kill -KILL {before}")
     # Who comes at once may find what was known a moment ago.
@@ -132,7 +132,7 @@ def test_it_is_there_again_after_a_rest(fresh):
 
 def test_a_program_of_the_users_own_is_left_alone(fresh):
     serve_own(fresh, TOOLS_PORT)
-    seen = fresh.port(TOOLS_PORT, "page", {**fresh.way.headers, "X-Mark": "passed on"})
+    seen = fresh.port(TOOLS_PORT, "page", {**fresh.endpoint.headers, "X-Mark": "passed on"})
     assert seen.status_code == 200 and seen.text.startswith("mine"), seen.text
     assert "passed on" in seen.text
     assert "token" not in seen.text.lower() and "authorization" not in seen.text.lower(), seen.text

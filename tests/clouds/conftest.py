@@ -34,7 +34,7 @@ def api(server):
 
 
 @pytest.fixture
-def there(cloud):
+def cloud_sandboxes(cloud):
     """The cloud's own sandboxes, by id."""
     api = cloud.admin()
     yield lambda: {one["sandbox_id"]: one for one in api.all() if one["status"] not in ("deleted", "deleting")}

@@ -5,29 +5,29 @@ import httpx
 from waiting import wait_for
 
 
-def test_a_sandbox_lives_there_and_is_used_here(api, there):
-    before = set(there())
-    words = {"team": "blue", "sandyard.installation": "another"}
-    sandbox = api.create(provider="e2b", env={"GREETING": "hello"}, metadata=words)
+def test_a_sandbox_lives_there_and_is_used_here(api, cloud_sandboxes):
+    before = set(cloud_sandboxes())
+    parts = {"team": "blue", "sandyard.installation": "another"}
+    sandbox = api.create(provider="e2b", env={"GREETING": "hello"}, metadata=parts)
     try:
         info = api.info(sandbox)
         assert info["provider"] == "e2b"
-        assert set(there()) - before == {info["provider_sandbox_id"]}
+        assert set(cloud_sandboxes()) - before == {info["provider_sandbox_id"]}
         # What its maker said of it is there too, but for what would be taken for ours.
-        told = there()[info["provider_sandbox_id"]]["metadata"]
-        assert told["team"] == "blue"
-        assert told["sandyard.installation"] != "another" and info["metadata"] == words
+        outcome = cloud_sandboxes()[info["provider_sandbox_id"]]["metadata"]
+        assert outcome["team"] == "blue"
+        assert outcome["sandyard.installation"] != "another" and info["metadata"] == parts
         ran = api.run(sandbox, 'echo "$GREETING"; echo err >&2; exit 3')
         assert (ran["stdout"], ran["stderr"], ran["exit_code"]) == ("hello\n", "err\n", 3)
         api.write(sandbox, "/home/user/kept", "kept")
         api.pause(sandbox)
-        assert there()[info["provider_sandbox_id"]]["status"] == "paused"
+        assert cloud_sandboxes()[info["provider_sandbox_id"]]["status"] == "paused"
         # Any use wakes it, there as well.
         assert api.read(sandbox, "/home/user/kept") == "kept"
-        assert there()[info["provider_sandbox_id"]]["status"] == "running"
+        assert cloud_sandboxes()[info["provider_sandbox_id"]]["status"] == "running"
     finally:
         api.remove(sandbox)
-    assert set(there()) == before
+    assert set(cloud_sandboxes()) == before
 
 
 def test_a_port_there_is_previewed_here(api, server):
@@ -57,16 +57,16 @@ def test_what_the_cloud_cannot_do_is_said(api):
 def test_the_key_is_shown_nowhere(api, server, cloud):
     sandbox = api.create(provider="e2b")
     try:
-        shown = [api.get(path).text for path in ("/health", "/info", "/metrics", f"/sandboxes/{sandbox}/info")]
-        shown.append(str(api.events(sandbox)))
-        shown.append(api.run(sandbox, "env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'")["output"])
-        shown.append(server.log.read_text(errors="replace"))
-        assert not any(cloud.admin_key in text for text in shown)
+        displayed = [api.get(path).text for path in ("/health", "/info", "/metrics", f"/sandboxes/{sandbox}/info")]
+        displayed.append(str(api.events(sandbox)))
+        displayed.append(api.run(sandbox, "env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'")["output"])
+        displayed.append(server.log.read_text(errors="replace"))
+        assert not any(cloud.admin_key in text for text in displayed)
     finally:
         api.remove(sandbox)
 
 
-def test_a_cloud_that_is_gone_is_said_and_comes_back(api, server, cloud, there):
+def test_a_cloud_that_is_gone_is_said_and_comes_back(api, server, cloud, cloud_sandboxes):
     sandbox = api.create(provider="e2b")
     own = api.create()
     try:
@@ -91,4 +91,4 @@ def test_a_cloud_that_is_gone_is_said_and_comes_back(api, server, cloud, there):
     finally:
         api.remove(sandbox)
         api.remove(own)
-    wait_for(lambda: not there(), "nothing is left in the cloud")
+    wait_for(lambda: not cloud_sandboxes(), "nothing is left in the cloud")

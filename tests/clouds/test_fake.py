@@ -39,8 +39,8 @@ def sandbox(api):
 def test_commands_answer_by_rules(api, sandbox):
     assert api.run(sandbox, "pytest -q")["stdout"] == "3 passed\n"
     assert api.read(sandbox, "/home/user/report.xml") == "<testsuite/>"
-    made = api.run(sandbox, "make")
-    assert (made["stderr"], made["exit_code"]) == ("no rule\n", 2)
+    created = api.run(sandbox, "make")
+    assert (created["stderr"], created["exit_code"]) == ("no rule\n", 2)
     assert api.run(sandbox, "echo one > f && cat f")["stdout"] == "one\n"
 
 

@@ -2,23 +2,23 @@
 
 import pytest
 
-from outside import Outside
+from web_server import WebServer
 from server import Server
 
 pytest_plugins = ["own_sandboxes", "provider_option", "tenants"]
 
 
 @pytest.fixture(scope="session")
-def outside():
+def web_server():
     """A web server of this host, which the servers are allowed to fetch from."""
-    with Outside() as site:
+    with WebServer() as site:
         yield site
 
 
 @pytest.fixture(scope="session")
-def server(outside):
+def server(web_server):
     """A server as `./run` starts it, without the quota; nothing is asked of callers on loopback."""
-    with Server(LIMITS_SANDBOXES_PER_USER=0, SERVER_URL_HOSTS=outside.authority) as server:
+    with Server(LIMITS_SANDBOXES_PER_USER=0, SERVER_URL_HOSTS=web_server.authority) as server:
         yield server
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import told
+from api import describe_reply
 from waiting import wait_for
 
 pytestmark = pytest.mark.quick
@@ -49,7 +49,7 @@ def test_a_time_out_is_408_and_ends_the_whole_tree(api, sandbox):
     reply = api.post(
         "/sandboxes/run-command", {"sandbox_id": sandbox, "command": "sleep 4242 & sleep 4242; true", "timeout": 1}
     )
-    assert reply.status_code == 408, told(reply)
+    assert reply.status_code == 408, describe_reply(reply)
     assert reply.json()["code"] and reply.json()["detail"]
     wait_for(
         lambda: api.run(sandbox, "pgrep -f '^sleep 4242' || echo none")["stdout"] == "none\n", "its processes are gone"
@@ -63,7 +63,7 @@ def test_output_that_is_no_text_is_still_answered(api, shared):
 
 def test_a_program_that_does_not_exist_is_no_server_error(api, shared):
     reply = api.post("/sandboxes/run-command", {"sandbox_id": shared, "command": ["/no/such/program"]})
-    assert reply.status_code < 500, told(reply)
+    assert reply.status_code < 500, describe_reply(reply)
     assert api.run(shared, "no-such-program")["exit_code"] == 127
 
 
@@ -86,7 +86,7 @@ def test_very_long_output_is_bounded_and_says_so(api, shared):
 def test_an_invalid_request_is_422_and_names_the_field(api, shared, body, field):
     body = {key: shared if value == "SANDBOX" else value for key, value in body.items()}
     reply = api.post("/sandboxes/run-command", body)
-    assert reply.status_code == 422, told(reply)
+    assert reply.status_code == 422, describe_reply(reply)
     told_field = reply.json().get("field") or ""
     assert field in told_field or field in reply.json()["detail"]
 

@@ -13,17 +13,17 @@ from waiting import wait_for
 @pytest.mark.timeout(600)
 def test_a_hundred_and_fifty_sandboxes_each_have_every_port(api):
     small = {"memory_limit": "64m"}
-    made = []
+    created = []
     try:
         with ThreadPoolExecutor(8) as pool:
-            made = list(pool.map(lambda n: api.create(user_id=f"crowd-{n}", **small), range(150)))
-            urls = list(pool.map(lambda one: expose(api, one), made))
+            created = list(pool.map(lambda n: api.create(user_id=f"crowd-{n}", **small), range(150)))
+            urls = list(pool.map(lambda one: expose(api, one), created))
             assert len(set(urls)) == 150
-            outputs = list(pool.map(lambda one: api.run(one, "echo $HOSTNAME-ok")["exit_code"], made[::10]))
+            outputs = list(pool.map(lambda one: api.run(one, "echo $HOSTNAME-ok")["exit_code"], created[::10]))
             assert set(outputs) == {0}
     finally:
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(api.remove, made))
+            list(pool.map(api.remove, created))
 
 
 def expose(api, sandbox):

@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 
-from api import told
+from api import describe_reply
 
 pytestmark = pytest.mark.quick
 
@@ -13,9 +13,9 @@ pytestmark = pytest.mark.quick
 @pytest.fixture
 def container(api):
     body = {"project_name": "tests", "memory_limit": "256m", "cpu_limit": "0.5", "ports": {"3000": 13000}}
-    made = api.ok("POST", "/api/sandboxes/", body)
-    yield made["sandbox_id"]
-    api.remove(made["sandbox_id"])
+    created = api.ok("POST", "/api/sandboxes/", body)
+    yield created["sandbox_id"]
+    api.remove(created["sandbox_id"])
 
 
 def execute(api, sandbox, *command, **body):
@@ -44,7 +44,7 @@ def test_stop_and_start_are_idempotent_and_a_stopped_one_runs_nothing(api, conta
         assert api.ok("POST", f"/api/sandboxes/{container}/stop")["success"] is True
     assert api.ok("GET", f"/api/sandboxes/{container}")["status"] == "stopped"
     reply = api.post(f"/api/sandboxes/{container}/execute", {"command": ["true"]})
-    assert reply.status_code == 400, told(reply)
+    assert reply.status_code == 400, describe_reply(reply)
     for _ in range(2):
         assert api.ok("POST", f"/api/sandboxes/{container}/start")["success"] is True
     assert execute(api, container, "ls", "/workspace")["stdout"] == "kept\n"
@@ -66,10 +66,10 @@ def test_folders_are_copied_both_ways(api, container):
     reply = api.http.post(
         f"/api/sandboxes/{container}/copy-to", params=query, content=sent, headers={"Content-Type": "application/x-tar"}
     )
-    assert reply.status_code == 200, told(reply)
+    assert reply.status_code == 200, describe_reply(reply)
     assert execute(api, container, "cat", "a", "dir/b")["stdout"] == "onetwo"
     reply = api.http.post(f"/api/sandboxes/{container}/copy-from", params=query)
-    assert reply.status_code == 200, told(reply)
+    assert reply.status_code == 200, describe_reply(reply)
     with tarfile.open(fileobj=io.BytesIO(reply.content)) as tar:
         files = {entry.name.split("workspace/")[-1].lstrip("./"): entry for entry in tar if entry.isfile()}
         assert {name: tar.extractfile(entry).read() for name, entry in files.items()} == {"a": b"one", "dir/b": b"two"}
@@ -103,5 +103,5 @@ def test_delete_says_what_it_did(api, container):
 )
 def test_limits_that_make_no_sense_are_422(api, limits):
     reply = api.post("/api/sandboxes/", {"project_name": "tests", **limits})
-    assert reply.status_code == 422, told(reply)
+    assert reply.status_code == 422, describe_reply(reply)
     assert reply.json()["detail"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import told
+from api import describe_reply
 
 UNKNOWN = "nosuchsandbox0000000"
 
@@ -53,7 +53,7 @@ def test_an_unknown_id_is_404_everywhere(api, method, path, body, unknown):
     if body is not None and "{id}" not in path:
         body = {"sandbox_id": unknown, **body}
     reply = api.request(method, path.replace("{id}", unknown), json=body)
-    assert reply.status_code == 404, told(reply)
+    assert reply.status_code == 404, describe_reply(reply)
     assert reply.json()["detail"] and reply.json()["code"]
 
 
@@ -65,5 +65,5 @@ def test_every_error_says_what_to_do(api, shared):
         api.http.post("/sandboxes/create", content=b"{", headers={"Content-Type": "application/json"}),
         api.get("/no/such/route"),
     ):
-        assert 400 <= reply.status_code < 500, told(reply)
-        assert reply.json()["detail"] and reply.json()["code"], told(reply)
+        assert 400 <= reply.status_code < 500, describe_reply(reply)
+        assert reply.json()["detail"] and reply.json()["code"], describe_reply(reply)

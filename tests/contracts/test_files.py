@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import processes
-from api import told
+from api import describe_reply
 
 MIB = 1 << 20
 
@@ -23,19 +23,19 @@ def test_an_empty_file_is_written_read_and_downloaded(api, shared):
     assert download(api, shared, "/home/user/empty", format="text").json()["content"] == ""
     for path, body in (("/sandboxes/download-file", {"format": "bytes"}), ("/sandboxes/download-file-stream", {})):
         reply = api.post(path, {"sandbox_id": shared, "file_path": "/home/user/empty", **body})
-        assert (reply.status_code, reply.content) == (200, b""), told(reply)
+        assert (reply.status_code, reply.content) == (200, b""), describe_reply(reply)
 
 
 def test_content_that_is_absent_is_400_not_an_empty_file(api, shared):
     reply = api.post("/sandboxes/write-file", {"sandbox_id": shared, "path": "/home/user/absent"})
-    assert reply.status_code == 400, told(reply)
+    assert reply.status_code == 400, describe_reply(reply)
     assert api.post("/sandboxes/read-file", {"sandbox_id": shared, "path": "/home/user/absent"}).status_code == 404
 
 
 def test_a_file_that_is_no_text_is_422_and_names_the_way(api, shared):
     api.run(shared, r"printf '\377\376' > /tmp/bytes")
     reply = api.post("/sandboxes/read-file", {"sandbox_id": shared, "path": "/tmp/bytes"})
-    assert reply.status_code == 422, told(reply)
+    assert reply.status_code == 422, describe_reply(reply)
     assert "download-file" in reply.text
     reply = download(api, shared, "/tmp/bytes", format="bytes")
     assert reply.content == b"\xff\xfe"
@@ -46,7 +46,7 @@ def test_a_file_that_is_no_text_is_422_and_names_the_way(api, shared):
 def test_a_missing_file_is_404_with_a_code_and_a_folder_is_no_server_error(api, shared):
     for path in ("/sandboxes/read-file", "/sandboxes/download-file", "/sandboxes/download-file-stream"):
         missing = api.post(path, {"sandbox_id": shared, "file_path": "/no/such/file"})
-        assert missing.status_code == 404, told(missing)
+        assert missing.status_code == 404, describe_reply(missing)
         assert missing.json()["code"] and missing.json()["detail"]
         assert 400 <= api.post(path, {"sandbox_id": shared, "file_path": "/tmp"}).status_code < 500
 
@@ -55,7 +55,7 @@ def test_upload_takes_a_form(api, shared):
     content = secrets.token_bytes(3 * MIB)
     form = {"sandbox_id": shared, "file_path": "/home/user/deep/er/up.bin"}
     reply = api.http.post("/sandboxes/upload-file", data=form, files={"file": ("any.bin", content)})
-    assert reply.status_code == 200, told(reply)
+    assert reply.status_code == 200, describe_reply(reply)
     assert download(api, shared, "/home/user/deep/er/up.bin", format="stream").content == content
 
 
@@ -64,8 +64,8 @@ def test_create_directory_by_query_and_by_body(api, shared):
     body = {"sandbox_id": shared, "directory_path": "/home/user/by-body"}
     assert api.ok("POST", "/sandboxes/create-directory", params=query)["success"] is True
     assert api.ok("POST", "/sandboxes/create-directory", body)["success"] is True
-    again = api.post("/sandboxes/create-directory", body)
-    assert again.status_code == 409, told(again)
+    repeated = api.post("/sandboxes/create-directory", body)
+    assert repeated.status_code == 409, describe_reply(repeated)
     assert api.ok("POST", "/sandboxes/create-directory", {**body, "exist_ok": True})["success"] is True
 
 
@@ -91,7 +91,7 @@ def test_dots_and_prefix_tricks_stay_inside(server, api, shared, trick):
         path = trick.format(f"{server.data.path}/{secret}")
         for verb in ("read-file", "download-file", "download-file-stream"):
             reply = api.post(f"/sandboxes/{verb}", {"sandbox_id": shared, "file_path": path})
-            assert reply.status_code in (404, 422), told(reply)
+            assert reply.status_code in (404, 422), describe_reply(reply)
         assert api.get(f"/sandboxes/{shared}/files", params={"path": path}).status_code in (404, 422)
 
 
@@ -112,8 +112,8 @@ def test_a_link_to_the_host_leads_nowhere(server, api, shared):
 
 
 def test_one_sandbox_cannot_read_anothers_files(api, make):
-    mine, other = make(), make()
-    api.write(mine, "/home/user/secret", "mine")
+    first, other = make(), make()
+    api.write(first, "/home/user/secret", "mine")
     assert api.post("/sandboxes/read-file", {"sandbox_id": other, "path": "/home/user/secret"}).status_code == 404
 
 
@@ -166,7 +166,7 @@ def test_a_gibibyte_goes_in_and_out_without_being_held_in_memory(server, api, ma
     digest, content = generated(size)
     form = Form({"sandbox_id": sandbox, "file_path": "/home/user/large"}, "file", content)
     reply = patient.post("/sandboxes/upload-file", content=form.pieces(), headers=form.headers)
-    assert reply.status_code == 200, told(reply)
+    assert reply.status_code == 200, describe_reply(reply)
     grown = processes.memory_bytes(server.pid, "VmHWM") - before
     print(f"1 GiB upload: the server grew by {grown / MIB:.1f} MiB")
     assert grown < 32 * MIB

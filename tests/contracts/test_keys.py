@@ -55,15 +55,15 @@ def test_a_key_makes_no_keys_that_could_outlive_it(guarded, user):
 
 def test_keys_are_shown_once_expire_and_are_revoked(guarded, user):
     login = user.log_in(guarded)
-    made = login.ok("POST", "/keys", {"name": "short", "expires_in": 1})
-    assert made["key"].startswith("e2b_") and len(made["key"]) == 44
-    listed = user.api.ok("GET", "/keys")
-    assert made["key"] not in str(listed) and made["id"] in str(listed)
+    created = login.ok("POST", "/keys", {"name": "short", "expires_in": 1})
+    assert created["key"].startswith("e2b_") and len(created["key"]) == 44
+    entries = user.api.ok("GET", "/keys")
+    assert created["key"] not in str(entries) and created["id"] in str(entries)
     lasting = login.ok("POST", "/keys", {"name": "lasting"})
     assert status(guarded, lasting["key"]) == 200
     user.api.ok("DELETE", f"/keys/{lasting['id']}")
     assert status(guarded, lasting["key"]) == 401
-    wait_for(lambda: status(guarded, made["key"]) == 401, "it is over")
+    wait_for(lambda: status(guarded, created["key"]) == 401, "it is over")
 
 
 def test_keys_come_as_bearer_or_in_a_header(guarded, user):

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from api import told
+from api import describe_reply
 from pauses import NOW, moment, pauses
 from waiting import wait_for
 
@@ -25,21 +25,21 @@ def test_info_answers_with_all_there_is_to_know(api, sandbox):
 
 
 def test_a_scheduled_time_out_survives_the_next_call(api, sandbox):
-    said = api.ok("POST", "/sandboxes/schedule-timeout", {"sandbox_id": sandbox, "timeout_seconds": 500})
-    assert said["expires_at"] and said["message"]
+    response = api.ok("POST", "/sandboxes/schedule-timeout", {"sandbox_id": sandbox, "timeout_seconds": 500})
+    assert response["expires_at"] and response["message"]
     api.run(sandbox, "true")
     api.write(sandbox, "/tmp/x", "x")
     api.ok("POST", "/sandboxes/connect", {"sandbox_id": sandbox})
     info = api.info(sandbox)
     assert info["timeout"] == 500
-    left = moment(info["expires_at"]) - moment(info["last_activity_at"])
-    assert 499 <= left <= 501
+    remaining = moment(info["expires_at"]) - moment(info["last_activity_at"])
+    assert 499 <= remaining <= 501
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 86401, 1.5, "soon", None])
 def test_a_time_out_of_range_is_422(api, shared, seconds):
     reply = api.post("/sandboxes/schedule-timeout", {"sandbox_id": shared, "timeout_seconds": seconds})
-    assert reply.status_code == 422, told(reply)
+    assert reply.status_code == 422, describe_reply(reply)
 
 
 def test_an_idle_sandbox_is_paused_and_the_next_call_wakes_it(api, make):
@@ -109,7 +109,7 @@ def test_a_retried_create_with_the_same_key_makes_one_sandbox(api, make):
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda _: api.post("/sandboxes/create", body, headers=headers), range(8)))
     ids = {reply.json()["sandbox_id"] for reply in replies if reply.status_code == 200}
-    assert len(ids) == 1, [told(reply) for reply in replies]
+    assert len(ids) == 1, [describe_reply(reply) for reply in replies]
     assert {reply.status_code for reply in replies} <= {200, 409}
     assert api.post("/sandboxes/create", body, headers=headers).json()["sandbox_id"] in ids
     assert [one["sandbox_id"] for one in api.all(owner="retrier")] == list(ids)

@@ -14,7 +14,7 @@ from server import Server
 from waiting import wait_for
 
 # A debug build on two busy cores may take its time; nothing is measured by this.
-PATIENCE = 180
+TIMEOUT = 180
 LINES = 100_000
 
 
@@ -61,7 +61,7 @@ def test_100000_lines_survive_two_kills_of_the_server_one_of_the_launcher_and_a_
     # In steps, so that it writes before, while and after each of them is away.
     script = "for i in {0..99}; do seq $((i*1000+1)) $((i*1000+1000)); sleep 0.05; done; exit 7"
     pid = api.run(sandbox, script, background=True)["process_id"]
-    has = lambda count: wait_for(lambda: newest(api, sandbox, pid) >= count, f"{count} lines are in the log", PATIENCE)  # noqa: E731
+    has = lambda count: wait_for(lambda: newest(api, sandbox, pid) >= count, f"{count} lines are in the log", TIMEOUT)  # noqa: E731
     has(5_000)
     own_server.kill()
     own_server.start()
@@ -71,7 +71,7 @@ def test_100000_lines_survive_two_kills_of_the_server_one_of_the_launcher_and_a_
     has(45_000)
     own_server.kill()
     own_server.start()
-    wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", PATIENCE)
+    wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", TIMEOUT)
     assert output(api, sandbox, pid) == counting(LINES)
     (end,) = ends(api, sandbox, pid)
     assert end["exit_code"] == 7 and end["duration_ms"] >= 5000, end
@@ -95,9 +95,9 @@ def test_a_command_that_ends_while_no_server_runs_is_recorded_whole(own_server):
     script = f"touch /tmp/wait; {wait}; seq {last}; echo -n unfinished; echo error >&2; exit 9 # {marker}"
     pid = api.run(sandbox, script, background=True)["process_id"]
     own_server.kill()
-    wait_for(lambda: not processes.with_argument(script), "it ends while no server runs", PATIENCE)
+    wait_for(lambda: not processes.with_argument(script), "it ends while no server runs", TIMEOUT)
     own_server.start()
-    wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", PATIENCE)
+    wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", TIMEOUT)
     lines = output(api, sandbox, pid)
     assert sorted(lines[last:]) == ["error", "unfinished"]
     assert lines[:last] == counting(last)
@@ -121,10 +121,10 @@ def test_a_background_command_goes_on_while_its_log_has_no_room(own_server):
                 pass
         script = f"seq {last}; exit 4 # marker-{uuid.uuid4().hex}"
         pid = api.run(sandbox, script, background=True)["process_id"]
-        wait_for(lambda: not processes.with_argument(script), "it ends while the disk is full", PATIENCE)
+        wait_for(lambda: not processes.with_argument(script), "it ends while the disk is full", TIMEOUT)
         assert not ends(api, sandbox, pid)
         filler.unlink()
-        wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", PATIENCE)
+        wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", TIMEOUT)
         assert output(api, sandbox, pid) == counting(last)
         (end,) = ends(api, sandbox, pid)
         assert end["exit_code"] == 4, end
@@ -140,12 +140,12 @@ def test_a_command_in_the_foreground_is_recorded_to_its_end_when_its_server_is_k
     runner = threading.Thread(target=lambda: pytest.raises(Exception, api.run, sandbox, script))
     runner.start()
     texts = lambda: [line["text"] for line in pages(api, sandbox)]  # noqa: E731
-    wait_for(lambda: "begun" in texts(), "it has begun", PATIENCE)
+    wait_for(lambda: "begun" in texts(), "it has begun", TIMEOUT)
     own_server.kill()
     runner.join()
     own_server.start()
     recorded = lambda: [event["data"]["exit_code"] for event in api.events(sandbox, "command_ended")]  # noqa: E731
-    wait_for(recorded, "its end is in the history", PATIENCE)
+    wait_for(recorded, "its end is in the history", TIMEOUT)
     assert recorded() == [5]
     assert [text for text in texts() if text in ("begun", "done")] == ["begun", "done"]
     api.close()
@@ -153,7 +153,7 @@ def test_a_command_in_the_foreground_is_recorded_to_its_end_when_its_server_is_k
 
 def test_the_end_of_a_background_command_is_an_event(api, sandbox):
     pid = api.run(sandbox, "echo out; echo err >&2; sleep 0.1; exit 3", background=True)["process_id"]
-    wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", PATIENCE)
+    wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", TIMEOUT)
     (end,) = ends(api, sandbox, pid)
     # Counted from when the server learned of its start, which may be a moment after it.
     assert end["exit_code"] == 3 and end["duration_ms"] > 0, end
@@ -163,10 +163,10 @@ def test_the_end_of_a_background_command_is_an_event(api, sandbox):
 
 def test_a_background_command_is_heard_again_after_a_pause(api, sandbox):
     pid = api.run(sandbox, "for i in {1..100}; do echo $i; sleep 0.02; done", background=True)["process_id"]
-    wait_for(lambda: newest(api, sandbox, pid) >= 3, "it writes", PATIENCE)
+    wait_for(lambda: newest(api, sandbox, pid) >= 3, "it writes", TIMEOUT)
     api.pause(sandbox)
     api.ok("POST", f"/sandboxes/{sandbox}/resume")
-    wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", PATIENCE)
+    wait_for(lambda: ends(api, sandbox, pid), "its end is in the history", TIMEOUT)
     assert output(api, sandbox, pid) == counting(100)
     assert len(ends(api, sandbox, pid)) == 1
 

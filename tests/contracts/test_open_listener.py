@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import told
+from api import describe_reply
 from server import server_that_refuses
 
 
@@ -26,7 +26,7 @@ def test_names_of_this_host_are_taken(api, host):
 )  # fmt: skip
 def test_a_web_page_of_somebody_else_is_refused(api, headers):
     reply = api.post("/sandboxes/create", {"user_id": "page"}, headers=headers)
-    assert reply.status_code in (401, 403), told(reply)
+    assert reply.status_code in (401, 403), describe_reply(reply)
     assert "access-control-allow-origin" not in reply.headers
     preflight = api.request("OPTIONS", "/sandboxes/create", headers={**headers, "Access-Control-Request-Method": "POST"})
     assert "access-control-allow-origin" not in preflight.headers
@@ -37,6 +37,6 @@ def test_a_web_page_of_somebody_else_is_refused(api, headers):
     "flags", [["--host", "0.0.0.0"], ["--host", "127.0.0.1,0.0.0.0"], ["--public-url", "https://yard.example"]]
 )
 def test_a_server_that_others_reach_refuses_to_be_open(flags):
-    code, said = server_that_refuses(*flags, "--auth", "open")
+    code, response = server_that_refuses(*flags, "--auth", "open")
     assert code != 0
-    assert "auth" in said and "required" in said, said
+    assert "auth" in response and "required" in response, response

@@ -1,18 +1,18 @@
 """Whose sandboxes are whose, in every dialect; quotas, and who did what."""
 
-from api import told
+from api import describe_reply
 from waiting import wait_for
 
 ENVELOPED = "/agent/sandboxes/sandboxes"
 
 
 def test_a_user_sees_only_its_own_sandboxes_in_every_dialect(new_user):
-    mine, other = new_user(), new_user()
-    sandbox = mine.api.create(user_id=other.name)
-    assert mine.api.info(sandbox)["user_id"] == mine.name, "whatever the body says"
-    assert [one["sandbox_id"] for one in mine.api.all()] == [sandbox]
+    owner, other = new_user(), new_user()
+    sandbox = owner.api.create(user_id=other.name)
+    assert owner.api.info(sandbox)["user_id"] == owner.name, "whatever the body says"
+    assert [one["sandbox_id"] for one in owner.api.all()] == [sandbox]
     api = other.api
-    assert api.all() == [] and api.all(owner=mine.name) == []
+    assert api.all() == [] and api.all(owner=owner.name) == []
     assert api.ok("GET", "/sandboxes/status")["sandboxes"] == [] and api.ok("GET", "/api/sandboxes/") == []
     replies = [
         api.get(f"/sandboxes/{sandbox}/info"),
@@ -28,13 +28,13 @@ def test_a_user_sees_only_its_own_sandboxes_in_every_dialect(new_user):
         api.post(f"/api/sandboxes/{sandbox}/execute", {"command": ["true"]}),
         api.delete(f"/api/sandboxes/{sandbox}"),
     ]
-    assert [reply.status_code for reply in replies] == [404] * len(replies), [told(reply) for reply in replies]
+    assert [reply.status_code for reply in replies] == [404] * len(replies), [describe_reply(reply) for reply in replies]
     unknown = api.get("/sandboxes/nosuchsandbox0000000/info").json()
-    shown = replies[0].json()
-    assert shown["detail"].replace(sandbox, "X") == unknown["detail"].replace("nosuchsandbox0000000", "X"), (
+    displayed = replies[0].json()
+    assert displayed["detail"].replace(sandbox, "X") == unknown["detail"].replace("nosuchsandbox0000000", "X"), (
         "no hint that it exists"
     )
-    assert mine.api.status(sandbox) == "running"
+    assert owner.api.status(sandbox) == "running"
 
 
 def test_an_admin_acts_for_a_user(admin, user):
@@ -62,7 +62,7 @@ def test_a_quota_is_429_with_retry_after_and_a_deleted_sandbox_gives_its_place_b
     user = new_user(max_sandboxes=2)
     first, _ = user.api.create(), user.api.create()
     full = user.api.post("/sandboxes/create", {})
-    assert full.status_code == 429, told(full)
+    assert full.status_code == 429, describe_reply(full)
     assert int(full.headers["retry-after"]) > 0 and full.json()["code"]
     user.api.remove(first)
     assert user.api.create()
@@ -71,10 +71,10 @@ def test_a_quota_is_429_with_retry_after_and_a_deleted_sandbox_gives_its_place_b
 def test_who_did_what_is_written_down(admin, user):
     sandbox = user.api.create()
     user.api.remove(sandbox)
-    wanted = {("create_sandbox", sandbox, 200), ("delete_sandbox", sandbox, 200)}
+    expected = {("create_sandbox", sandbox, 200), ("delete_sandbox", sandbox, 200)}
 
     def actions():
         entries = admin.ok("GET", "/audit", params={"actor": user.name})["entries"]
         return {(entry["action"], entry["target"], entry["status"]) for entry in entries}
 
-    wait_for(lambda: wanted <= actions(), lambda: f"both are written down: {actions()}")
+    wait_for(lambda: expected <= actions(), lambda: f"both are written down: {actions()}")

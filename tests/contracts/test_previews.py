@@ -6,7 +6,7 @@ import secrets
 import httpx
 import pytest
 
-from api import told
+from api import describe_reply
 from previews import PORT, Preview, start_site
 
 MIB = 1 << 20
@@ -60,7 +60,7 @@ def test_a_port_where_nobody_listens_says_so(server, site):
     preview = Preview(server, site, "path", 3999)
     for accept, kind in (("text/html", "text/html"), ("application/json", "application/json")):
         reply = preview.get(headers={"Accept": accept})
-        assert reply.status_code == 502, told(reply)
+        assert reply.status_code == 502, describe_reply(reply)
         assert reply.headers["content-type"].startswith(kind)
         assert "3999" in reply.text
     assert preview.get(headers={"Accept": "application/json"}).json()["code"] == "port_closed"
@@ -68,11 +68,11 @@ def test_a_port_where_nobody_listens_says_so(server, site):
 
 @pytest.mark.parametrize("form", Preview.FORMS)
 def test_a_sandbox_that_is_gone_or_never_was_says_so(server, api, make, form):
-    gone = make()
-    api.remove(gone)
-    for sandbox in (gone, "nosuchsandbox0000000"):
+    removed = make()
+    api.remove(removed)
+    for sandbox in (removed, "nosuchsandbox0000000"):
         page = Preview(server, sandbox, form).get(headers={"Accept": "text/html"})
-        assert page.status_code == 404, told(page)
+        assert page.status_code == 404, describe_reply(page)
         assert page.headers["content-type"].startswith("text/html")
         assert "sandbox" in page.text
 
@@ -140,8 +140,8 @@ def test_a_private_websocket_needs_the_token_too(private_preview):
 def test_its_owner_looks_with_a_key_and_others_do_not(guarded, private_preview, new_user):
     assert private_preview.get(headers={"Authorization": f"Bearer {guarded.admin_key}"}).status_code == 200
     assert private_preview.get(headers={"X-API-Key": guarded.admin_key}).status_code == 200
-    stranger = new_user()
-    assert private_preview.get(headers={"X-API-Key": stranger.key}).status_code in (401, 403)
+    other_user = new_user()
+    assert private_preview.get(headers={"X-API-Key": other_user.key}).status_code in (401, 403)
 
 
 def signed_url(admin, sandbox, port=PORT):

@@ -11,7 +11,7 @@ RUST = HERE.parents[1] / "crates" / "sandyard-service" / "tests" / "it"
 pytestmark = pytest.mark.quick
 
 
-def named():
+def named_tests():
     """Every `file::test` of the table; a name without a file belongs to the file before it in the same cell."""
     for cell in re.findall(r"\|([^|]*)\|$", (HERE / "README.md").read_text(), re.MULTILINE):
         file = None
@@ -20,7 +20,7 @@ def named():
             yield file, test
 
 
-@pytest.mark.parametrize("file, test", sorted(set(named())))
+@pytest.mark.parametrize("file, test", sorted(set(named_tests())))
 def test_named_test_exists(file, test):
-    place, word = (RUST / file, "fn") if file.endswith(".rs") else (HERE / file, "def")
-    assert re.search(rf"\b{word} {test}\b", place.read_text())
+    location, word = (RUST / file, "fn") if file.endswith(".rs") else (HERE / file, "def")
+    assert re.search(rf"\b{word} {test}\b", location.read_text())

@@ -112,8 +112,8 @@ def test_a_terminal_goes_on_when_the_server_is_killed(own_server, own_sandbox):
         cli.wait_for("43 132")
         cli.type("exit 7\n")
         assert cli.wait() == 7
-    assert b"WebSocket" not in cli.shown
-    assert cli.shown.count(b"before-42") == 1 and cli.shown.count(b"during-42") == 1
+    assert b"WebSocket" not in cli.displayed
+    assert cli.displayed.count(b"before-42") == 1 and cli.displayed.count(b"during-42") == 1
 
 
 def test_attach_shows_a_background_command_and_returns_its_exit_code(own_server, own_api, own_sandbox):
@@ -126,9 +126,9 @@ def test_attach_shows_a_background_command_and_returns_its_exit_code(own_server,
         own_api.write(own_sandbox, "/tmp/go", "")
         assert cli.wait() == 5, bytes(cli.stderr)
     assert bytes(cli.stdout) == b"early\nlate\n"
-    with Cli(own_server.url, "attach", own_sandbox, pid) as again:
-        assert again.wait() == 5, bytes(again.stderr)
-    assert bytes(again.stdout) == b"early\nlate\n"
+    with Cli(own_server.url, "attach", own_sandbox, pid) as repeated:
+        assert repeated.wait() == 5, bytes(repeated.stderr)
+    assert bytes(repeated.stdout) == b"early\nlate\n"
 
 
 def test_attach_leaves_the_process_running_and_forwards_input(own_server, own_api, own_sandbox):

@@ -8,7 +8,7 @@ from server import Server
 from waiting import wait_for
 
 # More than a timer is kept for a server that began with it and died.
-PATIENCE = 150
+TIMEOUT = 150
 
 
 def paused(api, sandbox):
@@ -24,11 +24,11 @@ def own_server():
 
 def test_state_files_and_processes_survive_kill_9(own_server):
     api = own_server.api()
-    running, frozen, gone = api.create(), api.create(), api.create()
+    running, frozen, removed = api.create(), api.create(), api.create()
     api.write(running, "/home/user/kept", "kept")
     pid = api.run(running, "while :; do echo x >> /tmp/ticks; sleep 0.05; done", background=True)["process_id"]
     api.pause(frozen)
-    api.remove(gone)
+    api.remove(removed)
     before = api.info(running)
     own_server.kill()
     print(f"the server answered {own_server.start():.2f} s after its start")
@@ -50,8 +50,8 @@ def test_timers_survive_kill_9_and_the_first_sweep_is_at_the_start(own_server):
     ended = time.time() + 1
     wait_for(lambda: time.time() > ended, "its time passes while no server runs")
     own_server.start()
-    wait_for(paused(api, due_while_down), "what came due meanwhile is done at the start", PATIENCE)
-    wait_for(paused(api, due_soon), "a timer of the killed server fires", PATIENCE)
+    wait_for(paused(api, due_while_down), "what came due meanwhile is done at the start", TIMEOUT)
+    wait_for(paused(api, due_soon), "a timer of the killed server fires", TIMEOUT)
     for sandbox in (due_soon, due_while_down):
         assert len(api.events(sandbox, "paused")) == 1
     api.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api import told
+from api import describe_reply
 from waiting import wait_for
 
 CALLS = Path(__file__).parent / "calls"
@@ -85,7 +85,7 @@ def enveloped(server, sandbox_test):
     """A caller with seed 002's headers, and the paths of its dialect."""
     with httpx.Client(base_url=server.url, timeout=240, trust_env=False) as client:
         login = client.post("/api/v1/auth/login/swagger", params={"username": "sandbox_test", "password": "TestPass123!"})
-        assert login.status_code == 200, told(login)
+        assert login.status_code == 200, describe_reply(login)
         client.headers["Authorization"] = f"Bearer {login.json()['access_token']}"
         yield client
 
@@ -97,15 +97,15 @@ BASES = ["/agent/sandboxes/sandboxes", "/api/v1/agent/sandboxes"]
 def test_every_verb_of_seed_002_answers_in_its_envelope(enveloped, base):
     def data(method, path, body=None):
         reply = enveloped.request(method, base + path, json=body)
-        assert reply.status_code == 200, told(reply)
+        assert reply.status_code == 200, describe_reply(reply)
         envelope = reply.json()
         assert (envelope["code"], envelope["msg"]) == (200, "Request success")
         return envelope["data"]
 
-    made = data("POST", "/create", {"user_id": "user-123"})
-    sandbox = made["sandbox_id"]
-    assert made["success"] is True and made["status"] == "running"
-    assert made["provider_sandbox_id"] and made["mcp_url"] and made["vscode_url"]
+    created = data("POST", "/create", {"user_id": "user-123"})
+    sandbox = created["sandbox_id"]
+    assert created["success"] is True and created["status"] == "running"
+    assert created["provider_sandbox_id"] and created["mcp_url"] and created["vscode_url"]
     assert data("GET", f"/{sandbox}/status")["status"] == "running"
     assert data("GET", f"/{sandbox}/info")["sandbox_id"] == sandbox
     assert set(data("GET", f"/{sandbox}/urls")) >= {"mcp_url", "vscode_url"}
@@ -148,7 +148,7 @@ def test_login_answers_without_an_envelope(server, sandbox_test):
         {"json": {"username": "sandbox_test", "password": "TestPass123!"}},
     ):
         reply = httpx.post(f"{server.url}/api/v1/auth/login/swagger", timeout=120, trust_env=False, **options)
-        assert reply.status_code == 200, told(reply)
+        assert reply.status_code == 200, describe_reply(reply)
         body = reply.json()
         assert body["token_type"] == "bearer" and body["access_token"].count(".") == 2
         assert "sandbox_test" in json.dumps(body["user"])
@@ -158,7 +158,7 @@ def test_login_answers_without_an_envelope(server, sandbox_test):
 def test_curl_session_of_seed_004_runs_unchanged(server, api):
     done = subprocess.run([CALLS / "seed_004.sh", server.url], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    created, executed, listed, deleted = (json.loads(line) for line in done.stdout.splitlines())
+    created, executed, entries, deleted = (json.loads(line) for line in done.stdout.splitlines())
     sandbox = created["sandbox_id"]
     assert set(created) >= {
         "sandbox_id", "container_id", "project_name", "status", "created_at", "workspace_path", "ports", "resource_limits",
@@ -166,7 +166,7 @@ def test_curl_session_of_seed_004_runs_unchanged(server, api):
     assert (created["project_name"], created["status"], created["workspace_path"]) == ("test", "running", "/workspace")
     assert created["resource_limits"] == {"memory": "1g", "cpu": "1.0"}
     assert executed["exit_code"] == 0 and executed["stdout"].startswith("v") and executed["stderr"] == ""
-    assert sandbox in [one["sandbox_id"] for one in (listed["sandboxes"] if isinstance(listed, dict) else listed)]
+    assert sandbox in [one["sandbox_id"] for one in (entries["sandboxes"] if isinstance(entries, dict) else entries)]
     assert deleted["success"] is True and deleted["message"]
     assert api.get(f"/api/sandboxes/{sandbox}").status_code == 404
 
@@ -200,7 +200,7 @@ def test_delete_and_status_of_seed_003(api, make):
 def test_template_has_three_names(api, make, name):
     assert api.info(make(**{name: "base"}))["template_id"] == api.info(make())["template_id"]
     unknown = api.post("/sandboxes/create", {"user_id": "tester", name: "no-such-template"})
-    assert unknown.status_code in (404, 422), told(unknown)
+    assert unknown.status_code in (404, 422), describe_reply(unknown)
 
 
 @pytest.mark.parametrize("path", ["/health", "/sandboxes", "/sandboxes/status", "/api/sandboxes"])
@@ -221,8 +221,8 @@ def test_a_sandbox_of_one_dialect_is_seen_in_the_others(api, enveloped, make, se
         api.write(sandbox, "/home/user/seen", "everywhere")
         ran = api.ok("POST", f"/api/sandboxes/{sandbox}/execute", {"command": ["cat", "/home/user/seen"]})
         assert ran["stdout"] == "everywhere"
-    listed = {one["sandbox_id"] for one in api.all()}
-    assert {native, docker, envelope} <= listed
+    entries = {one["sandbox_id"] for one in api.all()}
+    assert {native, docker, envelope} <= entries
     api.pause(docker)
     assert api.ok("GET", f"/api/sandboxes/{docker}")["status"] == "stopped"
     assert api.ok("DELETE", f"/api/sandboxes/{envelope}")["success"] is True

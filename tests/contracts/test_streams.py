@@ -7,7 +7,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api import told
+from api import describe_reply
 from pauses import NOW, pauses
 from sockets import Socket
 from waiting import wait_for
@@ -134,7 +134,7 @@ def test_websockets_of_strangers_are_refused(api, shared):
 def test_a_plain_request_to_a_websocket_route_says_so(api, shared):
     for path in ("exec", "pty"):
         reply = api.get(f"/sandboxes/{shared}/{path}")
-        assert reply.status_code == 400 and "WebSocket" in reply.json()["detail"], told(reply)
+        assert reply.status_code == 400 and "WebSocket" in reply.json()["detail"], describe_reply(reply)
 
 
 def test_logs_are_kept_and_followed(api, sandbox):
@@ -150,13 +150,13 @@ def test_logs_are_kept_and_followed(api, sandbox):
         runner.join()
 
 
-def take_until(texts, wanted):
+def take_until(texts, expected):
     taken = []
     for text in texts:
         taken.append(text)
-        if text == wanted:
+        if text == expected:
             return taken
-    raise AssertionError(f"{wanted!r} never came: {taken}")
+    raise AssertionError(f"{expected!r} never came: {taken}")
 
 
 def test_events_are_followed_and_go_on_after_the_last_seen(api, sandbox):

@@ -32,7 +32,7 @@ def sandbox(server):
 
 
 @pytest.fixture(scope="module")
-def told(server, sandbox):
+def reported_timeout(server, sandbox):
     """What each dialect and the command line tell, all run at once."""
     calls = {
         "native": lambda: server.api().post("/sandboxes/run-command", request(sandbox)),
@@ -79,35 +79,35 @@ def check(reply):
     return body
 
 
-def test_native(told):
-    body = check(told["native"])
+def test_native(reported_timeout):
+    body = check(reported_timeout["native"])
     assert body["code"] == "timed_out" and "did not end within" in body["detail"]
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_enveloped(told, prefix):
-    body = check(told[prefix])
+def test_enveloped(reported_timeout, prefix):
+    body = check(reported_timeout[prefix])
     assert (body["code"], body["error"], body["data"]) == (408, "timed_out", None)
 
 
-def test_docker_style(told):
-    assert check(told["docker"])["code"] == "timed_out"
+def test_docker_style(reported_timeout):
+    assert check(reported_timeout["docker"])["code"] == "timed_out"
 
 
-def test_a_tool_call(told):
-    result = told["tool"]
+def test_a_tool_call(reported_timeout):
+    result = reported_timeout["tool"]
     assert result["isError"] is True
     content = result["structuredContent"]
     assert (content["stdout"], content["stderr"], content["timed_out"]) == ("out\n", "err\n", True)
 
 
-def test_the_command_line(told):
-    code, stdout, stderr = told["cli"]
+def test_the_command_line(reported_timeout):
+    code, stdout, stderr = reported_timeout["cli"]
     assert (code, stdout) == (124, b"out\n") and stderr.startswith(b"err\n")
 
 
-def test_the_command_line_for_programs(told):
-    code, stdout, _ = told["cli --json"]
+def test_the_command_line_for_programs(reported_timeout):
+    code, stdout, _ = reported_timeout["cli --json"]
     result = json.loads(stdout)
     assert code == 124
     assert (result["stdout"], result["stderr"], result["timed_out"]) == ("out\n", "err\n", True)

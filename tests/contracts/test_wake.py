@@ -12,18 +12,18 @@ from waiting import wait_for
 
 AT_ONCE = 100
 # Nothing is measured by it.
-PATIENCE = 240
+TIMEOUT = 240
 
 
-async def everybody(server, sandbox):
+async def wake_concurrently(server, sandbox):
     """A hundred requests of every kind at the same time; returns what went wrong."""
     limits = httpx.Limits(max_connections=AT_ONCE)
-    async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE, trust_env=False, limits=limits) as client:
-        named = {"sandbox_id": sandbox}
+    async with httpx.AsyncClient(base_url=server.url, timeout=TIMEOUT, trust_env=False, limits=limits) as client:
+        by_name = {"sandbox_id": sandbox}
         host = Preview(server, sandbox, "port-first")
 
         async def ask(*request, **options):
-            until = time.monotonic() + PATIENCE
+            until = time.monotonic() + TIMEOUT
             while True:
                 status = (await client.request(*request, **options)).status_code
                 # The agent is given some time only; a hundred at once may take longer on a busy machine.
@@ -31,13 +31,13 @@ async def everybody(server, sandbox):
                     return status
 
         async def post(route, **body):
-            return await ask("POST", route, json={**named, **body})
+            return await ask("POST", route, json={**by_name, **body})
 
         async def get(route, **options):
             return await ask("GET", route, **options)
 
         async def websocket():
-            options = {"host": "127.0.0.1", "port": server.port, "proxy": None, "ping_interval": None, "open_timeout": PATIENCE}
+            options = {"host": "127.0.0.1", "port": server.port, "proxy": None, "ping_interval": None, "open_timeout": TIMEOUT}
             async with connect(f"{host.websocket_url}/ws", **options) as socket:
                 await socket.send("x")
                 return 200 if await socket.recv() == "x" else 0
@@ -66,7 +66,7 @@ def test_a_hundred_requests_of_every_kind_wake_it_once(server, api, make):
     start_site(api, sandbox)
     for round in range(1, 4):
         api.pause(sandbox)
-        assert asyncio.run(everybody(server, sandbox)) == []
+        assert asyncio.run(wake_concurrently(server, sandbox)) == []
         assert api.status(sandbox) == "running"
         assert len(api.events(sandbox, "woken")) == round
 
@@ -84,8 +84,8 @@ def test_a_preview_keeps_a_sandbox_awake_while_it_is_open(server, api, make):
     start_site(api, sandbox)
     preview = Preview(server, sandbox, "path")
 
-    async def look():
-        options = {"proxy": None, "ping_interval": None, "open_timeout": PATIENCE}
+    async def observe():
+        options = {"proxy": None, "ping_interval": None, "open_timeout": TIMEOUT}
         async with connect(preview.websocket_url + "/ws", **options) as socket:
             begin = time.time()
             # Silence on the line for longer than the sandbox's time: that is what is tested.
@@ -93,8 +93,8 @@ def test_a_preview_keeps_a_sandbox_awake_while_it_is_open(server, api, make):
             await socket.send("still here")
             return await socket.recv(), begin, time.time()
 
-    said, begin, end = asyncio.run(look())
-    assert said == "still here"
+    response, begin, end = asyncio.run(observe())
+    assert response == "still here"
     assert pauses(api, sandbox, begin, end) == []
     wait_for(lambda: api.status(sandbox) == "paused", "it is paused when nobody looks")
 
@@ -111,7 +111,7 @@ def test_wakers_and_pausers_at_once_end_in_one_state(server, api, make):
     sandbox = make()
 
     async def struggle():
-        async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=server.url, timeout=TIMEOUT, trust_env=False) as client:
             jobs = []
             for _ in range(20):
                 jobs.append(client.post("/sandboxes/run-command", json={"sandbox_id": sandbox, "command": "true"}))

@@ -61,10 +61,10 @@ class Backing:
             await self._make_template()
 
     async def _make_template(self):
-        made = await self.create({"template": "host"})
-        await self.run(made, ["useradd", "--create-home", "--shell", "/bin/bash", USER], user="root")
-        await self.post(f"/sandboxes/{made}/snapshot", {"name": TEMPLATE})
-        await self.remove(made)
+        created = await self.create({"template": "host"})
+        await self.run(created, ["useradd", "--create-home", "--shell", "/bin/bash", USER], user="root")
+        await self.post(f"/sandboxes/{created}/snapshot", {"name": TEMPLATE})
+        await self.remove(created)
 
     async def close(self):
         """Takes the server, its sandboxes and its data away."""
@@ -86,14 +86,14 @@ class Backing:
 
     async def call(self, method, path, **options):
         async with self._http.request(method, path, **options) as reply:
-            return await self._told(reply)
+            return await self._to_json(reply)
 
     @staticmethod
-    async def _told(reply):
-        said = await reply.json()
+    async def _to_json(reply):
+        response = await reply.json()
         if reply.status >= 300:
-            raise NativeError(reply.status, said.get("detail", ""), said.get("code", ""))
-        return said
+            raise NativeError(reply.status, response.get("detail", ""), response.get("code", ""))
+        return response
 
     async def get(self, route, /, **query):
         return await self.call("GET", route, params=query)

@@ -2,7 +2,7 @@
 
 import pytest
 from daytona import AsyncDaytona, CreateSandboxFromSnapshotParams, Daytona, DaytonaConfig, DaytonaNotFoundError
-from running import PATIENCE, Counterpart
+from running import TIMEOUT, Counterpart
 
 
 def pytest_collection_modifyitems(items):
@@ -34,14 +34,14 @@ async def async_daytona(counterpart):
 @pytest.fixture
 def make(daytona):
     """Makes sandboxes that are gone after the test."""
-    made = []
+    created = []
 
     def make(**params):
-        made.append(daytona.create(CreateSandboxFromSnapshotParams(**params), timeout=PATIENCE))
-        return made[-1]
+        created.append(daytona.create(CreateSandboxFromSnapshotParams(**params), timeout=TIMEOUT))
+        return created[-1]
 
     yield make
-    for sandbox in made:
+    for sandbox in created:
         try:
             daytona.delete(sandbox)
         except DaytonaNotFoundError:
@@ -51,6 +51,6 @@ def make(daytona):
 @pytest.fixture(scope="session")
 def sandbox(daytona):
     """One that tests share which leave it as it is."""
-    sandbox = daytona.create(CreateSandboxFromSnapshotParams(auto_stop_interval=0), timeout=PATIENCE)
+    sandbox = daytona.create(CreateSandboxFromSnapshotParams(auto_stop_interval=0), timeout=TIMEOUT)
     yield sandbox
     daytona.delete(sandbox, wait=True)

@@ -64,22 +64,22 @@ class Operation:
 
     def write(self, value, status=None):
         """An answer in JSON, built by the official model of the answer."""
-        named = self.answers[status or self.status]
-        if not named:
+        type_name = self.answers[status or self.status]
+        if not type_name:
             return None
-        if inner := re.fullmatch(r"List\[(\w+)\]", named):
-            return [self._one(inner[1], item) for item in value]
-        return self._one(named, value)
+        if inner := re.fullmatch(r"List\[(\w+)\]", type_name):
+            return [self._convert_item(inner[1], item) for item in value]
+        return self._convert_item(type_name, value)
 
-    def _one(self, named, value):
-        model = getattr(self.package, named, None)
+    def _convert_item(self, type_name, value):
+        model = getattr(self.package, type_name, None)
         if model is None:
             return value
         built = model.from_dict(value)
         plain = _plain(built)
         lost = set(_without_nulls(value)) - set(plain) if isinstance(value, dict) else set()
         if lost or getattr(built, "additional_properties", None):
-            raise AssertionError(f"{named} would not be read whole: {lost or built.additional_properties}")
+            raise AssertionError(f"{type_name} would not be read whole: {lost or built.additional_properties}")
         return json.loads(built.to_json())
 
 

@@ -10,9 +10,9 @@ MAX_ARCHIVE = 43200
 _DEFAULTS = {"cpu": 1, "memory": 1, "disk": 3}
 
 
-def _found(yard, request):
+def _found(cloud, request):
     match = request.match_info
-    return yard.sandboxes.find(match.get("sandboxIdOrName") or match["sandboxId"])
+    return cloud.sandboxes.find(match.get("sandboxIdOrName") or match["sandboxId"])
 
 
 def _whole(request, name):
@@ -23,23 +23,23 @@ def _whole(request, name):
         raise bad_request(f"{name} must be a whole number") from None
 
 
-def _saved(yard, record):
-    yard.store.save()
+def _saved(cloud, record):
+    cloud.store.save()
     return record["dto"]
 
 
-async def create_sandbox(yard, request, body):
+async def create_sandbox(cloud, request, body):
     if body.build_info and body.snapshot:
         raise bad_request("Cannot specify both a snapshot and build information")
     if not body.build_info and (body.cpu or body.memory or body.disk):
         raise bad_request("Cannot specify Sandbox resources when using a snapshot")
     if body.auto_stop_interval and body.auto_pause_interval:
         raise bad_request("At most one of autoStopInterval and autoPauseInterval may be non-zero")
-    snapshot = yard.snapshots.usable(body.snapshot) if not body.build_info else None
+    snapshot = cloud.snapshots.usable(body.snapshot) if not body.build_info else None
     kind = snapshot["sandboxClass"] if snapshot else "container"
     if body.auto_pause_interval and kind != "linux-vm":
         raise bad_request("Sandboxes of this class cannot be paused")
-    lifespan = _lifespan(yard, body.ttl_minutes)
+    lifespan = _lifespan(cloud, body.ttl_minutes)
     default = {"cpu": snapshot["cpu"], "memory": snapshot["mem"], "disk": snapshot["disk"]} if snapshot else _DEFAULTS
     sizes = {name: getattr(body, name) or default[name] for name in _DEFAULTS}
     dto = {
@@ -61,7 +61,7 @@ async def create_sandbox(yard, request, body):
         "autoArchiveInterval": body.auto_archive_interval or (10080 if body.auto_archive_interval is None else MAX_ARCHIVE),
         "autoDeleteInterval": -1 if body.auto_delete_interval is None else body.auto_delete_interval,
         "sandboxClass": kind,
-        "toolboxProxyUrl": yard.toolbox_url,
+        "toolboxProxyUrl": cloud.toolbox_url,
         "volumes": [],
     }
     ask = {
@@ -72,10 +72,10 @@ async def create_sandbox(yard, request, body):
         "network": network_of(dto),
         **({"template": snapshot["template"]} if snapshot else {}),
     }
-    record = await yard.sandboxes.create(dto, ask)
+    record = await cloud.sandboxes.create(dto, ask)
     if lifespan:
-        yard.sandboxes.live_for(record, lifespan)
-    return _saved(yard, record)
+        cloud.sandboxes.live_for(record, lifespan)
+    return _saved(cloud, record)
 
 
 def _when_idle(kind, body):
@@ -88,12 +88,12 @@ def _when_idle(kind, body):
     return {"autoStopInterval": stop, "autoPauseInterval": pause or 0}
 
 
-def _lifespan(yard, minutes):
+def _lifespan(cloud, minutes):
     """How long a sandbox lives at most; an organization may have a bound that nobody gets around."""
-    most = yard.lifespan
-    if most and minutes is not None and not 0 < minutes <= most:
-        raise bad_request(f"ttlMinutes must be from 1 to {most}: the organization has a maximum sandbox lifespan")
-    return minutes if minutes is not None else most
+    limit = cloud.lifespan
+    if limit and minutes is not None and not 0 < minutes <= limit:
+        raise bad_request(f"ttlMinutes must be from 1 to {limit}: the organization has a maximum sandbox lifespan")
+    return minutes if minutes is not None else limit
 
 
 def network_of(dto):
@@ -107,63 +107,63 @@ def network_of(dto):
     return {"allow_internet_access": True}
 
 
-async def get_sandbox(yard, request, body):
-    return _found(yard, request)["dto"]
+async def get_sandbox(cloud, request, body):
+    return _found(cloud, request)["dto"]
 
 
-async def delete_sandbox(yard, request, body):
-    record = _found(yard, request)
-    await yard.sandboxes.destroy(record)
-    return _saved(yard, record)
+async def delete_sandbox(cloud, request, body):
+    record = _found(cloud, request)
+    await cloud.sandboxes.destroy(record)
+    return _saved(cloud, record)
 
 
-async def start_sandbox(yard, request, body):
-    record = _found(yard, request)
+async def start_sandbox(cloud, request, body):
+    record = _found(cloud, request)
     state = record["dto"]["state"]
     way = {"archived": "restoring", "paused": "resuming"}.get(state, "starting")
     if state != "started":
-        await yard.sandboxes.begin(record, way, "started", allowed={"stopped", "archived", "paused"})
-    return _saved(yard, record)
+        await cloud.sandboxes.begin(record, way, "started", allowed={"stopped", "archived", "paused"})
+    return _saved(cloud, record)
 
 
-async def stop_sandbox(yard, request, body):
-    record = _found(yard, request)
+async def stop_sandbox(cloud, request, body):
+    record = _found(cloud, request)
     if record["dto"]["state"] != "stopped":
-        await yard.sandboxes.stop(record)
-    return _saved(yard, record)
+        await cloud.sandboxes.stop(record)
+    return _saved(cloud, record)
 
 
-async def pause_sandbox(yard, request, body):
-    record = _found(yard, request)
+async def pause_sandbox(cloud, request, body):
+    record = _found(cloud, request)
     if record["dto"]["sandboxClass"] != "linux-vm":
         raise bad_request("Sandboxes of this class cannot be paused")
     if record["dto"]["state"] != "paused":
-        await yard.sandboxes.begin(record, "pausing", "paused", allowed={"started"})
-    return _saved(yard, record)
+        await cloud.sandboxes.begin(record, "pausing", "paused", allowed={"started"})
+    return _saved(cloud, record)
 
 
-async def archive_sandbox(yard, request, body):
-    record = _found(yard, request)
+async def archive_sandbox(cloud, request, body):
+    record = _found(cloud, request)
     if record["dto"]["autoDeleteInterval"] == 0:
         raise bad_request("Ephemeral sandboxes cannot be archived")
     if record["dto"]["state"] != "archived":
-        await yard.sandboxes.begin(record, "archiving", "archived", allowed={"stopped"})
-    return _saved(yard, record)
+        await cloud.sandboxes.begin(record, "archiving", "archived", allowed={"stopped"})
+    return _saved(cloud, record)
 
 
-async def recover_sandbox(yard, request, body):
-    record = _found(yard, request)
+async def recover_sandbox(cloud, request, body):
+    record = _found(cloud, request)
     if not record["dto"].get("recoverable"):
         raise bad_request("Sandbox is not recoverable")
     if request.query.get("skipStart", "false").lower() == "true":
-        await yard.sandboxes.begin(record, "stopping", "stopped", allowed={"error"})
+        await cloud.sandboxes.begin(record, "stopping", "stopped", allowed={"error"})
     else:
-        await yard.sandboxes.begin(record, "starting", "started", allowed={"error"})
-    return _saved(yard, record)
+        await cloud.sandboxes.begin(record, "starting", "started", allowed={"error"})
+    return _saved(cloud, record)
 
 
-async def resize_sandbox(yard, request, body):
-    record = _found(yard, request)
+async def resize_sandbox(cloud, request, body):
+    record = _found(cloud, request)
     dto = record["dto"]
     less = any(0 < (getattr(body, name) or 0) < dto[name] for name in ("cpu", "memory"))
     if dto["state"] == "started" and (body.disk or less):
@@ -171,36 +171,36 @@ async def resize_sandbox(yard, request, body):
     if body.disk and body.disk < dto["disk"]:
         raise bad_request("Disk can only be increased")
     state = dto["state"]
-    await yard.sandboxes.begin(record, "resizing", state, allowed={"started", "stopped"})
+    await cloud.sandboxes.begin(record, "resizing", state, allowed={"started", "stopped"})
     dto.update({name: getattr(body, name) for name in _DEFAULTS if getattr(body, name)})
-    return _saved(yard, record)
+    return _saved(cloud, record)
 
 
-async def replace_labels(yard, request, body):
-    record = _found(yard, request)
+async def replace_labels(cloud, request, body):
+    record = _found(cloud, request)
     record["dto"]["labels"] = body.labels
-    yard.store.save()
+    cloud.store.save()
     return {"labels": body.labels}
 
 
-async def update_public_status(yard, request, body):
-    record = _found(yard, request)
-    said = request.match_info["isPublic"].lower()
-    if said not in ("true", "false"):
+async def update_public_status(cloud, request, body):
+    record = _found(cloud, request)
+    response = request.match_info["isPublic"].lower()
+    if response not in ("true", "false"):
         raise bad_request("isPublic must be true or false")
-    record["dto"]["public"] = said == "true"
-    return _saved(yard, record)
+    record["dto"]["public"] = response == "true"
+    return _saved(cloud, record)
 
 
 def _interval(field, least=0):
-    async def set_interval(yard, request, body):
-        record, minutes = _found(yard, request), _whole(request, "interval")
+    async def set_interval(cloud, request, body):
+        record, minutes = _found(cloud, request), _whole(request, "interval")
         if minutes < least:
             raise bad_request(f"interval must be at least {least}")
         if field == "autoPauseInterval" and record["dto"]["sandboxClass"] != "linux-vm":
             raise bad_request("Sandboxes of this class cannot be paused")
         record["dto"][field] = minutes if field != "autoArchiveInterval" else minutes or MAX_ARCHIVE
-        return _saved(yard, record)
+        return _saved(cloud, record)
 
     return set_interval
 
@@ -211,20 +211,20 @@ set_auto_archive_interval = _interval("autoArchiveInterval")
 set_auto_delete_interval = _interval("autoDeleteInterval", least=-1)
 
 
-async def set_ttl(yard, request, body):
-    record = _found(yard, request)
-    yard.sandboxes.live_for(record, _whole(request, "ttlMinutes"))
-    return _saved(yard, record)
+async def set_ttl(cloud, request, body):
+    record = _found(cloud, request)
+    cloud.sandboxes.live_for(record, _whole(request, "ttlMinutes"))
+    return _saved(cloud, record)
 
 
-async def update_last_activity(yard, request, body):
-    record = _found(yard, request)
-    yard.sandboxes.touch(record)
-    yard.store.save()
+async def update_last_activity(cloud, request, body):
+    record = _found(cloud, request)
+    cloud.sandboxes.touch(record)
+    cloud.store.save()
 
 
-async def update_network_settings(yard, request, body):
-    record = _found(yard, request)
+async def update_network_settings(cloud, request, body):
+    record = _found(cloud, request)
     dto = record["dto"]
     if body.network_block_all is not None:
         dto["networkBlockAll"] = body.network_block_all
@@ -234,12 +234,12 @@ async def update_network_settings(yard, request, body):
         dto["domainAllowList"] = body.domain_allow_list
     if not record["native"]:
         raise conflict("Sandbox is being created")
-    await yard.backing.call("PUT", f"/sandboxes/{record['native']}/network", json=network_of(dto))
-    return _saved(yard, record)
+    await cloud.backing.call("PUT", f"/sandboxes/{record['native']}/network", json=network_of(dto))
+    return _saved(cloud, record)
 
 
-async def create_sandbox_snapshot(yard, request, body):
-    record = _found(yard, request)
+async def create_sandbox_snapshot(cloud, request, body):
+    record = _found(cloud, request)
     state, is_machine = record["dto"]["state"], record["dto"]["sandboxClass"] == "linux-vm"
     if body.include_memory and not is_machine:
         raise bad_request("Memory is only kept for sandboxes of class linux-vm")
@@ -247,47 +247,47 @@ async def create_sandbox_snapshot(yard, request, body):
         raise bad_request("A VM sandbox must be started for a snapshot with its memory, and stopped for one without")
     if state not in ("started", "stopped"):
         raise conflict(f"Sandbox is {state}")
-    native = yard.snapshots.from_sandbox(body.name, record["dto"])
+    native = cloud.snapshots.from_sandbox(body.name, record["dto"])
     record["snapshot_asked"] = (body.name, native)
-    await yard.sandboxes.begin(record, "snapshotting", state, allowed={"started", "stopped"})
-    return _saved(yard, record)
+    await cloud.sandboxes.begin(record, "snapshotting", state, allowed={"started", "stopped"})
+    return _saved(cloud, record)
 
 
-async def fork_sandbox(yard, request, body):
-    record = _found(yard, request)
+async def fork_sandbox(cloud, request, body):
+    record = _found(cloud, request)
     if record["dto"]["sandboxClass"] != "linux-vm":
         raise bad_request("Sandboxes of this class cannot be forked")
     if record["dto"]["state"] not in ("started", "paused"):
         raise conflict(f"Sandbox is {record['dto']['state']}")
     dto = {**record["dto"], "id": None, "name": body.name}
-    return (await yard.sandboxes.create(dto, record["ask"], fork_of=record["native"]))["dto"]
+    return (await cloud.sandboxes.create(dto, record["ask"], fork_of=record["native"]))["dto"]
 
 
-async def get_toolbox_proxy_url(yard, request, body):
-    _found(yard, request)
-    return {"url": yard.toolbox_url}
+async def get_toolbox_proxy_url(cloud, request, body):
+    _found(cloud, request)
+    return {"url": cloud.toolbox_url}
 
 
-async def get_sandbox_signing_key(yard, request, body):
-    return _found(yard, request)["signing_key"]
+async def get_sandbox_signing_key(cloud, request, body):
+    return _found(cloud, request)["signing_key"]
 
 
-async def rotate_signing_key(yard, request, body):
-    record = _found(yard, request)
+async def rotate_signing_key(cloud, request, body):
+    record = _found(cloud, request)
     record["signing_key"] = secrets.token_hex(32)
-    yard.store.save()
+    cloud.store.save()
     return record["signing_key"]
 
 
-async def config_controller_get_config(yard, request, body):
+async def config_controller_get_config(cloud, request, body):
     return {
         "version": "counterpart",
         "oidc": {"issuer": "https://example.invalid", "clientId": "none", "audience": "none", "provider": "none"},
         "linkedAccountsEnabled": False,
         "announcements": {},
         "proxyTemplateUrl": "{{PORT}}-{{sandboxId}}",
-        "proxyToolboxUrl": yard.toolbox_url,
-        "defaultSnapshot": yard.snapshots.default,
+        "proxyToolboxUrl": cloud.toolbox_url,
+        "defaultSnapshot": cloud.snapshots.default,
         "dashboardUrl": "https://example.invalid/dashboard",
         "maxAutoArchiveInterval": MAX_ARCHIVE,
         "maintananceMode": False,

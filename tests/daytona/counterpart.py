@@ -35,7 +35,7 @@ from snapshots import Snapshots
 from store import Store
 
 
-class Yard:
+class Cloud:
     """Everything the handlers need."""
 
     def __init__(self, options):
@@ -60,59 +60,59 @@ class Yard:
         return f"{self.url}/toolbox"
 
 
-def application(yard):
+def application(cloud):
     app = web.Application(client_max_size=64 << 20)
-    app.router.add_get("/__counterpart/report", lambda request: _report(yard))
-    app.router.add_post("/__counterpart/fault", lambda request: _fault(yard, request))
-    app.router.add_delete("/__counterpart/fault", lambda request: _no_faults(yard))
-    app.router.add_post("/__counterpart/lifespan", lambda request: _bound_life(yard, request))
-    app.router.add_post("/__counterpart/error", lambda request: _break(yard, request))
-    yard.events.attach(app)
-    Dispatch(yard, CONTROL, control, listing, snapshots, previews, telemetry).attach(app, "/api")
-    Dispatch(yard, TOOLBOX, toolbox_files, toolbox_process, toolbox_sessions).attach(app, "/toolbox/{toolbox_sandbox}")
-    app.router.add_route("*", "/{rest:.*}", lambda request: _unknown(yard, request))
+    app.router.add_get("/__counterpart/report", lambda request: _report(cloud))
+    app.router.add_post("/__counterpart/fault", lambda request: _fault(cloud, request))
+    app.router.add_delete("/__counterpart/fault", lambda request: _no_faults(cloud))
+    app.router.add_post("/__counterpart/lifespan", lambda request: _bound_life(cloud, request))
+    app.router.add_post("/__counterpart/error", lambda request: _break(cloud, request))
+    cloud.events.attach(app)
+    Dispatch(cloud, CONTROL, control, listing, snapshots, previews, telemetry).attach(app, "/api")
+    Dispatch(cloud, TOOLBOX, toolbox_files, toolbox_process, toolbox_sessions).attach(app, "/toolbox/{toolbox_sandbox}")
+    app.router.add_route("*", "/{rest:.*}", lambda request: _unknown(cloud, request))
     return app
 
 
-async def _report(yard):
-    return web.json_response(yard.report.told())
+async def _report(cloud):
+    return web.json_response(cloud.report.summary())
 
 
-async def _fault(yard, request):
-    yard.faults.ask(await request.json())
+async def _fault(cloud, request):
+    cloud.faults.ask(await request.json())
     return web.json_response({})
 
 
-async def _no_faults(yard):
-    yard.faults.clear()
+async def _no_faults(cloud):
+    cloud.faults.clear()
     return web.json_response({})
 
 
-async def _bound_life(yard, request):
-    yard.lifespan = (await request.json())["minutes"]
+async def _bound_life(cloud, request):
+    cloud.lifespan = (await request.json())["minutes"]
     return web.json_response({})
 
 
-async def _break(yard, request):
-    asked = await request.json()
-    record = yard.sandboxes.find(asked["sandboxId"])
-    await yard.sandboxes.fail(record, asked.get("reason", "broken on demand"), asked.get("recoverable", False))
+async def _break(cloud, request):
+    request_log = await request.json()
+    record = cloud.sandboxes.find(request_log["sandboxId"])
+    await cloud.sandboxes.fail(record, request_log.get("reason", "broken on demand"), request_log.get("recoverable", False))
     return web.json_response({})
 
 
-async def _unknown(yard, request):
-    yard.report.unknown(request)
+async def _unknown(cloud, request):
+    cloud.report.unknown(request)
     return said_no(not_found(f"Cannot {request.method} {request.path}"), request)
 
 
 async def serve(options):
-    yard = Yard(options)
+    cloud = Cloud(options)
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     try:
-        await yard.backing.start()
-        runner = web.AppRunner(application(yard), access_log=None, shutdown_timeout=0.1)
+        await cloud.backing.start()
+        runner = web.AppRunner(application(cloud), access_log=None, shutdown_timeout=0.1)
         await runner.setup()
 
         async def serve_at(port):
@@ -120,20 +120,20 @@ async def serve(options):
             await site.start()
             return site
 
-        _, yard.store.port = await listen(serve_at, options.port or yard.store.port)
-        yard.url = f"http://127.0.0.1:{yard.store.port}"
-        await yard.previews.start()
-        yard.store.save()
-        yard.sandboxes.resume()
-        print(f"{yard.url}/api", flush=True)
+        _, cloud.store.port = await listen(serve_at, options.port or cloud.store.port)
+        cloud.url = f"http://127.0.0.1:{cloud.store.port}"
+        await cloud.previews.start()
+        cloud.store.save()
+        cloud.sandboxes.resume()
+        print(f"{cloud.url}/api", flush=True)
         await ended.wait()
-        await yard.sandboxes.close()
-        await yard.previews.close()
-        await yard.events.close()
+        await cloud.sandboxes.close()
+        await cloud.previews.close()
+        await cloud.events.close()
         await runner.cleanup()
     finally:
-        await yard.backing.close()
-        yard.store.remove()
+        await cloud.backing.close()
+        cloud.store.remove()
 
 
 def main():

@@ -9,7 +9,7 @@ from backing import NativeError
 from contract import Refused
 from errors import Problem, bad_request
 from faults import strike
-from report import LISTED, PROVIDER, client_of, listed
+from report import LISTED, PROVIDER, client_of, contract_operations
 
 log = logging.getLogger("counterpart")
 
@@ -32,8 +32,8 @@ _THROTTLERS = {
 class Dispatch:
     """Serves a table of operations with the handlers of some modules: functions that are called as the operation is."""
 
-    def __init__(self, yard, operations, *modules):
-        self._yard, self._listed = yard, listed()
+    def __init__(self, cloud, operations, *modules):
+        self._cloud, self._listed = cloud, contract_operations()
         self._operations = operations
         self._handlers = {name: self._handler(modules, name) for name in operations}
 
@@ -58,28 +58,28 @@ class Dispatch:
         return serve
 
     async def _answer(self, operation, request):
-        self._yard.report.called(request, operation.name)
+        self._cloud.report.called(request, operation.name)
         if client_of(request) == PROVIDER and operation.name not in self._listed:
-            why = f"{operation.name} is not in {LISTED.name}: list it, and drive it with the official SDK in a test beside it"
-            self._yard.report.refused(request, operation.name, why)
-            raise Problem(501, why)
-        if fault := self._yard.faults.meet(operation.name):
+            reason = f"{operation.name} is not in {LISTED.name}: list it, and drive it with the official SDK in a test beside it"
+            self._cloud.report.refused(request, operation.name, reason)
+            raise Problem(501, reason)
+        if fault := self._cloud.faults.meet(operation.name):
             return await strike(fault, request, lambda: self._work(operation, request))
         return await self._work(operation, request)
 
     async def _work(self, operation, request):
         signed = operation.name in _SIGNED and "signature" in request.query
         if operation.name not in _OPEN and not signed:
-            authenticate(request, self._yard.key)
+            authenticate(request, self._cloud.key)
         try:
             if not signed:
                 operation.check_query(request.query)
             body = None if operation.name in _STREAMED else operation.read(await request.read())
         except Refused as refused:
-            self._yard.report.refused(request, operation.name, str(refused))
+            self._cloud.report.refused(request, operation.name, str(refused))
             raise bad_request(str(refused)) from refused
         try:
-            done = await self._handlers[operation.name](self._yard, request, body)
+            done = await self._handlers[operation.name](self._cloud, request, body)
         except NativeError as error:
             log.warning("%s: %s", operation.name, error)
             raise Problem(502 if error.status >= 500 else error.status, error.detail) from error
@@ -105,6 +105,6 @@ def said_no(problem, request, throttler="authenticated"):
     """When to come back is said in the name of what counted, never in the header that everybody else has for it."""
     seconds, headers = problem.retry_after, {}
     if seconds is not None:
-        told = {"Retry-After": seconds, "X-RateLimit-Limit": 600, "X-RateLimit-Remaining": 0, "X-RateLimit-Reset": seconds}
-        headers = {f"{name}-{throttler}": str(value) for name, value in told.items()}
+        outcome = {"Retry-After": seconds, "X-RateLimit-Limit": 600, "X-RateLimit-Remaining": 0, "X-RateLimit-Reset": seconds}
+        headers = {f"{name}-{throttler}": str(value) for name, value in outcome.items()}
     return web.json_response(problem.body(request), status=problem.status, headers=headers)

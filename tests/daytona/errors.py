@@ -11,7 +11,7 @@ class Problem(Exception):
         self.status, self.message, self.code, self.source, self.retry_after = status, message, code, source, retry_after
 
     def body(self, request):
-        told = {
+        outcome = {
             "statusCode": self.status,
             "message": self.message,
             "source": self.source,
@@ -19,7 +19,7 @@ class Problem(Exception):
             "method": request.method,
             "timestamp": now(),
         }
-        return {**told, "code": self.code} if self.code else told
+        return {**outcome, "code": self.code} if self.code else outcome
 
 
 def now():

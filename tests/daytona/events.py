@@ -28,5 +28,5 @@ class Events:
         await self._server.emit("sandbox.created", dto, room=_ROOM)
 
     async def changed(self, dto, before, after):
-        told = {"sandbox": dto, "oldState": before, "newState": after}
-        await self._server.emit("sandbox.state.updated", told, room=_ROOM)
+        outcome = {"sandbox": dto, "oldState": before, "newState": after}
+        await self._server.emit("sandbox.state.updated", outcome, room=_ROOM)

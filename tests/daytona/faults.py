@@ -14,7 +14,7 @@ class Faults:
     """Faults in the order they were asked for; each is used up by the requests it meets."""
 
     def __init__(self):
-        self._asked = []
+        self._request_log = []
 
     def ask(self, fault):
         """`count` requests (of operation `match`, or of the proxy: `preview`) meet it.
@@ -23,13 +23,13 @@ class Faults:
         connection is cut before anything is done), `lost` (it is done, then the connection is cut), `half` (the answer
         breaks off), `garbage` (an answer that is no JSON), `slow` (an answer that comes byte by byte, `pause` seconds each).
         """
-        self._asked.append({"count": 1, **fault})
+        self._request_log.append({"count": 1, **fault})
 
     def clear(self):
-        self._asked.clear()
+        self._request_log.clear()
 
     def meet(self, operation):
-        for fault in self._asked:
+        for fault in self._request_log:
             if fault["count"] > 0 and fault.get("match") in (None, operation):
                 fault["count"] -= 1
                 return fault

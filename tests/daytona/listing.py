@@ -5,12 +5,12 @@ import json
 from errors import bad_request
 
 
-async def list_sandboxes(yard, request, body):
+async def list_sandboxes(cloud, request, body):
     query = request.query
     limit = int(query.get("limit", 100))
     if not 1 <= limit <= 200:
         raise bad_request("limit must be from 1 to 200")
-    found = [record["dto"] for record in yard.sandboxes.all.values() if _is_meant(record["dto"], query)]
+    found = [record["dto"] for record in cloud.sandboxes.all.values() if _is_meant(record["dto"], query)]
     field = _SORTED_BY.get(query.get("sort", "createdAt"))
     if field is None:
         raise bad_request("sort: no such field")
@@ -18,14 +18,14 @@ async def list_sandboxes(yard, request, body):
     ids = [dto["id"] for dto in found]
     if cursor := query.get("cursor"):
         # The last of the page before may be gone by now; the cursor carries its place too.
-        place, _, last = cursor.partition(":")
-        found = found[ids.index(last) + 1 :] if last in ids else found[int(place) :]
-        past = int(place)
+        location, _, last = cursor.partition(":")
+        found = found[ids.index(last) + 1 :] if last in ids else found[int(location) :]
+        past = int(location)
     else:
         past = 0
     page, more = found[:limit], len(found) > limit
-    listed = [{name: value for name, value in dto.items() if name not in _NOT_LISTED} for dto in page]
-    return {"items": listed, "nextCursor": f"{past + limit}:{page[-1]['id']}" if more else None}
+    entries = [{name: value for name, value in dto.items() if name not in _NOT_LISTED} for dto in page]
+    return {"items": entries, "nextCursor": f"{past + limit}:{page[-1]['id']}" if more else None}
 
 
 _SORTED_BY = {

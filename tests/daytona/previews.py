@@ -23,16 +23,16 @@ class Previews:
     127.0.0.1 for each link; with one it is `{port}-{id}` below the domain.
     """
 
-    def __init__(self, yard, domain=None):
-        self._yard, self._domain = yard, domain
+    def __init__(self, cloud, domain=None):
+        self._cloud, self._domain = cloud, domain
         self._listeners, self._connections = {}, set()
         self._shared = None
 
     async def start(self):
         if self._domain:
-            self._shared, self._yard.store.proxy_port = await listen(self._accept(self._by_name), self._yard.store.proxy_port)
+            self._shared, self._cloud.store.proxy_port = await listen(self._accept(self._by_name), self._cloud.store.proxy_port)
             return
-        for record in self._yard.store.sandboxes.values():
+        for record in self._cloud.store.sandboxes.values():
             for label, listens in record["previews"].items():
                 await self._listen(record, label, listens)
 
@@ -47,10 +47,10 @@ class Previews:
         """The URL of a port; with a token, a URL that needs nothing else."""
         label = f"{port}-{token or record['dto']['id']}"
         if self._domain:
-            return f"http://{label}.{self._domain}:{self._yard.store.proxy_port}"
+            return f"http://{label}.{self._domain}:{self._cloud.store.proxy_port}"
         if label not in self._listeners:
             record["previews"][label] = await self._listen(record, label, record["previews"].get(label))
-            self._yard.store.save()
+            self._cloud.store.save()
         return f"http://127.0.0.1:{record['previews'][label]}"
 
     async def _listen(self, record, label, listens):
@@ -86,7 +86,7 @@ class Previews:
             head = await Head.read(reader)
             if head is None:
                 return
-            fault = self._yard.faults.meet(PREVIEW)
+            fault = self._cloud.faults.meet(PREVIEW)
             try:
                 if fault:
                     await before(fault, writer.transport)
@@ -94,8 +94,8 @@ class Previews:
             except Problem as problem:
                 await refuse(writer, problem)
                 return
-            self._yard.sandboxes.touch(record)
-            await relay(self._yard, record, port, head, (reader, writer), fault)
+            self._cloud.sandboxes.touch(record)
+            await relay(self._cloud, record, port, head, (reader, writer), fault)
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
             pass
         finally:
@@ -108,7 +108,7 @@ class Previews:
         if not match:
             raise Problem(404, "no such preview", source="DAYTONA_PROXY")
         port, word = int(match[1]), match[2]
-        for record in self._yard.store.sandboxes.values():
+        for record in self._cloud.store.sandboxes.values():
             dto = record["dto"]
             if word == dto["id"]:
                 given = head.headers.get("x-daytona-preview-token") or head.query.get("DAYTONA_SANDBOX_AUTH_KEY") or ""
@@ -128,8 +128,8 @@ class Previews:
 # --- operations
 
 
-def _asked(yard, request):
-    record = yard.sandboxes.find(request.match_info["sandboxIdOrName"])
+def _requested_port(cloud, request):
+    record = cloud.sandboxes.find(request.match_info["sandboxIdOrName"])
     try:
         port = int(request.match_info["port"])
     except ValueError:
@@ -139,28 +139,28 @@ def _asked(yard, request):
     return record, port
 
 
-async def get_port_preview_url(yard, request, body):
-    record, port = _asked(yard, request)
-    url = await yard.previews.link(record, port)
+async def get_port_preview_url(cloud, request, body):
+    record, port = _requested_port(cloud, request)
+    url = await cloud.previews.link(record, port)
     return {"sandboxId": record["dto"]["id"], "url": url, "token": record["token"]}
 
 
-async def get_signed_port_preview_url(yard, request, body):
-    record, port = _asked(yard, request)
+async def get_signed_port_preview_url(cloud, request, body):
+    record, port = _requested_port(cloud, request)
     seconds = int(request.query.get("expiresInSeconds", 60))
     if not 1 <= seconds <= _LONGEST_SIGNED:
         raise bad_request(f"expiresInSeconds must be from 1 to {_LONGEST_SIGNED}")
     token = secrets.token_hex(8)
     record["signed"][token] = {"port": port, "expires": time.time() + seconds}
-    url = await yard.previews.link(record, port, token)
-    yard.store.save()
+    url = await cloud.previews.link(record, port, token)
+    cloud.store.save()
     return {"sandboxId": record["dto"]["id"], "port": port, "token": token, "url": url}
 
 
-async def expire_signed_port_preview_url(yard, request, body):
-    record, port = _asked(yard, request)
-    known = record["signed"].get(request.match_info["token"])
-    if not known or known["port"] != port:
+async def expire_signed_port_preview_url(cloud, request, body):
+    record, port = _requested_port(cloud, request)
+    existing = record["signed"].get(request.match_info["token"])
+    if not existing or existing["port"] != port:
         raise not_found("no such signed preview")
-    known["expires"] = 0
-    yard.store.save()
+    existing["expires"] = 0
+    cloud.store.save()

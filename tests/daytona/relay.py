@@ -39,31 +39,31 @@ class Head:
         # Who asks is this proxy's to say.
         dropped = {"host", "x-forwarded-for", "x-forwarded-host", "x-daytona-preview-token", "x-daytona-skip-preview-warning", "x-daytona-disable-cors"}
         dropped |= set() if self.is_upgrade else {"connection", "keep-alive"}
-        kept = [(name, value) for name, value in self.lines if name.lower() not in dropped]
+        stored = [(name, value) for name, value in self.lines if name.lower() not in dropped]
         added = [("Host", host), ("X-Forwarded-Host", self.host)] + ([] if self.is_upgrade else [("Connection", "close")])
-        lines = [f"{self.method} {self.target} {self.version}", *(f"{name}: {value}" for name, value in [*added, *kept])]
+        lines = [f"{self.method} {self.target} {self.version}", *(f"{name}: {value}" for name, value in [*added, *stored])]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 async def refuse(writer, problem):
-    told = {"statusCode": problem.status, "message": problem.message, "source": problem.source}
-    body = json.dumps({**told, "code": problem.code} if problem.code else told).encode()
+    outcome = {"statusCode": problem.status, "message": problem.message, "source": problem.source}
+    body = json.dumps({**outcome, "code": problem.code} if problem.code else outcome).encode()
     head = f"HTTP/1.1 {problem.status} Refused\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
     await writer.drain()
 
 
-async def relay(yard, record, port, head, visitor, fault=None):
+async def relay(cloud, record, port, head, visitor, fault=None):
     """Connects both sides through the preview of the real sandbox until both have ended."""
     reader, writer = visitor
-    address, native_port = yard.backing.address
+    address, native_port = cloud.backing.address
     inside, onward = await asyncio.open_connection(address, native_port, limit=1 << 18)
     try:
         onward.write(head.onward(f"{port}-{record['native']}.localhost:{native_port}"))
         await onward.drain()
 
         def touched():
-            yard.sandboxes.touch(record)
+            cloud.sandboxes.touch(record)
 
         there = asyncio.create_task(_copy(reader, onward, touched))
         back = asyncio.create_task(_copy(inside, writer, touched, fault))

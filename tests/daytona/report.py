@@ -24,9 +24,9 @@ class Report:
         if of_client[operation] == 1:
             self._store.save()
 
-    def refused(self, request, operation, why):
+    def refused(self, request, operation, reason):
         """A request that does not keep to the contract."""
-        self._note("refused", {"client": client_of(request), "operation": operation, "why": why})
+        self._note("refused", {"client": client_of(request), "operation": operation, "why": reason})
 
     def unknown(self, request):
         """A route that Daytona does not have, or that this counterpart does not."""
@@ -37,17 +37,17 @@ class Report:
             self._seen[kind].append(what)
             self._store.save()
 
-    def told(self):
+    def summary(self):
         return self._seen
 
 
 def client_of(request):
     """The client's own word for itself; the SDK says `sdk-python`."""
-    said = request.headers.get("X-Daytona-Source") or request.headers.get("User-Agent", "unknown")
-    return said.split("/")[0].split(" ")[0].lower()
+    response = request.headers.get("X-Daytona-Source") or request.headers.get("User-Agent", "unknown")
+    return response.split("/")[0].split(" ")[0].lower()
 
 
-def listed():
+def contract_operations():
     """The operations of the provider that the tests of this folder drive with the official SDK."""
     lines = (line.strip() for line in LISTED.read_text().splitlines())
     return {line for line in lines if line and not line.startswith("#")}

@@ -31,11 +31,11 @@ _HIDDEN = {"destroyed"}
 class Sandboxes:
     """All sandboxes. `moment` is the least time a change takes, `minute` how long a minute is."""
 
-    def __init__(self, yard, moment, minute):
-        self._yard, self._backing, self._store, self._events = yard, yard.backing, yard.store, yard.events
+    def __init__(self, cloud, moment, minute):
+        self._cloud, self._backing, self._store, self._events = cloud, cloud.backing, cloud.store, cloud.events
         self._moment, self._minute = moment, minute
         self._tasks, self._touched = set(), False
-        self.all = yard.store.sandboxes
+        self.all = cloud.store.sandboxes
 
     def resume(self):
         """Goes on with what was under way when the last process ended, and begins to watch the time."""
@@ -43,8 +43,8 @@ class Sandboxes:
             state = record["dto"]["state"]
             if state in _LEADS_TO:
                 self.spawn(self._change(record, state, record.get("goal") or _LEADS_TO[state]))
-        for snapshot in self._yard.snapshots.unfinished():
-            self.spawn(self._yard.snapshots.activate(snapshot))
+        for snapshot in self._cloud.snapshots.unfinished():
+            self.spawn(self._cloud.snapshots.activate(snapshot))
         self.spawn(self._watch())
 
     async def close(self):
@@ -154,7 +154,7 @@ class Sandboxes:
         await self._enter(record, goal)
         if goal == "destroyed":
             self.all.pop(record["dto"]["id"], None)
-            self._yard.previews.forget(record)
+            self._cloud.previews.forget(record)
             self._store.save()
         if goal == "stopped" and record["dto"].get("autoDeleteInterval") == 0:
             await self.destroy(record)

@@ -99,54 +99,54 @@ def _snapshot(name, **fields):
     return {**plain, **fields}
 
 
-def _told(snapshot):
+def _to_json(snapshot):
     return {name: value for name, value in snapshot.items() if name != "template"}
 
 
 # --- operations
 
 
-async def get_all_snapshots(yard, request, body):
+async def get_all_snapshots(cloud, request, body):
     query = request.query
     page, limit = int(query.get("page", 1)), int(query.get("limit", 100))
     if page < 1 or not 1 <= limit <= 200:
         raise bad_request("page must be at least 1 and limit from 1 to 200")
     found = [
         snapshot
-        for snapshot in yard.snapshots.all()
+        for snapshot in cloud.snapshots.all()
         if query.get("name", "") in snapshot["name"] and query.get("sourceSandboxId") in (None, snapshot["sourceSandboxId"])
     ]
-    items = [_told(snapshot) for snapshot in found[(page - 1) * limit : page * limit]]
+    items = [_to_json(snapshot) for snapshot in found[(page - 1) * limit : page * limit]]
     return {"items": items, "total": len(found), "page": page, "totalPages": -(-len(found) // limit)}
 
 
-async def get_snapshot(yard, request, body):
-    return _told(yard.snapshots.find(request.match_info["id"]))
+async def get_snapshot(cloud, request, body):
+    return _to_json(cloud.snapshots.find(request.match_info["id"]))
 
 
-async def create_snapshot(yard, request, body):
+async def create_snapshot(cloud, request, body):
     if not body.image_name and not body.build_info:
         raise bad_request("Either an image or build information is required")
     sizes = {"cpu": body.cpu or 1, "mem": body.memory or 1, "disk": body.disk or 3}
     state = "building" if body.build_info else "pending"
-    snapshot = yard.snapshots.add(body.name, imageName=body.image_name, entrypoint=body.entrypoint, state=state, **sizes)
-    yard.sandboxes.spawn(yard.snapshots.activate(snapshot))
-    return _told(snapshot)
+    snapshot = cloud.snapshots.add(body.name, imageName=body.image_name, entrypoint=body.entrypoint, state=state, **sizes)
+    cloud.sandboxes.spawn(cloud.snapshots.activate(snapshot))
+    return _to_json(snapshot)
 
 
-async def remove_snapshot(yard, request, body):
-    await yard.snapshots.remove(yard.snapshots.find(request.match_info["id"]))
+async def remove_snapshot(cloud, request, body):
+    await cloud.snapshots.remove(cloud.snapshots.find(request.match_info["id"]))
 
 
-async def activate_snapshot(yard, request, body):
-    snapshot = yard.snapshots.find(request.match_info["id"])
+async def activate_snapshot(cloud, request, body):
+    snapshot = cloud.snapshots.find(request.match_info["id"])
     if snapshot["state"] != "inactive":
         raise bad_request(f"Snapshot is {snapshot['state']}")
     snapshot["state"] = "active"
-    yard.store.save()
-    return _told(snapshot)
+    cloud.store.save()
+    return _to_json(snapshot)
 
 
-async def deactivate_snapshot(yard, request, body):
-    yard.snapshots.find(request.match_info["id"])["state"] = "inactive"
-    yard.store.save()
+async def deactivate_snapshot(cloud, request, body):
+    cloud.snapshots.find(request.match_info["id"])["state"] = "inactive"
+    cloud.store.save()

@@ -12,17 +12,17 @@ class Store:
         self.sandboxes, self.snapshots, self.seen = {}, {}, {}
         self.port = self.proxy_port = None
         if self._file and self._file.exists():
-            kept = json.loads(self._file.read_text())
-            self.sandboxes, self.snapshots = kept["sandboxes"], kept["snapshots"]
-            self.seen, self.port, self.proxy_port = kept["seen"], kept["port"], kept["proxy_port"]
+            stored = json.loads(self._file.read_text())
+            self.sandboxes, self.snapshots = stored["sandboxes"], stored["snapshots"]
+            self.seen, self.port, self.proxy_port = stored["seen"], stored["port"], stored["proxy_port"]
 
     def save(self):
         if not self._file:
             return
         ports = {"port": self.port, "proxy_port": self.proxy_port}
-        kept = {"sandboxes": self.sandboxes, "snapshots": self.snapshots, "seen": self.seen, **ports}
+        stored = {"sandboxes": self.sandboxes, "snapshots": self.snapshots, "seen": self.seen, **ports}
         beside = self._file.with_suffix(".new")
-        beside.write_text(json.dumps(kept))
+        beside.write_text(json.dumps(stored))
         os.replace(beside, self._file)
 
     def remove(self):

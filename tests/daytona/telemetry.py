@@ -5,22 +5,22 @@ import datetime
 from errors import bad_request, stamp
 
 
-async def get_sandbox_metrics(yard, request, body):
-    record = yard.sandboxes.find(request.match_info["sandboxId"])
+async def get_sandbox_metrics(cloud, request, body):
+    record = cloud.sandboxes.find(request.match_info["sandboxId"])
     try:
         begin, end = (datetime.datetime.fromisoformat(request.query[name]) for name in ("from", "to"))
     except (KeyError, ValueError):
         raise bad_request("from and to must be times") from None
     names = request.query.getall("metricNames", [])
-    history = await yard.backing.get(f"/sandboxes/{record['native']}/metrics/history")
+    history = await cloud.backing.get(f"/sandboxes/{record['native']}/metrics/history")
     dto, series = record["dto"], {}
     for point in history["points"]:
         at = datetime.datetime.fromtimestamp(point["at_ms"] / 1000, datetime.UTC)
         if begin <= at <= end:
             for name, value in _values(dto, point).items():
                 series.setdefault(name, []).append({"timestamp": stamp(at), "value": value})
-    wanted = {name: points for name, points in series.items() if not names or name in names}
-    return {"series": [{"metricName": name, "dataPoints": points} for name, points in wanted.items()]}
+    expected = {name: points for name, points in series.items() if not names or name in names}
+    return {"series": [{"metricName": name, "dataPoints": points} for name, points in expected.items()]}
 
 
 def _values(dto, point):

@@ -3,7 +3,7 @@
 import asyncio
 
 from daytona import CreateSandboxFromSnapshotParams, FileUpload, ListSandboxesQuery, SandboxState, SessionExecuteRequest
-from running import PATIENCE
+from running import TIMEOUT
 from waiting import wait_until
 
 
@@ -30,7 +30,7 @@ async def test_a_life(async_daytona):
 
 
 async def test_many_at_once(async_daytona):
-    sandboxes = await asyncio.gather(*(async_daytona.create(timeout=PATIENCE) for _ in range(8)))
+    sandboxes = await asyncio.gather(*(async_daytona.create(timeout=TIMEOUT) for _ in range(8)))
     results = await asyncio.gather(*(sandbox.process.exec("echo $((6 * 7))") for sandbox in sandboxes))
     assert [done.result for done in results] == ["42\n"] * 8
     await asyncio.gather(*(async_daytona.delete(sandbox) for sandbox in sandboxes))
@@ -43,8 +43,8 @@ async def test_files_and_sessions(async_daytona):
     assert {entry.name for entry in await sandbox.fs.list_files("a")} == {"one", "two"}
     await sandbox.process.create_session("s")
     request = SessionExecuteRequest(command="for word in a b c; do echo $word; done; echo e >&2", run_async=True)
-    begun = await sandbox.process.execute_session_command("s", request)
+    started = await sandbox.process.execute_session_command("s", request)
     out, bad = [], []
-    await sandbox.process.get_session_command_logs_async("s", begun.cmd_id, out.append, bad.append)
+    await sandbox.process.get_session_command_logs_async("s", started.cmd_id, out.append, bad.append)
     assert ("".join(out), "".join(bad)) == ("a\nb\nc\n", "e\n")
     await async_daytona.delete(sandbox)

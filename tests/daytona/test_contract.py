@@ -51,8 +51,8 @@ def test_answers_are_whole_or_not_sent():
 
 
 def test_configuration_is_open_to_all(counterpart):
-    told = ConfigApi(ApiClient(Configuration(host=counterpart.api_url))).config_controller_get_config()
-    assert told.default_snapshot == "daytona-small"
+    outcome = ConfigApi(ApiClient(Configuration(host=counterpart.api_url))).config_controller_get_config()
+    assert outcome.default_snapshot == "daytona-small"
 
 
 def test_what_only_the_generated_client_of_the_sdk_calls(daytona, sandbox):

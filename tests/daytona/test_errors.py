@@ -15,9 +15,9 @@ from daytona import (
     DaytonaRateLimitError,
     DaytonaServiceUnavailableError,
 )
-from running import PATIENCE
+from running import TIMEOUT
 
-get = functools.partial(httpx.get, timeout=PATIENCE)
+get = functools.partial(httpx.get, timeout=TIMEOUT)
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def broken(counterpart):
 
 
 def test_a_wrong_key(counterpart, sandbox):
-    stranger = Daytona(config(counterpart, key="wrong"))
+    other_user = Daytona(config(counterpart, key="wrong"))
     with pytest.raises(DaytonaAuthenticationError):
-        list(stranger.list())
+        list(other_user.list())
     with pytest.raises(DaytonaAuthenticationError):
-        stranger.create()
+        other_user.create()
     toolbox = f"{counterpart.url}/toolbox/{sandbox.id}"
     assert counterpart.raw("GET", "/sandbox", headers={"Authorization": ""}).status_code == 401
     assert sandbox.toolbox_proxy_url == f"{counterpart.url}/toolbox"
@@ -54,9 +54,9 @@ def test_too_many_requests(broken, daytona, sandbox):
         broken.fault(status=429, retry_after=7, match=operation)
         with pytest.raises(DaytonaRateLimitError) as refused:
             call()
-        told = {name.lower(): value for name, value in refused.value.headers.items()}
-        assert told[f"retry-after-{throttler}"] == told[f"x-ratelimit-reset-{throttler}"] == "7"
-        assert "retry-after" not in told
+        outcome = {name.lower(): value for name, value in refused.value.headers.items()}
+        assert outcome[f"retry-after-{throttler}"] == outcome[f"x-ratelimit-reset-{throttler}"] == "7"
+        assert "retry-after" not in outcome
     assert daytona.get(sandbox.id).state == "started"
 
 
@@ -96,7 +96,7 @@ def test_bad_days_of_the_proxy(broken, sandbox, kind):
     token = {"x-daytona-preview-token": link.token}
     broken.fault(match="preview", kind=kind)
     with pytest.raises(httpx.HTTPError):
-        get(link.url, headers=token, timeout=2 if kind == "hang" else PATIENCE)
+        get(link.url, headers=token, timeout=2 if kind == "hang" else TIMEOUT)
     # On a busy machine the time may be over before the request has met the fault.
     broken.no_faults()
     assert get(link.url, headers=token).status_code == 502

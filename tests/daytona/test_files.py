@@ -6,9 +6,9 @@ import os
 import httpx
 import pytest
 from daytona import DaytonaError, DaytonaForbiddenError, DaytonaNotFoundError, FileDownloadRequest, FileUpload
-from running import PATIENCE
+from running import TIMEOUT
 
-get = functools.partial(httpx.get, timeout=PATIENCE)
+get = functools.partial(httpx.get, timeout=TIMEOUT)
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def test_several_at_once_and_from_disk(sandbox, folder, tmp_path):
     sandbox.fs.upload_files(
         [FileUpload(b"one", f"{folder}/one"), FileUpload(str(tmp_path / "local"), f'{folder}/zwölf "quoted"')]
     )
-    asked = [FileDownloadRequest(source=f"{folder}/{name}") for name in ("one", 'zwölf "quoted"', "missing")]
-    one, two, missing = sandbox.fs.download_files(asked)
+    request_log = [FileDownloadRequest(source=f"{folder}/{name}") for name in ("one", 'zwölf "quoted"', "missing")]
+    one, two, missing = sandbox.fs.download_files(request_log)
     assert (one.result, two.result) == (b"one", b"from disk")
     assert missing.error_details.status_code == 404
     sandbox.fs.download_file(f"{folder}/one", str(tmp_path / "back"))
@@ -115,7 +115,7 @@ def test_what_is_not_there(sandbox):
 
 def test_signed_urls(sandbox, folder):
     path = f"{folder}/signed"
-    uploaded = httpx.post(sandbox.upload_url(path), files={"file": b"signed"}, timeout=PATIENCE)
+    uploaded = httpx.post(sandbox.upload_url(path), files={"file": b"signed"}, timeout=TIMEOUT)
     assert uploaded.status_code == 200, uploaded.text
     url = sandbox.download_url(path)
     assert get(url).content == b"signed"

@@ -20,11 +20,11 @@ from waiting import wait_for
 
 
 def reaches(sandbox, state):
-    def look():
+    def observe():
         sandbox.refresh_data()
         return sandbox.state == state
 
-    wait_for(look, lambda: f"{state} is reached; it is {sandbox.state}")
+    wait_for(observe, lambda: f"{state} is reached; it is {sandbox.state}")
 
 
 def shows(sandbox, state):
@@ -82,14 +82,14 @@ def test_a_name_is_given_once(make):
 
 def test_list_by_labels_in_pages(daytona, make):
     run = uuid.uuid4().hex
-    mine = {make(labels={"run": run, "number": str(number)}).id for number in range(5)}
+    created_ids = {make(labels={"run": run, "number": str(number)}).id for number in range(5)}
     make(labels={"run": "another"})
-    listed = [sandbox.id for sandbox in daytona.list(ListSandboxesQuery(labels={"run": run}, limit=2))]
-    assert len(listed) == 5
-    assert set(listed) == mine
+    entries = [sandbox.id for sandbox in daytona.list(ListSandboxesQuery(labels={"run": run}, limit=2))]
+    assert len(entries) == 5
+    assert set(entries) == created_ids
     third = list(daytona.list(ListSandboxesQuery(labels={"run": run, "number": "3"})))
     assert [sandbox.labels["number"] for sandbox in third] == ["3"]
-    assert mine < {sandbox.id for sandbox in daytona.list()}
+    assert created_ids < {sandbox.id for sandbox in daytona.list()}
 
 
 def test_list_by_state(daytona, make):
@@ -214,9 +214,9 @@ def test_network_settings_reach_the_sandbox(make):
 
 def test_strangers_are_left_alone(daytona, make):
     """Sandboxes with and without labels live side by side."""
-    ours, theirs = make(labels={"sandyard": "installation"}), make()
+    ours, foreign = make(labels={"sandyard": "installation"}), make()
     daytona.delete(ours, wait=True)
-    assert daytona.get(theirs.id).state == SandboxState.STARTED
+    assert daytona.get(foreign.id).state == SandboxState.STARTED
 
 
 def test_an_unknown_snapshot_is_refused(daytona):

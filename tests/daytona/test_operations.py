@@ -4,7 +4,7 @@ from pathlib import Path
 
 import contract
 import pytest
-from report import PROVIDER, listed
+from report import PROVIDER, contract_operations
 
 _SDK = ("sdk-python", "sdk-python-async")
 
@@ -23,8 +23,8 @@ def driven(report):
 
 
 def test_all_the_provider_calls_was_called_by_the_sdk(report):
-    assert listed() <= set(contract.CONTROL) | set(contract.TOOLBOX)
-    assert sorted(listed() - driven(report)) == []
+    assert contract_operations() <= set(contract.CONTROL) | set(contract.TOOLBOX)
+    assert sorted(contract_operations() - driven(report)) == []
 
 
 def test_all_the_counterpart_serves_was_called_by_the_sdk(report):
@@ -40,6 +40,6 @@ def test_the_provider_may_call_nothing_else(counterpart):
     """So that the list cannot be shorter than what the provider does."""
     as_provider = {"X-Daytona-Source": PROVIDER}
     assert counterpart.raw("GET", "/sandbox", headers=as_provider).status_code == 200
-    assert "code_run" not in listed() and "activate_snapshot" not in listed()
+    assert "code_run" not in contract_operations() and "activate_snapshot" not in contract_operations()
     assert counterpart.raw("POST", "/snapshots/daytona-small/activate", headers=as_provider).status_code == 501
     assert counterpart.report()["refused"][-1]["client"] == PROVIDER

@@ -10,10 +10,10 @@ import websockets.sync.client
 from conftest import config
 from daytona import Daytona, DaytonaBadRequestError, SessionExecuteRequest
 from daytona_toolbox_api_client import PortApi
-from running import PATIENCE, Counterpart
+from running import TIMEOUT, Counterpart
 from waiting import wait_for
 
-get = functools.partial(httpx.get, timeout=PATIENCE)
+get = functools.partial(httpx.get, timeout=TIMEOUT)
 
 # Answers any upgrade, and says what it got when the visitor has said all; else it streams line by line, each when asked for.
 _SERVER = r"""
@@ -117,7 +117,7 @@ def test_ports_that_are_none(served):
 def test_answers_are_streamed(served):
     link = served.get_preview_link(4000)
     served.process.exec("rm -f /tmp/go")
-    with httpx.stream("GET", link.url, headers={**with_token(link), "X-Mine": "passes"}, timeout=PATIENCE) as answer:
+    with httpx.stream("GET", link.url, headers={**with_token(link), "X-Mine": "passes"}, timeout=TIMEOUT) as answer:
         assert (answer.headers["x-saw"], answer.headers["x-token"]) == ("passes", "none")
         pieces = answer.iter_raw()
         assert next(pieces) == b"first"
@@ -128,17 +128,17 @@ def test_answers_are_streamed(served):
 def test_websockets_pass(served):
     link = served.get_preview_link(4000)
     url = link.url.replace("http", "ws", 1)
-    options = {"additional_headers": with_token(link), "proxy": None, "open_timeout": PATIENCE}
+    options = {"additional_headers": with_token(link), "proxy": None, "open_timeout": TIMEOUT}
     with websockets.sync.client.connect(url, **options) as connection:
-        assert connection.recv(timeout=PATIENCE) == "hello"
+        assert connection.recv(timeout=TIMEOUT) == "hello"
 
 
 def test_an_upgraded_connection_may_be_half_closed(served):
     link = served.get_preview_link(4000)
-    place = urlsplit(link.url)
-    with socket.create_connection((place.hostname, place.port), timeout=PATIENCE) as visitor:
+    location = urlsplit(link.url)
+    with socket.create_connection((location.hostname, location.port), timeout=TIMEOUT) as visitor:
         visitor.sendall(
-            f"GET / HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: Upgrade\r\nUpgrade: raw\r\n"
+            f"GET / HTTP/1.1\r\nHost: {location.netloc}\r\nConnection: Upgrade\r\nUpgrade: raw\r\n"
             f"x-daytona-preview-token: {link.token}\r\n\r\n".encode()
         )
         assert b" 101 " in visitor.recv(65536).split(b"\r\n")[0]

@@ -57,9 +57,9 @@ def test_a_session_remembers(sandbox, session):
     assert (first.exit_code, first.stdout, first.stderr) == (0, "out\n", "err\n")
     second = execute(sandbox, session, "pwd; echo $WORD; (exit 4)")
     assert (second.exit_code, second.stdout) == (4, "/tmp\nkept\n")
-    told = sandbox.process.get_session(session)
-    assert [(command.id, command.exit_code) for command in told.commands] == [(first.cmd_id, 0), (second.cmd_id, 4)]
-    assert session in [listed.session_id for listed in sandbox.process.list_sessions()]
+    outcome = sandbox.process.get_session(session)
+    assert [(command.id, command.exit_code) for command in outcome.commands] == [(first.cmd_id, 0), (second.cmd_id, 4)]
+    assert session in [entries.session_id for entries in sandbox.process.list_sessions()]
 
 
 def test_nonsense_does_not_end_a_session(sandbox, session):
@@ -74,23 +74,23 @@ def test_a_session_that_exits_is_gone(sandbox, session):
 
 
 def test_an_async_command_with_input(sandbox, session):
-    begun = execute(sandbox, session, "echo ready; read word; echo got $word; exit 0", run_async=True)
-    assert begun.exit_code is None
+    started = execute(sandbox, session, "echo ready; read word; echo got $word; exit 0", run_async=True)
+    assert started.exit_code is None
 
     def logs():
-        return sandbox.process.get_session_command_logs(session, begun.cmd_id)
+        return sandbox.process.get_session_command_logs(session, started.cmd_id)
 
     wait_for(lambda: "ready" in logs().stdout, "it is ready")
-    assert sandbox.process.get_session_command(session, begun.cmd_id).exit_code is None
-    sandbox.process.send_session_command_input(session, begun.cmd_id, "it\n")
-    wait_for(lambda: sandbox.process.get_session_command(session, begun.cmd_id).exit_code == 0, "it ends")
+    assert sandbox.process.get_session_command(session, started.cmd_id).exit_code is None
+    sandbox.process.send_session_command_input(session, started.cmd_id, "it\n")
+    wait_for(lambda: sandbox.process.get_session_command(session, started.cmd_id).exit_code == 0, "it ends")
     assert logs().stdout == "ready\ngot it\n"
     with pytest.raises(DaytonaGoneError):
-        sandbox.process.send_session_command_input(session, begun.cmd_id, "too late\n")
+        sandbox.process.send_session_command_input(session, started.cmd_id, "too late\n")
 
 
 async def test_logs_are_followed(sandbox, session):
-    begun = execute(sandbox, session, "echo one; read go; echo two; echo bad >&2", run_async=True)
+    started = execute(sandbox, session, "echo one; read go; echo two; echo bad >&2", run_async=True)
     out, bad, first = [], [], asyncio.Event()
 
     def on_stdout(text):
@@ -98,24 +98,24 @@ async def test_logs_are_followed(sandbox, session):
         first.set()
 
     following = asyncio.create_task(
-        sandbox.process.get_session_command_logs_async(session, begun.cmd_id, on_stdout, bad.append)
+        sandbox.process.get_session_command_logs_async(session, started.cmd_id, on_stdout, bad.append)
     )
     await asyncio.wait_for(first.wait(), 120)
     # What was said before the end is heard before the end.
     assert out == ["one\n"]
-    sandbox.process.send_session_command_input(session, begun.cmd_id, "go\n")
+    sandbox.process.send_session_command_input(session, started.cmd_id, "go\n")
     await asyncio.wait_for(following, 120)
     assert "".join(out) == "one\ntwo\n"
     assert "".join(bad) == "bad\n"
 
 
 def test_deleting_a_session_ends_its_processes(sandbox, session):
-    begun = execute(sandbox, session, "sleep 7654", run_async=True)
+    started = execute(sandbox, session, "sleep 7654", run_async=True)
     wait_for(lambda: sandbox.process.exec("pgrep -f 'sleep 765[4]'").exit_code == 0, "it runs")
     sandbox.process.delete_session(session)
     wait_for(lambda: sandbox.process.exec("pgrep -f 'sleep 765[4]'").exit_code == 1, "it is gone")
     with pytest.raises(DaytonaNotFoundError):
-        sandbox.process.get_session_command(session, begun.cmd_id)
+        sandbox.process.get_session_command(session, started.cmd_id)
 
 
 def test_sessions_have_one_name_each(sandbox, session):

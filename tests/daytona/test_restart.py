@@ -8,10 +8,10 @@ import httpx
 import processes
 from conftest import config
 from daytona import CreateSandboxFromSnapshotParams, Daytona, SandboxState, SessionExecuteRequest
-from running import PATIENCE, Counterpart
+from running import TIMEOUT, Counterpart
 from waiting import wait_for
 
-get = functools.partial(httpx.get, timeout=PATIENCE)
+get = functools.partial(httpx.get, timeout=TIMEOUT)
 
 
 def test_killed_and_started_again():
@@ -33,9 +33,9 @@ def test_killed_and_started_again():
         counterpart.start()
         try:
             assert counterpart.api_url == url
-            again = daytona.get("kept")
-            assert (again.id, again.state, again.labels["a"]) == (sandbox.id, SandboxState.STARTED, "b")
-            assert [command.exit_code for command in again.process.get_session("s").commands] == [None]
+            repeated = daytona.get("kept")
+            assert (repeated.id, repeated.state, repeated.labels["a"]) == (sandbox.id, SandboxState.STARTED, "b")
+            assert [command.exit_code for command in repeated.process.get_session("s").commands] == [None]
             assert get(link.url, headers=token).text == "a page"
             wait_for(lambda: daytona.get(half_made).state == SandboxState.STARTED, "what was begun is finished")
             assert "create_sandbox" in counterpart.report()["operations"]["sdk-python"]

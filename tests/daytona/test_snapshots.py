@@ -22,29 +22,29 @@ def name():
 
 
 def test_list_and_get(daytona):
-    listed = daytona.snapshot.list()
-    assert listed.total == len(listed.items) >= 2
+    entries = daytona.snapshot.list()
+    assert entries.total == len(entries.items) >= 2
     general = daytona.snapshot.get("daytona-small")
     assert (general.general, general.state, general.cpu, general.mem, general.disk) == (True, "active", 1, 1, 3)
     assert daytona.snapshot.get(general.id).name == "daytona-small"
     first, second = (daytona.snapshot.list(page=page, limit=1).items for page in (1, 2))
-    assert [first[0].name, second[0].name] == [snapshot.name for snapshot in listed.items[:2]]
+    assert [first[0].name, second[0].name] == [snapshot.name for snapshot in entries.items[:2]]
     with pytest.raises(DaytonaNotFoundError):
         daytona.snapshot.get("no-such-snapshot")
 
 
 def test_from_an_image(daytona, name):
-    said = []
+    response = []
     sizes = Resources(cpu=2, memory=1, disk=4)
-    made = daytona.snapshot.create(CreateSnapshotParams(name=name, image="debian:12", resources=sizes), on_logs=said.append)
-    assert (made.state, made.cpu, made.disk) == ("active", 2, 4)
-    assert said
+    created = daytona.snapshot.create(CreateSnapshotParams(name=name, image="debian:12", resources=sizes), on_logs=response.append)
+    assert (created.state, created.cpu, created.disk) == ("active", 2, 4)
+    assert response
     with pytest.raises(DaytonaConflictError):
         daytona.snapshot.create(CreateSnapshotParams(name=name, image="debian:12"))
     sandbox = daytona.create(CreateSandboxFromSnapshotParams(snapshot=name))
     assert (sandbox.snapshot, sandbox.cpu, sandbox.disk) == (name, 2, 4)
     daytona.delete(sandbox)
-    daytona.snapshot.delete(made)
+    daytona.snapshot.delete(created)
     with pytest.raises(DaytonaNotFoundError):
         daytona.snapshot.get(name)
 
@@ -67,8 +67,8 @@ def test_a_machine_is_kept_as_it_runs_or_when_it_is_stopped(daytona, make, name)
     machine.fs.upload_file(b"carried over", "note")
     with pytest.raises(DaytonaBadRequestError, match="must be started"):
         machine.create_snapshot(name)
-    asked = CreateSandboxSnapshot(name=name, include_memory=True)
-    machine._sandbox_api.create_sandbox_snapshot(machine.id, asked)
+    request_log = CreateSandboxSnapshot(name=name, include_memory=True)
+    machine._sandbox_api.create_sandbox_snapshot(machine.id, request_log)
     wait_for(lambda: daytona.snapshot.get(name).state == "active", "it is kept")
     assert daytona.snapshot.get(name).sandbox_class == "linux-vm"
     assert make(snapshot=name).fs.download_file("note") == b"carried over"
@@ -78,7 +78,7 @@ def test_a_machine_is_kept_as_it_runs_or_when_it_is_stopped(daytona, make, name)
     machine.create_snapshot(name)
     daytona.snapshot.delete(name)
     with pytest.raises(ApiException, match="linux-vm") as refused:
-        machine._sandbox_api.create_sandbox_snapshot(make().id, asked)
+        machine._sandbox_api.create_sandbox_snapshot(make().id, request_log)
     assert refused.value.status == 400
 
 

@@ -6,7 +6,7 @@ A client on a busy machine may see a new sandbox late. So its time is long until
 import pytest
 from conftest import config
 from daytona import CreateSandboxFromSnapshotParams, Daytona, DaytonaBadRequestError, DaytonaNotFoundError, SandboxState
-from running import PATIENCE, Counterpart
+from running import TIMEOUT, Counterpart
 from waiting import wait_for
 
 # An interval that no test lives to see.
@@ -28,19 +28,19 @@ def daytona(hasty):
 def leisurely(counterpart):
     """A client of one whose minutes are minutes, and what it made is gone after the test."""
     daytona = Daytona(config(counterpart))
-    made = []
+    created = []
 
     def make(**params):
-        made.append(create(daytona, **params))
-        return made[-1]
+        created.append(create(daytona, **params))
+        return created[-1]
 
     yield daytona, make
-    for sandbox in made:
+    for sandbox in created:
         daytona.delete(sandbox)
 
 
 def create(daytona, **params):
-    return daytona.create(CreateSandboxFromSnapshotParams(**params), timeout=PATIENCE)
+    return daytona.create(CreateSandboxFromSnapshotParams(**params), timeout=TIMEOUT)
 
 
 def is_gone(daytona, sandbox):
@@ -63,7 +63,7 @@ def test_auto_stop(daytona):
 
 def test_auto_archive(daytona):
     sandbox = create(daytona, auto_stop_interval=0, auto_archive_interval=LONG)
-    sandbox.stop(timeout=PATIENCE)
+    sandbox.stop(timeout=TIMEOUT)
     sandbox.set_auto_archive_interval(1)
     reaches(daytona, sandbox, SandboxState.ARCHIVED)
 

@@ -14,9 +14,9 @@ def daytona():
 
 
 def test_changes_are_seen_and_are_one_at_a_time(daytona):
-    made = SandboxApi(daytona._api_client).create_sandbox(CreateSandbox())
-    assert made.state == SandboxState.CREATING
-    sandbox = daytona.get(made.id)
+    created = SandboxApi(daytona._api_client).create_sandbox(CreateSandbox())
+    assert created.state == SandboxState.CREATING
+    sandbox = daytona.get(created.id)
     for change in (sandbox.stop, sandbox.start, sandbox.archive):
         with pytest.raises(DaytonaConflictError):
             change()
@@ -25,7 +25,7 @@ def test_changes_are_seen_and_are_one_at_a_time(daytona):
     with pytest.raises(DaytonaTimeoutError):
         sandbox.wait_for_sandbox_start(timeout=1)
     daytona.delete(sandbox)
-    assert daytona.get(made.id).state == SandboxState.DESTROYING
+    assert daytona.get(created.id).state == SandboxState.DESTROYING
     # Asked again, it goes on being deleted.
     daytona.delete(sandbox)
-    assert [listed.state for listed in daytona.list()] == [SandboxState.DESTROYING]
+    assert [entries.state for entries in daytona.list()] == [SandboxState.DESTROYING]

@@ -7,10 +7,10 @@ from backing import HOME, NativeError
 from errors import daemon, now
 
 
-def started(yard, request):
+def started(cloud, request):
     """The sandbox of a call of the toolbox. Every call is activity."""
-    record = yard.sandboxes.started(request.match_info["toolbox_sandbox"])
-    yard.sandboxes.touch(record)
+    record = cloud.sandboxes.started(request.match_info["toolbox_sandbox"])
+    cloud.sandboxes.touch(record)
     return record
 
 
@@ -19,9 +19,9 @@ def environment(record, more=None):
     return {**record["env"], **(more or {})}
 
 
-async def _run(yard, record, command, *, cwd=None, envs=None, timeout=None):
+async def _run(cloud, record, command, *, cwd=None, envs=None, timeout=None):
     try:
-        return await yard.backing.run(
+        return await cloud.backing.run(
             record["native"], command, cwd=cwd or HOME, env=environment(record, envs), timeout=timeout or None
         )
     except NativeError as error:
@@ -35,63 +35,63 @@ def _unset(record):
     return f"unset {' '.join(map(shlex.quote, names))}\n" if names else ""
 
 
-async def execute_command(yard, request, body):
-    record = started(yard, request)
+async def execute_command(cloud, request, body):
+    record = started(cloud, request)
     command = ["bash", "-c", f"exec 2>&1\n{_unset(record)}{body.command}"]
-    done = await _run(yard, record, command, cwd=body.cwd, envs=body.envs, timeout=body.timeout)
+    done = await _run(cloud, record, command, cwd=body.cwd, envs=body.envs, timeout=body.timeout)
     return {"exitCode": done["exit_code"], "result": done["stdout"]}
 
 
 _LANGUAGES = {"python": ["python3", "-c"], "javascript": ["node", "-e"], "typescript": ["node", "-e"]}
 
 
-async def code_run(yard, request, body):
-    record = started(yard, request)
+async def code_run(cloud, request, body):
+    record = started(cloud, request)
     if body.language not in _LANGUAGES:
         raise daemon(400, f"no such language: {body.language}", "BAD_REQUEST")
     command = [*_LANGUAGES[body.language], body.code, *(body.argv or [])]
-    done = await _run(yard, record, command, envs=body.envs, timeout=body.timeout)
+    done = await _run(cloud, record, command, envs=body.envs, timeout=body.timeout)
     return {"exitCode": done["exit_code"], "result": done["output"]}
 
 
-async def get_user_home_dir(yard, request, body):
-    started(yard, request)
+async def get_user_home_dir(cloud, request, body):
+    started(cloud, request)
     return {"dir": HOME}
 
 
-async def get_work_dir(yard, request, body):
-    started(yard, request)
+async def get_work_dir(cloud, request, body):
+    started(cloud, request)
     return {"dir": HOME}
 
 
-async def get_version(yard, request, body):
-    started(yard, request)
+async def get_version(cloud, request, body):
+    started(cloud, request)
     return {"version": "counterpart"}
 
 
-async def _listening(yard, record):
+async def _listening(cloud, record):
     """The ports something listens on, of /proc/net/tcp."""
-    done = await _run(yard, record, ["cat", "/proc/net/tcp", "/proc/net/tcp6"])
+    done = await _run(cloud, record, ["cat", "/proc/net/tcp", "/proc/net/tcp6"])
     rows = (line.split() for line in done["stdout"].splitlines())
     return sorted({int(row[1].rpartition(":")[2], 16) for row in rows if len(row) > 3 and row[3] == "0A"})
 
 
-async def get_ports(yard, request, body):
-    return {"ports": await _listening(yard, started(yard, request))}
+async def get_ports(cloud, request, body):
+    return {"ports": await _listening(cloud, started(cloud, request))}
 
 
-async def is_port_in_use(yard, request, body):
-    record, port = started(yard, request), request.match_info["port"]
+async def is_port_in_use(cloud, request, body):
+    record, port = started(cloud, request), request.match_info["port"]
     if not port.isdigit():
         raise daemon(400, "port must be a number", "BAD_REQUEST")
-    return {"isInUse": int(port) in await _listening(yard, record)}
+    return {"isInUse": int(port) in await _listening(cloud, record)}
 
 
-async def get_system_metrics(yard, request, body):
-    record = started(yard, request)
-    used, dto = await yard.backing.get(f"/sandboxes/{record['native']}/metrics"), record["dto"]
+async def get_system_metrics(cloud, request, body):
+    record = started(cloud, request)
+    used, dto = await cloud.backing.get(f"/sandboxes/{record['native']}/metrics"), record["dto"]
     await asyncio.sleep(0.1)
-    later = await yard.backing.get(f"/sandboxes/{record['native']}/metrics")
+    later = await cloud.backing.get(f"/sandboxes/{record['native']}/metrics")
     spent = (later["cpu_usage_us"] or 0) - (used["cpu_usage_us"] or 0)
     disk = later["disk_bytes"] or 0
     return {
@@ -107,11 +107,11 @@ async def get_system_metrics(yard, request, body):
     }
 
 
-async def update_env(yard, request, body):
-    record = started(yard, request)
+async def update_env(cloud, request, body):
+    record = started(cloud, request)
     record["env"].update(body.set or {})
     for name in body.unset or []:
         record["env"].pop(name, None)
     record["unset"] = sorted(({*record.get("unset", []), *(body.unset or [])}) - set(body.set or {}))
-    yard.store.save()
+    cloud.store.save()
     return {}

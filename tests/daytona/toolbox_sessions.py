@@ -63,100 +63,100 @@ def _command(session, request):
     raise daemon(404, "command not found", "PROCESS_NOT_FOUND")
 
 
-async def create_session(yard, request, body):
-    record = started(yard, request)
+async def create_session(cloud, request, body):
+    record = started(cloud, request)
     if not body.session_id:
         raise daemon(400, "session id is required", "BAD_REQUEST")
     if body.session_id in record["sessions"]:
         raise daemon(409, "session already exists", "CONFLICT")
-    session = {"place": f"{_ROOT}/{uuid.uuid4().hex}", "commands": []}
+    session = {"location": f"{_ROOT}/{uuid.uuid4().hex}", "commands": []}
     record["sessions"][body.session_id] = session
-    begin = _script(_BEGIN, session["place"], _SHELL)
-    done = await yard.backing.run(record["native"], begin, cwd=HOME, env=environment(record))
+    begin = _script(_BEGIN, session["location"], _SHELL)
+    done = await cloud.backing.run(record["native"], begin, cwd=HOME, env=environment(record))
     if done["exit_code"] != 0:
         del record["sessions"][body.session_id]
         raise daemon(500, done["output"], "INTERNAL_SERVER_ERROR")
-    yard.store.save()
+    cloud.store.save()
 
 
-async def _refresh(yard, record, session):
+async def _refresh(cloud, record, session):
     """Looks which commands have ended."""
     for command in session["commands"]:
         if "exitCode" not in command:
-            looked = ["cat", f"{session['place']}/{command['id']}/exit"]
-            done = await yard.backing.run(record["native"], looked)
+            looked = ["cat", f"{session['location']}/{command['id']}/exit"]
+            done = await cloud.backing.run(record["native"], looked)
             if done["exit_code"] == 0 and done["stdout"].strip():
                 command["exitCode"] = int(done["stdout"])
-                yard.store.save()
+                cloud.store.save()
 
 
-async def list_sessions(yard, request, body):
-    record = started(yard, request)
+async def list_sessions(cloud, request, body):
+    record = started(cloud, request)
     for session in record["sessions"].values():
-        await _refresh(yard, record, session)
+        await _refresh(cloud, record, session)
     return [{"sessionId": name, "commands": session["commands"]} for name, session in record["sessions"].items()]
 
 
-async def get_session(yard, request, body):
-    record = started(yard, request)
+async def get_session(cloud, request, body):
+    record = started(cloud, request)
     session = _session(record, request)
-    await _refresh(yard, record, session)
+    await _refresh(cloud, record, session)
     return {"sessionId": request.match_info["sessionId"], "commands": session["commands"]}
 
 
-async def delete_session(yard, request, body):
-    record = started(yard, request)
+async def delete_session(cloud, request, body):
+    record = started(cloud, request)
     session = _session(record, request)
-    await yard.backing.run(record["native"], _script(_END, session["place"]))
+    await cloud.backing.run(record["native"], _script(_END, session["location"]))
     record["sessions"].pop(request.match_info["sessionId"], None)
-    yard.store.save()
+    cloud.store.save()
 
 
-async def session_execute_command(yard, request, body):
-    record = started(yard, request)
+async def session_execute_command(cloud, request, body):
+    record = started(cloud, request)
     session = _session(record, request)
     identity, is_async = str(uuid.uuid4()), bool(body.run_async or body.var_async)
     stdin = "open" if is_async else "empty"
-    submit = _script(_SUBMIT, session["place"], identity, body.command, stdin)
-    done = await yard.backing.run(record["native"], submit)
+    submit = _script(_SUBMIT, session["location"], identity, body.command, stdin)
+    done = await cloud.backing.run(record["native"], submit)
     if done["exit_code"] == 99:
         raise daemon(410, "the session has ended", "SESSION_ENDED")
     if done["exit_code"] != 0:
         raise daemon(500, done["output"], "INTERNAL_SERVER_ERROR")
     command = {"id": identity, "command": body.command}
     session["commands"].append(command)
-    yard.store.save()
+    cloud.store.save()
     if is_async:
         return 202, {"cmdId": identity}
-    done = await yard.backing.run(record["native"], _script(_AWAIT + _TELL, session["place"], identity))
-    await _refresh(yard, record, session)
-    told = {"output": done["stdout"] + done["stderr"], "stdout": done["stdout"], "stderr": done["stderr"]}
-    return 200, {"cmdId": identity, "exitCode": command.get("exitCode"), **told}
+    done = await cloud.backing.run(record["native"], _script(_AWAIT + _TELL, session["location"], identity))
+    await _refresh(cloud, record, session)
+    outcome = {"output": done["stdout"] + done["stderr"], "stdout": done["stdout"], "stderr": done["stderr"]}
+    return 200, {"cmdId": identity, "exitCode": command.get("exitCode"), **outcome}
 
 
-async def get_session_command(yard, request, body):
-    record = started(yard, request)
+async def get_session_command(cloud, request, body):
+    record = started(cloud, request)
     session = _session(record, request)
     command = _command(session, request)
-    await _refresh(yard, record, session)
+    await _refresh(cloud, record, session)
     return command
 
 
-async def get_session_command_logs(yard, request, body):
-    record = started(yard, request)
+async def get_session_command_logs(cloud, request, body):
+    record = started(cloud, request)
     session = _session(record, request)
     identity = _command(session, request)["id"]
     if request.headers.get("Upgrade", "").lower() == "websocket":
-        return await _follow(yard, request, record, session["place"], identity)
-    done = await yard.backing.run(record["native"], _script(_TELL, session["place"], identity))
+        return await _follow(cloud, request, record, session["location"], identity)
+    done = await cloud.backing.run(record["native"], _script(_TELL, session["location"], identity))
     return {"output": done["stdout"] + done["stderr"], "stdout": done["stdout"], "stderr": done["stderr"]}
 
 
-async def _follow(yard, request, record, place, identity):
+async def _follow(cloud, request, record, location, identity):
     socket = web.WebSocketResponse()
     await socket.prepare(request)
-    body = {"command": _script(_FOLLOW, place, identity), "user": "daytona"}
-    async with yard.backing.stream("POST", f"/sandboxes/{record['native']}/run", json=body) as events:
+    body = {"command": _script(_FOLLOW, location, identity), "user": "daytona"}
+    async with cloud.backing.stream("POST", f"/sandboxes/{record['native']}/run", json=body) as events:
         kind = None
         async for line in events.content:
             field, _, value = line.decode().rstrip("\n").partition(": ")
@@ -168,12 +168,12 @@ async def _follow(yard, request, record, place, identity):
     return socket
 
 
-async def send_input(yard, request, body):
-    record = started(yard, request)
+async def send_input(cloud, request, body):
+    record = started(cloud, request)
     session = _session(record, request)
     command = _command(session, request)
-    await _refresh(yard, record, session)
+    await _refresh(cloud, record, session)
     if "exitCode" in command:
         raise daemon(410, "the command has completed", "COMMAND_ALREADY_COMPLETED")
-    feed = _script('printf %s "$2" >"$1"', f"{session['place']}/{command['id']}/stdin", body.data)
-    await yard.backing.run(record["native"], feed)
+    feed = _script('printf %s "$2" >"$1"', f"{session['location']}/{command['id']}/stdin", body.data)
+    await cloud.backing.run(record["native"], feed)

@@ -15,8 +15,8 @@ pytest_plugins = ["own_sandboxes"]
 def dockerd():
     with Dockerd() as dockerd:
         yield dockerd
-        left = dockerd.api.remains()
-        assert not any(left.values()), f"left behind: {left}"
+        remaining = dockerd.api.remains()
+        assert not any(remaining.values()), f"left behind: {remaining}"
 
 
 @pytest.fixture(scope="session")

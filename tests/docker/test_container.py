@@ -48,9 +48,9 @@ def status(api, sandbox, process="self", **options):
 
 def test_rights_inside_are_an_ordinary_users(api, sandbox):
     assert api.run(sandbox, "id -un; id -u")["output"].split()[0] == "user"
-    mine = status(api, sandbox)
-    assert int(mine["CapEff"], 16) == 0 and int(mine["CapPrm"], 16) == 0
-    assert mine["NoNewPrivs"] == "1" and mine["Seccomp"] == "2"
+    process_status = status(api, sandbox)
+    assert int(process_status["CapEff"], 16) == 0 and int(process_status["CapPrm"], 16) == 0
+    assert process_status["NoNewPrivs"] == "1" and process_status["Seccomp"] == "2"
 
 
 def test_nobody_inside_has_rights_over_the_network_or_the_system(api, sandbox):
@@ -86,21 +86,21 @@ def test_any_image_will_do(api, sandbox):
 
 def test_no_secret_is_told_by_docker(server, api, make, behind):
     value = f"value-{secrets.token_hex(8)}"
-    kept = api.ok("PUT", "/secrets/told-by-docker", {"value": value, "hosts": ["api.test"]})
+    stored = api.ok("PUT", "/secrets/told-by-docker", {"value": value, "hosts": ["api.test"]})
     given = f"given-{secrets.token_hex(8)}"
-    sandbox = make(user_id=kept["owner"], secrets={"API_KEY": kept["name"]}, env={"GIVEN": given})
+    sandbox = make(user_id=stored["owner"], secrets={"API_KEY": stored["name"]}, env={"GIVEN": given})
     assert api.run(sandbox, "echo $GIVEN")["output"] == f"{given}\n"
-    told = behind.text(sandbox)
+    outcome = behind.text(sandbox)
     for secret in (value, given, server.admin_key):
-        assert secret not in told
+        assert secret not in outcome
     api.ok("DELETE", "/secrets/told-by-docker")
 
 
 def test_token_of_the_agent_is_not_told_by_docker(server, api, behind):
     headers = {"X-API-Key": server.admin_key}
-    made = httpx.post(f"{server.e2b_url}/sandboxes", json={"templateID": "base", "secure": True, "timeout": 600}, headers=headers, timeout=300)
-    assert made.status_code == 201, made.text
-    sandbox, token = made.json()["sandboxID"], made.json()["envdAccessToken"]
+    created = httpx.post(f"{server.e2b_url}/sandboxes", json={"templateID": "base", "secure": True, "timeout": 600}, headers=headers, timeout=300)
+    assert created.status_code == 201, created.text
+    sandbox, token = created.json()["sandboxID"], created.json()["envdAccessToken"]
     assert token and token not in behind.text(sandbox)
     api.remove(sandbox)
 

@@ -32,8 +32,8 @@ class Session:
 
     def __exit__(self, *_):
         self._shell.stdin.close()
-        said = self._shell.stdout.read()
-        assert (self._shell.wait(120), said) == (0, "")
+        response = self._shell.stdout.read()
+        assert (self._shell.wait(120), response) == (0, "")
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_session_makes_a_container_and_takes_it_away(server, docker, behind, bef
         executed = session.next()
         assert executed["exit_code"] == 0 and executed["stdout"].startswith("v") and executed["stderr"] == ""
 
-        listed = session.next()
-        everything = listed["sandboxes"] if isinstance(listed, dict) else listed
+        entries = session.next()
+        everything = entries["sandboxes"] if isinstance(entries, dict) else entries
         assert created["sandbox_id"] in [one["sandbox_id"] for one in everything]
 
         deleted = session.next()

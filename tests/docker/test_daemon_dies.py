@@ -6,7 +6,7 @@ The server is never restarted, and its embedded sandboxes answer all the time.
 import pytest
 
 import docker_labels
-from api import told
+from api import describe_reply
 from dockerd import Dockerd
 from providers import docker_variables
 from server import Server
@@ -53,11 +53,11 @@ def recovers(api, sandbox=None):
     """Waits until Docker's sandboxes are made and used again, with the server as it is."""
 
     def works():
-        made = api.post("/sandboxes/create", {"user_id": "tester", "provider": "docker"})
-        if made.status_code != 200:
-            assert is_typed(made), told(made)
+        created = api.post("/sandboxes/create", {"user_id": "tester", "provider": "docker"})
+        if created.status_code != 200:
+            assert is_typed(created), describe_reply(created)
             return False
-        api.remove(made.json()["sandbox_id"])
+        api.remove(created.json()["sandbox_id"])
         return True
 
     wait_for(works, "sandboxes are made again", 180)
@@ -92,11 +92,11 @@ def test_daemon_that_is_away_is_told_and_comes_back(server, api, own_dockerd):
         with Watcher(server) as watcher:
             for _ in range(3):
                 reply = api.post("/sandboxes/create", {"user_id": "tester", "provider": "docker"})
-                assert is_typed(reply), told(reply)
-                assert reply.json()["code"] in ("unavailable", "timed_out"), told(reply)
-                assert "ocker" in reply.text, told(reply)
+                assert is_typed(reply), describe_reply(reply)
+                assert reply.json()["code"] in ("unavailable", "timed_out"), describe_reply(reply)
+                assert "ocker" in reply.text, describe_reply(reply)
             reply = api.post(f"/sandboxes/{sandbox}/pause")
-            assert is_typed(reply), told(reply)
+            assert is_typed(reply), describe_reply(reply)
             wait_for(lambda: not is_well(api), "health says that Docker is away", 120)
             status, docker = provider_health(api, "docker")
             assert (status, docker["status"]) == ("degraded", "unreachable") and docker["since"], docker
@@ -106,7 +106,7 @@ def test_daemon_that_is_away_is_told_and_comes_back(server, api, own_dockerd):
             # What is remembered is told without asking anybody.
             assert api.info(sandbox)["sandbox_id"] == sandbox
             assert api.status(api.create(provider="embedded")) == "running"
-        print(watcher.told())
+        print(watcher.summary())
     finally:
         own_dockerd.start()
     recovers(api)
@@ -138,7 +138,7 @@ def test_daemon_killed_in_the_middle_of_everything(server, api, own_dockerd):
             caller.join(300)
     assert [caller.broken for caller in callers if caller.broken] == []
     assert not any(caller.is_alive() for caller in callers)
-    print(watcher.told())
+    print(watcher.summary())
     refusals = [caller.refusals for caller in callers]
     print(f"{KILLS} kills, {sum(caller.answers for caller in callers)} answers, refusals {refusals}")
     promised = {sandbox: files for one in callers for sandbox, files in one.files.items() if sandbox not in one.deleted}
@@ -159,14 +159,14 @@ def test_frozen_daemon_blocks_nobody_else(server, api, own_dockerd):
     own_dockerd.freeze()
     try:
         with Watcher(server) as watcher:
-            callers = [Caller(f"frozen-{number}", server, most=1) for number in range(3)]
+            callers = [Caller(f"frozen-{number}", server, limit=1) for number in range(3)]
             for caller in callers:
                 caller.start()
             refused = lambda: all(caller.refusals for caller in callers) or any(one.broken for one in callers)  # noqa: E731
             wait_for(refused, lambda: f"every caller is told: {[one.refusals for one in callers]}", 240)
             wait_for(lambda: not is_well(api), "health says that Docker does not answer", 120)
             assert api.status(api.create(provider="embedded")) == "running"
-        print(watcher.told())
+        print(watcher.summary())
     finally:
         own_dockerd.thaw()
     recovers(api)
@@ -188,24 +188,24 @@ def test_containers_that_died_with_the_daemon_come_back_with_their_files():
         variables = docker_variables(dockerd.host)
         with Server("--ready", "0", variables=variables, LIFECYCLE_STRANGER_GRACE=2) as server:
             api = server.api()
-            made = [api.create(memory_limit="128m") for _ in range(3)]
-            for sandbox in made:
+            created = [api.create(memory_limit="128m") for _ in range(3)]
+            for sandbox in created:
                 api.write(sandbox, "/workspace/kept", sandbox)
                 api.write(sandbox, "/home/user/kept", sandbox)
-            api.pause(made[1])
+            api.pause(created[1])
             dockerd.restart()
-            for sandbox in made:
+            for sandbox in created:
                 for path in ("/workspace/kept", "/home/user/kept"):
                     body = {"sandbox_id": sandbox, "path": path}
 
                     def is_back(body=body, sandbox=sandbox):
                         reply = api.post("/sandboxes/read-file", body)
-                        assert reply.status_code == 200 or is_typed(reply), told(reply)
+                        assert reply.status_code == 200 or is_typed(reply), describe_reply(reply)
                         return reply.status_code == 200 and reply.json()["content"] == sandbox
 
                     wait_for(is_back, lambda: f"its files are there\n{server.tail()}", 180)
-            assert {one["sandbox_id"] for one in api.all()} == set(made)
-            for sandbox in made:
+            assert {one["sandbox_id"] for one in api.all()} == set(created)
+            for sandbox in created:
                 api.remove(sandbox)
             api.close()
             same_as_rows(server, dockerd.api)
@@ -218,7 +218,7 @@ def test_server_starts_without_its_daemon(tmp_path):
         api = server.api()
         assert api.get("/health").json()["status"] == "degraded"
         reply = api.post("/sandboxes/create", {"user_id": "tester", "provider": "docker"})
-        assert reply.status_code == 503 and reply.json()["code"] == "unavailable", told(reply)
+        assert reply.status_code == 503 and reply.json()["code"] == "unavailable", describe_reply(reply)
         admin = server.admin()
         assert "nobody.sock" in admin.get("/info").text, "the operator is told which socket it was"
         admin.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from api import told
+from api import describe_reply
 from certificates import Certificates
 from docker_api import DockerApi
 from dockerd import IMAGE, Dockerd, give_image, images, import_unless_given
@@ -21,8 +21,8 @@ CAP_SYS_RESOURCE = 24
 def privileged():
     """What Docker's `Privileged` means, without rights that this host itself does not have: to ask for those is an error."""
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapBnd:")]
-    mine, last = int(line.split()[1], 16), int(Path("/proc/sys/kernel/cap_last_cap").read_text())
-    lacking = [number for number in range(last + 1) if not mine >> number & 1]
+    own_capabilities, last = int(line.split()[1], 16), int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    lacking = [number for number in range(last + 1) if not own_capabilities >> number & 1]
     if not lacking:
         return {"Privileged": True}
     assert lacking == [CAP_SYS_RESOURCE], f"this host lacks the rights {lacking}"
@@ -69,8 +69,8 @@ def dind(outer, certificates):
         wait_for(lambda: is_up() is True, lambda: f"the inner daemon answers:\n{outer.api.logs(container)}", 240)
         import_unless_given(inner, tar)
         yield f"tcp://127.0.0.1:{port}", inner
-        left = inner.remains()
-        assert not any(left.values()), f"left behind: {left}"
+        remaining = inner.remains()
+        assert not any(remaining.values()), f"left behind: {remaining}"
         inner.clear()
     finally:
         inner.close()
@@ -128,7 +128,7 @@ def test_wrong_certificate_is_said_and_everything_else_works(dind, certificates,
     with Server("--ready", "0", variables={**variables(host, folder), **system}, is_degraded=True) as server:
         api = server.api()
         reply = api.post("/sandboxes/create", {"user_id": "tester", "provider": "docker"})
-        assert reply.status_code in (502, 503) and reply.json()["code"] in ("unavailable", "provider_failed"), told(reply)
+        assert reply.status_code in (502, 503) and reply.json()["code"] in ("unavailable", "provider_failed"), describe_reply(reply)
         admin = server.admin()
         reason = admin.get("/info").text.lower()
         admin.close()
@@ -149,5 +149,5 @@ def test_plain_words_to_a_daemon_with_tls_are_said_to_be_so(dind):
     with Server("--ready", "0", variables=plain, is_degraded=True) as server:
         api = server.api()
         reply = api.post("/sandboxes/create", {"user_id": "tester", "provider": "docker"})
-        assert reply.status_code in (502, 503) and reply.json()["code"] in ("unavailable", "provider_failed"), told(reply)
+        assert reply.status_code in (502, 503) and reply.json()["code"] in ("unavailable", "provider_failed"), describe_reply(reply)
         api.close()

@@ -43,9 +43,9 @@ def test_nobody_inside_can_gain_rights(api, sandbox):
 def test_the_number_of_processes_is_bounded(api, make):
     sandbox = make(pids_limit=64)
     api.write(sandbox, "/tmp/fork.py", FORK_UNTIL_REFUSED)
-    made = int(api.run(sandbox, "python3 /tmp/fork.py")["stdout"])
+    created = int(api.run(sandbox, "python3 /tmp/fork.py")["stdout"])
     # The limit, and room for the agent's own processes.
-    assert 16 <= made < 64 + 64
+    assert 16 <= created < 64 + 64
     assert api.run(sandbox, "echo alive")["output"] == "alive\n"
 
 
@@ -59,10 +59,10 @@ def test_memory_is_bounded_for_all_processes_together(api, make):
 
 
 def test_settings_of_the_hosts_kernel_cannot_be_written(api, sandbox):
-    places = ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/irq", "/sys/kernel")
-    for place in places:
-        found = api.run(sandbox, f"find {place} -type f -writable 2>/dev/null | head -3; : 2>/dev/null >> {place}", user="root")
-        assert not found["stdout"] and found["exit_code"] != 0, (place, found)
+    locations = ("/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/irq", "/sys/kernel")
+    for location in locations:
+        found = api.run(sandbox, f"find {location} -type f -writable 2>/dev/null | head -3; : 2>/dev/null >> {location}", user="root")
+        assert not found["stdout"] and found["exit_code"] != 0, (location, found)
     hidden = api.run(sandbox, "cat /proc/kcore /proc/keys /proc/timer_list /sys/firmware/* 2>/dev/null | wc -c", user="root")
     assert hidden["stdout"].strip() == "0"
 

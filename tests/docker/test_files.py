@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from api import told
+from api import describe_reply
 from behind import Behind
 from providers import docker_variables
 from server import Server
@@ -48,9 +48,9 @@ def mapping(dockerd, projects):
 @pytest.fixture
 def project(mapping):
     """A sandbox of a project that has a folder."""
-    made = mapping.ok("POST", "/api/sandboxes/", {"project_name": "shop"})["sandbox_id"]
-    yield made
-    mapping.remove(made)
+    created = mapping.ok("POST", "/api/sandboxes/", {"project_name": "shop"})["sandbox_id"]
+    yield created
+    mapping.remove(created)
 
 
 def test_folder_of_a_project_is_the_workspace(mapping, docker, project, projects):
@@ -77,13 +77,13 @@ def test_name_of_a_project_leads_nowhere_else(mapping, projects, name):
         mapping.remove(reply.json()["sandbox_id"])
         assert found == ""
     else:
-        assert reply.status_code in (400, 422), told(reply)
+        assert reply.status_code in (400, 422), describe_reply(reply)
 
 
 def test_project_without_a_folder_is_said_by_its_name(mapping, docker):
     before = docker.remains()
     reply = mapping.post("/api/sandboxes/", {"project_name": "never-seen"})
-    assert reply.status_code in (404, 422) and "never-seen" in reply.text, told(reply)
+    assert reply.status_code in (404, 422) and "never-seen" in reply.text, describe_reply(reply)
     assert docker.remains() == before
 
 
@@ -93,9 +93,9 @@ def test_folders_are_copied_in_and_out(api, sandbox):
         f"/api/sandboxes/{sandbox}/copy-to",
         params={"path": "/workspace"}, content=archive(data=content), headers={"Content-Type": "application/x-tar"},
     )  # fmt: skip
-    assert reply.status_code == 200, told(reply)
+    assert reply.status_code == 200, describe_reply(reply)
     reply = api.http.post(f"/api/sandboxes/{sandbox}/copy-from", params={"path": "/workspace"})
-    assert reply.status_code == 200, told(reply)
+    assert reply.status_code == 200, describe_reply(reply)
     with tarfile.open(fileobj=io.BytesIO(reply.content)) as tar:
         (entry,) = [entry for entry in tar if entry.isfile()]
         assert tar.extractfile(entry).read() == content

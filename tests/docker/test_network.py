@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from inside import Inside
+from guest import Guest
 from previews import Preview, start_site
 from waiting import wait_for
 
@@ -36,31 +36,31 @@ def test_large_answer_comes_whole(server, api, sandbox):
 
 
 @pytest.fixture
-def inside(api, world):
+def guest(api, world):
     """Makes sandboxes with a policy, gone after the test."""
-    made = []
+    created = []
 
-    def inside(**body):
-        made.append(Inside(api, world, **body))
-        return made[-1]
+    def guest(**body):
+        created.append(Guest(api, world, **body))
+        return created[-1]
 
-    yield inside
-    for one in made:
+    yield guest
+    for one in created:
         one.remove()
 
 
-def reaches(inside, site):
-    return inside.curl(f"{site.http}/echo")["exit_code"] == 0
+def reaches(guest, site):
+    return guest.curl(f"{site.http}/echo")["exit_code"] == 0
 
 
-def reaches_only_good(inside, world):
+def reaches_only_good(guest, world):
     """A name is asked for a few times and then given up, which on a busy machine is soon; what is denied is so all the time."""
-    wait_for(lambda: reaches(inside, world.good), "what is allowed is reached")
-    assert not reaches(inside, world.other)
+    wait_for(lambda: reaches(guest, world.good), "what is allowed is reached")
+    assert not reaches(guest, world.other)
 
 
-def test_only_what_is_allowed_is_reached_and_both_are_recorded(world, inside):
-    shut = inside(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
+def test_only_what_is_allowed_is_reached_and_both_are_recorded(world, guest):
+    shut = guest(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
     reaches_only_good(shut, world)
     shut.denied("not_allowed", name="other.test")
     assert shut.flow(verdict="allowed", name="good.test")
@@ -70,23 +70,23 @@ def test_only_what_is_allowed_is_reached_and_both_are_recorded(world, inside):
     assert not reaches(shut, world.good)
 
 
-def test_tls_is_carried_untouched(world, inside):
-    one = inside(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
+def test_tls_is_carried_untouched(world, guest):
+    one = guest(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
     wait_for(lambda: one.curl(f"{world.good.https}/echo")["exit_code"] == 0, "it is reached")
 
 
-def test_nothing_of_this_host_is_reached(world, inside):
+def test_nothing_of_this_host_is_reached(world, guest):
     before = len(world.escaped())
-    wide = inside()
+    wide = guest()
     for target in (f"inner.test:{world.ports[0]}", f"127.0.0.1:{world.ports[0]}", f"{world.own}:1", "169.254.169.254:80"):
         assert wide.curl(f"http://{target}/")["exit_code"] != 0, target
     assert world.escaped()[before:] == []
 
 
-def test_secret_is_put_in_on_the_way(api, world, inside):
-    kept = api.ok("PUT", "/secrets/on-the-way", {"value": "s3cret-on-the-way", "hosts": ["api.test"]})
-    one = inside(user_id=kept["owner"], secrets={"KEY": kept["name"]})
-    assert one.run("echo $KEY")["output"] == kept["placeholder"] + "\n"
+def test_secret_is_put_in_on_the_way(api, world, guest):
+    stored = api.ok("PUT", "/secrets/on-the-way", {"value": "s3cret-on-the-way", "hosts": ["api.test"]})
+    one = guest(user_id=stored["owner"], secrets={"KEY": stored["name"]})
+    assert one.run("echo $KEY")["output"] == stored["placeholder"] + "\n"
     fetch = f"curl -sSk -H \"X-Key: $KEY\" {world.api.https}/echo?on-the-way"
     wait_for(lambda: one.run(fetch)["exit_code"] == 0, "it is reached")
     keys = [request.headers["x-key"] for request in world.api.requests if request.path.endswith("?on-the-way")]
@@ -94,8 +94,8 @@ def test_secret_is_put_in_on_the_way(api, world, inside):
     api.ok("DELETE", "/secrets/on-the-way")
 
 
-def test_policy_holds_after_pause_stop_and_restart(api, world, inside):
-    shut = inside(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
+def test_policy_holds_after_pause_stop_and_restart(api, world, guest):
+    shut = guest(network={"allow_out": ["good.test"], "deny_out": ["0.0.0.0/0"]})
     for turn in (
         lambda: (api.pause(shut.id), api.ok("POST", f"/sandboxes/{shut.id}/resume")),
         lambda: (api.ok("POST", f"/api/sandboxes/{shut.id}/stop"), api.ok("POST", f"/api/sandboxes/{shut.id}/start")),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import told
+from api import describe_reply
 from providers import docker_variables
 from server import Server
 
@@ -14,12 +14,12 @@ def before(docker):
     assert docker.remains() == remains, "a refused create leaves nothing"
 
 
-def refused(api, code, words, **body):
+def refused(api, code, parts, **body):
     reply = api.post("/sandboxes/create", {"user_id": "tester", **body})
-    assert reply.status_code >= 400 and reply.json()["code"] in code, told(reply)
-    said = reply.text
-    assert all(word in said for word in words), told(reply)
-    assert reply.json().get("hint") or "hint" in said or "docker" in said.lower(), told(reply)
+    assert reply.status_code >= 400 and reply.json()["code"] in code, describe_reply(reply)
+    response = reply.text
+    assert all(word in response for word in parts), describe_reply(reply)
+    assert reply.json().get("hint") or "hint" in response or "docker" in response.lower(), describe_reply(reply)
     return reply
 
 
@@ -38,7 +38,7 @@ def test_unknown_image_is_not_fetched_unless_allowed(dockerd, before):
 @pytest.mark.parametrize("image", ["UPPER:latest", "a b", "../x", "x" * 300, "img@sha256:xyz"])
 def test_what_is_no_name_of_an_image_is_invalid(api, before, image):
     reply = api.post("/sandboxes/create", {"user_id": "tester", "template": image})
-    assert reply.status_code in (400, 404, 422), told(reply)
+    assert reply.status_code in (400, 404, 422), describe_reply(reply)
 
 
 def test_runtime_that_the_daemon_does_not_know_is_said_by_its_name(dockerd, before):
@@ -60,10 +60,10 @@ def test_runtime_that_the_daemon_knows_is_used(dockerd):
 
 def test_more_than_allowed_is_refused(api, before):
     reply = api.post("/sandboxes/create", {"user_id": "tester", "memory_limit": "999999g"})
-    assert reply.status_code in (400, 422), told(reply)
+    assert reply.status_code in (400, 422), describe_reply(reply)
 
 
 def test_unknown_provider_is_refused_with_those_there_are(api, before):
     reply = api.post("/sandboxes/create", {"user_id": "tester", "provider": "no-such-provider"})
-    assert reply.status_code in (400, 404, 422), told(reply)
-    assert "docker" in reply.text and "embedded" in reply.text, told(reply)
+    assert reply.status_code in (400, 404, 422), describe_reply(reply)
+    assert "docker" in reply.text and "embedded" in reply.text, describe_reply(reply)

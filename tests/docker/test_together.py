@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import told
+from api import describe_reply
 from providers import docker_variables
 from server import Server
 
@@ -14,8 +14,8 @@ def test_every_request_may_choose(api, make, behind):
     for one in (container, native):
         api.write(one, "/home/user/x", "seen")
         assert api.run(one, "cat x")["output"] == "seen"
-    listed = {one["sandbox_id"]: one["provider"] for one in api.all()}
-    assert (listed[container], listed[native]) == ("docker", "embedded")
+    entries = {one["sandbox_id"]: one["provider"] for one in api.all()}
+    assert (entries[container], entries[native]) == ("docker", "embedded")
 
 
 def test_health_names_all(api):
@@ -53,5 +53,5 @@ def test_another_provider_steps_in_for_a_create(falling_back):
     assert api.info(sandbox)["provider"] == "embedded"
     assert api.run(sandbox, "echo here")["output"] == "here\n"
     insisted = api.post("/sandboxes/create", {"user_id": "tester", "provider": "docker"})
-    assert insisted.status_code == 503, told(insisted)
+    assert insisted.status_code == 503, describe_reply(insisted)
     api.remove(sandbox)

@@ -6,7 +6,7 @@ import threading
 
 import httpx
 
-from api import stopwatch, told
+from api import stopwatch, describe_reply
 from waiting import wait_for
 
 # What a caller may hear while the daemon is away, with the word that tells it from everything else.
@@ -28,12 +28,12 @@ def is_typed(reply):
 class Caller(threading.Thread):
     """Makes, uses and deletes sandboxes of its own until told to stop. The first untyped answer is kept in `broken`."""
 
-    def __init__(self, number, server, most=2):
+    def __init__(self, number, server, limit=2):
         super().__init__(daemon=True)
         self._chance = random.Random(f"daemon-{number}")
         self._api = server.api()
         self._api.http.timeout = httpx.Timeout(300)
-        self._number, self._most = number, most
+        self._number, self._limit = number, limit
         self.is_stopping = threading.Event()
         self.files, self.deleted = {}, set()
         self.answers, self.refusals = 0, {}
@@ -44,7 +44,7 @@ class Caller(threading.Thread):
             while not self.is_stopping.is_set():
                 live = [one for one in self.files if one not in self.deleted]
                 action = self._chance.choice((self.do_create, self.do_write, self.do_write, self.do_command, self.do_delete))
-                if not live or (action == self.do_create and len(live) < self._most):
+                if not live or (action == self.do_create and len(live) < self._limit):
                     self.do_create()
                 elif action != self.do_create:
                     action(self._chance.choice(live))
@@ -55,8 +55,8 @@ class Caller(threading.Thread):
         headers = {"Idempotency-Key": secrets.token_hex(16)}
         body = {"user_id": f"caller-{self._number}", "memory_limit": "128m"}
         # Asked with the same key until it is answered: then nothing is unknown.
-        made = self._insist("POST", "/sandboxes/create", body, headers)
-        self.files[made["sandbox_id"]] = {}
+        created = self._insist("POST", "/sandboxes/create", body, headers)
+        self.files[created["sandbox_id"]] = {}
 
     def do_write(self, sandbox):
         path, content = f"/workspace/{secrets.token_hex(6)}", secrets.token_hex(16)
@@ -89,7 +89,7 @@ class Caller(threading.Thread):
             return reply.json()
         if reply.status_code == 404 and is_gone_fine:
             return {}
-        assert is_typed(reply), told(reply)
+        assert is_typed(reply), describe_reply(reply)
         word = reply.json()["code"]
         self.refusals[word] = self.refusals.get(word, 0) + 1
         self.is_stopping.wait(0.2)
@@ -115,7 +115,7 @@ class Watcher(threading.Thread):
         except BaseException as error:
             self.broken = error
 
-    def told(self):
+    def summary(self):
         ordered = sorted(self.seconds)
         at = lambda part: ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000  # noqa: E731
         return f"{len(ordered)} calls of an embedded sandbox: p50 {at(0.5):.0f} ms, p99 {at(0.99):.0f} ms, max {at(1):.0f} ms"

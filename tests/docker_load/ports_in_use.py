@@ -12,9 +12,9 @@ def listening(*pids):
     found = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == _LISTEN and f"socket:[{words[9]}]" in open_files:
-                found.add(words[1])
+            parts = line.split()
+            if parts[3] == _LISTEN and f"socket:[{parts[9]}]" in open_files:
+                found.add(parts[1])
     return found
 
 
@@ -24,11 +24,11 @@ def _with_children(pids):
         pid = waiting.pop()
         found.add(pid)
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            waiting += [child for child in map(int, _words(children)) if child not in found]
+            waiting += [child for child in map(int, _columns(children)) if child not in found]
     return found
 
 
-def _words(file):
+def _columns(file):
     try:
         return file.read_text().split()
     except OSError:

@@ -42,7 +42,7 @@ def at(seconds, part):
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000
 
 
-def told(what, seconds):
+def measurement(what, seconds):
     return f"{what}: p50 {at(seconds, 0.5):.0f} ms, p99 {at(seconds, 0.99):.0f} ms, max {at(seconds, 1):.0f} ms"
 
 
@@ -65,9 +65,9 @@ def test_two_hundred_come_and_go_ten_at_a_time(server, dockerd):
     elapsed = stopwatch()
     with Watcher(server) as watcher, ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(whole_life, range(SANDBOXES)))
-    print(f"\n{SANDBOXES} Docker sandboxes, {AT_ONCE} at a time, in {elapsed():.1f} s; {watcher.told()}")
+    print(f"\n{SANDBOXES} Docker sandboxes, {AT_ONCE} at a time, in {elapsed():.1f} s; {watcher.measurement()}")
     for what, seconds in times.items():
-        print(told(what, seconds))
+        print(measurement(what, seconds))
     assert dockerd.api.remains() == before, "no container, no volume and no network is left"
     assert api.all() == []
     assert ports_of(server, dockerd) == ports, "no port is left"
@@ -79,8 +79,8 @@ def test_ten_at_once_have_no_port_of_the_host(server, dockerd):
     api = server.api()
     ports = ports_of(server, dockerd)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        made = list(pool.map(lambda n: api.create(user_id=f"crowd-{n}", memory_limit="128m"), range(AT_ONCE)))
-        urls = [api.ok("POST", "/sandboxes/expose-port", {"sandbox_id": one, "port": 3000})["url"] for one in made]
+        created = list(pool.map(lambda n: api.create(user_id=f"crowd-{n}", memory_limit="128m"), range(AT_ONCE)))
+        urls = [api.ok("POST", "/sandboxes/expose-port", {"sandbox_id": one, "port": 3000})["url"] for one in created]
         assert len(set(urls)) == AT_ONCE and ports_of(server, dockerd) == ports
-        list(pool.map(api.remove, made))
+        list(pool.map(api.remove, created))
     api.close()

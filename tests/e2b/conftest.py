@@ -38,8 +38,8 @@ def pytest_report_header():
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """Leaves out what the SDK in use does not have, and lets the coverage be looked at when everything was called."""
-    asked = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
-    is_whole = asked == [config.rootpath] and not (config.option.keyword or config.getoption("domain"))
+    request_log = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
+    is_whole = request_log == [config.rootpath] and not (config.option.keyword or config.getoption("domain"))
     left_out = [item for item in items if not is_wanted(item, config.getoption("domain"), is_whole)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = sorted((item for item in items if item not in left_out), key=lambda item: "whole_run" in item.fixturenames)
@@ -103,7 +103,7 @@ def sandbox(half):
 
 
 @pytest.fixture(scope="session")
-def stranger(server):
+def other_user(server):
     """Another user of the same server."""
     return Tenant(server, "sdk-stranger")
 
@@ -111,19 +111,19 @@ def stranger(server):
 @pytest.fixture
 def make(half):
     """Makes sandboxes that are gone after the test."""
-    made = []
+    created = []
 
     def make(*arguments, **options):
-        made.append(half.Sandbox.create(*arguments, **options))
-        return made[-1]
+        created.append(half.Sandbox.create(*arguments, **options))
+        return created[-1]
 
     yield make
-    for sandbox in made:
+    for sandbox in created:
         sandbox.kill()
 
 
 @pytest.fixture
-def own(make):
+def fresh_sandbox(make):
     """A sandbox of the test's own."""
     return make()
 

@@ -6,19 +6,19 @@ import e2b
 from e2b.sandbox_sync.commands.command import Commands
 
 
-def takes(function, option):
+def accepts_option(function, option):
     return option in inspect.signature(function).parameters
 
 
 # Every feature that some supported version lacks. A test names the one it needs; see `pytest.ini`.
 FEATURES = {
     "stream_input": hasattr(Commands, "stream_input"),
-    "retain_output": takes(Commands.run, "retain_output"),
-    "on_resume": takes(e2b.Sandbox.connect, "on_resume"),
-    "pause_mode": takes(e2b.Sandbox.pause, "mode"),
-    "strict_pause": takes(e2b.Sandbox.pause, "strict"),
-    "snapshot_mode": takes(e2b.Sandbox.create_snapshot, "mode"),
-    "idempotency_key": takes(e2b.Sandbox.create, "idempotency_key"),
+    "retain_output": accepts_option(Commands.run, "retain_output"),
+    "on_resume": accepts_option(e2b.Sandbox.connect, "on_resume"),
+    "pause_mode": accepts_option(e2b.Sandbox.pause, "mode"),
+    "strict_pause": accepts_option(e2b.Sandbox.pause, "strict"),
+    "snapshot_mode": accepts_option(e2b.Sandbox.create_snapshot, "mode"),
+    "idempotency_key": accepts_option(e2b.Sandbox.create, "idempotency_key"),
     "https_ports": "https_ports" in e2b.SandboxNetworkOpts.__annotations__,
     "http_version": "http_version" in e2b.ApiParams.__annotations__,
     "retries": "retries" in e2b.ApiParams.__annotations__,

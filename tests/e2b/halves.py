@@ -15,9 +15,9 @@ from loop_thread import LoopThread
 from surface import half_of
 
 # Nothing takes longer, or it hangs.
-_PATIENCE = 280
+_TIMEOUT = 280
 # Seconds for commands, terminals and watches, and those the SDK gives them: a busy machine may need more.
-_LONG, _USUAL = 240, 60
+_LONG, _DEFAULT = 240, 60
 
 # What was called, as `sync Class.method`.
 called = set()
@@ -46,7 +46,7 @@ class Half:
             value = function(*arguments, **options)
             return await value if inspect.isawaitable(value) else value
 
-        return asyncio.run_coroutine_threadsafe(on_the_loop(), self._loop.loop).result(_PATIENCE)
+        return asyncio.run_coroutine_threadsafe(on_the_loop(), self._loop.loop).result(_TIMEOUT)
 
     def wrap(self, value):
         if isinstance(value, list):
@@ -129,7 +129,7 @@ def with_time(function, options):
         time = inspect.signature(function).parameters.get("timeout")
     except ValueError:
         return options  # Not the SDK's own.
-    return {"timeout": _LONG, **options} if time and time.default == _USUAL else options
+    return {"timeout": _LONG, **options} if time and time.default == _DEFAULT else options
 
 
 def unwrap(value):

@@ -23,9 +23,9 @@ async def drive(kind):
     await maybe(sandbox.files.write("a.txt", "written"))
     seen["read"] = await maybe(sandbox.files.read("a.txt"))
     seen["listed"] = [entry.name for entry in await maybe(sandbox.files.list("/home/user")) if entry.name == "a.txt"]
-    again = await maybe(kind.connect(sandbox.sandbox_id))
-    seen["connected"] = await maybe(again.files.read("a.txt"))
-    handle = await maybe(again.commands.run("echo background", background=True))
+    repeated = await maybe(kind.connect(sandbox.sandbox_id))
+    seen["connected"] = await maybe(repeated.files.read("a.txt"))
+    handle = await maybe(repeated.commands.run("echo background", background=True))
     seen["background"] = (await maybe(handle.wait())).stdout
     seen["pages"] = sandbox.sandbox_id in [one.sandbox_id for one in await maybe(kind.list().next_items())]
     await maybe(sandbox.set_timeout(900))

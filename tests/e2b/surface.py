@@ -71,10 +71,10 @@ def own_names(one):
 
 def unknown_exports():
     """Classes the SDK exports that are neither data nor looked at here."""
-    known = set(classes()) | {base for one in classes() for base in one.__mro__}
+    existing = set(classes()) | {base for one in classes() for base in one.__mro__}
     exported = (getattr(e2b, name) for name in e2b.__all__)
     return sorted(
-        one.__name__ for one in exported if inspect.isclass(one) and not is_data(one) and one not in known and is_own(one)
+        one.__name__ for one in exported if inspect.isclass(one) and not is_data(one) and one not in existing and is_own(one)
     )
 
 

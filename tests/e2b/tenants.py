@@ -9,8 +9,8 @@ class Tenant:
     def __init__(self, server, name):
         self._server = server
         with_admin(server, "POST", "/users", {"name": name, "password": f"Right-{name}-1!", "role": "user"})
-        made = with_admin(server, "POST", "/keys", {"name": "tests", "user": name})
-        self.key, self._key_id = made["key"], made["id"]
+        created = with_admin(server, "POST", "/keys", {"name": "tests", "user": name})
+        self.key, self._key_id = created["key"], created["id"]
 
     def revoke(self):
         """Takes the key back."""

@@ -133,9 +133,9 @@ def test_input_is_streamed(sandbox):
 def test_list_shows_running_commands_and_kill_ends_them(sandbox, folder):
     tag = uuid.uuid4().hex
     handle = sandbox.commands.run(f"sleep 1000; echo {tag}", background=True, envs={"TAG": tag}, cwd=folder)
-    (shown,) = [process for process in sandbox.commands.list() if process.pid == handle.pid]
-    assert (shown.cmd, shown.args) == ("/bin/bash", ["-l", "-c", f"sleep 1000; echo {tag}"])
-    assert (shown.envs.get("TAG"), shown.cwd) == (tag, folder)
+    (displayed,) = [process for process in sandbox.commands.list() if process.pid == handle.pid]
+    assert (displayed.cmd, displayed.args) == ("/bin/bash", ["-l", "-c", f"sleep 1000; echo {tag}"])
+    assert (displayed.envs.get("TAG"), displayed.cwd) == (tag, folder)
     assert sandbox.commands.kill(handle.pid) is True
     with pytest.raises(CommandExitException):
         handle.wait()
@@ -159,11 +159,11 @@ def test_command_is_left_and_found_again(sandbox, folder):
     command = f"echo before; while [ ! -e {folder}/go ]; do sleep 0.05; done; echo after; exit 3"
     handle = sandbox.commands.run(command, background=True)
     handle.disconnect()
-    again = Follower.connect(sandbox, handle.pid)
-    assert again.handle.pid == handle.pid
+    repeated = Follower.connect(sandbox, handle.pid)
+    assert repeated.handle.pid == handle.pid
     sandbox.files.write(f"{folder}/go", "")
-    ended = again.ended()
-    assert (ended.exit_code, ended.stdout[-6:], again.text()[-6:]) == (3, "after\n", "after\n")
+    ended = repeated.ended()
+    assert (ended.exit_code, ended.stdout[-6:], repeated.text()[-6:]) == (3, "after\n", "after\n")
     with pytest.raises(CommandExitException) as raised:
         sandbox.commands.connect(handle.pid).wait()
     assert raised.value.exit_code == 3, "its end is told for a while"

@@ -23,9 +23,9 @@ def trust(pointed):
 
 
 @pytest.fixture
-def site(own):
-    start_site(own)
-    return own
+def site(fresh_sandbox):
+    start_site(fresh_sandbox)
+    return fresh_sandbox
 
 
 def test_a_domain_and_a_certificate_are_the_whole_switch(half, pointed, server):
@@ -39,8 +39,8 @@ def test_a_domain_and_a_certificate_are_the_whole_switch(half, pointed, server):
 def test_command_line_prints_the_switch(server, pointed):
     """`eval "$(sandyard e2b env)"` in a shell."""
     command = [str(find_program()), "--url", server.url, "e2b", "env", "--json"]
-    mine = environment(SANDYARD_API_KEY=pointed["E2B_API_KEY"], SANDYARD_CA_CERT=pointed["SSL_CERT_FILE"])
-    done = subprocess.run(command, env=mine, capture_output=True, text=True, timeout=240)
+    variables = environment(SANDYARD_API_KEY=pointed["E2B_API_KEY"], SANDYARD_CA_CERT=pointed["SSL_CERT_FILE"])
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
     assert {name: printed[name] for name in pointed} == pointed
@@ -76,16 +76,16 @@ def test_private_port_takes_the_token_alone(make, trust):
 
 def test_both_planes_have_their_hosts(sandbox, server, trust, key):
     domain = mode.current.domain(server)
-    usual = {"verify": trust, "timeout": 120, "trust_env": False}
-    listed = httpx.get(f"https://api.{domain}/v2/sandboxes", headers={"X-API-Key": key}, **usual)
-    assert sandbox.sandbox_id in [one["sandboxID"] for one in listed.json()]
+    default = {"verify": trust, "timeout": 120, "trust_env": False}
+    entries = httpx.get(f"https://api.{domain}/v2/sandboxes", headers={"X-API-Key": key}, **default)
+    assert sandbox.sandbox_id in [one["sandboxID"] for one in entries.json()]
     headers = {"E2b-Sandbox-Id": sandbox.sandbox_id, "E2b-Sandbox-Port": "49983"}
-    health = httpx.get(f"https://sandbox.{domain}/health", headers=headers, **usual)
+    health = httpx.get(f"https://sandbox.{domain}/health", headers=headers, **default)
     assert health.status_code == 204
     # Without a sandbox's name that host has nothing to say.
-    nobody = httpx.get(f"https://sandbox.{domain}/health", **usual)
+    nobody = httpx.get(f"https://sandbox.{domain}/health", **default)
     assert nobody.status_code in (400, 404, 502)
-    direct = httpx.get(f"https://{sandbox.get_host(49983)}/health", **usual)
+    direct = httpx.get(f"https://{sandbox.get_host(49983)}/health", **default)
     assert direct.status_code == 204
 
 

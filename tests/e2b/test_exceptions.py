@@ -17,7 +17,7 @@ from tenants import Tenant
 pytestmark = pytest.mark.plain
 
 # Raised by a situation that another file is about.
-ELSEWHERE = {
+REMOTE = {
     "CommandExitException": "test_commands.py",
     "GitAuthException": "test_git.py",
     "GitUpstreamException": "test_git.py",
@@ -44,9 +44,9 @@ def test_every_exception_has_its_situation():
     for name in surface.exceptions():
         if name in NEVER:
             continue
-        text = (Path(__file__).parent / ELSEWHERE[name]).read_text() if name in ELSEWHERE else here
-        words = (f"e2b.{name}", name, ALIASES.get(name, name))
-        assert any(f"raises({word}" in text for word in words), f"{name} is never raised"
+        text = (Path(__file__).parent / REMOTE[name]).read_text() if name in REMOTE else here
+        parts = (f"e2b.{name}", name, ALIASES.get(name, name))
+        assert any(f"raises({word}" in text for word in parts), f"{name} is never raised"
 
 
 # The names these classes have here, because older SDKs have no class of their own for them.
@@ -64,11 +64,11 @@ def tight():
 @pytest.fixture
 def tenants(tight, mark):
     """Makes users of that server; their sandboxes are gone after the test."""
-    made = []
+    created = []
 
     def tenant(name):
-        made.append(Tenant(tight, f"{name}-{mark}"))
-        return made[-1]
+        created.append(Tenant(tight, f"{name}-{mark}"))
+        return created[-1]
 
     yield tenant
     admin = tight.admin()
@@ -87,14 +87,14 @@ def test_sandbox_that_is_not_there(half):
         half.Sandbox.get_info("nosuchsandbox")
 
 
-def test_sandbox_that_runs_no_more(own):
-    own.kill()
+def test_sandbox_that_runs_no_more(fresh_sandbox):
+    fresh_sandbox.kill()
     for call in (
-        lambda: own.commands.run("true"),
-        lambda: own.files.read("x"),
-        lambda: own.files.write("x", "y"),
-        lambda: own.files.watch_dir("/", **({"on_event": print} if own.is_async else {})),
-        lambda: own.pty.create(e2b.PtySize(24, 80), **({"on_data": print} if own.is_async else {})),
+        lambda: fresh_sandbox.commands.run("true"),
+        lambda: fresh_sandbox.files.read("x"),
+        lambda: fresh_sandbox.files.write("x", "y"),
+        lambda: fresh_sandbox.files.watch_dir("/", **({"on_event": print} if fresh_sandbox.is_async else {})),
+        lambda: fresh_sandbox.pty.create(e2b.PtySize(24, 80), **({"on_data": print} if fresh_sandbox.is_async else {})),
     ):
         with pytest.raises(NotRunning) as raised:
             call()
@@ -188,12 +188,12 @@ def test_user_that_is_not_there(sandbox):
         sandbox.commands.run("true", user="nobody-of-that-name")
 
 
-def test_sandbox_of_somebody_else(half, own, stranger):
-    client = half.client(**stranger.connection)
+def test_sandbox_of_somebody_else(half, fresh_sandbox, other_user):
+    client = half.client(**other_user.connection)
     with pytest.raises(e2b.SandboxNotFoundException):
-        client.Sandbox.connect(own.sandbox_id)
-    assert client.Sandbox.kill(own.sandbox_id) is False
-    assert own.is_running() is True
+        client.Sandbox.connect(fresh_sandbox.sandbox_id)
+    assert client.Sandbox.kill(fresh_sandbox.sandbox_id) is False
+    assert fresh_sandbox.is_running() is True
 
 
 # --- the server

@@ -23,7 +23,7 @@ while True:
 """
 
 
-def left(sandbox):
+def remaining_seconds(sandbox):
     """Seconds until its time is over."""
     return (sandbox.get_info().end_at - datetime.now(timezone.utc)).total_seconds()
 
@@ -36,8 +36,8 @@ def state(half, sandbox):
         return None
 
 
-def until(half, sandbox, wanted):
-    wait_for(lambda: state(half, sandbox) == wanted, lambda: f"{wanted}, but it is {state(half, sandbox)}")
+def until(half, sandbox, expected):
+    wait_for(lambda: state(half, sandbox) == expected, lambda: f"{expected}, but it is {state(half, sandbox)}")
 
 
 # --- time
@@ -46,19 +46,19 @@ def until(half, sandbox, wanted):
 def test_set_timeout_lengthens_and_shortens(half, make):
     sandbox = make(timeout=400)
     sandbox.set_timeout(2000)
-    assert 1800 < left(sandbox) <= 2001
+    assert 1800 < remaining_seconds(sandbox) <= 2001
     half.Sandbox.set_timeout(sandbox.sandbox_id, 300)
-    assert 100 < left(sandbox) <= 301
+    assert 100 < remaining_seconds(sandbox) <= 301
 
 
 def test_connect_extends_but_never_shortens(half, make):
     sandbox = make(timeout=1000)
     half.Sandbox.connect(sandbox.sandbox_id, timeout=20)
-    assert left(sandbox) > 800
+    assert remaining_seconds(sandbox) > 800
     sandbox.connect(timeout=2000)
-    assert 1800 < left(sandbox) <= 2001
+    assert 1800 < remaining_seconds(sandbox) <= 2001
     sandbox.connect()
-    assert left(sandbox) > 1700
+    assert remaining_seconds(sandbox) > 1700
 
 
 def test_time_over_ends_a_sandbox(half, make):
@@ -69,9 +69,9 @@ def test_time_over_ends_a_sandbox(half, make):
         sandbox.commands.run("true")
 
 
-def test_no_time_at_all_ends_it_now(half, own):
-    own.set_timeout(0)
-    until(half, own, None)
+def test_no_time_at_all_ends_it_now(half, fresh_sandbox):
+    fresh_sandbox.set_timeout(0)
+    until(half, fresh_sandbox, None)
 
 
 def test_work_does_not_keep_it_alive(half, make):
@@ -97,110 +97,110 @@ def test_work_does_not_keep_it_alive(half, make):
 def test_time_over_pauses_when_asked(half, make):
     sandbox = make(timeout=1, lifecycle={"on_timeout": "pause"})
     until(half, sandbox, SandboxState.PAUSED)
-    again = half.Sandbox.connect(sandbox.sandbox_id, timeout=600)
-    assert again.commands.run("echo back").stdout == "back\n"
-    assert 400 < left(again) <= 601
+    repeated = half.Sandbox.connect(sandbox.sandbox_id, timeout=600)
+    assert repeated.commands.run("echo back").stdout == "back\n"
+    assert 400 < remaining_seconds(repeated) <= 601
 
 
-def test_impossible_times_are_refused(half, own):
+def test_impossible_times_are_refused(half, fresh_sandbox):
     for seconds in (-1, 10**9):
         with pytest.raises(e2b.SandboxException):
             half.Sandbox.create(timeout=seconds)
         with pytest.raises(e2b.SandboxException):
-            own.set_timeout(seconds)
+            fresh_sandbox.set_timeout(seconds)
 
 
 # --- pause
 
 
-def test_pause_keeps_processes_and_memory(half, own):
-    boot = own.commands.run(BOOT).stdout
-    own.files.write("/tmp/counter.py", COUNTER)
-    own.commands.run("exec python3 -m http.server 3456", background=True, timeout=0)
-    handle = own.commands.run("exec python3 /tmp/counter.py", background=True, timeout=0)
-    wait_for(lambda: own.files.exists("/tmp/n"), "it counts")
+def test_pause_keeps_processes_and_memory(half, fresh_sandbox):
+    boot = fresh_sandbox.commands.run(BOOT).stdout
+    fresh_sandbox.files.write("/tmp/counter.py", COUNTER)
+    fresh_sandbox.commands.run("exec python3 -m http.server 3456", background=True, timeout=0)
+    handle = fresh_sandbox.commands.run("exec python3 /tmp/counter.py", background=True, timeout=0)
+    wait_for(lambda: fresh_sandbox.files.exists("/tmp/n"), "it counts")
     listens = "curl -sf -o /dev/null http://127.0.0.1:3456/ && echo listens || true"
-    wait_for(lambda: own.commands.run(listens).stdout, "it listens")
-    assert own.pause() is True
-    assert state(half, own) == SandboxState.PAUSED
-    assert own.is_running() is False
-    again = half.Sandbox.connect(own.sandbox_id)
-    assert again.sandbox_id == own.sandbox_id
-    assert again.commands.run(BOOT).stdout == boot
-    assert handle.pid in [process.pid for process in again.commands.list()]
-    count = int(again.files.read("/tmp/n"))
-    wait_for(lambda: int(again.files.read("/tmp/n")) > count, "it counts on")
-    assert again.commands.run(listens).stdout == "listens\n"
+    wait_for(lambda: fresh_sandbox.commands.run(listens).stdout, "it listens")
+    assert fresh_sandbox.pause() is True
+    assert state(half, fresh_sandbox) == SandboxState.PAUSED
+    assert fresh_sandbox.is_running() is False
+    repeated = half.Sandbox.connect(fresh_sandbox.sandbox_id)
+    assert repeated.sandbox_id == fresh_sandbox.sandbox_id
+    assert repeated.commands.run(BOOT).stdout == boot
+    assert handle.pid in [process.pid for process in repeated.commands.list()]
+    count = int(repeated.files.read("/tmp/n"))
+    wait_for(lambda: int(repeated.files.read("/tmp/n")) > count, "it counts on")
+    assert repeated.commands.run(listens).stdout == "listens\n"
 
 
-def test_pause_of_the_files_alone_is_a_new_start(half, own):
-    boot = own.commands.run(BOOT).stdout
-    own.files.write("kept.txt", "kept")
-    handle = own.commands.run("sleep 1000", background=True)
-    assert own.pause(**without_memory()) is True
-    assert state(half, own) == SandboxState.PAUSED
-    again = half.Sandbox.connect(own.sandbox_id)
-    assert again.files.read("kept.txt") == "kept"
-    assert again.commands.run(BOOT).stdout != boot
-    assert handle.pid not in [process.pid for process in again.commands.list() if "sleep 1000" in str(process.args)]
+def test_pause_of_the_files_alone_is_a_new_start(half, fresh_sandbox):
+    boot = fresh_sandbox.commands.run(BOOT).stdout
+    fresh_sandbox.files.write("kept.txt", "kept")
+    handle = fresh_sandbox.commands.run("sleep 1000", background=True)
+    assert fresh_sandbox.pause(**without_memory()) is True
+    assert state(half, fresh_sandbox) == SandboxState.PAUSED
+    repeated = half.Sandbox.connect(fresh_sandbox.sandbox_id)
+    assert repeated.files.read("kept.txt") == "kept"
+    assert repeated.commands.run(BOOT).stdout != boot
+    assert handle.pid not in [process.pid for process in repeated.commands.list() if "sleep 1000" in str(process.args)]
 
 
-def test_second_pause_says_there_was_nothing_to_do(half, own):
-    assert half.Sandbox.pause(own.sandbox_id) is True
-    assert own.pause() is False
-    assert own.beta_pause() is False
-    own.connect()
-    assert own.beta_pause() is True
+def test_second_pause_says_there_was_nothing_to_do(half, fresh_sandbox):
+    assert half.Sandbox.pause(fresh_sandbox.sandbox_id) is True
+    assert fresh_sandbox.pause() is False
+    assert fresh_sandbox.beta_pause() is False
+    fresh_sandbox.connect()
+    assert fresh_sandbox.beta_pause() is True
 
 
-def test_paused_sandbox_answers_nothing_until_it_is_resumed(own):
-    own.pause()
-    for call in (lambda: own.commands.run("true"), lambda: own.files.read("/etc/hostname"), lambda: own.files.list("/")):
+def test_paused_sandbox_answers_nothing_until_it_is_resumed(fresh_sandbox):
+    fresh_sandbox.pause()
+    for call in (lambda: fresh_sandbox.commands.run("true"), lambda: fresh_sandbox.files.read("/etc/hostname"), lambda: fresh_sandbox.files.list("/")):
         with pytest.raises(NotRunning):
             call()
-    assert own.connect().commands.run("echo back").stdout == "back\n"
-    assert own.commands.run("echo same object").stdout == "same object\n"
+    assert fresh_sandbox.connect().commands.run("echo back").stdout == "back\n"
+    assert fresh_sandbox.commands.run("echo same object").stdout == "same object\n"
 
 
-def test_files_survive_many_pauses(half, own):
+def test_files_survive_many_pauses(half, fresh_sandbox):
     for number in range(4):
-        own.files.write(f"file-{number}", str(number))
-        own.pause(**(without_memory() if number % 2 else {}))
-        own.connect()
-        assert [own.files.read(f"file-{n}") for n in range(number + 1)] == [str(n) for n in range(number + 1)]
+        fresh_sandbox.files.write(f"file-{number}", str(number))
+        fresh_sandbox.pause(**(without_memory() if number % 2 else {}))
+        fresh_sandbox.connect()
+        assert [fresh_sandbox.files.read(f"file-{n}") for n in range(number + 1)] == [str(n) for n in range(number + 1)]
 
 
-def test_paused_sandbox_can_be_killed(half, own):
-    own.pause()
-    assert own.kill() is True
-    assert state(half, own) is None
+def test_paused_sandbox_can_be_killed(half, fresh_sandbox):
+    fresh_sandbox.pause()
+    assert fresh_sandbox.kill() is True
+    assert state(half, fresh_sandbox) is None
 
 
 def test_paused_sandbox_keeps_its_environment_and_metadata(half, make):
     sandbox = make(envs={"GIVEN": "value"}, metadata={"k": "v"})
     sandbox.pause(**without_memory())
-    again = half.Sandbox.connect(sandbox.sandbox_id)
-    assert again.commands.run("echo $GIVEN").stdout == "value\n"
-    assert again.get_info().metadata == {"k": "v"}
+    repeated = half.Sandbox.connect(sandbox.sandbox_id)
+    assert repeated.commands.run("echo $GIVEN").stdout == "value\n"
+    assert repeated.get_info().metadata == {"k": "v"}
 
 
 @pytest.mark.needs("on_resume")
-def test_reboot_drops_the_memory_of_a_pause(half, own):
-    boot = own.commands.run(BOOT).stdout
-    own.files.write("kept.txt", "kept")
-    own.pause()
-    again = half.Sandbox.connect(own.sandbox_id, on_resume="reboot")
-    assert again.commands.run(BOOT).stdout != boot
-    assert again.files.read("kept.txt") == "kept"
-    boot = again.commands.run(BOOT).stdout
-    again.connect(on_resume="reboot")
-    assert again.commands.run(BOOT).stdout == boot, "it was running"
+def test_reboot_drops_the_memory_of_a_pause(half, fresh_sandbox):
+    boot = fresh_sandbox.commands.run(BOOT).stdout
+    fresh_sandbox.files.write("kept.txt", "kept")
+    fresh_sandbox.pause()
+    repeated = half.Sandbox.connect(fresh_sandbox.sandbox_id, on_resume="reboot")
+    assert repeated.commands.run(BOOT).stdout != boot
+    assert repeated.files.read("kept.txt") == "kept"
+    boot = repeated.commands.run(BOOT).stdout
+    repeated.connect(on_resume="reboot")
+    assert repeated.commands.run(BOOT).stdout == boot, "it was running"
 
 
 @pytest.mark.needs("strict_pause")
-def test_strict_pause_of_a_healthy_sandbox(half, own):
-    assert own.pause(strict=True) is True
-    assert half.Sandbox.connect(own.sandbox_id).commands.run("echo back").stdout == "back\n"
+def test_strict_pause_of_a_healthy_sandbox(half, fresh_sandbox):
+    assert fresh_sandbox.pause(strict=True) is True
+    assert half.Sandbox.connect(fresh_sandbox.sandbox_id).commands.run("echo back").stdout == "back\n"
 
 
 # --- what brings it back by itself

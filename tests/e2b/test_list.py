@@ -20,9 +20,9 @@ def ids(paginator):
 @pytest.fixture
 def three(make, mark):
     """Three sandboxes, oldest first; the last is paused."""
-    made = [make(metadata={"mark": mark, "number": str(number)}) for number in range(3)]
-    made[2].pause()
-    return [sandbox.sandbox_id for sandbox in made]
+    created = [make(metadata={"mark": mark, "number": str(number)}) for number in range(3)]
+    created[2].pause()
+    return [sandbox.sandbox_id for sandbox in created]
 
 
 def test_newest_comes_first_or_last(half, three, mark):
@@ -62,12 +62,12 @@ def test_pages_are_followed_to_the_end(half, three, mark):
 
 
 def test_pages_hold_still_while_sandboxes_come_and_go(half, make, mark):
-    made = [make(metadata={"mark": mark}).sandbox_id for _ in range(4)]
+    created = [make(metadata={"mark": mark}).sandbox_id for _ in range(4)]
     paginator = half.Sandbox.list(query=SandboxQuery(metadata={"mark": mark}), limit=2)
     first = [item.sandbox_id for item in paginator.next_items()]
     make(metadata={"mark": mark})
     half.Sandbox.kill(first[0])
-    assert [item.sandbox_id for item in paginator.next_items()] == made[1::-1]
+    assert [item.sandbox_id for item in paginator.next_items()] == created[1::-1]
 
 
 def test_broken_tokens_and_limits_are_refused(half):
@@ -79,9 +79,9 @@ def test_broken_tokens_and_limits_are_refused(half):
 
 @pytest.mark.parametrize("value", ["plain", "a b", "a=b", "a&b", "100%", "ünï☃", "a+b", "%20", "/x?y#z", ""])
 def test_metadata_is_compared_whole(half, make, mark, value):
-    own = make(metadata={"mark": mark, "odd & key": value})
+    fresh_sandbox = make(metadata={"mark": mark, "odd & key": value})
     make(metadata={"mark": mark, "odd & key": "other"})
-    assert ids(half.Sandbox.list(query=SandboxQuery(metadata={"mark": mark, "odd & key": value}))) == [own.sandbox_id]
+    assert ids(half.Sandbox.list(query=SandboxQuery(metadata={"mark": mark, "odd & key": value}))) == [fresh_sandbox.sandbox_id]
 
 
 def test_start_time_and_template_are_filters_too(half, three, mark):
@@ -94,6 +94,6 @@ def test_start_time_and_template_are_filters_too(half, three, mark):
     assert ids(half.Sandbox.list(query=other)) == []
 
 
-def test_killed_ones_are_not_listed(half, own):
-    half.Sandbox.kill(own.sandbox_id)
-    assert own.sandbox_id not in ids(half.Sandbox.list())
+def test_killed_ones_are_not_listed(half, fresh_sandbox):
+    half.Sandbox.kill(fresh_sandbox.sandbox_id)
+    assert fresh_sandbox.sandbox_id not in ids(half.Sandbox.list())

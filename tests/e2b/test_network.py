@@ -6,7 +6,7 @@ import e2b
 import pytest
 from e2b import ALL_TRAFFIC
 
-from inside import PATIENT
+from guest import PATIENT
 from opened import PORT, TOKEN, get, start_site
 from waiting import wait_for
 
@@ -33,8 +33,8 @@ def test_without_internet_nothing_is_reached(world, make):
     assert sandbox.get_info().allow_internet_access is False
 
 
-def test_nothing_said_means_the_internet(world, own):
-    assert reaches(own, world.good) is True
+def test_nothing_said_means_the_internet(world, fresh_sandbox):
+    assert reaches(fresh_sandbox, world.good) is True
 
 
 def test_what_is_denied_by_address_is_not_reached(world, make):
@@ -60,22 +60,22 @@ def test_rules_put_headers_into_requests(world, make, mark):
     assert sandbox.commands.run(f"curl -sSk {world.api.https}/echo?{mark}; env", envs=PATIENT).stdout.count(mark) <= 1
     (request,) = [one for one in world.api.requests if one.path.endswith(f"?{mark}")]
     assert request.headers["x-injected"] == mark
-    shown = sandbox.get_info().network["rules"]
-    assert list(shown) == ["api.test"] and mark not in json.dumps(shown), "values are not shown"
+    displayed = sandbox.get_info().network["rules"]
+    assert list(displayed) == ["api.test"] and mark not in json.dumps(displayed), "values are not shown"
     assert reaches(sandbox, world.good) is False
-    again = {"api.test": [{"transform": {"headers": {"X-Injected": "again"}}}]}
-    sandbox.update_network({"rules": again, "allow_out": ["api.test"]})
+    repeated = {"api.test": [{"transform": {"headers": {"X-Injected": "again"}}}]}
+    sandbox.update_network({"rules": repeated, "allow_out": ["api.test"]})
     sandbox.commands.run(f"curl -sSk -o /dev/null '{world.api.https}/echo?second-{mark}'", envs=PATIENT)
     wait_for(lambda: any(f"second-{mark}" in one.path for one in world.api.requests), "the site is asked")
     assert [one.headers["x-injected"] for one in world.api.requests if f"second-{mark}" in one.path] == ["again"]
 
 
-def test_policies_that_cannot_be_are_refused(half, own):
+def test_policies_that_cannot_be_are_refused(half, fresh_sandbox):
     for network in ({"deny_out": ["a name.test"]}, {"allow_out": ["300.1.2.3/99"]}):
         with pytest.raises(e2b.SandboxException):
             half.Sandbox.create(network=network)
         with pytest.raises(e2b.SandboxException):
-            own.update_network(network)
+            fresh_sandbox.update_network(network)
 
 
 def test_what_this_server_does_not_offer_is_refused_in_words(half):
@@ -92,22 +92,22 @@ def test_tls_inside_is_refused_in_words(half):
 # --- the way in
 
 
-def test_host_of_a_port_opens_it(server, own):
-    start_site(own)
-    reply = get(server, own, "/some/path?x=1")
+def test_host_of_a_port_opens_it(server, fresh_sandbox):
+    start_site(fresh_sandbox)
+    reply = get(server, fresh_sandbox, "/some/path?x=1")
     assert (reply.status_code, reply.json()["path"]) == (200, "/some/path?x=1")
-    assert own.traffic_access_token is None
+    assert fresh_sandbox.traffic_access_token is None
 
 
-def test_closed_port_and_dead_sandbox_are_said_word_for_word(server, own):
-    closed = get(server, own, port=3999)
+def test_closed_port_and_dead_sandbox_are_said_word_for_word(server, fresh_sandbox):
+    closed = get(server, fresh_sandbox, port=3999)
     assert closed.status_code == 502
     assert closed.json()["message"] == "The sandbox is running but port is not open"
     assert closed.json()["port"] == 3999
-    own.kill()
-    dead = get(server, own)
+    fresh_sandbox.kill()
+    dead = get(server, fresh_sandbox)
     assert (dead.status_code, dead.json()["message"], dead.json()["code"]) == (502, "The sandbox was not found", 502)
-    assert dead.json()["sandboxId"] == own.sandbox_id
+    assert dead.json()["sandboxId"] == fresh_sandbox.sandbox_id
 
 
 def test_private_ports_need_the_token(server, half, make):
@@ -140,8 +140,8 @@ def test_request_to_a_port_wakes_what_was_made_so(server, make):
     assert sandbox.is_running() is True
 
 
-def test_request_to_a_port_does_not_wake_the_others(server, half, own):
-    start_site(own)
-    own.pause()
-    assert get(server, own).status_code == 502
-    assert half.Sandbox.get_info(own.sandbox_id).state == e2b.SandboxState.PAUSED
+def test_request_to_a_port_does_not_wake_the_others(server, half, fresh_sandbox):
+    start_site(fresh_sandbox)
+    fresh_sandbox.pause()
+    assert get(server, fresh_sandbox).status_code == 502
+    assert half.Sandbox.get_info(fresh_sandbox.sandbox_id).state == e2b.SandboxState.PAUSED

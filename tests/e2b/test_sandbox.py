@@ -26,9 +26,9 @@ def test_three_variables_are_the_whole_switch(half):
 def test_command_line_prints_the_switch(server, pointed):
     """`eval "$(sandyard e2b env)"` in a shell."""
     command = [str(find_program()), "--url", server.url, "e2b", "env"]
-    mine = environment(SANDYARD_API_KEY=pointed["E2B_API_KEY"])
+    variables = environment(SANDYARD_API_KEY=pointed["E2B_API_KEY"])
     script = f"eval \"$({shlex.join(command)})\" && env"
-    done = subprocess.run(["sh", "-ec", script], env=mine, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(["sh", "-ec", script], env=variables, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     exported = dict(line.split("=", 1) for line in done.stdout.splitlines() if line.startswith("E2B_"))
     assert exported == pointed
@@ -101,28 +101,28 @@ def test_default_time_is_five_minutes(make):
 
 def timed(make, **options):
     """Makes a sandbox; says how long that took. It may have been started long before it is there to be used."""
-    began = datetime.now(timezone.utc)
-    return make(**options), datetime.now(timezone.utc) - began
+    started = datetime.now(timezone.utc)
+    return make(**options), datetime.now(timezone.utc) - started
 
 
-def test_connect_finds_the_same_sandbox(half, own):
-    own.files.write("kept.txt", "kept")
-    for again in (half.Sandbox.connect(own.sandbox_id), own.connect()):
-        assert again.sandbox_id == own.sandbox_id
-        assert again.files.read("kept.txt") == "kept"
+def test_connect_finds_the_same_sandbox(half, fresh_sandbox):
+    fresh_sandbox.files.write("kept.txt", "kept")
+    for repeated in (half.Sandbox.connect(fresh_sandbox.sandbox_id), fresh_sandbox.connect()):
+        assert repeated.sandbox_id == fresh_sandbox.sandbox_id
+        assert repeated.files.read("kept.txt") == "kept"
 
 
-def test_killed_sandbox_is_gone_for_every_call(half, own):
-    assert half.Sandbox.kill(own.sandbox_id) is True
-    assert own.kill() is False
-    for call in (own.get_info, own.connect, own.pause, own.create_snapshot, own.get_metrics, own.fork):
+def test_killed_sandbox_is_gone_for_every_call(half, fresh_sandbox):
+    assert half.Sandbox.kill(fresh_sandbox.sandbox_id) is True
+    assert fresh_sandbox.kill() is False
+    for call in (fresh_sandbox.get_info, fresh_sandbox.connect, fresh_sandbox.pause, fresh_sandbox.create_snapshot, fresh_sandbox.get_metrics, fresh_sandbox.fork):
         with pytest.raises(SandboxNotFoundException):
             call()
     with pytest.raises(SandboxNotFoundException):
-        own.set_timeout(60)
+        fresh_sandbox.set_timeout(60)
     with pytest.raises(SandboxNotFoundException):
-        own.update_network({"deny_out": ["192.0.2.1"]})
-    for call in (lambda: own.commands.run("true"), lambda: own.files.list("/"), lambda: own.files.read("x")):
+        fresh_sandbox.update_network({"deny_out": ["192.0.2.1"]})
+    for call in (lambda: fresh_sandbox.commands.run("true"), lambda: fresh_sandbox.files.list("/"), lambda: fresh_sandbox.files.read("x")):
         with pytest.raises(NotRunning):
             call()
 

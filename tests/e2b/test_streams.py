@@ -28,69 +28,69 @@ KILLS = 3
 
 def kill(sandbox, *ends):
     """Kills a sandbox, waits for the ends of its streams and says how long they took from the call on."""
-    began = time.monotonic()
+    started = time.monotonic()
     sandbox.kill()
     for what, has_ended in ends:
         wait_for(has_ended, f"{what} ends", PROMPT)
-        print(f"{what} ended {time.monotonic() - began:.3f} s after the kill began")
+        print(f"{what} ended {time.monotonic() - started:.3f} s after the kill began")
 
 
-def test_command_streams_end_with_their_sandbox(own):
-    talking = Follower.run(own, "echo begun; sleep 1000", timeout=0)
-    quiet = Follower.run(own, "sleep 1000", timeout=0)
+def test_command_streams_end_with_their_sandbox(fresh_sandbox):
+    talking = Follower.run(fresh_sandbox, "echo begun; sleep 1000", timeout=0)
+    quiet = Follower.run(fresh_sandbox, "sleep 1000", timeout=0)
     wait_for(talking.text, "it has begun")
-    kill(own, ("a command", lambda: talking.ending), ("a silent command", lambda: quiet.ending))
+    kill(fresh_sandbox, ("a command", lambda: talking.ending), ("a silent command", lambda: quiet.ending))
     for one in (talking, quiet):
         assert isinstance(one.ending[0], NotRunning), one.ending
 
 
-def test_terminal_ends_with_its_sandbox(own):
-    terminal = Terminal.create(own, e2b.PtySize(24, 80), timeout=0)
+def test_terminal_ends_with_its_sandbox(fresh_sandbox):
+    terminal = Terminal.create(fresh_sandbox, e2b.PtySize(24, 80), timeout=0)
     terminal.type("echo begun-$((1+1))\n")
     terminal.expect("begun-2")
-    kill(own, ("a terminal", terminal.ending))
+    kill(fresh_sandbox, ("a terminal", terminal.ending))
     assert isinstance(terminal.ending(), NotRunning), terminal.ending()
 
 
-def test_watch_ends_with_its_sandbox(own):
-    watch = Watch(own, "/home/user", **({"timeout": 0} if own.is_async else {}))
-    own.files.write("x", "y")
+def test_watch_ends_with_its_sandbox(fresh_sandbox):
+    watch = Watch(fresh_sandbox, "/home/user", **({"timeout": 0} if fresh_sandbox.is_async else {}))
+    fresh_sandbox.files.write("x", "y")
     watch.until("x")
-    if own.is_async:
-        kill(own, ("a watch", lambda: watch.error))
+    if fresh_sandbox.is_async:
+        kill(fresh_sandbox, ("a watch", lambda: watch.error))
         assert isinstance(watch.error[0], NotRunning), watch.error
     else:
         # This half asks for events again and again, so there is no stream to end.
-        own.kill()
+        fresh_sandbox.kill()
         with pytest.raises(NotRunning):
             watch.events()
 
 
-def test_download_ends_with_its_sandbox(own):
-    own.commands.run("head -c 300M /dev/zero > big")
-    chunks = iter(own.files.read("big", format="stream"))
+def test_download_ends_with_its_sandbox(fresh_sandbox):
+    fresh_sandbox.commands.run("head -c 300M /dev/zero > big")
+    chunks = iter(fresh_sandbox.files.read("big", format="stream"))
     next(chunks)
-    own.kill()
-    began = time.monotonic()
+    fresh_sandbox.kill()
+    started = time.monotonic()
     with pytest.raises(Exception):
         for _ in chunks:
             pass
-    assert time.monotonic() - began < PROMPT
+    assert time.monotonic() - started < PROMPT
 
 
-def test_stream_is_cut_by_a_pause_and_the_command_goes_on(half, own):
-    follower = Follower.run(own, "while [ ! -e /tmp/go ]; do sleep 0.05; done; echo end", timeout=0)
-    own.pause()
-    own.connect()
-    own.files.write("/tmp/go", "")
-    again = Follower.connect(own, follower.handle.pid)
-    assert again.ended().exit_code == 0
+def test_stream_is_cut_by_a_pause_and_the_command_goes_on(half, fresh_sandbox):
+    follower = Follower.run(fresh_sandbox, "while [ ! -e /tmp/go ]; do sleep 0.05; done; echo end", timeout=0)
+    fresh_sandbox.pause()
+    fresh_sandbox.connect()
+    fresh_sandbox.files.write("/tmp/go", "")
+    repeated = Follower.connect(fresh_sandbox, follower.handle.pid)
+    assert repeated.ended().exit_code == 0
 
 
-def test_client_that_leaves_does_not_end_its_command(own):
-    handle = own.commands.run("sleep 0.3; echo alive > proof", background=True)
+def test_client_that_leaves_does_not_end_its_command(fresh_sandbox):
+    handle = fresh_sandbox.commands.run("sleep 0.3; echo alive > proof", background=True)
     handle.disconnect()
-    wait_for(lambda: own.files.exists("proof"), "the command went on")
+    wait_for(lambda: fresh_sandbox.files.exists("proof"), "the command went on")
 
 
 # --- killing the server

@@ -49,9 +49,9 @@ def test_terminal_is_left_and_found_again(sandbox):
     handle = sandbox.pty.create(SIZE, **options)
     sandbox.pty.send_stdin(handle.pid, b"KEPT=$((100+1))\n")
     handle.disconnect()
-    again = Terminal.connect(sandbox, handle.pid)
-    again.type("echo kept-$KEPT\n")
-    again.expect("kept-101")
+    repeated = Terminal.connect(sandbox, handle.pid)
+    repeated.type("echo kept-$KEPT\n")
+    repeated.expect("kept-101")
     assert sandbox.pty.kill(handle.pid) is True
 
 

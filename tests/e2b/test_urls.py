@@ -68,11 +68,11 @@ def test_expired_link_is_refused_by_name(sandbox, folder, get):
     assert (reply.status_code, reply.json()) == (401, {"code": 401, "message": "signature is already expired"})
 
 
-def test_link_ends_with_its_sandbox(own, get):
-    own.files.write("x", "y")
-    link = own.download_url("x")
+def test_link_ends_with_its_sandbox(fresh_sandbox, get):
+    fresh_sandbox.files.write("x", "y")
+    link = fresh_sandbox.download_url("x")
     assert get(link).status_code == 200
-    own.kill()
+    fresh_sandbox.kill()
     assert get(link).status_code in (401, 404, 502)
 
 

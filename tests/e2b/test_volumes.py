@@ -10,14 +10,14 @@ from e2b.exceptions import NotFoundException, VolumeException
 @pytest.fixture
 def new_volume(half, mark):
     """Makes volumes that are gone after the test."""
-    made = []
+    created = []
 
     def new_volume(suffix=""):
-        made.append(half.Volume.create(f"{mark}{suffix}"))
-        return made[-1]
+        created.append(half.Volume.create(f"{mark}{suffix}"))
+        return created[-1]
 
     yield new_volume
-    for volume in made:
+    for volume in created:
         half.Volume.destroy(volume.volume_id)
 
 
@@ -39,9 +39,9 @@ def test_volume_is_made_found_listed_and_destroyed(half, new_volume, mark):
     assert (info.volume_id, info.name) == (volume.volume_id, mark)
     assert info.token
     assert (volume.volume_id, mark) in [(one.volume_id, one.name) for one in half.Volume.list()]
-    again = half.Volume.connect(volume.volume_id)
+    repeated = half.Volume.connect(volume.volume_id)
     volume.write_file("/x", "seen by both")
-    assert (again.name, again.read_file("/x")) == (mark, "seen by both")
+    assert (repeated.name, repeated.read_file("/x")) == (mark, "seen by both")
     assert half.Volume.destroy(volume.volume_id) is True
     assert half.Volume.destroy(volume.volume_id) is False
     assert volume.volume_id not in [one.volume_id for one in half.Volume.list()]
@@ -75,8 +75,8 @@ def test_content_goes_in_and_out_in_every_form(volume):
 
 
 def test_entries_are_listed_with_their_facts(volume):
-    made = volume.make_dir("/a", mode=0o700)
-    assert (made.name, made.type, made.path, made.mode & 0o777) == ("a", VolumeFileType.DIRECTORY, "/a", 0o700)
+    created = volume.make_dir("/a", mode=0o700)
+    assert (created.name, created.type, created.path, created.mode & 0o777) == ("a", VolumeFileType.DIRECTORY, "/a", 0o700)
     volume.make_dir("/a/b/c", force=True)
     volume.write_file("/a/file", "12345", mode=0o640, uid=1000, gid=1000)
     info = volume.get_info("/a/file")
@@ -177,8 +177,8 @@ def test_mounting_what_is_not_there_is_refused(half):
         half.Sandbox.create(volume_mounts={"/mnt/data": "no-such-volume"})
 
 
-def test_volumes_of_others_are_not_there(half, volume, mark, stranger):
-    client = half.client(**stranger.connection)
+def test_volumes_of_others_are_not_there(half, volume, mark, other_user):
+    client = half.client(**other_user.connection)
     assert volume.volume_id not in [one.volume_id for one in client.Volume.list()]
     with pytest.raises(VolumeNotFoundException):
         client.Volume.get_info(volume.volume_id)

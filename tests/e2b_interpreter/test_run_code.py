@@ -16,12 +16,12 @@ def test_state_is_kept_and_the_last_value_is_the_result(shared):
 
 
 def test_first_execution_in_a_fresh_sandbox(half, capsys):
-    began = time.monotonic()
+    started = time.monotonic()
     sandbox = half.create()
     created = time.monotonic()
     assert sandbox.run_code("6 * 7").text == "42"
     with capsys.disabled():
-        print(f"\n  create {created - began:.2f} s, first execution {time.monotonic() - created:.2f} s")
+        print(f"\n  create {created - started:.2f} s, first execution {time.monotonic() - created:.2f} s")
     sandbox.kill()
 
 
@@ -41,17 +41,17 @@ def test_errors_are_told_with_their_trace(shared):
 
 
 def test_output_comes_while_it_is_written(shared):
-    seen, heard = [], threading.Event()
+    seen, received = [], threading.Event()
 
     def listen(message):
         seen.append(message.line)
-        heard.set()
+        received.set()
 
     code = "import os, time\nprint('first')\nwhile not os.path.exists('gate'): time.sleep(0.05)\nprint('second')"
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(shared.run_code, code, on_stdout=listen)
         # It cannot end before the gate is open, and that is opened by what was heard.
-        assert heard.wait(200)
+        assert received.wait(200)
         shared.files.write("/home/user/gate", "")
         running.result()
     assert "".join(seen) == "first\nsecond\n"

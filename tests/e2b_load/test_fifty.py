@@ -16,7 +16,7 @@ SECONDS = 120
 # If there are fewer sandboxes by then, as on a machine that has much else to do, it goes on until there are so many.
 SANDBOXES, MOST_SECONDS = 200, 360
 # What may be kept although no sandbox is left.
-KEPT = {"descriptors": 100, "tasks": 20, "processes": 40}
+STORED = {"descriptors": 100, "tasks": 20, "processes": 40}
 
 
 def test_fifty_users_for_two_minutes():
@@ -27,10 +27,10 @@ def test_fifty_users_for_two_minutes():
         workers = asyncio.run(drive(USERS, SECONDS, SANDBOXES, os.environ.get("SEED", str(time.time_ns())), options))
         errors = [error for worker in workers for error in worker.errors]
         steps = sum((worker.steps for worker in workers), Counter())
-        made = [sandbox for worker in workers for sandbox in worker.made]
-        print(f"\n{len(made)} sandboxes, {sum(steps.values())} steps: {dict(steps.most_common())}")
+        created = [sandbox for worker in workers for sandbox in worker.created]
+        print(f"\n{len(created)} sandboxes, {sum(steps.values())} steps: {dict(steps.most_common())}")
         assert not errors, "\n".join(errors)
-        assert len(made) >= SANDBOXES == 2 * max(KEPT.values()) and len(set(made)) == len(made)
+        assert len(created) >= SANDBOXES == 2 * max(STORED.values()) and len(set(created)) == len(created)
         for name in ("create", "run", "write", "watch", "pause", "connect", "kill"):
             assert steps[name] > 0, f"nobody came to {name}"
         wait_for(lambda: not server.data.instances(), "the engine has nothing left")
@@ -40,11 +40,11 @@ def test_fifty_users_for_two_minutes():
 async def drive(count, seconds, sandboxes, seed, options):
     """Lets users work for so long, and until they have made so many sandboxes."""
     workers = [Worker(number, seed, options) for number in range(count)]
-    began = time.monotonic()
+    started = time.monotonic()
 
     def is_over():
-        passed = time.monotonic() - began
-        return passed > MOST_SECONDS or (passed > seconds and sum(len(worker.made) for worker in workers) >= sandboxes)
+        passed = time.monotonic() - started
+        return passed > MOST_SECONDS or (passed > seconds and sum(len(worker.created) for worker in workers) >= sandboxes)
 
     await asyncio.gather(*(worker.run(is_over) for worker in workers))
     return workers
@@ -74,4 +74,4 @@ def read(path):
 
 def is_as_before(before, now):
     # Connections to clients and to the launcher are kept a while, so many at most; one leaked by each sandbox would be hundreds.
-    return all(now[name] <= before[name] + KEPT.get(name, 0) for name in before)
+    return all(now[name] <= before[name] + STORED.get(name, 0) for name in before)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inside import Inside
+from guest import Guest
 from server import Server
 from world import World
 
@@ -30,15 +30,15 @@ def api(server):
 @pytest.fixture
 def make(api, world):
     """Makes sandboxes that are gone after the test."""
-    made = []
+    created = []
 
     def make(**body):
-        made.append(Inside(api, world, **body))
-        return made[-1]
+        created.append(Guest(api, world, **body))
+        return created[-1]
 
     yield make
-    for inside in made:
-        inside.remove()
+    for guest in created:
+        guest.remove()
 
 
 # Nothing but one name, as E2B's clients write it.
@@ -49,15 +49,15 @@ def only(*targets):
 @pytest.fixture(scope="module")
 def shut(api, world):
     """A sandbox that may reach good.test and nothing else, for a whole file of tests."""
-    with Inside(api, world, network=only("good.test")) as inside:
-        yield inside
+    with Guest(api, world, network=only("good.test")) as guest:
+        yield guest
 
 
 @pytest.fixture(scope="module")
 def wide(api, world):
     """A sandbox with the policy it gets when nobody says anything, for a whole file of tests."""
-    with Inside(api, world) as inside:
-        yield inside
+    with Guest(api, world) as guest:
+        yield guest
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ class Echoes:
     def __init__(self, address, port):
         self.address, self.port = address, port
         self.open = 0
-        self.most = 0
+        self.limit = 0
         self._loop = asyncio.new_event_loop()
         self._is_up = threading.Event()
 
@@ -30,7 +30,7 @@ class Echoes:
 
     async def _serve(self, reader, writer):
         self.open += 1
-        self.most = max(self.most, self.open)
+        self.limit = max(self.limit, self.open)
         try:
             while piece := await reader.read(65_536):
                 writer.write(piece)

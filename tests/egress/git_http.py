@@ -7,19 +7,19 @@ import subprocess
 
 def make_repository(folder, name):
     """A repository with one file, `hello`, and one commit."""
-    place = folder / name
+    location = folder / name
     quiet = {"check": True, "capture_output": True, "env": {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "HOME": str(folder)}}
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", place], **quiet)
-    blob = _feed(place, ["hash-object", "-w", "--stdin"], b"from the repository\n")
-    tree = _feed(place, ["mktree"], b"100644 blob " + blob + b"\thello\n")
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", location], **quiet)
+    blob = _feed(location, ["hash-object", "-w", "--stdin"], b"from the repository\n")
+    tree = _feed(location, ["mktree"], b"100644 blob " + blob + b"\thello\n")
     someone = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
-    commit = _feed(place, [*someone, "commit-tree", tree.decode(), "-m", "one"], b"")
-    subprocess.run(["git", "-C", place, "update-ref", "refs/heads/main", commit.decode()], **quiet)
-    return place
+    commit = _feed(location, [*someone, "commit-tree", tree.decode(), "-m", "one"], b"")
+    subprocess.run(["git", "-C", location, "update-ref", "refs/heads/main", commit.decode()], **quiet)
+    return location
 
 
-def _feed(place, arguments, data):
-    done = subprocess.run(["git", "-C", place, *arguments], input=data, capture_output=True, check=True)
+def _feed(location, arguments, data):
+    done = subprocess.run(["git", "-C", location, *arguments], input=data, capture_output=True, check=True)
     return done.stdout.strip()
 
 

@@ -27,29 +27,29 @@ def variables():
     return {name: value for name, value in os.environ.items() if name.startswith(_PREFIXES) or name in _NAMES}
 
 
-def copy_settings(inside):
+def copy_settings(guest):
     """Puts files that settings name where they are on the host, so that the settings mean the same inside."""
-    named = {value for value in variables().values() if Path(value).is_file()}
-    for path in sorted(named):
-        _copy(inside, path, path)
+    by_name = {value for value in variables().values() if Path(value).is_file()}
+    for path in sorted(by_name):
+        _copy(guest, path, path)
     for name in _FILES:
         source = Path(name).expanduser()
         if source.is_file():
             for home in _HOMES:
-                _copy(inside, source, name.replace("~", home))
-    inside.output(["mkdir", "-m", "777", _PLACE], user="root")
+                _copy(guest, source, name.replace("~", home))
+    guest.output(["mkdir", "-m", "777", _PLACE], user="root")
 
 
-def _copy(inside, source, target):
+def _copy(guest, source, target):
     text = Path(source).read_text(errors="replace")
-    inside.api.write(inside.id, "/tmp/copied", text)
+    guest.api.write(guest.id, "/tmp/copied", text)
     folder = os.path.dirname(target)
-    inside.output(f"mkdir -p {folder} && install -m 644 /tmp/copied {target}", user="root")
+    guest.output(f"mkdir -p {folder} && install -m 644 /tmp/copied {target}", user="root")
 
 
-def run(inside, command, **options):
+def run(guest, command, **options):
     """Runs a command inside. When it fails, says whether this host itself would have succeeded."""
-    ran = inside.run(command.format(place=_PLACE), env=variables(), timeout=240, **options)
+    ran = guest.run(command.format(place=_PLACE), env=variables(), timeout=240, **options)
     if ran["exit_code"] == 0:
         return
     with tempfile.TemporaryDirectory(prefix="sandyard-egress-", dir="/var/tmp") as place:
@@ -59,13 +59,13 @@ def run(inside, command, **options):
     pytest.fail(f"it works on this host but not in a sandbox:\n{ran['output'][-3000:]}")
 
 
-def apt_options(inside):
+def apt_options(guest):
     """Options that let apt-get work in folders of its own, with this host's source of Debian or Ubuntu packages."""
     sources = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
     names = ("sources.list", "debian.sources", "ubuntu.sources")
     found = [path for path in sources if path.name in names and path.is_file() and path.read_text().strip()]
     assert found, "this host has no source of packages: neither sources.list nor debian.sources"
-    _copy(inside, found[0], str(found[0]))
+    _copy(guest, found[0], str(found[0]))
     settings = {
         "Dir::Etc::SourceList": found[0],
         "Dir::Etc::SourceParts": "/nonexistent",

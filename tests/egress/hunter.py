@@ -79,8 +79,8 @@ def memory(pid, needles, report):
 
 
 if __name__ == "__main__":
-    wanted = [line.strip()[::-1].encode() for line in sys.stdin if line.strip()]
-    told = {"found": [], "unread": [], "files": 0, "memories": []}
-    files(wanted, told)
-    processes(wanted, told)
-    print(json.dumps(told))
+    expected = [line.strip()[::-1].encode() for line in sys.stdin if line.strip()]
+    outcome = {"found": [], "unread": [], "files": 0, "memories": []}
+    files(expected, outcome)
+    processes(expected, outcome)
+    print(json.dumps(outcome))

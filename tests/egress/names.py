@@ -15,7 +15,7 @@ class Names:
     """Answers over UDP and TCP at one loopback address. What it has no entry for does not exist."""
 
     def __init__(self, address="127.0.0.1", port=None):
-        self.asked = []
+        self.request_log = []
         self._entries = {}
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         # Not one that the kernel picks for datagrams: a connection of somebody else's may have the same one.
@@ -41,7 +41,7 @@ class Names:
 
     def was_asked(self, part):
         """Every question with this text in its name."""
-        return [name for name, _ in self.asked if part in name]
+        return [name for name, _ in self.request_log if part in name]
 
     # --- life
 
@@ -86,7 +86,7 @@ class Names:
         name, end = _read_name(query)
         kind = struct.unpack(">H", query[end : end + 2])[0]
         question = query[12 : end + 4]
-        self.asked.append((name, kind))
+        self.request_log.append((name, kind))
         turns = self._entries.get(name)
         if turns is None:
             return struct.pack(">HHHHHH", number, 0x8580 | _NO_SUCH_NAME, 1, 0, 0, 0) + question

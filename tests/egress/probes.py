@@ -17,14 +17,14 @@ import struct
 import sys
 
 # How long is waited for what comes, be it an answer or a refusal. Six suites and compilers may share two cores.
-PATIENCE = 60
+TIMEOUT = 60
 # How long is listened where nothing is to come.
 SILENCE = 5
 # How often a look-up is tried that a name server could not see to; RFC 1035.
-TRIES, SERVER_FAILURE = 5, 2
+ATTEMPTS, SERVER_FAILURE = 5, 2
 
 
-def _said(error):
+def _error_text(error):
     if isinstance(error, TimeoutError):
         return "timeout"
     if isinstance(error, socket.gaierror):
@@ -40,7 +40,7 @@ def _outcome(work):
     try:
         return work()
     except (OSError, ValueError, EOFError) as error:
-        return {"outcome": _said(error)}
+        return {"outcome": _error_text(error)}
 
 
 def _talk(connection, request):
@@ -56,23 +56,23 @@ def lookup(name):
     return {"outcome": "answered", "addresses": sorted({entry[4][0] for entry in found})}
 
 
-def connect(host, port, request="GET /echo HTTP/1.1\r\nHost: x\r\n\r\n", patience=PATIENCE):
+def connect(host, port, request="GET /echo HTTP/1.1\r\nHost: x\r\n\r\n", timeout=TIMEOUT):
     """A plain connection, by name or address."""
-    with socket.create_connection((host, port), patience) as connection:
+    with socket.create_connection((host, port), timeout) as connection:
         return _talk(connection, request.encode())
 
 
 def request(host, port, *hosts, path="/echo", form="{path}"):
     """Several requests on one connection, each with its own `Host`; says how far it got."""
     answers = []
-    with socket.create_connection((host, port), PATIENCE) as connection:
+    with socket.create_connection((host, port), TIMEOUT) as connection:
         reader = connection.makefile("rb")
-        for said in hosts:
+        for host_header in hosts:
             try:
-                connection.sendall(f"GET {form.format(path=path)} HTTP/1.1\r\nHost: {said}\r\n\r\n".encode())
+                connection.sendall(f"GET {form.format(path=path)} HTTP/1.1\r\nHost: {host_header}\r\n\r\n".encode())
                 answer = _answer(reader)
             except OSError as error:
-                return {"outcome": _said(error), "answers": answers}
+                return {"outcome": _error_text(error), "answers": answers}
             if answer is None:
                 return {"outcome": "closed", "answers": answers}
             answers.append(answer)
@@ -91,12 +91,12 @@ def _answer(reader):
     return [int(status[1]), reader.read(size).decode(errors="replace")]
 
 
-def tls(host, port, said, http_host=None):
+def tls(host, port, host_header, http_host=None):
     """TLS to one name, greeting with another, whatever certificate comes."""
     context = ssl._create_unverified_context()
-    with socket.create_connection((host, port), PATIENCE) as connection:
-        with context.wrap_socket(connection, server_hostname=said) as secured:
-            return _talk(secured, f"GET /echo HTTP/1.1\r\nHost: {http_host or said}\r\n\r\n".encode())
+    with socket.create_connection((host, port), TIMEOUT) as connection:
+        with context.wrap_socket(connection, server_hostname=host_header) as secured:
+            return _talk(secured, f"GET /echo HTTP/1.1\r\nHost: {http_host or host_header}\r\n\r\n".encode())
 
 
 def dns_message(name, kind=1):
@@ -113,9 +113,9 @@ def query_udp(server, port, name, kind=1):
     """A look-up at a server of one's own choice."""
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as client:
-        client.settimeout(PATIENCE)
+        client.settimeout(TIMEOUT)
         client.connect((server, port))
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             client.send(dns_message(name, kind))
             answer = _dns_answer(client.recv(4096))
             # One that nobody had time for is asked again, as by every program.
@@ -126,7 +126,7 @@ def query_udp(server, port, name, kind=1):
 
 def query_tcp(server, port, name, kind=1):
     message = dns_message(name, kind)
-    with socket.create_connection((server, port), PATIENCE) as client:
+    with socket.create_connection((server, port), TIMEOUT) as client:
         client.sendall(struct.pack(">H", len(message)) + message)
         answer = client.makefile("rb")
         size = answer.read(2)
@@ -135,13 +135,13 @@ def query_tcp(server, port, name, kind=1):
         return _dns_answer(answer.read(struct.unpack(">H", size)[0]))
 
 
-def datagram(host, port, text, again=3):
+def datagram(host, port, text, repeated=3):
     """UDP; sent a few times, because a refusal is heard of at the next call."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as client:
-        client.settimeout(PATIENCE / again)
+        client.settimeout(TIMEOUT / repeated)
         client.connect((host, port))
-        for _ in range(again):
+        for _ in range(repeated):
             client.send(text.encode())
             try:
                 return {"outcome": "answered", "answer": client.recv(4096).decode(errors="replace")}
@@ -224,7 +224,7 @@ def _nftables(kind):
     body = generic(2, 0) + (_attribute(1, b"intruder\0") if kind == 0 else b"")
     batch = message(16, 1, generic(0, 10)) + message(10 << 8 | kind, 0x405, body) + message(17, 1, generic(0, 10))
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as link:
-        link.settimeout(PATIENCE)
+        link.settimeout(TIMEOUT)
         link.bind((0, 0))
         link.send(batch)
         answer = link.recv(65_536)
@@ -282,11 +282,11 @@ def agent_socket():
         names = [line.split()[7] for line in table.readlines()[1:] if len(line.split()) > 7]
     reached = []
     for name in {*found, *names}:
-        place = "\0" + name[1:] if name.startswith("@") else name
+        location = "\0" + name[1:] if name.startswith("@") else name
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(PATIENCE)
+            client.settimeout(TIMEOUT)
             try:
-                client.connect(place)
+                client.connect(location)
                 reached.append(name)
             except OSError:
                 pass
@@ -299,21 +299,21 @@ def agent_descriptors(host, port):
     pid = libc.syscall(434, 1, 0)
     if pid < 0:
         return {"outcome": "refused", "asked": 0, "why": errno.errorcode.get(ctypes.get_errno())}
-    taken, asked, why = 0, 0, None
+    taken, attempts, reason = 0, 0, None
     for number in range(3, 1024):
         copy = libc.syscall(438, pid, number, 0)
         if copy < 0:
             if ctypes.get_errno() != errno.EBADF:
-                why = errno.errorcode.get(ctypes.get_errno())
+                reason = errno.errorcode.get(ctypes.get_errno())
             continue
         taken += 1
         try:
             channel = socket.socket(fileno=copy)
             if channel.family == socket.AF_UNIX and not channel.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                asked += _ask_by_hand(channel, host, port)
+                attempts += _ask_by_hand(channel, host, port)
         except OSError:
             continue
-    return {"outcome": "done" if asked else "refused", "taken": taken, "asked": asked, "why": why}
+    return {"outcome": "done" if attempts else "refused", "taken": taken, "asked": attempts, "why": reason}
 
 
 def _ask_by_hand(channel, host, port):
@@ -363,33 +363,33 @@ def by_proxy(proxy_port, kind, host, port):
 def _greeted(address, greeting):
     """A new connection that was sent something; or why there is none, since one that is refused may be reset at once."""
     try:
-        client = socket.create_connection(address, PATIENCE)
+        client = socket.create_connection(address, TIMEOUT)
     except OSError as error:
-        return _said(error)
+        return _error_text(error)
     # What one hears that is reset only now is looked at later.
     with contextlib.suppress(OSError):
         client.sendall(greeting)
     return client
 
 
-def _heard(client, size):
+def _received(client, size):
     try:
         return client.recv(size, socket.MSG_WAITALL)
     except OSError as error:
-        return _said(error)
+        return _error_text(error)
 
 
-def many(host, port, count):
+def several_sandboxes(host, port, count):
     """Opens many connections, all at once, and has each say something back; says how many did."""
     import resource
 
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4]
     clients = [_greeted(address, b"%08d\n" % number) for number in range(count)]
     right, wrong = 0, {}
     for number, client in enumerate(clients):
-        answer = client if isinstance(client, str) else _heard(client, 9)
+        answer = client if isinstance(client, str) else _received(client, 9)
         if answer == b"%08d\n" % number:
             right += 1
         else:
@@ -401,7 +401,7 @@ PROBES = {
     function.__name__: function
     for function in (
         lookup, connect, request, tls, query_udp, query_tcp, datagram, ping, routes_and_rules, other_namespaces,
-        agent_socket, agent_descriptors, by_proxy, many,
+        agent_socket, agent_descriptors, by_proxy, several_sandboxes,
     )
 }  # fmt: skip
 

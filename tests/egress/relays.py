@@ -34,7 +34,7 @@ class _Relay:
     """A proxy. `resolve` turns a name into an address: the names of the tests are known to nobody else."""
 
     def __init__(self, resolve, credentials=None):
-        self.asked = []
+        self.request_log = []
         self._resolve = resolve
         # `user:password`; without them nobody is asked.
         self._credentials = credentials
@@ -87,11 +87,11 @@ class HttpProxy(_Relay):
         head, _, rest = head.partition(b"\r\n\r\n")
         first, *headers = head.decode().split("\r\n")
         method, target, version = first.split(" ")
-        self.asked.append((method, target))
+        self.request_log.append((method, target))
         if self._credentials:
-            wanted = "basic " + base64.b64encode(self._credentials.encode()).decode()
+            expected = "basic " + base64.b64encode(self._credentials.encode()).decode()
             given = [line.partition(":")[2].strip() for line in headers if line.lower().startswith("proxy-authorization:")]
-            if [one.replace("Basic", "basic") for one in given] != [wanted]:
+            if [one.replace("Basic", "basic") for one in given] != [expected]:
                 connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
                 return
         if method == "CONNECT":
@@ -104,8 +104,8 @@ class HttpProxy(_Relay):
         url = urllib.parse.urlsplit(target)
         with self.dial(url.hostname, url.port or 80) as other:
             path = urllib.parse.urlunsplit(("", "", url.path or "/", url.query, ""))
-            kept = [line for line in headers if not line.lower().startswith(("proxy-", "connection:"))]
-            request = "\r\n".join([f"{method} {path} {version}", *kept, "Connection: close", "", ""])
+            stored = [line for line in headers if not line.lower().startswith(("proxy-", "connection:"))]
+            request = "\r\n".join([f"{method} {path} {version}", *stored, "Connection: close", "", ""])
             other.sendall(request.encode() + rest)
             carry(connection, other)
 
@@ -136,7 +136,7 @@ class SocksProxy(_Relay):
             4: lambda: socket.inet_ntop(socket.AF_INET6, reader.read(16)),
         }[kind]()
         port = struct.unpack(">H", reader.read(2))[0]
-        self.asked.append(("CONNECT" if command == 1 else str(command), f"{host}:{port}"))
+        self.request_log.append(("CONNECT" if command == 1 else str(command), f"{host}:{port}"))
         with self.dial(host, port) as other:
             connection.sendall(b"\x05\x00\x00\x01" + b"\x00" * 6)
             carry(connection, other)

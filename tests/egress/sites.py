@@ -49,7 +49,7 @@ class Site:
         self.password = None
         self.repositories = None
         context = authority.server_context(name, f"*.{name}", address)
-        context.sni_callback = lambda _socket, said, _context: self.hellos.append(said)
+        context.sni_callback = lambda _socket, response, _context: self.hellos.append(response)
         self._servers = [
             _Server(self, (address, self.http_port), None),
             _Server(self, (address, self.https_port), context),
@@ -65,7 +65,7 @@ class Site:
         """How many downloads without end are under way."""
         return len(self.drips)
 
-    def asked(self, path):
+    def requests_for(self, path):
         """The requests for a path, oldest first."""
         return [request for request in self.requests if request.path.split("?")[0] == path]
 
@@ -85,9 +85,9 @@ class _Server(http.server.ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 4096
 
-    def __init__(self, site, where, context):
+    def __init__(self, site, location, context):
         self.site, self.is_tls = site, context is not None
-        super().__init__(where, _Handler)
+        super().__init__(location, _Handler)
         if context:
             # The handshake comes with the first read, in the connection's own thread.
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
@@ -124,14 +124,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if path.startswith(("/git/", "/private/git/")):
             return git_http.serve(self)
         is_mirror = path == "/mirror"
-        shown = headers if is_mirror else sorted(headers)
-        body = json.dumps({"site": self.server.site.name, "path": self.path, "headers": shown}).encode()
+        displayed = headers if is_mirror else sorted(headers)
+        body = json.dumps({"site": self.server.site.name, "path": self.path, "headers": displayed}).encode()
         if not is_mirror:
             return self.answer(body)
-        said = [("X-Seen", value) for value in headers.values()]
+        response = [("X-Seen", value) for value in headers.values()]
         if "gzip" in headers.get("accept-encoding", ""):
-            return self.answer(gzip.compress(body), headers=[*said, ("Content-Encoding", "gzip")])
-        self.answer(body, headers=said)
+            return self.answer(gzip.compress(body), headers=[*response, ("Content-Encoding", "gzip")])
+        self.answer(body, headers=response)
 
     def do_POST(self):
         self._note()

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from data_dir import DataDir
-from inside import Inside
+from guest import Guest
 from relays import HttpProxy, SocksProxy
 from server import Server
 from waiting import wait_for
@@ -29,8 +29,8 @@ def sandbox_of(world, data, environment=(), **settings):
     server.settings.update(environment)
     with server:
         api = server.api()
-        with Inside(api, world) as inside:
-            yield inside
+        with Guest(api, world) as guest:
+            yield guest
         api.close()
 
 
@@ -44,15 +44,15 @@ def bounded(world):
         "GATEWAY_MAX_CONNECTIONS": 20,
         "GATEWAY_BYTES_PER_SECOND": 1 << 20,
     }
-    with sandbox_of(world, None, **limits) as inside:
-        yield inside
+    with sandbox_of(world, None, **limits) as guest:
+        yield guest
 
 
 @pytest.fixture(scope="module")
 def few_questions(world):
     """A server of its own, since other tests look names up as well."""
-    with sandbox_of(world, None, GATEWAY_QUERIES_PER_SECOND=1) as inside:
-        yield inside
+    with sandbox_of(world, None, GATEWAY_QUERIES_PER_SECOND=1) as guest:
+        yield guest
 
 
 def test_what_the_operator_denies_no_policy_opens(world, bounded):
@@ -97,8 +97,8 @@ def test_look_ups_over_the_limit_are_refused_and_on_record(world, few_questions)
 def test_bytes_are_counted_under_a_bandwidth_limit_and_all_arrive(world, bounded):
     """Speed decides nothing here: the limit must lose no byte, and count each."""
     size = 3 << 20
-    told = bounded.output(f"curl -sS {world.good.http}/bytes/{size} | sha256sum").split()[0]
-    assert told == world.digest(size)
+    outcome = bounded.output(f"curl -sS {world.good.http}/bytes/{size} | sha256sum").split()[0]
+    assert outcome == world.digest(size)
     flows = lambda: [flow["received_bytes"] for flow in bounded.flows(verdict="allowed")]  # noqa: E731
     wait_for(lambda: any(size <= count <= size + 1024 for count in flows()), lambda: f"{size} among {flows()}")
 
@@ -108,59 +108,59 @@ def test_bytes_are_counted_under_a_bandwidth_limit_and_all_arrive(world, bounded
 
 def test_without_the_gateway_nothing_leads_out(world, data):
     before = len(world.near_port.seen)
-    with sandbox_of(world, data, GATEWAY_ENABLED="false") as inside:
+    with sandbox_of(world, data, GATEWAY_ENABLED="false") as guest:
         # Nobody answers, so asking once is enough.
-        told = inside.probe("lookup", "good.test", env={"RES_OPTIONS": "attempts:1"})
-        assert told["outcome"].startswith("lookup: ")
-        assert inside.probe("connect", world.own, world.near_port.port)["outcome"] not in ("answered", "timeout")
-        assert inside.output("echo works") == "works\n"
+        outcome = guest.probe("lookup", "good.test", env={"RES_OPTIONS": "attempts:1"})
+        assert outcome["outcome"].startswith("lookup: ")
+        assert guest.probe("connect", world.own, world.near_port.port)["outcome"] not in ("answered", "timeout")
+        assert guest.output("echo works") == "works\n"
     assert world.near_port.seen[before:] == []
 
 
 # --- proxies
 
 
-def both(world, inside):
+def both(world, guest):
     for scheme in ("http", "https"):
-        ran = inside.curl(f"{getattr(world.good, scheme)}/by-proxy")
+        ran = guest.curl(f"{getattr(world.good, scheme)}/by-proxy")
         assert ran["exit_code"] == 0, ran["output"]
 
 
 def asked_for(proxy, site):
     """Whether the proxy was asked for both ports of a site, by its name or address."""
-    ports = {port for _, target in proxy.asked for port in (site.http_port, site.https_port) if f":{port}" in target}
+    ports = {port for _, target in proxy.request_log for port in (site.http_port, site.https_port) if f":{port}" in target}
     return ports == {site.http_port, site.https_port}
 
 
 @pytest.mark.parametrize("kind", [HttpProxy, SocksProxy])
 @pytest.mark.parametrize("credentials", [None, "somebody:a-pass-word"])
 def test_everything_goes_by_the_operators_proxy(world, data, kind, credentials):
-    with kind(world.resolve, credentials) as proxy, sandbox_of(world, data, GATEWAY_PROXY=proxy.url) as inside:
-        both(world, inside)
-        assert asked_for(proxy, world.good), proxy.asked
+    with kind(world.resolve, credentials) as proxy, sandbox_of(world, data, GATEWAY_PROXY=proxy.url) as guest:
+        both(world, guest)
+        assert asked_for(proxy, world.good), proxy.request_log
         # The policy counts before the proxy is asked.
-        inside.set_policy(deny_out=["*"], allow_out=["good.test"])
-        count = len(proxy.asked)
-        inside.curl(f"{world.other.http}/echo")
-        inside.probe("connect", world.own, world.evil_port.port)
-        assert proxy.asked[count:] == []
+        guest.set_policy(deny_out=["*"], allow_out=["good.test"])
+        count = len(proxy.request_log)
+        guest.curl(f"{world.other.http}/echo")
+        guest.probe("connect", world.own, world.evil_port.port)
+        assert proxy.request_log[count:] == []
         if credentials:
-            shown = str(inside.api.events(inside.id)) + str(inside.flows())
-            assert "a-pass-word" not in shown
+            displayed = str(guest.api.events(guest.id)) + str(guest.flows())
+            assert "a-pass-word" not in displayed
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
 def test_the_environments_proxy_is_used_when_nothing_is_set(world, data, variable):
     with HttpProxy(world.resolve) as proxy:
-        with sandbox_of(world, data, {variable: proxy.url}) as inside:
-            assert inside.curl(f"{world.good.https}/by-environment")["exit_code"] == 0
-        assert any(f":{world.good.https_port}" in target for _, target in proxy.asked)
+        with sandbox_of(world, data, {variable: proxy.url}) as guest:
+            assert guest.curl(f"{world.good.https}/by-environment")["exit_code"] == 0
+        assert any(f":{world.good.https_port}" in target for _, target in proxy.request_log)
 
 
 def test_a_proxy_that_is_down_is_a_failure_with_a_reason(world, data):
     proxy = HttpProxy(world.resolve)
     proxy.__enter__()
-    with sandbox_of(world, data, GATEWAY_PROXY=proxy.url) as inside:
+    with sandbox_of(world, data, GATEWAY_PROXY=proxy.url) as guest:
         proxy.__exit__()
-        assert inside.curl(f"{world.good.https}/echo")["exit_code"] != 0
-        assert inside.flow(verdict="failed", name="good.test")["reason"]
+        assert guest.curl(f"{world.good.https}/echo")["exit_code"] != 0
+        assert guest.flow(verdict="failed", name="good.test")["reason"]

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import only
 from data_dir import DataDir
-from inside import Inside
+from guest import Guest
 from program import find_program
 from server import Server
 
@@ -30,8 +30,8 @@ class GuestData(DataDir):
             os.chown(path, UID, UID)
 
     def as_guest(self, *arguments):
-        words = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--", "env", "-i", f"HOME={self.home}"]
-        return [*words, "PATH=/usr/local/bin:/usr/bin:/bin", str(self.program), *map(str, arguments)]
+        parts = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--", "env", "-i", f"HOME={self.home}"]
+        return [*parts, "PATH=/usr/local/bin:/usr/bin:/bin", str(self.program), *map(str, arguments)]
 
     def ask(self, *arguments):
         command = self.as_guest("--data-dir", self.path, *arguments)
@@ -49,9 +49,9 @@ class GuestServer(Server):
 
     def command(self):
         ports = ["--port", self.port, "--e2b-port", self.e2b_port]
-        words = self.data.as_guest("serve", "--data-dir", self.data.path, *ports, *self.flags)
-        at = words.index(str(self.data.program))
-        return [*words[:at], *(f"{name}={value}" for name, value in self.settings.items()), *words[at:]]
+        parts = self.data.as_guest("serve", "--data-dir", self.data.path, *ports, *self.flags)
+        at = parts.index(str(self.data.program))
+        return [*parts[:at], *(f"{name}={value}" for name, value in self.settings.items()), *parts[at:]]
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def guest(world):
         settings = {**world.settings, "GATEWAY_TRUSTED_CA": str(authority)}
         with GuestServer("--ready", "0", data=data, **settings) as server:
             api = server.api()
-            with Inside(api, world, network=only("good.test", "api.test")) as inside:
-                yield inside
+            with Guest(api, world, network=only("good.test", "api.test")) as guest:
+                yield guest
             api.close()
     finally:
         data.remove()
@@ -91,4 +91,4 @@ def test_a_rule_is_kept(world, guest):
     rules = {"api.test": [{"transform": {"headers": {"X-Team-Key": "for-the-site-alone"}}}]}
     guest.set_policy(**only("api.test"), rules=rules)
     guest.output(f"curl -sS {world.api.https}/guest")
-    assert world.api.asked("/guest")[-1].headers["x-team-key"] == "for-the-site-alone"
+    assert world.api.requests_for("/guest")[-1].headers["x-team-key"] == "for-the-site-alone"

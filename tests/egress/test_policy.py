@@ -12,9 +12,9 @@ from waiting import wait_for
 pytestmark = pytest.mark.usefixtures("nothing_escapes")
 
 
-def reaches(inside, site, port=None):
+def reaches(guest, site, port=None):
     """Whether a request by name gets through."""
-    return inside.curl(f"http://{site.name}:{port or site.http_port}/echo")["exit_code"] == 0
+    return guest.curl(f"http://{site.name}:{port or site.http_port}/echo")["exit_code"] == 0
 
 
 # --- how it is said
@@ -31,50 +31,50 @@ SHUT = {
 
 @pytest.mark.parametrize("how", SHUT)
 def test_ways_to_say_nothing_but_one_name(world, make, how):
-    inside = make(**SHUT[how])
-    assert reaches(inside, world.good)
-    assert not reaches(inside, world.other)
-    inside.denied("not_allowed", name="other.test")
+    guest = make(**SHUT[how])
+    assert reaches(guest, world.good)
+    assert not reaches(guest, world.other)
+    guest.denied("not_allowed", name="other.test")
 
 
 def test_without_internet_nothing_is_reached(world, make):
-    inside = make(allow_internet_access=False)
-    assert not reaches(inside, world.good)
-    assert inside.policy()["network"]["allow_internet_access"] is False
+    guest = make(allow_internet_access=False)
+    assert not reaches(guest, world.good)
+    assert guest.policy()["network"]["allow_internet_access"] is False
 
 
 def test_an_entry_may_name_a_port(world, make):
-    inside = make(network=only(f"good.test:{world.good.http_port}"))
-    assert reaches(inside, world.good)
-    assert inside.curl(f"{world.good.https}/echo")["exit_code"] != 0
-    flow = inside.flow(verdict="denied", name="good.test", port=world.good.https_port)
+    guest = make(network=only(f"good.test:{world.good.http_port}"))
+    assert reaches(guest, world.good)
+    assert guest.curl(f"{world.good.https}/echo")["exit_code"] != 0
+    flow = guest.flow(verdict="denied", name="good.test", port=world.good.https_port)
     assert flow["reason"]
 
 
 def test_a_star_stands_for_the_names_below(world, make):
-    inside = make(network=only("*.good.test"))
+    guest = make(network=only("*.good.test"))
     world.names.set("a.good.test", world.good.address)
     world.names.set("b.a.good.test", world.good.address)
     for name in ("a.good.test", "b.a.good.test", "A.GOOD.test."):
-        assert inside.curl(f"http://{name}:{world.good.http_port}/echo")["exit_code"] == 0, name
-    assert not reaches(inside, world.good)
-    assert inside.curl(f"http://a.good.test.evil.test:{world.good.http_port}/echo")["exit_code"] != 0
+        assert guest.curl(f"http://{name}:{world.good.http_port}/echo")["exit_code"] == 0, name
+    assert not reaches(guest, world.good)
+    assert guest.curl(f"http://a.good.test.evil.test:{world.good.http_port}/echo")["exit_code"] != 0
 
 
 def test_an_address_may_be_allowed_without_a_name(world, make):
-    inside = make(network=only(f"{world.own}:{world.near_port.port}"))
-    assert inside.probe("connect", world.own, world.near_port.port)["outcome"] == "answered"
-    assert inside.probe("connect", world.own, world.evil_port.port)["outcome"] != "answered"
+    guest = make(network=only(f"{world.own}:{world.near_port.port}"))
+    assert guest.probe("connect", world.own, world.near_port.port)["outcome"] == "answered"
+    assert guest.probe("connect", world.own, world.evil_port.port)["outcome"] != "answered"
 
 
 def test_denied_entries_count_while_the_rest_is_open(world, make):
-    inside = make(network={"deny_out": ["other.test", f"{world.api.address}/32"]})
-    assert reaches(inside, world.good)
-    assert not reaches(inside, world.other)
-    inside.denied("denied_by_policy", name="other.test")
+    guest = make(network={"deny_out": ["other.test", f"{world.api.address}/32"]})
+    assert reaches(guest, world.good)
+    assert not reaches(guest, world.other)
+    guest.denied("denied_by_policy", name="other.test")
     # By name, too: what the name resolves to is denied.
-    assert not reaches(inside, world.api)
-    inside.denied("denied_by_policy", world.api.address, name="api.test")
+    assert not reaches(guest, world.api)
+    guest.denied("denied_by_policy", world.api.address, name="api.test")
 
 
 MISTAKES = [
@@ -99,79 +99,79 @@ def test_a_policy_that_makes_no_sense_is_refused_and_changes_nothing(wide, polic
 
 @pytest.mark.quick
 def test_one_call_allows_and_one_denies_at_once(world, make):
-    inside = make(network=only("good.test"))
-    assert not reaches(inside, world.other)
-    inside.allow("other.test")
-    assert reaches(inside, world.other)
-    inside.deny("other.test")
-    assert not reaches(inside, world.other)
-    assert reaches(inside, world.good)
+    guest = make(network=only("good.test"))
+    assert not reaches(guest, world.other)
+    guest.allow("other.test")
+    assert reaches(guest, world.other)
+    guest.deny("other.test")
+    assert not reaches(guest, world.other)
+    assert reaches(guest, world.good)
 
 
 def test_a_whole_policy_is_replaced(world, make):
-    inside = make()
-    assert reaches(inside, world.good)
-    inside.set_policy(**only("other.test"))
-    assert not reaches(inside, world.good)
-    assert reaches(inside, world.other)
-    assert inside.policy()["network"]["allow_out"] == ["other.test"]
+    guest = make()
+    assert reaches(guest, world.good)
+    guest.set_policy(**only("other.test"))
+    assert not reaches(guest, world.good)
+    assert reaches(guest, world.other)
+    assert guest.policy()["network"]["allow_out"] == ["other.test"]
 
 
-def drip(inside, world, port, scheme="http"):
+def drip(guest, world, port, scheme="http"):
     """Starts a download without end in the background; gives its process id when bytes have come."""
     url = f"{scheme}://good.test:{port}/drip"
     command = f"curl -sS --cacert /tmp/authority.pem -o /tmp/drip {url}; echo $? > /tmp/drip-ended"
-    inside.output("rm -f /tmp/drip /tmp/drip-ended")
-    inside.run(command, background=True)
-    wait_for(lambda: inside.run("test -s /tmp/drip")["exit_code"] == 0, "bytes have come")
+    guest.output("rm -f /tmp/drip /tmp/drip-ended")
+    guest.run(command, background=True)
+    wait_for(lambda: guest.run("test -s /tmp/drip")["exit_code"] == 0, "bytes have come")
 
 
-def ended(inside):
+def ended(guest):
     """The exit code of the download, once it has ended."""
-    wait_for(lambda: inside.run("test -s /tmp/drip-ended")["exit_code"] == 0, "the download ends inside")
-    return int(inside.output("cat /tmp/drip-ended"))
+    wait_for(lambda: guest.run("test -s /tmp/drip-ended")["exit_code"] == 0, "the download ends inside")
+    return int(guest.output("cat /tmp/drip-ended"))
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_an_open_download_is_cut_when_its_target_becomes_denied(world, make, scheme):
-    inside = make()
-    drip(inside, world, getattr(world.good, f"{scheme}_port"), scheme)
-    inside.deny("good.test")
-    assert ended(inside) != 0
+    guest = make()
+    drip(guest, world, getattr(world.good, f"{scheme}_port"), scheme)
+    guest.deny("good.test")
+    assert ended(guest) != 0
     wait_for(lambda: world.good.dripping == 0, "the site sees its end as well")
-    assert inside.flow(name="good.test", port=getattr(world.good, f"{scheme}_port"), protocol="tcp")["received_bytes"] > 0
+    assert guest.flow(name="good.test", port=getattr(world.good, f"{scheme}_port"), protocol="tcp")["received_bytes"] > 0
 
 
 def test_an_open_download_to_what_stays_allowed_goes_on(world, make):
-    inside = make()
-    drip(inside, world, world.good.http_port)
-    inside.deny("other.test")
-    inside.set_policy(**only("good.test"))
-    size = int(inside.output("stat -c %s /tmp/drip"))
-    wait_for(lambda: int(inside.output("stat -c %s /tmp/drip")) > size, "it goes on")
-    assert inside.run("test -e /tmp/drip-ended")["exit_code"] != 0
+    guest = make()
+    drip(guest, world, world.good.http_port)
+    guest.deny("other.test")
+    guest.set_policy(**only("good.test"))
+    size = int(guest.output("stat -c %s /tmp/drip"))
+    wait_for(lambda: int(guest.output("stat -c %s /tmp/drip")) > size, "it goes on")
+    assert guest.run("test -e /tmp/drip-ended")["exit_code"] != 0
 
 
 def test_a_download_ends_with_its_sandbox(world, make):
-    inside = make()
-    drip(inside, world, world.good.http_port)
-    inside.remove()
+    guest = make()
+    drip(guest, world, world.good.http_port)
+    guest.remove()
     wait_for(lambda: world.good.dripping == 0, "the site sees its end")
 
 
 def test_a_policy_survives_pause_and_stop(world, make):
-    inside = make(network=only("good.test"))
-    inside.api.pause(inside.id)
-    assert reaches(inside, world.good)
-    assert not reaches(inside, world.other)
-    assert inside.policy()["network"]["allow_out"] == ["good.test"]
+    guest = make(network=only("good.test"))
+    guest.api.pause(guest.id)
+    assert reaches(guest, world.good)
+    assert not reaches(guest, world.other)
+    assert guest.policy()["network"]["allow_out"] == ["good.test"]
 
 
 def test_a_policy_can_be_changed_while_it_is_paused(world, make):
-    inside = make(network=only("good.test"))
-    inside.api.pause(inside.id)
-    inside.allow("other.test")
-    assert reaches(inside, world.other)
+    guest = make(network=only("good.test"))
+    guest.api.pause(guest.id)
+    guest.allow("other.test")
+    assert reaches(guest, world.other)
 
 
 def test_two_sandboxes_have_two_policies(world, make):
@@ -206,27 +206,27 @@ def test_the_reason_is_in_the_sandboxs_log_and_events(shut):
 
 def test_denials_come_as_they_happen(world, make):
     """Somebody who follows the flows hears of a denial without asking again."""
-    inside, heard = make(network=only("good.test")), []
+    guest, received = make(network=only("good.test")), []
     has_begun = threading.Event()
 
     def follow():
-        url = f"{inside.api.url}/sandboxes/{inside.id}/flows"
+        url = f"{guest.api.url}/sandboxes/{guest.id}/flows"
         options = {"params": {"follow": "true", "verdict": "denied"}, "timeout": 120, "trust_env": False}
         with httpx.stream("GET", url, **options) as reply:
             has_begun.set()
             for line in reply.iter_lines():
                 if line.startswith("data:"):
-                    heard.append(json.loads(line[5:]))
-                    if heard[-1].get("name") == "followed.evil.test":
+                    received.append(json.loads(line[5:]))
+                    if received[-1].get("name") == "followed.evil.test":
                         return
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
     assert has_begun.wait(90)
-    inside.curl("http://followed.evil.test/")
+    guest.curl("http://followed.evil.test/")
     thread.join(90)
-    assert not thread.is_alive(), heard
-    assert heard[-1]["verdict"] == "denied" and heard[-1]["reason"]
+    assert not thread.is_alive(), received
+    assert received[-1]["verdict"] == "denied" and received[-1]["reason"]
 
 
 def test_attempts_alike_are_counted_together(shut):

@@ -3,7 +3,7 @@
 import pytest
 
 from conftest import only
-from inside import Inside
+from guest import Guest
 from server import Server
 from waiting import wait_for
 
@@ -41,59 +41,59 @@ def own(world):
     """A server that may be killed, and a sandbox of it."""
     with Server("--ready", "0", **world.settings) as server:
         api = server.api()
-        with Inside(api, world, network=only("good.test")) as inside:
-            yield server, inside
+        with Guest(api, world, network=only("good.test")) as guest:
+            yield server, guest
         api.close()
 
 
-def lines(inside, name):
-    return inside.run(["cat", f"/tmp/{name}.out"])["stdout"].splitlines()
+def lines(guest, name):
+    return guest.run(["cat", f"/tmp/{name}.out"])["stdout"].splitlines()
 
 
-def start(inside, name, script, *arguments):
-    inside.api.write(inside.id, f"/tmp/{name}.py", script)
-    inside.run(f"python3 /tmp/{name}.py {' '.join(map(str, arguments))} > /tmp/{name}.out 2>&1", background=True)
+def start(guest, name, script, *arguments):
+    guest.api.write(guest.id, f"/tmp/{name}.py", script)
+    guest.run(f"python3 /tmp/{name}.py {' '.join(map(str, arguments))} > /tmp/{name}.out 2>&1", background=True)
 
 
 def test_open_connections_end_and_new_ones_work_after_kill_9(world, own):
-    server, inside = own
-    start(inside, "loyal", LOYAL, world.good.http_port)
-    start(inside, "faithful", FAITHFUL, world.echoes.port)
-    wait_for(lambda: "answered" in lines(inside, "loyal"), "the first program is answered")
-    wait_for(lambda: lines(inside, "faithful") == ["open"], "the second program is connected")
-    asked = len(world.names.was_asked("good.test"))
+    server, guest = own
+    start(guest, "loyal", LOYAL, world.good.http_port)
+    start(guest, "faithful", FAITHFUL, world.echoes.port)
+    wait_for(lambda: "answered" in lines(guest, "loyal"), "the first program is answered")
+    wait_for(lambda: lines(guest, "faithful") == ["open"], "the second program is connected")
+    request_log = len(world.names.was_asked("good.test"))
     server.kill()
     wait_for(lambda: world.echoes.open == 0, "the other side sees the end")
     server.start()
-    wait_for(lambda: len(lines(inside, "faithful")) == 2, "the program hears of the end of its connection")
-    assert lines(inside, "faithful")[1].startswith("ended")
+    wait_for(lambda: len(lines(guest, "faithful")) == 2, "the program hears of the end of its connection")
+    assert lines(guest, "faithful")[1].startswith("ended")
     # It has not looked the name up again: the address that stands for the name still does.
-    seen = len(world.good.asked("/loyal"))
-    wait_for(lambda: len(world.good.asked("/loyal")) > seen, "the address from before still leads to the name")
-    assert asked > 0
+    seen = len(world.good.requests_for("/loyal"))
+    wait_for(lambda: len(world.good.requests_for("/loyal")) > seen, "the address from before still leads to the name")
+    assert request_log > 0
     # The policy is in force again, and a new program works without doing anything special.
-    assert inside.curl(f"{world.good.http}/echo")["exit_code"] == 0
-    assert inside.curl(f"{world.other.http}/echo")["exit_code"] == 6
-    assert inside.probe("connect", world.own, world.evil_port.port)["outcome"] not in ("answered", "timeout")
+    assert guest.curl(f"{world.good.http}/echo")["exit_code"] == 0
+    assert guest.curl(f"{world.other.http}/echo")["exit_code"] == 6
+    assert guest.probe("connect", world.own, world.evil_port.port)["outcome"] not in ("answered", "timeout")
 
 
 def test_a_connection_made_while_no_server_runs_does_not_hang(world, own):
-    server, inside = own
-    start(inside, "loyal", LOYAL, world.good.http_port)
-    wait_for(lambda: "answered" in lines(inside, "loyal"), "the program is answered")
+    server, guest = own
+    start(guest, "loyal", LOYAL, world.good.http_port)
+    wait_for(lambda: "answered" in lines(guest, "loyal"), "the program is answered")
     server.kill()
     server.start()
-    wait_for(lambda: lines(inside, "loyal")[-1:] == ["answered"], "it is answered again")
+    wait_for(lambda: lines(guest, "loyal")[-1:] == ["answered"], "it is answered again")
     server.stop()
     server.start()
-    wait_for(lambda: lines(inside, "loyal")[-1:] == ["answered"], "also after an orderly end")
+    wait_for(lambda: lines(guest, "loyal")[-1:] == ["answered"], "also after an orderly end")
 
 
 def test_a_policy_changed_before_the_kill_is_the_one_after_it(world, own):
-    server, inside = own
-    inside.set_policy(**only("other.test"))
+    server, guest = own
+    guest.set_policy(**only("other.test"))
     server.kill()
     server.start()
     # The server answers before it has reached every sandbox again.
-    wait_for(lambda: inside.curl(f"{world.other.http}/echo")["exit_code"] == 0, "what the policy allows is reached")
-    assert inside.curl(f"{world.good.http}/echo")["exit_code"] == 6
+    wait_for(lambda: guest.curl(f"{world.other.http}/echo")["exit_code"] == 0, "what the policy allows is reached")
+    assert guest.curl(f"{world.good.http}/echo")["exit_code"] == 6

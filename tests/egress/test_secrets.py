@@ -10,7 +10,7 @@ import pytest
 
 import traces
 from conftest import only
-from inside import Inside
+from guest import Guest
 from server import Server
 from waiting import wait_for
 
@@ -24,8 +24,8 @@ class Secret:
         self.api, self.name = api, name
         self.value = f"value-{secrets.token_hex(16)}"
         body = {"value": self.value, "hosts": hosts, "is_shared": True, **more}
-        self.told = api.ok("PUT", f"/secrets/{name}", body)
-        self.placeholder = self.told["placeholder"]
+        self.outcome = api.ok("PUT", f"/secrets/{name}", body)
+        self.placeholder = self.outcome["placeholder"]
 
     def forms(self, user="git"):
         """The value as it may stand somewhere: as it is, and inside Basic credentials."""
@@ -38,14 +38,14 @@ class Secret:
 @pytest.fixture
 def secret(api):
     """Makes secrets that are gone after the test."""
-    made = []
+    created = []
 
     def make(name, *hosts, **more):
-        made.append(Secret(api, name, *hosts, **more))
-        return made[-1]
+        created.append(Secret(api, name, *hosts, **more))
+        return created[-1]
 
     yield make
-    for one in made:
+    for one in created:
         api.delete(f"/secrets/{one.name}")
 
 
@@ -60,13 +60,13 @@ def user(key, make):
     return make(secrets={"KEY": "key"})
 
 
-def ask(inside, url, header='"Authorization: Bearer $KEY"', more=""):
+def ask(guest, url, header='"Authorization: Bearer $KEY"', more=""):
     """`curl` as people write it, with the variable in a header and nothing said about whom to trust."""
-    return inside.run(f"curl --silent --show-error --max-time 120 -H {header} {more} {url}")
+    return guest.run(f"curl --silent --show-error --max-time 120 -H {header} {more} {url}")
 
 
 def seen_by(site, path):
-    return site.asked(path)[-1].headers.get("authorization")
+    return site.requests_for(path)[-1].headers.get("authorization")
 
 
 # --- where it goes
@@ -84,7 +84,7 @@ def test_it_arrives_at_the_host_it_is_bound_to(world, user, key):
 def test_it_arrives_in_any_header(world, user, key, header):
     ran = ask(user, f"{world.api.https}/any-header", header)
     assert ran["exit_code"] == 0, ran["output"]
-    headers = world.api.asked("/any-header")[-1].headers
+    headers = world.api.requests_for("/any-header")[-1].headers
     assert any(key.value in value for value in headers.values())
     assert not any(key.placeholder in value for value in headers.values())
 
@@ -132,8 +132,8 @@ def test_it_goes_without_tls_where_its_owner_says_so(world, secret, make):
 
 def test_it_does_not_go_to_another_port_than_its_own(world, secret, make):
     narrow = secret("narrow", "api.test:443")
-    inside = make(secrets={"KEY": "narrow"})
-    ran = inside.curl(f"{world.api.https}/port", "--header", f"Authorization: Bearer {narrow.placeholder}")
+    guest = make(secrets={"KEY": "narrow"})
+    ran = guest.curl(f"{world.api.https}/port", "--header", f"Authorization: Bearer {narrow.placeholder}")
     assert ran["exit_code"] == 0, ran["output"]
     assert seen_by(world.api, "/port") == f"Bearer {narrow.placeholder}"
 
@@ -141,12 +141,12 @@ def test_it_does_not_go_to_another_port_than_its_own(world, secret, make):
 def test_it_does_not_go_in_the_path_or_the_body(world, user, key):
     """Where a site may well show it to others: only headers are changed."""
     user.output(f'curl -sS -d "$KEY" "{world.api.https}/body?key=$KEY"')
-    assert key.value not in world.api.asked("/body")[-1].path
+    assert key.value not in world.api.requests_for("/body")[-1].path
 
 
 def test_a_sandbox_that_was_not_given_it_cannot_use_it(world, key, make):
-    inside = make()
-    ran = inside.curl(f"{world.api.https}/stranger", "--header", f"Authorization: Bearer {key.placeholder}")
+    guest = make()
+    ran = guest.curl(f"{world.api.https}/stranger", "--header", f"Authorization: Bearer {key.placeholder}")
     assert ran["exit_code"] == 0, ran["output"]
     assert seen_by(world.api, "/stranger") == f"Bearer {key.placeholder}"
 
@@ -166,9 +166,9 @@ def test_it_does_not_go_to_a_site_that_is_not_the_bound_host(world, user, key):
 
 def test_binding_opens_nothing(world, key, make):
     """The policy decides where a sandbox may go, whatever secrets it has."""
-    inside = make(secrets={"KEY": "key"}, network=only("good.test"))
-    assert ask(inside, f"{world.api.https}/bound-but-denied")["exit_code"] != 0
-    inside.denied("not_allowed", name="api.test")
+    guest = make(secrets={"KEY": "key"}, network=only("good.test"))
+    assert ask(guest, f"{world.api.https}/bound-but-denied")["exit_code"] != 0
+    guest.denied("not_allowed", name="api.test")
 
 
 def test_a_request_for_another_host_inside_tls_gets_nothing(world, user, key):
@@ -195,7 +195,7 @@ def test_after_its_deletion_it_goes_nowhere(world, user, key):
     assert ask(user, f"{world.api.https}/before-deletion")["exit_code"] == 0
     key.delete()
     user.curl(f"{world.api.https}/after-deletion", "--header", f"Authorization: Bearer {key.placeholder}")
-    for request in world.api.asked("/after-deletion"):
+    for request in world.api.requests_for("/after-deletion"):
         assert key.value not in request.headers["authorization"]
 
 
@@ -206,10 +206,10 @@ def test_git_clones_with_the_placeholder_as_password(world, secret, make):
     """Basic credentials are encoded: the placeholder is looked for inside them."""
     login = secret("login", "api.test")
     world.api.password = login.value
-    inside = make(secrets={"PASSWORD": "login"})
+    guest = make(secrets={"PASSWORD": "login"})
     url = world.api.https.replace("https://", 'https://git:"$PASSWORD"@')
-    inside.output(f"git clone --quiet {url}/private/git/small.git /tmp/private")
-    assert inside.output(["cat", "/tmp/private/hello"]) == "from the repository\n"
+    guest.output(f"git clone --quiet {url}/private/git/small.git /tmp/private")
+    assert guest.output(["cat", "/tmp/private/hello"]) == "from the repository\n"
     refused = make()
     ran = refused.run(f"git clone --quiet {url}/private/git/small.git /tmp/private", env={"PASSWORD": login.placeholder})
     assert ran["exit_code"] != 0
@@ -227,81 +227,81 @@ def ruled(make):
 
 
 def test_a_rule_sets_a_header_whatever_the_program_sends(world, ruled):
-    inside, value = ruled
-    inside.output(f"curl -sS -H 'X-Team-Key: mine' {world.api.https}/ruled")
-    assert world.api.asked("/ruled")[-1].headers["x-team-key"] == value
-    inside.curl(f"{world.good.https}/not-ruled")
-    assert "x-team-key" not in world.good.asked("/not-ruled")[-1].headers
+    guest, value = ruled
+    guest.output(f"curl -sS -H 'X-Team-Key: mine' {world.api.https}/ruled")
+    assert world.api.requests_for("/ruled")[-1].headers["x-team-key"] == value
+    guest.curl(f"{world.good.https}/not-ruled")
+    assert "x-team-key" not in world.good.requests_for("/not-ruled")[-1].headers
 
 
 def test_a_rule_sets_nothing_without_tls(world, ruled):
     """What a rule sets may be a secret, and nobody said that it may be read on the way."""
-    inside, value = ruled
-    inside.output(f"curl -sS {world.api.http}/ruled-plain")
-    seen = world.api.asked("/ruled-plain")[-1].headers
+    guest, value = ruled
+    guest.output(f"curl -sS {world.api.http}/ruled-plain")
+    seen = world.api.requests_for("/ruled-plain")[-1].headers
     assert "x-team-key" not in seen and value not in str(seen)
 
 
 def test_a_rule_for_plain_http_is_followed_without_tls(world, make):
     value = f"value-{secrets.token_hex(16)}"
     rules = {"http://api.test": [{"transform": {"headers": {"X-Team-Key": value}}}]}
-    inside = make(network={"allow_out": ["api.test"], "deny_out": ["0.0.0.0/0"], "rules": rules})
+    guest = make(network={"allow_out": ["api.test"], "deny_out": ["0.0.0.0/0"], "rules": rules})
     for url in (world.api.http, world.api.https):
-        inside.output(f"curl -sS -H 'X-Team-Key: mine' {url}/ruled-both")
-        assert world.api.asked("/ruled-both")[-1].headers["x-team-key"] == value
+        guest.output(f"curl -sS -H 'X-Team-Key: mine' {url}/ruled-both")
+        assert world.api.requests_for("/ruled-both")[-1].headers["x-team-key"] == value
 
 
 def test_a_rule_for_another_port_sets_nothing(world, make):
     rules = {"api.test:1": [{"transform": {"headers": {"X-Team-Key": "for-another-port"}}}]}
-    inside = make(network={"allow_out": ["api.test"], "deny_out": ["0.0.0.0/0"], "rules": rules})
-    inside.curl(f"{world.api.https}/ruled-elsewhere")
-    assert "x-team-key" not in world.api.asked("/ruled-elsewhere")[-1].headers
+    guest = make(network={"allow_out": ["api.test"], "deny_out": ["0.0.0.0/0"], "rules": rules})
+    guest.curl(f"{world.api.https}/ruled-elsewhere")
+    assert "x-team-key" not in world.api.requests_for("/ruled-elsewhere")[-1].headers
 
 
 def test_a_rules_value_is_shown_to_nobody(server, world, ruled):
-    inside, value = ruled
-    inside.output(f"curl -sS {world.api.https}/ruled")
-    shown = json.dumps([inside.policy(), inside.api.info(inside.id), inside.api.all(), inside.api.events(inside.id)])
-    assert "X-Team-Key" in shown and value not in shown
-    assert hunt(inside, [value])["found"] == []
+    guest, value = ruled
+    guest.output(f"curl -sS {world.api.https}/ruled")
+    displayed = json.dumps([guest.policy(), guest.api.info(guest.id), guest.api.all(), guest.api.events(guest.id)])
+    assert "X-Team-Key" in displayed and value not in displayed
+    assert hunt(guest, [value])["found"] == []
     assert traces.in_data_dir(server.data, value) == []
 
 
 # --- nobody inside can read it
 
 
-def hunt(inside, needles):
-    inside.api.write(inside.id, "/tmp/hunter.py", _HUNTER.read_text())
-    inside.api.write(inside.id, "/tmp/needles", "\n".join(needle[::-1] for needle in needles))
-    return json.loads(inside.output("python3 /tmp/hunter.py < /tmp/needles", user="root", timeout=290))
+def hunt(guest, needles):
+    guest.api.write(guest.id, "/tmp/hunter.py", _HUNTER.read_text())
+    guest.api.write(guest.id, "/tmp/needles", "\n".join(needle[::-1] for needle in needles))
+    return json.loads(guest.output("python3 /tmp/hunter.py < /tmp/needles", user="root", timeout=290))
 
 
 def test_the_hunter_finds_what_is_there(make):
     """Else the next test would mean nothing."""
     text = f"there-{secrets.token_hex(16)}"
-    inside = make()
-    inside.run(["sh", "-c", "exec sleep 1000", text[::-1]], env={"PLANTED": text}, background=True)
-    inside.api.write(inside.id, "/home/user/planted", text)
-    told = hunt(inside, [text])
-    assert "/home/user/planted" in told["found"]
-    assert any(path.endswith("/environ") for path in told["found"])
-    assert any(path.endswith("/mem") for path in told["found"])
+    guest = make()
+    guest.run(["sh", "-c", "exec sleep 1000", text[::-1]], env={"PLANTED": text}, background=True)
+    guest.api.write(guest.id, "/home/user/planted", text)
+    outcome = hunt(guest, [text])
+    assert "/home/user/planted" in outcome["found"]
+    assert any(path.endswith("/environ") for path in outcome["found"])
+    assert any(path.endswith("/mem") for path in outcome["found"])
 
 
 def test_nothing_inside_holds_it_after_it_was_used(server, world, secret, make):
     key, login = secret("used", "api.test"), secret("used-login", "api.test")
     world.api.password = login.value
-    inside = make(secrets={"KEY": "used", "PASSWORD": "used-login"})
-    assert inside.output("printenv KEY").strip() == key.placeholder
-    assert ask(inside, f"{world.api.https}/used")["exit_code"] == 0
+    guest = make(secrets={"KEY": "used", "PASSWORD": "used-login"})
+    assert guest.output("printenv KEY").strip() == key.placeholder
+    assert ask(guest, f"{world.api.https}/used")["exit_code"] == 0
     url = world.api.https.replace("https://", 'https://git:"$PASSWORD"@')
-    inside.output(f"git clone --quiet {url}/private/git/small.git /tmp/private")
+    guest.output(f"git clone --quiet {url}/private/git/small.git /tmp/private")
     needles = [*key.forms(), *login.forms()]
-    told = hunt(inside, needles)
-    assert told["found"] == []
-    assert told["files"] > 100, told
+    outcome = hunt(guest, needles)
+    assert outcome["found"] == []
+    assert outcome["files"] > 100, outcome
     # From outside nothing is hidden, the first process's memory least of all.
-    assert traces.in_processes(traces.of_sandbox(server, inside.api, inside.id), *needles) == []
+    assert traces.in_processes(traces.of_sandbox(server, guest.api, guest.id), *needles) == []
 
 
 @pytest.mark.parametrize("how", ["--include", "--include --compressed", "--include --http1.1"])
@@ -321,9 +321,9 @@ def test_the_host_keeps_it_sealed_and_tells_nobody(server, world, api, user, key
     assert ask(user, f"{world.api.https}/kept")["exit_code"] == 0
     user.flow(name="api.test", verdict="allowed")
     assert traces.in_data_dir(server.data, *key.forms()) == []
-    told = [key.told, api.ok("GET", "/secrets"), user.policy(), api.info(user.id), api.all(), user.flows(), api.events(user.id)]
-    told += [api.get(path).text for path in ("/metrics", f"/sandboxes/{user.id}/logs", "/events", "/audit")]
-    assert key.value not in json.dumps(told)
+    outcome = [key.outcome, api.ok("GET", "/secrets"), user.policy(), api.info(user.id), api.all(), user.flows(), api.events(user.id)]
+    outcome += [api.get(path).text for path in ("/metrics", f"/sandboxes/{user.id}/logs", "/events", "/audit")]
+    assert key.value not in json.dumps(outcome)
     assert key.value not in server.log.read_text(errors="replace")
 
 
@@ -334,14 +334,14 @@ def test_a_secret_cannot_be_read_back(api, key):
 def test_it_survives_a_restart_of_the_server(world):
     with Server("--ready", "0", **world.settings) as own:
         api = own.api()
-        kept = Secret(api, "kept", "api.test")
-        with Inside(api, world, secrets={"KEY": "kept"}) as inside:
+        stored = Secret(api, "kept", "api.test")
+        with Guest(api, world, secrets={"KEY": "kept"}) as guest:
             own.kill()
             own.start()
             # The server answers before it has reached every sandbox again.
-            wait_for(lambda: ask(inside, f"{world.api.https}/restarted")["exit_code"] == 0, "the site is reached again")
-        assert seen_by(world.api, "/restarted") == f"Bearer {kept.value}"
-        assert traces.in_data_dir(own.data, *kept.forms()) == []
+            wait_for(lambda: ask(guest, f"{world.api.https}/restarted")["exit_code"] == 0, "the site is reached again")
+        assert seen_by(world.api, "/restarted") == f"Bearer {stored.value}"
+        assert traces.in_data_dir(own.data, *stored.forms()) == []
         api.close()
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import host_clients
-from inside import AUTHORITY, Inside
+from guest import AUTHORITY, Guest
 from server import Server
 from waiting import wait_for
 
@@ -40,8 +40,8 @@ def test_git_clones(world, wide, scheme):
 
 def test_large_answers_arrive_whole_and_are_counted(world, wide):
     size = 32 << 20
-    told = wide.output(f"curl -sS {world.good.http}/bytes/{size} | sha256sum; exit ${{PIPESTATUS[0]}}").split()[0]
-    assert told == world.digest(size)
+    outcome = wide.output(f"curl -sS {world.good.http}/bytes/{size} | sha256sum; exit ${{PIPESTATUS[0]}}").split()[0]
+    assert outcome == world.digest(size)
     largest = lambda: max((one["received_bytes"] for one in wide.flows(verdict="allowed")), default=0)  # noqa: E731
     wait_for(lambda: size <= largest() <= size + 1024, lambda: f"{size} bytes are on record, and no more: {largest()}")
 
@@ -61,11 +61,11 @@ def test_a_port_nobody_listens_on_ends_the_connection(world, wide):
 # --- what is neither TLS nor HTTP
 
 
-@pytest.mark.parametrize("words", ["hello\n", "hello", "\x00\x01\x02", "SSH-2.0-test\r\n", "EHLO me\r\n"])
-def test_programs_may_speak_anything(world, wide, words):
+@pytest.mark.parametrize("parts", ["hello\n", "hello", "\x00\x01\x02", "SSH-2.0-test\r\n", "EHLO me\r\n"])
+def test_programs_may_speak_anything(world, wide, parts):
     """Also without an end of line, for which a gateway that looks for requests might wait for ever."""
-    probe = wide.probe("connect", "good.test", world.echoes.port, words)
-    assert probe == {"outcome": "answered", "answer": words}
+    probe = wide.probe("connect", "good.test", world.echoes.port, parts)
+    assert probe == {"outcome": "answered", "answer": parts}
 
 
 def test_a_server_may_speak_first(world, wide):
@@ -88,9 +88,9 @@ def registries():
     """A sandbox of a server with nothing configured: the host's name servers, the host's proxy if it has one."""
     with Server(**host_clients.proxy_settings()) as server:
         api = server.api()
-        with Inside(api) as inside:
-            host_clients.copy_settings(inside)
-            yield inside
+        with Guest(api) as guest:
+            host_clients.copy_settings(guest)
+            yield guest
         api.close()
 
 
@@ -109,8 +109,8 @@ def test_apt_downloads(registries):
     """As root inside, with folders of its own: lists of packages, and one package."""
     options = host_clients.apt_options(registries)
     update = f"apt-get {options} -q update"
-    host_clients.run(registries, f"mkdir -p {{place}}/lists/partial {{place}}/archives/partial && {update}", user="root")
-    command = f"cd {{place}} && apt-get {options} -q download hostname && ls *.deb"
+    host_clients.run(registries, f"mkdir -p {{location}}/lists/partial {{location}}/archives/partial && {update}", user="root")
+    command = f"cd {{location}} && apt-get {options} -q download hostname && ls *.deb"
     host_clients.run(registries, command, user="root")
     assert "hostname_" in registries.output("ls /tmp/place/*.deb", user="root")
 

@@ -11,15 +11,15 @@ import hunter
 def in_data_dir(data, *needles):
     """Files of a data directory that hold one of the needles; holes of sparse files are passed over."""
     needles = [needle.encode() for needle in needles]
-    places = [data.path, (data.path / "run").resolve()]
+    locations = [data.path, (data.path / "run").resolve()]
     found, count = [], 0
-    for place in places:
-        for folder, _, names in os.walk(place):
+    for location in locations:
+        for folder, _, names in os.walk(location):
             for path in (Path(folder) / name for name in names):
                 if path.is_file() and not path.is_symlink():
                     count += 1
                     if _holds(path, needles):
-                        found.append(str(path.relative_to(place)))
+                        found.append(str(path.relative_to(location)))
     assert count > 0, "there is nothing in the data directory"
     return found
 

@@ -2,7 +2,7 @@
 
 import httpx
 
-from api import told
+from api import describe_reply
 from waiting import wait_for
 
 # What a caller may get while something is broken. A program can act on each of these; anything else is a defect.
@@ -19,9 +19,9 @@ TYPED = {
     507: {"no_space", "no_capacity"},
 }
 # Rows that somebody works at. None may stay.
-PASSING = ("creating", "deleting", "pausing", "resuming")
+TEMPORARY = ("creating", "deleting", "pausing", "resuming")
 # A debug build on two busy cores; nothing is measured by this.
-PATIENCE = 120.0
+TIMEOUT = 120.0
 
 
 class Cell:
@@ -30,10 +30,10 @@ class Cell:
     def __init__(self, server):
         self.server = server
         self.api = server.api()
-        self.made = []
+        self.created = []
 
     def close(self):
-        for sandbox in self.made:
+        for sandbox in self.created:
             self.api.remove(sandbox)
         self.api.close()
 
@@ -42,13 +42,13 @@ class Cell:
         return {"memory_limit": "256m", **more}
 
     def make(self, **more):
-        made = self.until_ok(lambda: self.api.post("/sandboxes/create", self.body(**more)))["sandbox_id"]
-        self.made.append(made)
-        return made
+        created = self.until_ok(lambda: self.api.post("/sandboxes/create", self.body(**more)))["sandbox_id"]
+        self.created.append(created)
+        return created
 
     def remove(self, sandbox):
         self.api.remove(sandbox)
-        self.made.remove(sandbox)
+        self.created.remove(sandbox)
 
     def provider_id(self, sandbox):
         """What the engine calls a sandbox."""
@@ -80,14 +80,14 @@ class Cell:
             assert_typed(reply)
             return False
 
-        wait_for(is_ok, lambda: told(replies[-1]) if replies else "the server answers", PATIENCE)
+        wait_for(is_ok, lambda: describe_reply(replies[-1]) if replies else "the server answers", TIMEOUT)
         return replies[-1].json()
 
     def check_nothing_is_stuck(self):
         """The server is well, no row is on its way for ever, and a whole life works."""
-        wait_for(lambda: self.health()["status"] == "healthy", lambda: f"healthy again: {self.health()}", PATIENCE)
-        stuck = lambda: [one for one in self.api.all() if one["status"] in PASSING]  # noqa: E731
-        wait_for(lambda: not stuck(), lambda: f"nothing is stuck: {stuck()}", PATIENCE)
+        wait_for(lambda: self.health()["status"] == "healthy", lambda: f"healthy again: {self.health()}", TIMEOUT)
+        stuck = lambda: [one for one in self.api.all() if one["status"] in TEMPORARY]  # noqa: E731
+        wait_for(lambda: not stuck(), lambda: f"nothing is stuck: {stuck()}", TIMEOUT)
         other = self.make()
         assert self.run(other, "echo alive") == "alive\n"
         self.remove(other)
@@ -102,5 +102,5 @@ class Cell:
 def assert_typed(reply):
     """A refusal names its kind and its reason."""
     body = reply.json() if "json" in reply.headers.get("content-type", "") else {}
-    assert body.get("code") in TYPED.get(reply.status_code, ()), told(reply)
-    assert len(body.get("detail", "")) > 10, told(reply)
+    assert body.get("code") in TYPED.get(reply.status_code, ()), describe_reply(reply)
+    assert len(body.get("detail", "")) > 10, describe_reply(reply)

@@ -9,14 +9,14 @@ import matrix
 
 
 def pytest_sessionstart(session):
-    session.config.stash[_BEGAN] = time.monotonic()
+    session.config.stash[_STARTED] = time.monotonic()
 
 
-_BEGAN = pytest.StashKey()
+_STARTED = pytest.StashKey()
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    seconds = time.monotonic() - config.stash[_BEGAN]
+    seconds = time.monotonic() - config.stash[_STARTED]
     terminalreporter.write_line(f"{len(matrix.answers)} cells in {seconds:.0f} s; what callers got while the fault lasted:")
     terminalreporter.write_line(matrix.table())
     is_whole = len(matrix.answers) == len(matrix.FAULTS) * len(matrix.VERBS)

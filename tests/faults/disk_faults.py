@@ -49,8 +49,8 @@ class DataDirectoryReadOnly(DataDiskFull):
         root = self.disk.data.path
         # Not SQLite's shared memory: the kernel ends a process that writes to a mapping it can no longer write back (docs/faults.md).
         inside = (path for path in root.iterdir() if not path.is_symlink() and not path.name.endswith("-shm"))
-        places = [root, *inside]
-        subprocess.run(["chattr", change, *(path for path in places if path.is_file() or path.is_dir())], check=True)
+        locations = [root, *inside]
+        subprocess.run(["chattr", change, *(path for path in locations if path.is_file() or path.is_dir())], check=True)
 
 
 class SlowDisk(DataDiskFull):
@@ -94,23 +94,23 @@ class SandboxDeviceLost(Fault):
     """The device of one sandbox's disk fails every access until the sandbox is started anew."""
 
     def inject(self, verb):
-        place = self.server.data.path / "device"
-        place.mkdir(exist_ok=True)
+        location = self.server.data.path / "device"
+        location.mkdir(exist_ok=True)
         device = device_of(self.server, verb.cell.provider_id(verb.sandbox))
         # The same file system once more: the sandbox's own mount is in no namespace that can be named.
-        subprocess.run(["mount", device, place], check=True)
+        subprocess.run(["mount", device, location], check=True)
         try:
-            shut_down(place)
+            shut_down(location)
         finally:
-            subprocess.run(["umount", place], check=True)
+            subprocess.run(["umount", location], check=True)
 
     def heal(self, verb):
         if not verb.is_deleting:
             verb.cell.until_ok(lambda: verb.api.post(f"/sandboxes/{verb.sandbox}/stop"))
 
 
-def shut_down(place):
-    folder = os.open(place, os.O_RDONLY)
+def shut_down(location):
+    folder = os.open(location, os.O_RDONLY)
     try:
         fcntl.ioctl(folder, EXT4_IOC_SHUTDOWN, EVERYTHING_WRITTEN)
     finally:
@@ -128,8 +128,8 @@ def device_of(server, instance):
 
 
 def same_file(device, image):
-    listed = subprocess.run(
+    entries = subprocess.run(
         ["losetup", "--list", "--noheadings", "--output", "BACK-INO,BACK-MAJ:MIN", f"/dev/{device}"], capture_output=True, text=True
     ).stdout.split()
     found = os.stat(image)
-    return listed == [str(found.st_ino), f"{os.major(found.st_dev)}:{os.minor(found.st_dev)}"]
+    return entries == [str(found.st_ino), f"{os.major(found.st_dev)}:{os.minor(found.st_dev)}"]

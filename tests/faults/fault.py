@@ -62,9 +62,9 @@ class Fault:
             self.heal(verb)
 
     def check_health(self, verb):
-        named = re.compile(self.cause)
+        by_name = re.compile(self.cause)
         health = verb.cell.health
-        wait_for(lambda: named.search(str(health())), lambda: f"health names /{self.cause}/: {health()}", 60)
+        wait_for(lambda: by_name.search(str(health())), lambda: f"health names /{self.cause}/: {health()}", 60)
 
 
 class Moment(Fault):

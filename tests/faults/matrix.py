@@ -28,8 +28,8 @@ answers = {}
 
 
 def note(fault, verb, replies):
-    words = ["lost" if reply is None else "ok" if reply.status_code == 200 else reply.json()["code"] for reply in replies]
-    answers[fault, verb] = ", ".join(dict.fromkeys(words))
+    parts = ["lost" if reply is None else "ok" if reply.status_code == 200 else reply.json()["code"] for reply in replies]
+    answers[fault, verb] = ", ".join(dict.fromkeys(parts))
 
 
 def table():

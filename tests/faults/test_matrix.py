@@ -38,8 +38,8 @@ def is_unsupported(reply):
 
 def test_the_document_has_every_row_and_column():
     text = matrix.DOCUMENT.read_text()
-    kept = text.split(matrix.BEGIN)[1].split(matrix.END)[0].strip().splitlines()
-    header, rows = kept[0], kept[2:]
+    stored = text.split(matrix.BEGIN)[1].split(matrix.END)[0].strip().splitlines()
+    header, rows = stored[0], stored[2:]
     assert [cell.strip() for cell in header.split("|")[2:-1]] == list(VERBS)
     assert [row.split("|")[1].strip() for row in rows] == list(matrix.FAULTS)
     assert all(cell.strip() for row in rows for cell in row.split("|")[1:-1]), "a cell is empty"

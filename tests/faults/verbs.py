@@ -4,11 +4,11 @@ import io
 import secrets
 import tarfile
 
-from api import told
+from api import describe_reply
 from waiting import wait_for
 
 CONTENT = "written before the fault\n"
-KEPT = "/home/user/kept"
+STORED = "/home/user/kept"
 
 
 class Verb:
@@ -23,8 +23,8 @@ class Verb:
 
     def prepare(self):
         self.sandbox = self.cell.make()
-        self.api.write(self.sandbox, KEPT, CONTENT)
-        ran = self.api.run(self.sandbox, f"sync {KEPT}")
+        self.api.write(self.sandbox, STORED, CONTENT)
+        ran = self.api.run(self.sandbox, f"sync {STORED}")
         assert ran["exit_code"] == 0, ran
 
     def act(self, api):
@@ -34,7 +34,7 @@ class Verb:
         """Afterwards: an answer of 200 is kept, and what was not answered happened wholly or not at all."""
 
     def check_sandbox(self):
-        assert self.cell.read(self.sandbox, KEPT) == CONTENT
+        assert self.cell.read(self.sandbox, STORED) == CONTENT
 
     def post(self, api, path, body=None, **options):
         return api.post(path, body, **options)
@@ -47,9 +47,9 @@ class Create(Verb):
         return self.post(api, "/sandboxes/create", self.cell.body(alias=self.unique), headers={"Idempotency-Key": self.unique})
 
     def check(self, is_acknowledged):
-        made = self.cell.until_ok(lambda: self.act(self.api))
-        self.cell.made.append(made["sandbox_id"])
-        assert self.cell.run(made["sandbox_id"], "echo made") == "made\n"
+        created = self.cell.until_ok(lambda: self.act(self.api))
+        self.cell.created.append(created["sandbox_id"])
+        assert self.cell.run(created["sandbox_id"], "echo made") == "made\n"
         same = [one for one in self.api.all() if one.get("alias") == self.unique or one.get("name") == self.unique]
         assert len(same) <= 1, same
 
@@ -80,9 +80,9 @@ class Write(Verb):
 
 class Read(Verb):
     def act(self, api):
-        reply = self.post(api, "/sandboxes/read-file", {"sandbox_id": self.sandbox, "path": KEPT})
+        reply = self.post(api, "/sandboxes/read-file", {"sandbox_id": self.sandbox, "path": STORED})
         if reply.status_code == 200:
-            assert reply.json()["content"] == CONTENT, told(reply)
+            assert reply.json()["content"] == CONTENT, describe_reply(reply)
         return reply
 
 
@@ -113,7 +113,7 @@ class Snapshot(Verb):
         if self.unique not in names:
             self.cell.until_ok(lambda: self.act(self.api), exists_is_fine=True)
         copy = self.cell.make(template=self.unique)
-        assert self.cell.read(copy, KEPT) == CONTENT
+        assert self.cell.read(copy, STORED) == CONTENT
         self.cell.remove(copy)
         self.cell.until_ok(lambda: self.api.delete(f"/templates/{self.unique}"))
 
@@ -124,8 +124,8 @@ class Fork(Verb):
 
     def check(self, is_acknowledged):
         copy = self.cell.until_ok(lambda: self.act(self.api))["sandbox_id"]
-        self.cell.made.append(copy)
-        assert self.cell.read(copy, KEPT) == CONTENT
+        self.cell.created.append(copy)
+        assert self.cell.read(copy, STORED) == CONTENT
 
 
 class Delete(Verb):

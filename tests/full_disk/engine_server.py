@@ -15,8 +15,8 @@ MIB = 1 << 20
 @contextmanager
 def small_server(size_mib=3072, **settings):
     """Yields the disk, the server and a caller of it."""
-    with tempfile.TemporaryDirectory(prefix="sandyard-test-", dir="/var/tmp") as elsewhere, SmallDisk(size_mib) as disk:
-        server = Server(data=disk.data, DATABASE_URL=f"sqlite:{elsewhere}/sandyard.db", **settings)
+    with tempfile.TemporaryDirectory(prefix="sandyard-test-", dir="/var/tmp") as remote, SmallDisk(size_mib) as disk:
+        server = Server(data=disk.data, DATABASE_URL=f"sqlite:{remote}/sandyard.db", **settings)
         try:
             with server:
                 api = server.api()

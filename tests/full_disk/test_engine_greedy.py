@@ -17,15 +17,15 @@ def test_a_greedy_sandbox_gets_enospc_and_its_neighbours_go_on():
         margin = min(disk.size_mib // 16, 512) * MIB
         pid = api.run(greedy, f"({GREEDY}) > /dev/shm/out 2>&1 &")["process_id"]
         assert pid
-        least, rounds = disk.free_bytes, 0
+        least, attempts = disk.free_bytes, 0
         while "done" not in api.run(greedy, "cat /dev/shm/out")["stdout"]:
             least = min(least, disk.free_bytes)
             # The others write while it does, and what they write is there.
             for number, sandbox in enumerate(neighbours):
-                reply = api.run(sandbox, f"echo {rounds} > /home/user/n{rounds} && sync /home/user/n{rounds}")
-                assert reply["exit_code"] == 0, (number, rounds, reply, disk.free_bytes)
-            rounds += 1
-            assert rounds < 10_000
+                reply = api.run(sandbox, f"echo {attempts} > /home/user/n{attempts} && sync /home/user/n{attempts}")
+                assert reply["exit_code"] == 0, (number, attempts, reply, disk.free_bytes)
+            attempts += 1
+            assert attempts < 10_000
         output = api.run(greedy, "cat /dev/shm/out")["stdout"]
         assert "No space left on device" in output, output
         # It got most of what there was, and the host kept its margin: half of it is where other programs must be at work.

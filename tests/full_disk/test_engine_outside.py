@@ -48,8 +48,8 @@ def test_a_thousand_megabytes_without_sync_are_whole_after_the_host_was_full():
         assert api.run(sandbox, "cat /dev/zero > /home/user/more")["exit_code"] != 0
         disk.free()
         drop_caches(api, sandbox)
-        again = api.run(sandbox, "sha256sum /home/user/big")
-        assert again["stdout"] == reply["stdout"]
+        repeated = api.run(sandbox, "sha256sum /home/user/big")
+        assert repeated["stdout"] == reply["stdout"]
         assert api.status(sandbox) == "running"
         assert not errors_of(image_of(disk, api, sandbox))
         wait_for(lambda: api.run(sandbox, "dd if=/dev/zero of=/home/user/new bs=1M count=50 conv=fsync")["exit_code"] == 0,

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from api import stopwatch, told
+from api import stopwatch, describe_reply
 from server import Server
 from small_disk import SmallDisk
 from waiting import wait_for
@@ -49,10 +49,10 @@ class Worker(threading.Thread):
             self.api.close()
 
     def round(self):
-        made = self.ask("POST", "/sandboxes/create", json={"user_id": self.user})
-        if made.status_code != 200:
+        created = self.ask("POST", "/sandboxes/create", json={"user_id": self.user})
+        if created.status_code != 200:
             return
-        sandbox = made.json()["sandbox_id"]
+        sandbox = created.json()["sandbox_id"]
         body = {"sandbox_id": sandbox}
         self.ask("POST", "/sandboxes/run-command", json={**body, "command": "echo hello"})
         self.ask("POST", "/sandboxes/write-file", json={**body, "path": "/tmp/x", "content": "x"})
@@ -72,8 +72,8 @@ def problems(api):
 def check(answers):
     """Each answer is a success, or says clearly what is wrong."""
     for reply in answers:
-        assert reply.status_code in {200, *REFUSALS}, told(reply)
-        assert not any(text in reply.text for text in VAGUE), told(reply)
+        assert reply.status_code in {200, *REFUSALS}, describe_reply(reply)
+        assert not any(text in reply.text for text in VAGUE), describe_reply(reply)
 
 
 def audit(api, path="/audit"):
@@ -90,8 +90,8 @@ def audit(api, path="/audit"):
 def test_a_server_goes_on_after_a_full_disk(disk):
     with Server(data=disk.data, LIMITS_SANDBOXES_PER_USER=0) as server:
         api = server.api()
-        kept = api.create(user_id="owner")
-        api.run(kept, "echo precious > ~/kept && sync")
+        stored = api.create(user_id="owner")
+        api.run(stored, "echo precious > ~/kept && sync")
         workers = [Worker(server, number) for number in range(3)]
         for worker in workers:
             worker.start()
@@ -108,7 +108,7 @@ def test_a_server_goes_on_after_a_full_disk(disk):
 
         disk.free()
         elapsed = stopwatch()
-        made = wait_for(lambda: first_create(api), lambda: f"a create after there is room: {server.tail()}")
+        created = wait_for(lambda: first_create(api), lambda: f"a create after there is room: {server.tail()}")
         print(f"first create {elapsed():.2f} s after there was room")
         for worker in workers:
             worker.over.set()
@@ -118,10 +118,10 @@ def test_a_server_goes_on_after_a_full_disk(disk):
         wait_for(lambda: api.get("/health").json()["status"] == "healthy", lambda: f"it is healthy again: {problems(api)}")
         answers = [reply for worker in workers for reply in worker.answers]
         check(answers)
-        api.remove(made)
+        api.remove(created)
 
         # The sandbox that was acknowledged before answers, with what was synced.
-        wait_for(lambda: content(api, kept) == "precious\n", lambda: f"it has its file: {content(api, kept)}")
+        wait_for(lambda: content(api, stored) == "precious\n", lambda: f"it has its file: {content(api, stored)}")
 
         # Every acknowledged change is in the audit.
         acknowledged = {reply.headers["x-request-id"] for reply in answers if reply.status_code == 200}
@@ -135,34 +135,34 @@ def test_a_full_database_names_the_cause_and_heals(tiny_disk):
     # Sandboxes that need no disk: only the database does.
     with Server(data=disk.data, variables={"SANDBOX_PROVIDER": "fake"}, LIMITS_SANDBOXES_PER_USER=0) as server:
         api = server.api()
-        kept = api.create(user_id="owner")
+        stored = api.create(user_id="owner")
         disk.fill()
 
         # Large rows use up the blocks that the database has of its own.
         large = {f"key-{number}": "x" * 250 for number in range(60)}
         refused = wait_for(lambda: next(filter(None, (refusal(api, large) for _ in range(100))), None), "a create is refused")
-        assert refused.status_code == 507, told(refused)
-        assert refused.json()["code"] == "no_space", told(refused)
-        assert "the data disk is full: 0 MB free" in refused.json()["detail"], told(refused)
+        assert refused.status_code == 507, describe_reply(refused)
+        assert refused.json()["code"] == "no_space", describe_reply(refused)
+        assert "the data disk is full: 0 MB free" in refused.json()["detail"], describe_reply(refused)
         assert "retry-after" in refused.headers
         health = wait_for(lambda: unhealthy(api), lambda: f"health says so: {api.get('/health').text}")
         assert f"data disk full: 0 MB free in {disk.data.path}" in health["problems"], health
         assert any("the database does not take writes: the data disk is full" in text for text in health["problems"])
-        shown = disk.data.ask("--url", server.url, "health")
-        assert shown.returncode == 1 and "data disk full" in shown.stdout, shown
+        displayed = disk.data.ask("--url", server.url, "health")
+        assert displayed.returncode == 1 and "data disk full" in displayed.stdout, displayed
 
         # What needs no write goes on, and is in the audit in the end.
         acknowledged = set()
         for _ in range(20):
-            reply = api.post("/sandboxes/run-command", {"sandbox_id": kept, "command": "true"})
-            assert reply.status_code == 200, told(reply)
+            reply = api.post("/sandboxes/run-command", {"sandbox_id": stored, "command": "true"})
+            assert reply.status_code == 200, describe_reply(reply)
             acknowledged.add(reply.headers["x-request-id"])
 
         disk.free()
         elapsed = stopwatch()
-        made = wait_for(lambda: first_create(api), lambda: f"a create after there is room: {server.tail()}")
+        created = wait_for(lambda: first_create(api), lambda: f"a create after there is room: {server.tail()}")
         print(f"first create {elapsed():.2f} s after there was room")
-        api.remove(made)
+        api.remove(created)
         wait_for(lambda: api.get("/health").json()["status"] == "healthy", lambda: f"it is healthy again: {problems(api)}")
         missing = wait_for_audit(server, acknowledged)
         assert not missing, f"{len(missing)} of {len(acknowledged)} are not in the audit"

@@ -74,8 +74,8 @@ def spare_ourselves(case):
 def spare_what_changes(case):
     """An archive is asked for of what stays as it is, or of one file."""
     query = case.query if isinstance(case.query, dict) else {}
-    place = posixpath.normpath("/" + str(query.get("path", "")).lstrip("/"))
-    if case.path.endswith("/copy-from") and (place == "/" or place.startswith(CHANGING)):
+    location = posixpath.normpath("/" + str(query.get("path", "")).lstrip("/"))
+    if case.path.endswith("/copy-from") and (location == "/" or location.startswith(CHANGING)):
         query["path"] = "/proc/self/status"
 
 

@@ -28,15 +28,15 @@ class Targets:
         # Whom and what we are ourselves, as it is named in paths.
         self.ours = {me["name"], me["via"].rpartition(":")[2], OWNER_OF_KEYS}
         self._numbers = itertools.count()
-        self._rounds = itertools.count()
+        self._attempts = itertools.count()
         self._tending = threading.Lock()
         self.tend()
 
     def tend(self):
         """Makes what is missing and removes what is too much."""
         found = self.api.all()
-        strangers = [one["sandbox_id"] for one in found if not one["user_id"].startswith("target-")]
-        for sandbox in strangers[SPARED:]:
+        other_users = [one["sandbox_id"] for one in found if not one["user_id"].startswith("target-")]
+        for sandbox in other_users[SPARED:]:
             self.api.delete(f"/sandboxes/{sandbox}")
         templates = self.api.ok("GET", "/templates")["templates"]
         for template in [one["name"] for one in templates if one["name"] != "host"][3:]:
@@ -53,7 +53,7 @@ class Targets:
 
     def tend_sometimes(self, every=150):
         """To be called with each request; does the work once in a while, in the thread that comes along."""
-        if next(self._rounds) % every == every - 1 and self._tending.acquire(blocking=False):
+        if next(self._attempts) % every == every - 1 and self._tending.acquire(blocking=False):
             try:
                 self.tend()
             finally:

@@ -27,7 +27,7 @@ PROGRAMS = 2
 # How much of the requests the fuzzing phase makes; the others make the rest.
 EXAMPLES_SHARE = 0.32
 # They end by themselves; this is for one that does not.
-PATIENCE = 2000
+TIMEOUT = 2000
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def operations(document):
     return [item[method] for item in document["paths"].values() for method in METHODS & set(item)]
 
 
-def start(server, ids, examples, place):
+def start(server, ids, examples, location):
     """One schemathesis over some of the operations."""
     here = Path(__file__).parent
     command = [
@@ -78,11 +78,11 @@ def start(server, ids, examples, place):
         "SCHEMATHESIS_HOOKS": "hooks",
         "FUZZ_URL": server.url,
         "FUZZ_KEY": server.admin_key,
-        "FUZZ_ANSWERS": str(place.with_suffix(".answers")),
+        "FUZZ_ANSWERS": str(location.with_suffix(".answers")),
     }
-    with place.with_suffix(".log").open("wb") as log:
+    with location.with_suffix(".log").open("wb") as log:
         return subprocess.Popen(
-            command, env=environment, cwd=place.parent, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            command, env=environment, cwd=location.parent, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
 
 
@@ -90,26 +90,26 @@ def test_no_server_error_and_no_answer_beside_the_document(server, document, tmp
     ids = sorted(operation["operationId"] for operation in operations(document))
     # The other phases add some; what is generated twice over is not sent twice.
     examples = math.ceil(EXAMPLES_SHARE * REQUESTS / len(ids))
-    places = [tmp_path / f"fuzz-{number}" for number in range(PROGRAMS)]
-    programs = [start(server, ids[number::PROGRAMS], examples, place) for number, place in enumerate(places)]
+    locations = [tmp_path / f"fuzz-{number}" for number in range(PROGRAMS)]
+    programs = [start(server, ids[number::PROGRAMS], examples, location) for number, location in enumerate(locations)]
     try:
-        codes = [program.wait(timeout=PATIENCE) for program in programs]
+        codes = [program.wait(timeout=TIMEOUT) for program in programs]
     finally:
         for program in programs:
             program.kill()
             program.wait()
-        print(f"\n{report(places, ids)}")
-    logs = [place.with_suffix(".log").read_text(errors="replace") for place in places]
+        print(f"\n{report(locations, ids)}")
+    logs = [location.with_suffix(".log").read_text(errors="replace") for location in locations]
     assert codes == [0] * PROGRAMS, "\n".join(log[-20_000:] for log in logs)
-    assert sum(len(answers_of(place)) for place in places) >= REQUESTS
+    assert sum(len(answers_of(location)) for location in locations) >= REQUESTS
     server.wait_healthy()
 
 
-def answers_of(place):
-    return place.with_suffix(".answers").read_text().splitlines()
+def answers_of(location):
+    return location.with_suffix(".answers").read_text().splitlines()
 
 
-def report(places, ids):
-    answers = [answer for place in places for answer in answers_of(place)]
+def report(locations, ids):
+    answers = [answer for location in locations for answer in answers_of(location)]
     by_status = Counter(answer.split()[0] for answer in answers)
     return f"{len(answers)} requests to {len(ids)} operations: {dict(sorted(by_status.items()))}"

@@ -70,7 +70,7 @@ class Api:
         end = time.monotonic() + _BUSY_FOR
         while (reply := self.delete(f"/sandboxes/{sandbox}")).status_code in _NOT_NOW and time.monotonic() < end:
             time.sleep(0.1)
-        assert reply.status_code in (200, 404), told(reply)
+        assert reply.status_code in (200, 404), describe_reply(reply)
 
     def events(self, sandbox, kind=None):
         """What happened to a sandbox, oldest first; only of one kind if named."""
@@ -91,11 +91,11 @@ class Api:
 
 def answer(reply):
     """The JSON of an answer that must be 200."""
-    assert reply.status_code == 200, told(reply)
+    assert reply.status_code == 200, describe_reply(reply)
     return reply.json()
 
 
-def told(reply):
+def describe_reply(reply):
     """An answer in words, for the message of a failed test."""
     return f"{reply.request.method} {reply.request.url} answered {reply.status_code}: {reply.text[:500]}"
 
@@ -110,5 +110,5 @@ def is_healthy(url, trust=True, fine=("healthy",)):
 
 def stopwatch():
     """A function that says how many seconds have passed since now."""
-    began = time.monotonic()
-    return lambda: time.monotonic() - began
+    started = time.monotonic()
+    return lambda: time.monotonic() - started

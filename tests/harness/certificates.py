@@ -13,7 +13,7 @@ class Certificates:
         authority, other = trustme.CA(), trustme.CA()
         self.daemon = self._write("daemon", authority, authority.issue_cert("127.0.0.1", "localhost"))
         self.client = self._write("client", authority, authority.issue_cert("client@docker.test"))
-        self.stranger = self._write("stranger", authority, other.issue_cert("stranger@docker.test"))
+        self.other_user = self._write("stranger", authority, other.issue_cert("stranger@docker.test"))
         # Trusts somebody else, so that the daemon itself is a stranger.
         self.distrustful = self._write("distrustful", other, authority.issue_cert("client@docker.test"))
 

@@ -12,7 +12,7 @@ _ROOT = Path("/sys/fs/cgroup")
 _THAW = (("freezer.state", "THAWED"), ("cgroup.freeze", "0"))
 
 
-def remove(name, patience=120.0):
+def remove(name, timeout=120.0):
     """Removes the top cgroup of this name in every hierarchy, with all below it; who is in there is killed.
 
     A daemon that was killed may leave a container it does not know any more: made but not started, or frozen.
@@ -26,10 +26,10 @@ def remove(name, patience=120.0):
         return not _deepest_first(name)
 
     def what():
-        left = {str(folder): _processes(folder) for folder in _deepest_first(name)}
-        return f"the cgroups {name} can be removed; left, with the processes in them: {left}"
+        remaining = {str(folder): _processes(folder) for folder in _deepest_first(name)}
+        return f"the cgroups {name} can be removed; left, with the processes in them: {remaining}"
 
-    wait_for(is_gone, what, patience)
+    wait_for(is_gone, what, timeout)
 
 
 def _deepest_first(name):

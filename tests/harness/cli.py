@@ -15,8 +15,8 @@ from waiting import wait_for
 class Cli:
     """`sandyard` in pipes. What it prints is collected as it comes."""
 
-    def __init__(self, url, *words):
-        command = [str(find_program()), "--url", url, *(str(word) for word in words)]
+    def __init__(self, url, *parts):
+        command = [str(find_program()), "--url", url, *(str(word) for word in parts)]
         self._process = subprocess.Popen(
             command,
             env=environment(),
@@ -63,10 +63,10 @@ class Cli:
 class TerminalCli:
     """`sandyard` in a terminal."""
 
-    def __init__(self, url, *words, size=(80, 24)):
+    def __init__(self, url, *parts, size=(80, 24)):
         self._terminal, inside = pty.openpty()
         self.resize(size)
-        command = [str(find_program()), "--url", url, *(str(word) for word in words)]
+        command = [str(find_program()), "--url", url, *(str(word) for word in parts)]
         self._process = subprocess.Popen(
             command,
             env=environment(TERM="xterm"),
@@ -77,14 +77,14 @@ class TerminalCli:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(inside)
-        self.shown = bytearray()
+        self.displayed = bytearray()
         self._thread = threading.Thread(target=self._collect, daemon=True)
         self._thread.start()
 
     def _collect(self):
         try:
             while piece := os.read(self._terminal, 65536):
-                self.shown.extend(piece)
+                self.displayed.extend(piece)
         except OSError:
             pass  # EIO: the other side is closed.
 
@@ -98,10 +98,10 @@ class TerminalCli:
     def wait_for(self, text, times=1):
         """Waits until a text is shown."""
         wait_for(
-            lambda: self.shown.count(text.encode()) >= times or self._process.poll() is not None,
-            lambda: f"{text!r} is shown: {bytes(self.shown)!r}",
+            lambda: self.displayed.count(text.encode()) >= times or self._process.poll() is not None,
+            lambda: f"{text!r} is shown: {bytes(self.displayed)!r}",
         )
-        assert self.shown.count(text.encode()) >= times, (self._process.poll(), bytes(self.shown))
+        assert self.displayed.count(text.encode()) >= times, (self._process.poll(), bytes(self.displayed))
 
     def wait(self):
         code = self._process.wait(timeout=120)

@@ -12,7 +12,7 @@ from program import environment, find_program
 from waiting import wait_for
 
 # A debug build on two busy cores may take its time; nothing is measured by this.
-_PATIENCE = 120.0
+_TIMEOUT = 120.0
 
 
 class DataDir:
@@ -32,7 +32,7 @@ class DataDir:
     def ask(self, *arguments):
         """The same for what may fail."""
         command = [find_program(), "--data-dir", self.path, *arguments]
-        return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=_PATIENCE)
+        return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=_TIMEOUT)
 
     def instances(self):
         """What the engine has, whatever a server may say."""
@@ -44,18 +44,18 @@ class DataDir:
     def remove(self):
         """Deletes what the engine still has, ends it and removes the directory. Fails if a sandbox or a process survives."""
         if (self.path / "launcher.lock").exists():
-            wait_for(self._is_empty, lambda: f"the engine has nothing left, but {self._folders()}", _PATIENCE)
+            wait_for(self._is_empty, lambda: f"the engine has nothing left, but {self._folders()}", _TIMEOUT)
         for pid in self.launchers():
             # One that is killed leaves what it would have taken away.
-            processes.end(pid, _PATIENCE)
+            processes.end(pid, _TIMEOUT)
         self._wait_for_the_rest()
-        left = processes.with_argument(str(self.path))
+        remaining = processes.with_argument(str(self.path))
         folders = self._folders()
         run = (self.path / "run").resolve()
         shutil.rmtree(self.path, ignore_errors=True)
         if run.name.startswith("sandyard-"):
             shutil.rmtree(run, ignore_errors=True)
-        assert not left, [processes.cmdline(pid) for pid in left]
+        assert not remaining, [processes.cmdline(pid) for pid in remaining]
         # Now, where it is known whose they are, and not at the end of all tests.
         assert not folders, f"sandboxes were left: {folders}"
 
@@ -70,9 +70,9 @@ class DataDir:
 
     def _wait_for_the_rest(self):
         """Processes that end with the launcher may still be at it; the caller says which do not."""
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _TIMEOUT
         while processes.with_argument(str(self.path)) and time.monotonic() < end:
             # One that a killed server had just started came too late to be among those that were ended.
             for pid in self.launchers():
-                processes.end(pid, _PATIENCE)
+                processes.end(pid, _TIMEOUT)
             time.sleep(0.05)

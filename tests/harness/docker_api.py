@@ -76,17 +76,17 @@ class DockerApi:
         repository, _, tag = name.partition(":")
         parameters = {"fromSrc": "-", "repo": repository, "tag": tag or "latest"}
         with Path(tar).open("rb") as archive:
-            said = self._http.post("/images/create", params=parameters, content=archive)
-        assert said.status_code == 200 and "error" not in said.text, said.text[:500]
+            response = self._http.post("/images/create", params=parameters, content=archive)
+        assert response.status_code == 200 and "error" not in response.text, response.text[:500]
 
     def has_image(self, name):
         return self._http.get(f"/images/{name}/json").status_code == 200
 
     def start(self, name, **body):
         """Makes a container and starts it."""
-        made = self.call("POST", "/containers/create", params={"name": name}, json=body)["Id"]
-        self.call("POST", f"/containers/{made}/start")
-        return made
+        created = self.call("POST", "/containers/create", params={"name": name}, json=body)["Id"]
+        self.call("POST", f"/containers/{created}/start")
+        return created
 
     def logs(self, name):
         reply = self._http.get(f"/containers/{name}/logs", params={"stdout": "true", "stderr": "true", "tail": "40"})

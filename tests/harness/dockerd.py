@@ -18,7 +18,7 @@ from docker_api import DockerApi
 from waiting import wait_for
 
 # A daemon on two busy cores may take its time; nothing is measured by this.
-_PATIENCE = 180.0
+_TIMEOUT = 180.0
 IMAGE = "sandyard-test:latest"
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -77,7 +77,7 @@ class Dockerd:
         # What is left by one that was killed; its number may be another process's by now.
         (self.run / "docker.pid").unlink(missing_ok=True)
         self._dockerd = self._spawn("dockerd", *self._options())
-        wait_for(self._is_up, lambda: f"dockerd answers; the end of its log:\n{self.tail()}", _PATIENCE)
+        wait_for(self._is_up, lambda: f"dockerd answers; the end of its log:\n{self.tail()}", _TIMEOUT)
 
     def _options(self):
         address = self.run / "containerd.sock"
@@ -97,7 +97,7 @@ class Dockerd:
         address = self.run / "containerd.sock"
         text = _CONTAINERD.format(root=self.data / "containerd", state=self.run / "containerd", address=address)
         self._containerd = self._spawn("containerd", "--config", self._write("containerd.toml", text))
-        wait_for(address.exists, lambda: f"containerd listens; the end of its log:\n{self.tail()}", _PATIENCE)
+        wait_for(address.exists, lambda: f"containerd listens; the end of its log:\n{self.tail()}", _TIMEOUT)
 
     def _is_up(self):
         code = self._dockerd.poll()
@@ -199,7 +199,7 @@ def _end(process):
     process.send_signal(signal.SIGCONT)
     process.terminate()
     try:
-        process.wait(_PATIENCE)
+        process.wait(_TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -207,12 +207,12 @@ def _end(process):
 
 def _is_removed(folder):
     """Removes a folder with all that is mounted in it. Mounts and files may go by themselves meanwhile."""
-    for place in reversed(_mounts_below(folder)):
-        subprocess.run(["umount", "--lazy", place], capture_output=True)
+    for location in reversed(_mounts_below(folder)):
+        subprocess.run(["umount", "--lazy", location], capture_output=True)
     shutil.rmtree(folder, ignore_errors=True)
     return not folder.exists()
 
 
 def _mounts_below(folder):
-    places = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return [place for place in places if place.startswith(f"{folder}/")]
+    locations = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return [location for location in locations if location.startswith(f"{folder}/")]

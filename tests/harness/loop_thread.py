@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 # For streams that say goodbye on a busy machine.
-_PATIENCE = 60
+_TIMEOUT = 60
 
 
 class LoopThread:
@@ -24,7 +24,7 @@ class LoopThread:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-        asyncio.run_coroutine_threadsafe(cancel_all(), self.loop).result(_PATIENCE)
+        asyncio.run_coroutine_threadsafe(cancel_all(), self.loop).result(_TIMEOUT)
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(_PATIENCE)
+        self._thread.join(_TIMEOUT)
         self.loop.close()

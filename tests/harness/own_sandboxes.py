@@ -14,14 +14,14 @@ def api(server):
 @pytest.fixture
 def make(api):
     """Makes sandboxes that are deleted after the test."""
-    made = []
+    created = []
 
     def make(**body):
-        made.append(api.create(**body))
-        return made[-1]
+        created.append(api.create(**body))
+        return created[-1]
 
     yield make
-    for sandbox in made:
+    for sandbox in created:
         api.remove(sandbox)
 
 

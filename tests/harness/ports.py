@@ -36,11 +36,11 @@ def _all_ports():
     blocks = range(_FIRST, _LAST, _BLOCK)
     begin = os.getpid() % len(blocks)
     for first in itertools.chain(blocks[begin:], blocks[:begin]):
-        if _takes(first):
+        if _reserve_block(first):
             yield from range(first, first + _BLOCK)
 
 
-def _takes(first):
+def _reserve_block(first):
     """Whether a block is ours from now on, until this process ends: its mark is a name that one socket can have."""
     mark = socket.socket(socket.AF_UNIX)
     try:

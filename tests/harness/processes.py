@@ -43,9 +43,9 @@ def reset_peak(pid):
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-def end(pid, patience=60.0):
+def end(pid, timeout=60.0):
     """Asks a process to end, and makes it when it is not gone after `patience` seconds."""
-    for number, limit in ((signal.SIGTERM, patience), (signal.SIGKILL, 60.0)):
+    for number, limit in ((signal.SIGTERM, timeout), (signal.SIGKILL, 60.0)):
         try:
             os.kill(pid, number)
         except ProcessLookupError:

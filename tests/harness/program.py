@@ -6,8 +6,8 @@ from pathlib import Path
 
 def find_program():
     """The program to test: $SANDYARD, else the newest debug build of this checkout."""
-    if named := os.environ.get("SANDYARD"):
-        return Path(named)
+    if by_name := os.environ.get("SANDYARD"):
+        return Path(by_name)
     checkout = Path(__file__).resolve().parents[2]
     target = Path(os.environ.get("CARGO_TARGET_DIR", checkout / "target"))
     built = sorted(target.glob("*/debug/sandyard"), key=lambda path: path.stat().st_mtime)
@@ -18,5 +18,5 @@ def find_program():
 
 def environment(**more):
     """No setting of the person who runs the tests, only what is given."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return {**kept, "RUST_BACKTRACE": "1", **more}
+    stored = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return {**stored, "RUST_BACKTRACE": "1", **more}

@@ -36,15 +36,15 @@ _LISTS = pytest.StashKey()
 
 def pytest_report_header(config):
     name, (_, left_out) = config.getoption("provider"), config.stash[_LISTS]
-    return [f"provider: {name}", *(f"left out: {test}: {why}" for test, why in left_out.items())]
+    return [f"provider: {name}", *(f"left out: {test}: {reason}" for test, reason in left_out.items())]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     _, left_out = config.stash[_LISTS]
-    gone = [item for item in items if _find(left_out, item) is not None]
-    config.hook.pytest_deselected(items=gone)
-    items[:] = [item for item in items if item not in gone]
+    removed = [item for item in items if _find(left_out, item) is not None]
+    config.hook.pytest_deselected(items=removed)
+    items[:] = [item for item in items if item not in removed]
 
 
 def _find(table, item):
@@ -96,7 +96,7 @@ def pytest_runtest_call(item):
 
 def _check(refusal, error):
     """`Name: words`: the class of the error, and what it must say."""
-    name, _, words = refusal.partition(": ")
-    said = str(error)
-    if name not in [base.__name__ for base in type(error).__mro__] or words not in said:
+    name, _, parts = refusal.partition(": ")
+    response = str(error)
+    if name not in [base.__name__ for base in type(error).__mro__] or parts not in response:
         raise AssertionError(f"it fails, but not with {refusal!r}") from error

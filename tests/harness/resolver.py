@@ -27,7 +27,7 @@ from pathlib import Path
 
 _A, _AAAA, _IN = 1, 28, 1
 _NO_ERROR, _FAILED = 0, 2
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 # Seconds a client may keep an answer.
 _LIFE = 5
 
@@ -100,7 +100,7 @@ class WildcardNames:
 
     def _reply_tcp(self, connection):
         with connection:
-            connection.settimeout(_PATIENCE)
+            connection.settimeout(_TIMEOUT)
             try:
                 reply = self.answer(_read_framed(connection))
                 connection.sendall(struct.pack("!H", len(reply)) + reply)
@@ -118,12 +118,12 @@ class WildcardNames:
 
     def _ask_others(self, query, end):
         for server in self._upstream:
-            with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as asked:
-                asked.settimeout(_PATIENCE)
+            with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as request_log:
+                request_log.settimeout(_TIMEOUT)
                 try:
-                    asked.connect((server, 53))
-                    asked.send(query)
-                    return asked.recv(65_535)
+                    request_log.connect((server, 53))
+                    request_log.send(query)
+                    return request_log.recv(65_535)
                 except OSError:
                     continue
         return _reply(query, end, _FAILED, [])
@@ -161,8 +161,8 @@ def _exactly(stream, length):
 
 
 def _name_servers():
-    words = (line.split() for line in Path("/etc/resolv.conf").read_text().splitlines())
-    return [line[1] for line in words if len(line) > 1 and line[0] == "nameserver"]
+    parts = (line.split() for line in Path("/etc/resolv.conf").read_text().splitlines())
+    return [line[1] for line in parts if len(line) > 1 and line[0] == "nameserver"]
 
 
 def _listen():

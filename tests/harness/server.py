@@ -13,12 +13,12 @@ from program import environment, find_program
 from waiting import wait_for
 
 # A debug build on two busy cores may take its time; nothing is measured by this.
-_PATIENCE = 120.0
+_TIMEOUT = 120.0
 
 # Environment variables of every server of this run: those of the provider that a whole suite runs with, see providers.py.
 everywhere = {}
 # Fewer ready sandboxes than usual, since most servers here live for a few creates only.
-_USUAL = {"SANDYARD_SANDBOX_READY": "2"}
+_DEFAULT = {"SANDYARD_SANDBOX_READY": "2"}
 
 
 class Server:
@@ -39,7 +39,7 @@ class Server:
         # Named, since the one after the server's may be another test's.
         self.e2b_port = free_port()
         self.e2b_url = f"{scheme}://127.0.0.1:{self.e2b_port}"
-        self.settings = {**_USUAL, **everywhere, **(variables or {})}
+        self.settings = {**_DEFAULT, **everywhere, **(variables or {})}
         self.settings.update({f"SANDYARD_{name}": str(value) for name, value in settings.items()})
         self._fine = ("healthy", "degraded") if is_degraded else ("healthy",)
         self.log = self.data.path / f"server-{self.port}.log"
@@ -69,7 +69,7 @@ class Server:
                 stderr=subprocess.STDOUT,
             )
 
-    def wait_healthy(self, deadline=_PATIENCE):
+    def wait_healthy(self, deadline=_TIMEOUT):
         wait_for(self._answers, lambda: f"the server answers; the end of its log:\n{self.tail()}", deadline)
 
     def _answers(self):
@@ -88,7 +88,7 @@ class Server:
         """Ends it as an operator would."""
         if self._process.poll() is None:
             self._process.terminate()
-        return self._process.wait(timeout=_PATIENCE)
+        return self._process.wait(timeout=_TIMEOUT)
 
     def close(self):
         """Takes the server and all its sandboxes away."""
@@ -176,7 +176,7 @@ def server_that_refuses(*flags, **settings):
     server = Server(*flags, **settings)
     try:
         server.launch()
-        code = server._process.wait(timeout=_PATIENCE)
+        code = server._process.wait(timeout=_TIMEOUT)
         return code, server.tail()
     finally:
         if server.is_running():

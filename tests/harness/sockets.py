@@ -8,7 +8,7 @@ import asyncio
 from websockets.asyncio.client import connect
 
 # Nothing is measured by it.
-_PATIENCE = 120
+_TIMEOUT = 120
 
 
 class Socket:
@@ -25,10 +25,10 @@ class Socket:
             raise
 
     async def _connect(self, url, options):
-        return await connect(url, proxy=None, ping_interval=None, open_timeout=_PATIENCE, **options)
+        return await connect(url, proxy=None, ping_interval=None, open_timeout=_TIMEOUT, **options)
 
     def _wait(self, work):
-        return self._loop.run_until_complete(asyncio.wait_for(work, _PATIENCE))
+        return self._loop.run_until_complete(asyncio.wait_for(work, _TIMEOUT))
 
     def send(self, message):
         self._wait(self._socket.send(message))

@@ -28,18 +28,18 @@ def admin(guarded):
 @pytest.fixture
 def new_user(guarded, admin):
     """Makes users of the guarded server with a key each; they and their sandboxes are gone after the test."""
-    made = []
+    created = []
 
     def new_user(**more):
         name = f"user-{secrets.token_hex(4)}"
         body = {"name": name, "password": f"Right-{name}-1!", "role": "user", **more}
         admin.ok("POST", "/users", body)
         key = admin.ok("POST", "/keys", {"name": "test", "user": name})["key"]
-        made.append((name, guarded.api(key)))
-        return User(name, body["password"], key, made[-1][1])
+        created.append((name, guarded.api(key)))
+        return User(name, body["password"], key, created[-1][1])
 
     yield new_user
-    for name, api in made:
+    for name, api in created:
         for sandbox in admin.all(owner=name):
             admin.remove(sandbox["sandbox_id"])
         api.close()

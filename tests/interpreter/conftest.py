@@ -42,9 +42,9 @@ def sandbox_at(interpreter):
 @pytest.fixture
 def context(sandbox):
     """A Python context of the test's own."""
-    made = sandbox.create_code_context()
-    yield made
-    sandbox.remove_code_context(made)
+    created = sandbox.create_code_context()
+    yield created
+    sandbox.remove_code_context(created)
 
 
 @pytest.fixture

@@ -80,9 +80,9 @@ class Interpreter:
         finally:
             for pid in self.descendants():
                 end(pid)
-            said = self.log()
+            response = self.log()
             shutil.rmtree(self.home, ignore_errors=True)
-        assert code == 0, said
+        assert code == 0, response
 
 
 @contextmanager

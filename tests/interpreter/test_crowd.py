@@ -14,12 +14,12 @@ def test_fifty_executions_in_several_contexts(sandbox):
         return "".join(execution.logs.stdout), execution.error, execution.execution_count
 
     with ThreadPoolExecutor(50) as pool:
-        told = list(pool.map(run, range(50)))
-    assert [text for text, _, _ in told] == [f"{number}\n" for number in range(50)]
-    assert all(error is None for _, error, _ in told)
+        outcome = list(pool.map(run, range(50)))
+    assert [text for text, _, _ in outcome] == [f"{number}\n" for number in range(50)]
+    assert all(error is None for _, error, _ in outcome)
     # One after the other in each context.
-    for place in range(len(contexts)):
-        assert sorted(count for _, _, count in told[place :: len(contexts)]) == list(range(1, 11))
+    for location in range(len(contexts)):
+        assert sorted(count for _, _, count in outcome[location :: len(contexts)]) == list(range(1, 11))
     for context in contexts:
         sandbox.remove_code_context(context)
 
@@ -27,8 +27,8 @@ def test_fifty_executions_in_several_contexts(sandbox):
 def test_executions_of_a_context_do_not_mix(sandbox, context):
     code = "import time\nfor _ in range(5):\n    print({n})\n    time.sleep(0.01)"
     with ThreadPoolExecutor(10) as pool:
-        told = list(pool.map(lambda n: sandbox.run_code(code.format(n=n), context=context), range(10)))
-    assert ["".join(each.logs.stdout) for each in told] == [f"{n}\n" * 5 for n in range(10)]
+        outcome = list(pool.map(lambda n: sandbox.run_code(code.format(n=n), context=context), range(10)))
+    assert ["".join(each.logs.stdout) for each in outcome] == [f"{n}\n" * 5 for n in range(10)]
 
 
 def test_many_contexts(sandbox):

@@ -52,33 +52,33 @@ def test_exit_ends_the_kernel_without_an_error(sandbox, context):
 
 
 def test_a_restart_while_code_runs(sandbox, server, context):
-    told = []
+    outcome = []
     running = threading.Event()
     code = "print('running', flush=True)\nimport time\ntime.sleep(600)"
     thread = threading.Thread(
-        target=lambda: told.append(sandbox.run_code(code, context=context, on_stdout=lambda _: running.set()))
+        target=lambda: outcome.append(sandbox.run_code(code, context=context, on_stdout=lambda _: running.set()))
     )
     thread.start()
     assert running.wait(120)
     sandbox.restart_code_context(context)
     thread.join(120)
-    assert (told[0].error.name, told[0].error.value) == ("KernelDied", "the context was restarted")
+    assert (outcome[0].error.name, outcome[0].error.value) == ("KernelDied", "the context was restarted")
     assert sandbox.run_code("1", context=context).text == "1"
 
 
 def test_a_removal_while_code_runs(sandbox):
     context = sandbox.create_code_context()
-    told = []
+    outcome = []
     running = threading.Event()
     code = "print('running', flush=True)\nimport time\ntime.sleep(600)"
     thread = threading.Thread(
-        target=lambda: told.append(sandbox.run_code(code, context=context, on_stdout=lambda _: running.set()))
+        target=lambda: outcome.append(sandbox.run_code(code, context=context, on_stdout=lambda _: running.set()))
     )
     thread.start()
     assert running.wait(120)
     sandbox.remove_code_context(context)
     thread.join(120)
-    assert told[0].error.value == "the context was removed"
+    assert outcome[0].error.value == "the context was removed"
 
 
 def test_the_fork_server_can_be_ended(own_server):

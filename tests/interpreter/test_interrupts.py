@@ -45,10 +45,10 @@ def leave_the_queue(server, body):
     content = json.dumps(body).encode()
     with socket.create_connection(("127.0.0.1", server.port), 120) as connection:
         connection.sendall(b"POST /execute HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(content), content))
-        heard = connection.recv(4096)
-        assert heard.startswith(b"HTTP/1.1 200"), heard
+        received = connection.recv(4096)
+        assert received.startswith(b"HTTP/1.1 200"), received
         connection.shutdown(socket.SHUT_WR)
-        return heard + b"".join(iter(lambda: connection.recv(4096), b""))
+        return received + b"".join(iter(lambda: connection.recv(4096), b""))
 
 
 @pytest.mark.parametrize("language, code", [(language, code) for language, codes in ENDLESS.items() for code in codes])

@@ -18,8 +18,8 @@ PRINTED = "ä1".encode() + mark(1) + "ö2\0".encode() + mark(2) + mark(3) + "ü"
 @pytest.mark.parametrize("size", [1, 2, 7, 24, 25, 26, 1000])
 def test_marks_cut_the_text_however_it_comes(size):
     output = Output(WORD)
-    for place in range(0, len(PRINTED), size):
-        output.add(PRINTED[place : place + size])
+    for location in range(0, len(PRINTED), size):
+        output.add(PRINTED[location : location + size])
     assert [output.take_until(number) for number in (1, 2, 3)] == ["ä1", "ö2\0", ""]
     assert output.take() == "ü"
 

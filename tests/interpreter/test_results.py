@@ -9,7 +9,7 @@ PNG = b"\x89PNG"
 
 
 @pytest.mark.parametrize(
-    "shown, field, value",
+    "displayed, field, value",
     [
         ("HTML('<b>x</b>')", "html", "<b>x</b>"),
         ("Markdown('# x')", "markdown", "# x"),
@@ -18,8 +18,8 @@ PNG = b"\x89PNG"
         ("JSON({'a': [1, None]})", "json", {"a": [1, None]}),
     ],
 )
-def test_display_shows(sandbox, context, shown, field, value):
-    execution = sandbox.run_code(f"from IPython.display import *\ndisplay({shown})", context=context)
+def test_display_shows(sandbox, context, displayed, field, value):
+    execution = sandbox.run_code(f"from IPython.display import *\ndisplay({displayed})", context=context)
     [result] = execution.results
     assert (result[field], result.is_main_result) == (value, False)
 

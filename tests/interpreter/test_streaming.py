@@ -18,20 +18,20 @@ def lines(http, body):
 
 def together(events):
     """Kinds and texts. What is printed may come in pieces, as a process that waits for its turn writes it."""
-    told = []
+    outcome = []
     for event in events:
         kind, text = event["type"], event.get("text")
-        if kind in ("stdout", "stderr") and told and told[-1][0] == kind:
-            text = told.pop()[1] + text
-        told.append((kind, text))
-    return told
+        if kind in ("stdout", "stderr") and outcome and outcome[-1][0] == kind:
+            text = outcome.pop()[1] + text
+        outcome.append((kind, text))
+    return outcome
 
 
 def test_the_order(http, context):
     code = "import sys\nprint('a')\ndisplay(1)\nprint('b')\ndisplay(2)\nprint('c')\n3"
-    told = together(lines(http, {"code": code, "context_id": context.id}))
+    outcome = together(lines(http, {"code": code, "context_id": context.id}))
     # A sign of life may come in between when nothing else does for long.
-    assert [each for each in told if each[0] != "keepalive"] == [
+    assert [each for each in outcome if each[0] != "keepalive"] == [
         ("number_of_executions", None),
         ("stdout", "a\n"),
         ("result", "1"),
@@ -52,17 +52,17 @@ def test_the_order_when_the_server_lags_behind(http, context, server):
         "    print('out', number)\n    display(number)\n    print('err', number, file=sys.stderr)\n    display(-number)\n"
         f"os.rename({str(gate)!r}, {str(gate) + '-passed'!r})"
     )
-    told = lines(http, {"code": code, "context_id": context.id})
-    assert next(told)["type"] == "number_of_executions"
+    outcome = lines(http, {"code": code, "context_id": context.id})
+    assert next(outcome)["type"] == "number_of_executions"
     with standing_still(server.pid):
         gate.touch()
         wait_for(lambda: not gate.exists())
-    told = together(told)
+    outcome = together(outcome)
     expected = []
     for number in range(20):
         expected += [("stdout", f"out {number}\n"), ("result", f"{number}")]
         expected += [("stderr", f"err {number}\n"), ("result", f"{-number}")]
-    assert [each for each in told if each[0] != "keepalive"] == [*expected, ("end_of_execution", None)]
+    assert [each for each in outcome if each[0] != "keepalive"] == [*expected, ("end_of_execution", None)]
     gate.with_name("order-gate-passed").unlink()
 
 
@@ -90,9 +90,9 @@ def test_results_beside_a_child_that_never_stops_printing(http, context, server)
         f"while not os.path.exists({str(sign)!r}): time.sleep(0.01)\nfor number in range(5): display(number)\n"
         "child.kill(); child.wait()\nprint('end')"
     )
-    told = list(lines(http, {"code": code, "context_id": context.id}))
-    assert [event["text"] for event in told if event["type"] == "result"] == ["0", "1", "2", "3", "4"]
-    printed = "".join(event["text"] for event in told if event["type"] == "stdout")
+    outcome = list(lines(http, {"code": code, "context_id": context.id}))
+    assert [event["text"] for event in outcome if event["type"] == "result"] == ["0", "1", "2", "3", "4"]
+    printed = "".join(event["text"] for event in outcome if event["type"] == "stdout")
     assert printed.endswith("y\nend\n") and set(printed) == set("y\nend")
     sign.unlink()
 
@@ -118,15 +118,15 @@ def test_a_result_that_cannot_be_sent_holds_nothing_back(http, context, server):
 
 def test_results_of_code_that_prints_elsewhere(http, context, server):
     """No mark must get into a file that the code has put in the place of its output."""
-    place = server.home / "elsewhere"
+    location = server.home / "elsewhere"
     code = (
-        f"import os, sys\nkept = os.dup(1)\nfile = os.open({str(place)!r}, os.O_WRONLY | os.O_CREAT)\nos.dup2(file, 1)\n"
+        f"import os, sys\nkept = os.dup(1)\nfile = os.open({str(location)!r}, os.O_WRONLY | os.O_CREAT)\nos.dup2(file, 1)\n"
         "print('there')\ndisplay(1)\nos.dup2(kept, 1)\nprint('here')"
     )
-    told = together(lines(http, {"code": code, "context_id": context.id}))
-    assert [each for each in told if each[0] in ("stdout", "result")] == [("result", "1"), ("stdout", "here\n")]
-    assert place.read_bytes() == b"there\n"
-    place.unlink()
+    outcome = together(lines(http, {"code": code, "context_id": context.id}))
+    assert [each for each in outcome if each[0] in ("stdout", "result")] == [("result", "1"), ("stdout", "here\n")]
+    assert location.read_bytes() == b"there\n"
+    location.unlink()
 
 
 def test_output_comes_while_the_code_runs(http, context, server):

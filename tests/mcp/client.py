@@ -11,7 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 
 @dataclass(frozen=True)
-class Way:
+class ToolEndpoint:
     """Where a tool server is, and what to show there."""
 
     url: str
@@ -68,19 +68,19 @@ class Hearer:
 
     def __init__(self, api, sandbox):
         self._api, self._sandbox = api, sandbox
-        self._heard = f"/tmp/heard-{secrets.token_hex(8)}"
-        self.told = []
+        self._received = f"/tmp/heard-{secrets.token_hex(8)}"
+        self.outcome = []
 
     @property
     def command(self):
         # However slow a busy machine is to tell what it does, it does not end before.
-        return f"for i in 1 2 3 4; do echo step $i; sleep 1; done; until [ -e {self._heard} ]; do sleep 0.1; done"
+        return f"for i in 1 2 3 4; do echo step $i; sleep 1; done; until [ -e {self._received} ]; do sleep 0.1; done"
 
     async def note(self, progress, total, message):
         """The callback of a call."""
-        self.told.append((progress, message))
+        self.outcome.append((progress, message))
         if "step" in (message or ""):
-            await asyncio.to_thread(self._api.run, self._sandbox, f"touch {self._heard}")
+            await asyncio.to_thread(self._api.run, self._sandbox, f"touch {self._received}")
 
 
 def listens(api, sandbox, port):

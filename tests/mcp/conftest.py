@@ -2,7 +2,7 @@
 
 import pytest
 
-from client import Way
+from client import ToolEndpoint
 from server import Server
 
 
@@ -36,19 +36,19 @@ def fresh(api):
 
 
 @pytest.fixture(scope="session")
-def way(server, api, sandbox):
+def endpoint(server, api, sandbox):
     """The way to the sandbox's tools, as the server told it."""
-    return Way.to(api, server, sandbox)
+    return ToolEndpoint.to(api, server, sandbox)
 
 
 @pytest.fixture(scope="session")
 def control(server):
     """The way to the server's own tools."""
-    return Way(f"{server.url}/mcp", server.admin_key)
+    return ToolEndpoint(f"{server.url}/mcp", server.admin_key)
 
 
 @pytest.fixture(scope="session")
-def opened():
+def open_mcp_url():
     """A server without credentials, for clients that cannot send any: open on loopback, as `./run` starts it."""
     with Server() as server:
         api = server.api()

@@ -8,7 +8,7 @@ TOOLS = [
     {
         "name": "echo",
         "description": "Says it back",
-        "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
+        "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
     },
     {"name": "die", "description": "Ends the server", "inputSchema": {"type": "object", "properties": {}}},
 ]
@@ -23,8 +23,8 @@ def answer(method, params):
     if method == "tools/call":
         if params["name"] == "die":
             os._exit(9)
-        words = f"{os.environ.get('GREETING', '')} {params['arguments']['words']}"
-        return {"content": [{"type": "text", "text": words}]}
+        text = f"{os.environ.get('GREETING', '')} {params['arguments']['text']}"
+        return {"content": [{"type": "text", "text": text}]}
     return {}
 
 

@@ -21,17 +21,17 @@ PAGE = """<!doctype html><title>Form</title><body style="margin:0;height:3000px;
 
 
 @pytest.fixture(scope="module")
-def site(way, api, sandbox):
-    way.call("Write", file_path="/workspace/form/index.html", content=PAGE)
+def site(endpoint, api, sandbox):
+    endpoint.call("Write", file_path="/workspace/form/index.html", content=PAGE)
     command = "cd /workspace/form && python3 -m http.server 8222 --bind 127.0.0.1 &"
-    way.call("Bash", session_name="form", command=command)
+    endpoint.call("Bash", session_name="form", command=command)
     wait_for(lambda: listens(api, sandbox, 8222), "the site listens")
     return "http://127.0.0.1:8222/"
 
 
-def test_every_browser_tool(way, site):
+def test_every_browser_tool(endpoint, site):
     def use(tool, **arguments):
-        result = way.call(tool, **arguments)
+        result = endpoint.call(tool, **arguments)
         (picture,) = images(result)
         assert base64.b64decode(picture.data).startswith(b"\x89PNG"), tool
         return text(result)
@@ -42,8 +42,8 @@ def test_every_browser_tool(way, site):
     assert "clicked" in use("browser_click", selector="#go")
     entered = use("browser_enter_text", text="Ada", coordinate_x=60, coordinate_y=140, press_enter=True)
     assert "entered Ada" in entered
-    places = [(140, "Grace"), (220, "Hopper")]
-    fields = [{"text": words, "coordinate_x": 60, "coordinate_y": y, "override": True} for y, words in places]
+    locations = [(140, "Grace"), (220, "Hopper")]
+    fields = [{"text": parts, "coordinate_x": 60, "coordinate_y": y, "override": True} for y, parts in locations]
     assert "both Grace Hopper" in use("browser_enter_multi_texts", enter_texts=fields)
     use("browser_press_key", key="Tab")
     elements = use("browser_view_interactive_elements")

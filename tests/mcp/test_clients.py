@@ -9,11 +9,11 @@ from fastmcp.client.transports import SSETransport, StreamableHttpTransport
 from mcp import ClientSession
 from mcp.client.sse import sse_client
 
-from client import Hearer, Way, text
+from client import Hearer, ToolEndpoint, text
 from waiting import wait_for, wait_until
 
 # For one answer, on a machine that is busy with other things.
-PATIENCE = 120
+TIMEOUT = 120
 
 # What an agent must find from the first request on: every tool of the inventory.
 INVENTORY = """
@@ -31,83 +31,83 @@ read_file write_file run_command browser_navigate
 """.split()
 
 
-def test_every_tool_is_listed_in_the_first_request(way):
+def test_every_tool_is_listed_in_the_first_request(endpoint):
     async def tools():
-        async with way.session() as session:
+        async with endpoint.session() as session:
             return (await session.list_tools()).tools
 
-    listed = {tool.name: tool for tool in asyncio.run(tools())}
-    assert set(INVENTORY) <= set(listed), set(INVENTORY) - set(listed)
-    for tool in listed.values():
+    entries = {tool.name: tool for tool in asyncio.run(tools())}
+    assert set(INVENTORY) <= set(entries), set(INVENTORY) - set(entries)
+    for tool in entries.values():
         assert tool.description and tool.input_schema["type"] == "object", tool.name
         assert tool.annotations is not None and tool.annotations.read_only_hint is not None, tool.name
         for name, parameter in tool.input_schema["properties"].items():
             assert parameter.get("description"), f"{tool.name} does not say what {name} is"
 
 
-def test_a_call_through_the_official_client(way):
-    result = way.call("run_command", command="echo $((6*7)); id -un; pwd")
+def test_a_call_through_the_official_client(endpoint):
+    result = endpoint.call("run_command", command="echo $((6*7)); id -un; pwd")
     assert text(result).split()[:3] == ["42", "user", "/workspace"]
 
 
-def test_fastmcp_over_both_transports(way):
+def test_fastmcp_over_both_transports(endpoint):
     async def use(transport):
-        async with fastmcp.Client(transport, timeout=PATIENCE) as client:
+        async with fastmcp.Client(transport, timeout=TIMEOUT) as client:
             names = [tool.name for tool in await client.list_tools()]
             result = await client.call_tool("run_command", {"command": "echo over fastmcp"})
             return names, text(result)
 
     for transport in (
-        StreamableHttpTransport(way.url, headers=way.headers),
-        SSETransport(f"{way.base}/sse", headers=way.headers),
+        StreamableHttpTransport(endpoint.url, headers=endpoint.headers),
+        SSETransport(f"{endpoint.base}/sse", headers=endpoint.headers),
     ):
-        names, said = asyncio.run(use(transport))
+        names, response = asyncio.run(use(transport))
         assert set(INVENTORY) <= set(names)
-        assert "over fastmcp" in said
+        assert "over fastmcp" in response
 
 
-def test_the_older_transport(way):
+def test_the_older_transport(endpoint):
     async def use():
-        opened = sse_client(f"{way.base}/sse", headers=way.headers, timeout=PATIENCE)
-        async with opened as streams, ClientSession(*streams) as session:
+        connection = sse_client(f"{endpoint.base}/sse", headers=endpoint.headers, timeout=TIMEOUT)
+        async with connection as streams, ClientSession(*streams) as session:
             await session.initialize()
             return await session.call_tool("run_command", {"command": "echo by events"})
 
     assert "by events" in text(asyncio.run(use()))
 
 
-def test_one_line_clients(way):
+def test_one_line_clients(endpoint):
     for path in ("/mcp", "/mcp/"):
         body = {"tool": "write_file", "args": {"path": "one-line.txt", "content": "written\n"}}
-        reply = httpx.post(way.base + path, json=body, headers=way.headers, timeout=PATIENCE)
+        reply = httpx.post(endpoint.base + path, json=body, headers=endpoint.headers, timeout=TIMEOUT)
         assert reply.status_code == 200 and reply.json()["success"], reply.text
     read = {"tool": "read_file", "args": {"path": "one-line.txt"}}
-    reply = httpx.post(f"{way.base}/mcp/", json=read, headers=way.headers, timeout=PATIENCE)
+    reply = httpx.post(f"{endpoint.base}/mcp/", json=read, headers=endpoint.headers, timeout=TIMEOUT)
     assert "written" in reply.json()["result"]
     unknown = {"tool": "no_such_tool", "args": {}}
-    missing = httpx.post(f"{way.base}/mcp/", json=unknown, headers=way.headers, timeout=PATIENCE)
+    missing = httpx.post(f"{endpoint.base}/mcp/", json=unknown, headers=endpoint.headers, timeout=TIMEOUT)
     assert missing.status_code == 404 and not missing.json()["success"]
 
 
-def test_progress_while_a_command_runs(way, api, sandbox):
+def test_progress_while_a_command_runs(endpoint, api, sandbox):
     hearer = Hearer(api, sandbox)
 
     async def use():
-        async with way.session() as session:
+        async with endpoint.session() as session:
             arguments = {"session_name": "progress", "command": hearer.command, "timeout": 180}
             return await session.call_tool("Bash", arguments, progress_callback=hearer.note)
 
-    result, told = asyncio.run(use()), hearer.told
+    result, outcome = asyncio.run(use()), hearer.outcome
     assert "step 4" in text(result)
-    assert told and [step for step, _ in told] == sorted({step for step, _ in told}), told
-    assert any("step" in (message or "") for _, message in told), told
+    assert outcome and [step for step, _ in outcome] == sorted({step for step, _ in outcome}), outcome
+    assert any("step" in (message or "") for _, message in outcome), outcome
 
 
-def test_a_cancelled_call_ends_what_it_started(way, api, sandbox):
+def test_a_cancelled_call_ends_what_it_started(endpoint, api, sandbox):
     """As the protocol has it: a notification with the request's id."""
 
     async def use():
-        async with way.session() as session:
+        async with endpoint.session() as session:
             arguments = {"session_name": "cancelled", "command": "sleep 98765"}
             call = asyncio.create_task(session.call_tool("Bash", arguments))
             await until(lambda: is_running(api, sandbox))
@@ -129,25 +129,25 @@ def is_running(api, sandbox):
     return api.run(sandbox, "pgrep -f '[s]leep 98765' || true")["stdout"].strip() != ""
 
 
-def test_a_client_that_comes_back_finds_its_shells(way):
-    way.call("Bash", session_name="lasting", command="cd /tmp && export COLOUR=green")
-    assert text(way.call("Bash", session_name="lasting", command='echo "$COLOUR $PWD"')).startswith("green /tmp")
+def test_a_client_that_comes_back_finds_its_shells(endpoint):
+    endpoint.call("Bash", session_name="lasting", command="cd /tmp && export COLOUR=green")
+    assert text(endpoint.call("Bash", session_name="lasting", command='echo "$COLOUR $PWD"')).startswith("green /tmp")
 
 
-def test_an_answer_is_there_for_a_client_whose_connection_broke(way):
+def test_an_answer_is_there_for_a_client_whose_connection_broke(endpoint):
     """The stream of a call is resumed with `Last-Event-ID` after its connection was cut."""
-    common = {**way.headers, "Accept": "application/json, text/event-stream"}
+    common = {**endpoint.headers, "Accept": "application/json, text/event-stream"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "broken", "version": "1"}}
-    with httpx.Client(headers=common, timeout=PATIENCE) as http:
-        with http.stream("POST", way.url, json=rpc("initialize", hello, 1)) as reply:
+    with httpx.Client(headers=common, timeout=TIMEOUT) as http:
+        with http.stream("POST", endpoint.url, json=rpc("initialize", hello, 1)) as reply:
             session = reply.headers["mcp-session-id"]
         http.headers.update({"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"})
-        http.post(way.url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        http.post(endpoint.url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
         call = {"name": "run_command", "arguments": {"command": "sleep 2; echo late answer"}}
-        with http.stream("POST", way.url, json=rpc("tools/call", call, 2)) as reply:
+        with http.stream("POST", endpoint.url, json=rpc("tools/call", call, 2)) as reply:
             first = next(line for line in reply.iter_lines() if line.startswith("id:"))
         last_id = first.removeprefix("id:").strip()
-        with http.stream("GET", way.url, headers={"Last-Event-ID": last_id}) as reply:
+        with http.stream("GET", endpoint.url, headers={"Last-Event-ID": last_id}) as reply:
             assert reply.status_code == 200
             found = next(line for line in reply.iter_lines() if "late answer" in line)
     assert '"id":2' in found.replace(" ", "")
@@ -157,9 +157,9 @@ def rpc(method, params, number):
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
 
-def test_a_hundred_calls_at_once(way):
+def test_a_hundred_calls_at_once(endpoint):
     async def use():
-        async with way.session() as session:
+        async with endpoint.session() as session:
             calls = [session.call_tool("run_command", {"command": f"echo number {n}"}) for n in range(100)]
             return await asyncio.gather(*calls)
 
@@ -167,29 +167,29 @@ def test_a_hundred_calls_at_once(way):
     assert [text(result).strip().splitlines()[0] for result in results] == [f"number {n}" for n in range(100)]
 
 
-def test_the_workspace_is_there_as_resources(way, api, sandbox):
-    way.call("Write", file_path="/workspace/notes/resource.txt", content="as a resource\n")
+def test_the_workspace_is_there_as_resources(endpoint, api, sandbox):
+    endpoint.call("Write", file_path="/workspace/notes/resource.txt", content="as a resource\n")
 
     async def use():
-        async with way.session() as session:
-            listed = (await session.list_resources()).resources
-            found = next(it for it in listed if str(it.uri).endswith("notes/resource.txt"))
+        async with endpoint.session() as session:
+            entries = (await session.list_resources()).resources
+            found = next(it for it in entries if str(it.uri).endswith("notes/resource.txt"))
             return (await session.read_resource(found.uri)).contents[0].text
 
     assert asyncio.run(use()) == "as a resource\n"
 
 
-def test_nobody_gets_in_without_credentials(way, api, server):
+def test_nobody_gets_in_without_credentials(endpoint, api, server):
     hello = rpc("tools/list", {}, 1)
     for headers in ({}, {"Authorization": "Bearer nonsense"}, {"X-Access-Token": "nonsense"}):
         for path in ("/mcp", "/sse", "/custom-mcp"):
             method = "GET" if path == "/sse" else "POST"
-            reply = httpx.request(method, way.base + path, json=hello, headers=headers, timeout=PATIENCE)
+            reply = httpx.request(method, endpoint.base + path, json=hello, headers=headers, timeout=TIMEOUT)
             assert reply.status_code in (401, 403), (path, headers, reply.status_code)
 
 
-def test_inside_the_token_is_needed_and_pages_are_refused(way, api, sandbox):
-    way.call("LS", path=".")
+def test_inside_the_token_is_needed_and_pages_are_refused(endpoint, api, sandbox):
+    endpoint.call("LS", path=".")
     ask = "curl -s -o /dev/null -w '%{http_code}' -X POST http://127.0.0.1:6060/mcp -d '{}' -H 'content-type: application/json'"
     assert api.run(sandbox, ask)["stdout"] == "401"
     page = f"{ask} -H 'Origin: http://evil.example' -H 'Authorization: Bearer x'"
@@ -199,14 +199,14 @@ def test_inside_the_token_is_needed_and_pages_are_refused(way, api, sandbox):
 
 
 def test_the_tool_server_comes_back_after_its_death(api, server, fresh):
-    way = Way.to(api, server, fresh)
-    way.call("LS", path=".")
+    endpoint = ToolEndpoint.to(api, server, fresh)
+    endpoint.call("LS", path=".")
     killed = api.run(fresh, ["pkill", "-KILL", "-x", "sandyard-tools"], user="root")
     assert killed["exit_code"] == 0, killed
 
     def answers():
         try:
-            return not way.call_any("LS", path=".").is_error
+            return not endpoint.call_any("LS", path=".").is_error
         except Exception:
             # Whoever comes while it dies may be cut off.
             return False
@@ -215,10 +215,10 @@ def test_the_tool_server_comes_back_after_its_death(api, server, fresh):
 
 
 def test_a_paused_sandbox_wakes_and_its_shells_are_there(api, server, fresh):
-    way = Way.to(api, server, fresh)
-    way.call("Bash", session_name="s", command="export KEPT=yes")
+    endpoint = ToolEndpoint.to(api, server, fresh)
+    endpoint.call("Bash", session_name="s", command="export KEPT=yes")
     api.pause(fresh)
-    assert "yes" in text(way.call("Bash", session_name="s", command="echo $KEPT"))
+    assert "yes" in text(endpoint.call("Bash", session_name="s", command="echo $KEPT"))
 
 
 def test_unused_it_costs_nothing(api, fresh):

@@ -22,27 +22,27 @@ def node(*arguments, timeout=300, **variables):
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, cwd=HERE)
 
 
-def test_the_javascript_client(way):
+def test_the_javascript_client(endpoint):
     link = HERE / "node_modules"
     link.unlink(missing_ok=True)
     link.symlink_to(MODULES)
     try:
-        done = node("--test", "--test-reporter=tap", "client.test.mjs", MCP_URL=way.url, MCP_BASE=way.base, MCP_KEY=way.key)
+        done = node("--test", "--test-reporter=tap", "client.test.mjs", MCP_URL=endpoint.url, MCP_BASE=endpoint.base, MCP_KEY=endpoint.key)
     finally:
         link.unlink()
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def inspector(way, *arguments):
-    header = f"Authorization: Bearer {way.key}"
-    return node(BINARIES / "mcp-inspector", "--cli", way.url, "--transport", "http", "--header", header, *arguments)
+def inspector(endpoint, *arguments):
+    header = f"Authorization: Bearer {endpoint.key}"
+    return node(BINARIES / "mcp-inspector", "--cli", endpoint.url, "--transport", "http", "--header", header, *arguments)
 
 
-def test_the_inspector_lists_and_calls(way):
-    listed = inspector(way, "--method", "tools/list")
-    assert listed.returncode == 0, listed.stderr
-    assert "BashInit" in {tool["name"] for tool in json.loads(listed.stdout)["tools"]}
-    called = inspector(way, "--method", "tools/call", "--tool-name", "run_command", "--tool-arg", "command=echo inspected")
+def test_the_inspector_lists_and_calls(endpoint):
+    entries = inspector(endpoint, "--method", "tools/list")
+    assert entries.returncode == 0, entries.stderr
+    assert "BashInit" in {tool["name"] for tool in json.loads(entries.stdout)["tools"]}
+    called = inspector(endpoint, "--method", "tools/call", "--tool-name", "run_command", "--tool-arg", "command=echo inspected")
     assert called.returncode == 0, called.stderr
     assert "inspected" in called.stdout
 
@@ -60,7 +60,7 @@ SCENARIOS = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_conformance_suite(opened, scenario):
+def test_the_conformance_suite(open_mcp_url, scenario):
     """Against a server that is open on loopback, since the suite sends no credentials."""
-    done = node(BINARIES / "conformance", "server", "--url", opened, "--scenario", scenario)
+    done = node(BINARIES / "conformance", "server", "--url", open_mcp_url, "--scenario", scenario)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from client import Way, text
+from client import ToolEndpoint, text
 from ports import free_port
 from program import environment, find_program
 from waiting import wait_for
 
 # For one answer, on a machine that is busy with other things.
-PATIENCE = 120
+TIMEOUT = 120
 _SERVER = Path(__file__).with_name("older_server.py")
 
 
@@ -33,12 +33,12 @@ class OlderServer:
     def _answers(self):
         assert self._process.poll() is None, "the server ended at once"
         try:
-            return httpx.get(self.url, timeout=PATIENCE).status_code == 401
+            return httpx.get(self.url, timeout=TIMEOUT).status_code == 401
         except httpx.TransportError:
             return False
 
     def wait_for_end(self):
-        self._process.wait(timeout=PATIENCE)
+        self._process.wait(timeout=TIMEOUT)
 
     def stop(self):
         self._process.kill()
@@ -60,24 +60,24 @@ def tools(tmp_path):
     with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
             # It goes on after its one object, which ends with a line of its own.
-            told = json.loads("".join([*iter(process.stdout.readline, "}\n"), "}"]))
-            yield Way(told["url"], told["token"])
+            outcome = json.loads("".join([*iter(process.stdout.readline, "}\n"), "}"]))
+            yield ToolEndpoint(outcome["url"], outcome["token"])
         finally:
             process.kill()
 
 
 def tell(tools, **servers):
     """Tells the user's own servers, and returns what became of each."""
-    answer = httpx.post(f"{tools.base}/custom-mcp", json={"mcpServers": servers}, headers=tools.headers, timeout=PATIENCE)
+    answer = httpx.post(f"{tools.base}/custom-mcp", json={"mcpServers": servers}, headers=tools.headers, timeout=TIMEOUT)
     assert answer.status_code == 200, answer.text
     return answer.json()["servers"]
 
 
 def test_it_is_called_with_its_headers_and_tells_its_progress(tools, older):
     right, wrong = ({"url": older.url, "headers": {"X-Key": key}} for key in ("right", "wrong"))
-    told = tell(tools, good={**right, "type": "sse"}, by_address=right, bad=wrong)
-    assert told["good"]["status"] == told["by_address"]["status"] == "ok", told
-    assert told["bad"]["status"] == "failed" and "401" in told["bad"]["error"], told
+    outcome = tell(tools, good={**right, "type": "sse"}, by_address=right, bad=wrong)
+    assert outcome["good"]["status"] == outcome["by_address"]["status"] == "ok", outcome
+    assert outcome["bad"]["status"] == "failed" and "401" in outcome["bad"]["error"], outcome
     assert text(tools.call("mcp_good_add", a=40, b=2)) == "42"
     steps = []
 
@@ -93,8 +93,8 @@ def test_it_is_called_with_its_headers_and_tells_its_progress(tools, older):
 
 
 def test_it_is_connected_to_again_after_its_death(tools, older):
-    told = tell(tools, mine={"url": older.url, "type": "sse", "headers": {"X-Key": "right"}})
-    assert told["mine"]["status"] == "ok", told
+    outcome = tell(tools, mine={"url": older.url, "type": "sse", "headers": {"X-Key": "right"}})
+    assert outcome["mine"]["status"] == "ok", outcome
     assert "died during the call" in tools.fails("mcp_mine_die")
     older.wait_for_end()
     older.start()

@@ -24,10 +24,10 @@ def test_progress_of_the_inner_call_comes_through(control, api, fresh):
             call = ask(fresh, "Bash", session_name="progress", command=hearer.command, timeout=180)
             return await session.call_tool(*call, progress_callback=hearer.note)
 
-    result, told = asyncio.run(use()), hearer.told
+    result, outcome = asyncio.run(use()), hearer.outcome
     assert "step 4" in text(result)
-    assert told and [step for step, _ in told] == sorted({step for step, _ in told}), told
-    assert any("step" in (message or "") for _, message in told), told
+    assert outcome and [step for step, _ in outcome] == sorted({step for step, _ in outcome}), outcome
+    assert any("step" in (message or "") for _, message in outcome), outcome
 
 
 @pytest.mark.parametrize("has_progress", [False, True])

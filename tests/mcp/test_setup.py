@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client import Way, text
+from client import ToolEndpoint, text
 from waiting import wait_for
 
 # Speaks MCP on its standard input and output with nothing but Python's own library.
@@ -31,24 +31,24 @@ def test_one_call_does_it_all_and_tells_the_tools(api, server, fresh, echo):
         tool_server_url="http://tools.invalid",
         mcp_config={"mcpServers": {"mine": echo}},
     )
-    assert answer["success"] and answer["mcp_url"] == Way.to(api, server, fresh).url
+    assert answer["success"] and answer["mcp_url"] == ToolEndpoint.to(api, server, fresh).url
     assert {"Bash", "Read", "mcp_mine_echo"} <= set(answer["tools"])
-    way = Way.to(api, server, fresh)
-    assert text(way.call("mcp_mine_echo", words="to you")) == "hello to you"
+    endpoint = ToolEndpoint.to(api, server, fresh)
+    assert text(endpoint.call("mcp_mine_echo", text="to you")) == "hello to you"
 
 
 def test_a_server_that_dies_is_started_again(api, server, fresh, echo):
     set_up(api, fresh, mcp_config={"mcpServers": {"mine": echo}})
-    way = Way.to(api, server, fresh)
-    way.call_any("mcp_mine_die")
+    endpoint = ToolEndpoint.to(api, server, fresh)
+    endpoint.call_any("mcp_mine_die")
     # A call waits only so long for a server that is being started.
-    answer = wait_for(lambda: answered(way, "mcp_mine_echo", words="again"), "it is called again")
+    answer = wait_for(lambda: answered(endpoint, "mcp_mine_echo", text="again"), "it is called again")
     assert text(answer) == "hello again"
 
 
-def answered(way, tool, **arguments):
+def answered(endpoint, tool, **arguments):
     """The result of a call; none where it failed."""
-    result = way.call_any(tool, **arguments)
+    result = endpoint.call_any(tool, **arguments)
     return None if result.is_error else result
 
 
@@ -68,9 +68,9 @@ def test_another_set_replaces_the_first(api, server, fresh, echo):
 
 def test_a_port_is_shown_with_its_preview_url(api, server, fresh):
     set_up(api, fresh)
-    way = Way.to(api, server, fresh)
-    way.call("Bash", session_name="web", command="python3 -m http.server 8000 --bind 127.0.0.1 &")
-    said = text(way.call("register_port", port=8000))
-    assert fresh in said and "8000" in said and "http" in said
+    endpoint = ToolEndpoint.to(api, server, fresh)
+    endpoint.call("Bash", session_name="web", command="python3 -m http.server 8000 --bind 127.0.0.1 &")
+    response = text(endpoint.call("register_port", port=8000))
+    assert fresh in response and "8000" in response and "http" in response
 
 

@@ -13,7 +13,7 @@ class ScriptedModel(BaseChatModel):
 
     turns: list[Any]
     _turn: int = PrivateAttr(default=0)
-    _heard: list[Any] = PrivateAttr(default_factory=list)
+    _received: list[Any] = PrivateAttr(default_factory=list)
 
     @property
     def _llm_type(self):
@@ -25,7 +25,7 @@ class ScriptedModel(BaseChatModel):
     def _generate(self, messages, stop=None, run_manager=None, **_):
         turn = self.turns[self._turn]
         self._turn += 1
-        self._heard = list(messages)
+        self._received = list(messages)
         if isinstance(turn, str):
             message = AIMessage(content=turn)
         else:

@@ -13,7 +13,7 @@ from scripted import ScriptedModel
 from server import Server
 
 # Milliseconds for one step of a browser on a busy machine; nothing is measured by this.
-PATIENCE = 180_000
+TIMEOUT = 180_000
 
 APP = """
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -52,14 +52,14 @@ def test_an_agent_writes_and_starts_a_web_app_that_people_can_open(server, api, 
     api.ok("POST", "/sandboxes/setup-mcp", {"sandbox_id": sandbox, "timeout": 120})
     # 8, 9: it works through the sandbox's tools.
     messages = asyncio.run(work(created["mcp_url"], server.admin_key))
-    said = [message.text for message in messages if message.type == "tool"]
-    assert any("Open for business" in text for text in said), said
+    response = [message.text for message in messages if message.type == "tool"]
+    assert any("Open for business" in text for text in response), response
     assert messages[-1].text == "The shop is open."
     assert "Open for business" in api.read(sandbox, "/workspace/shop/app.py")
     # 10: people look at it.
     url = api.ok("POST", "/sandboxes/expose-port", {"sandbox_id": sandbox, "port": 8000})["url"]
     picture = tmp_path / "shop.png"
-    title, heading, colour = look(url, server.admin_key, picture)
+    title, heading, colour = view_page(url, server.admin_key, picture)
     assert (title, heading) == ("Shop", "Open for business")
     assert colour == "rgb(0, 170, 0)"
     assert is_green(picture), picture
@@ -85,13 +85,13 @@ async def work(url, key):
     return state["messages"]
 
 
-def look(url, key, picture):
+def view_page(url, key, picture):
     flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
     flags += ["--disable-component-update", "--disable-sync"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags, timeout=PATIENCE)
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags, timeout=TIMEOUT)
         page = browser.new_page(extra_http_headers={"Authorization": f"Bearer {key}"})
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(TIMEOUT)
         page.goto(url)
         found = page.title(), page.inner_text("h1"), page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.screenshot(path=str(picture))

@@ -24,13 +24,13 @@ def pair(request, apis):
 def test_all_three_know_each_other(cluster):
     everybody = {cluster.a.url, cluster.b.url, cluster.c.url}
 
-    def known(api):
+    def known_nodes(api):
         return {node["url"] for node in api.ok("GET", "/nodes")["nodes"]}
 
     for server in (cluster.a, cluster.b, cluster.c):
         api = server.api(cluster.a.admin_key)
         # Each says every few seconds that it is there; one that had no time for that is back with the next.
-        wait_for(lambda api=api: known(api) == everybody, lambda api=api: f"{server.url} knows all three: {known(api)}")
+        wait_for(lambda api=api: known_nodes(api) == everybody, lambda api=api: f"{server.url} knows all three: {known_nodes(api)}")
         api.close()
 
 
@@ -84,10 +84,10 @@ def test_a_schedule_made_at_one_server_is_kept_by_its_node(pair):
 
 
 def test_one_list_for_all(apis):
-    made = {api.create(user_id="listed") for api in apis}
+    created = {api.create(user_id="listed") for api in apis}
     for api in apis:
-        assert {one["sandbox_id"] for one in api.all(owner="listed")} == made
-    for sandbox in made:
+        assert {one["sandbox_id"] for one in api.all(owner="listed")} == created
+    for sandbox in created:
         apis[0].remove(sandbox)
 
 

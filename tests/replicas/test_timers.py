@@ -23,11 +23,11 @@ def thousand(cluster):
     apis = [cluster.a.api(), cluster.b.api()]
     elapsed = stopwatch()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        made = list(pool.map(lambda number: apis[number % 2].create(user_id=OWNER, **SMALL), range(COUNT)))
+        created = list(pool.map(lambda number: apis[number % 2].create(user_id=OWNER, **SMALL), range(COUNT)))
     print(f"\n{COUNT} sandboxes made in {elapsed():.1f} s")
-    yield made
+    yield created
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda one: apis[0].remove(one), made))
+        list(pool.map(lambda one: apis[0].remove(one), created))
     for api in apis:
         api.close()
 

@@ -27,8 +27,8 @@ exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin /p
 
 def find_program():
     """The agent to test: $SANDYARD_AGENT, else the newest one built in this checkout."""
-    if named := os.environ.get("SANDYARD_AGENT"):
-        return Path(named)
+    if by_name := os.environ.get("SANDYARD_AGENT"):
+        return Path(by_name)
     checkout = Path(__file__).resolve().parents[2]
     target = Path(os.environ.get("CARGO_TARGET_DIR", checkout / "target"))
     built = sorted(target.glob("*/*/sandyard-agent"), key=lambda path: path.stat().st_mtime)

@@ -84,10 +84,10 @@ def test_killing_an_ended_command_says_there_was_none(sandbox):
 def test_list_shows_running_commands_and_only_those(sandbox, folder):
     tag = uuid.uuid4().hex
     handle = sandbox.commands.run(f"sleep 1000; echo {tag}", background=True, envs={"TAG": tag}, cwd=folder)
-    shown = [process for process in sandbox.commands.list() if process.pid == handle.pid]
-    assert len(shown) == 1
-    assert (shown[0].cmd, shown[0].args) == ("/bin/bash", ["-l", "-c", f"sleep 1000; echo {tag}"])
-    assert (shown[0].envs.get("TAG"), shown[0].cwd) == (tag, folder)
+    displayed = [process for process in sandbox.commands.list() if process.pid == handle.pid]
+    assert len(displayed) == 1
+    assert (displayed[0].cmd, displayed[0].args) == ("/bin/bash", ["-l", "-c", f"sleep 1000; echo {tag}"])
+    assert (displayed[0].envs.get("TAG"), displayed[0].cwd) == (tag, folder)
     handle.kill()
     wait_for(lambda: all(process.pid != handle.pid for process in sandbox.commands.list()), "the list forgets it")
 
@@ -102,11 +102,11 @@ def test_reconnecting_by_pid_sees_the_rest_and_the_end(sandbox, folder):
     command = f"echo before; while [ ! -e {folder}/go ]; do sleep 0.05; done; echo after; exit 3"
     handle = sandbox.commands.run(command, background=True)
     handle.disconnect()
-    again = sandbox.commands.connect(handle.pid)
-    assert again.pid == handle.pid
+    repeated = sandbox.commands.connect(handle.pid)
+    assert repeated.pid == handle.pid
     sandbox.files.write(f"{folder}/go", "")
     with pytest.raises(CommandExitException) as raised:
-        again.wait()
+        repeated.wait()
     assert raised.value.exit_code == 3
     assert raised.value.stdout.endswith("after\n")
 

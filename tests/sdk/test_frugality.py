@@ -15,15 +15,15 @@ class Zeros(io.RawIOBase):
     """A file of zeros that is never in memory as a whole."""
 
     def __init__(self, size):
-        self._left = size
+        self._remaining = size
 
     def readable(self):
         return True
 
     def readinto(self, buffer):
-        count = min(len(buffer), self._left)
+        count = min(len(buffer), self._remaining)
         buffer[:count] = bytes(count)
-        self._left -= count
+        self._remaining -= count
         return count
 
 

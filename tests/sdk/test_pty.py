@@ -77,15 +77,15 @@ def test_terminal_is_left_and_found_again(sandbox):
     handle = sandbox.pty.create(SIZE, **options)
     sandbox.pty.send_stdin(handle.pid, b"KEPT=$((100+1))\n")
     handle.disconnect()
-    again = Terminal.connect(sandbox, handle.pid)
-    again.type("echo kept-$KEPT\n")
-    again.expect("kept-101")
+    repeated = Terminal.connect(sandbox, handle.pid)
+    repeated.type("echo kept-$KEPT\n")
+    repeated.expect("kept-101")
     sandbox.pty.kill(handle.pid)
 
 
 def test_terminal_is_listed(sandbox, terminal):
-    shown = [process for process in sandbox.commands.list() if process.pid == terminal.pid]
-    assert [(process.cmd, process.args) for process in shown] == [("/bin/bash", ["-i", "-l"])]
+    displayed = [process for process in sandbox.commands.list() if process.pid == terminal.pid]
+    assert [(process.cmd, process.args) for process in displayed] == [("/bin/bash", ["-i", "-l"])]
 
 
 def test_unknown_terminal_is_not_found(sandbox):

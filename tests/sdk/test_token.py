@@ -49,16 +49,16 @@ def test_token_opens_commands_and_files(owner):
 
 @pytest.mark.parametrize("token", [None, "wrong", TOKEN + "x", TOKEN[:-1]])
 def test_without_the_token_nothing_is_allowed_but_health(guarded, token):
-    stranger = sandbox_with(guarded, token)
-    assert stranger.is_running() is True
+    other_user = sandbox_with(guarded, token)
+    assert other_user.is_running() is True
     with pytest.raises(AuthenticationException):
-        stranger.commands.list()
+        other_user.commands.list()
     with pytest.raises(AuthenticationException):
-        stranger.commands.run("true")
+        other_user.commands.run("true")
     with pytest.raises(AuthenticationException):
-        stranger.files.list("/")
+        other_user.files.list("/")
     with pytest.raises(AuthenticationException):
-        stranger.files.read("/etc/hostname")
+        other_user.files.read("/etc/hostname")
 
 
 @pytest.mark.parametrize("user", [None, "user", "root"])

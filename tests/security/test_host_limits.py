@@ -25,17 +25,17 @@ def host():
 
 @pytest.mark.parametrize("limit", ["memory_limit", "cpu_limit", "pids_limit", "disk_limit"])
 def test_no_user_gets_more_than_its_share_of_the_host(api, limit):
-    asked = host()[limit] + (MIB if limit in ("memory_limit", "disk_limit") else 1)
-    refused = api.post("/sandboxes/create", {"user_id": "bob", limit: asked if limit in ("pids_limit", "cpu_limit") else f"{asked // MIB}m"})
+    request_log = host()[limit] + (MIB if limit in ("memory_limit", "disk_limit") else 1)
+    refused = api.post("/sandboxes/create", {"user_id": "bob", limit: request_log if limit in ("pids_limit", "cpu_limit") else f"{request_log // MIB}m"})
     assert refused.status_code in (400, 422), refused.text
     assert f"`{limit}` must be between" in refused.text and "(got " in refused.text
 
 
 def test_what_the_operator_decides_goes_above_the_hosts_share():
-    most = host()
-    with Server(LIMITS_MAX_MEMORY=f"{most['memory_limit'] * 4 // MIB}m", LIMITS_MAX_PIDS=most["pids_limit"] + 100) as server:
+    maxima = host()
+    with Server(LIMITS_MAX_MEMORY=f"{maxima['memory_limit'] * 4 // MIB}m", LIMITS_MAX_PIDS=maxima["pids_limit"] + 100) as server:
         api = server.api()
-        sandbox = api.create(memory_limit=f"{most['memory_limit'] * 2 // MIB}m", pids_limit=most["pids_limit"] + 1)
+        sandbox = api.create(memory_limit=f"{maxima['memory_limit'] * 2 // MIB}m", pids_limit=maxima["pids_limit"] + 1)
         assert api.run(sandbox, "true")["exit_code"] == 0
         api.remove(sandbox)
         api.close()

@@ -6,9 +6,9 @@ import os
 def test_mounts_do_not_tell_where_the_host_keeps_its_data(server, sandbox, api):
     mounts = api.run(sandbox, "cat /proc/self/mountinfo")["stdout"]
     assert "boot_id" in mounts
-    words = [str(server.data.path), os.path.realpath(server.data.path / "run"), "sandyard-"]
-    told = [word for word in words if word in mounts]
-    assert not told, mounts
+    parts = [str(server.data.path), os.path.realpath(server.data.path / "run"), "sandyard-"]
+    outcome = [word for word in parts if word in mounts]
+    assert not outcome, mounts
 
 
 def test_the_hosts_pressure_can_be_neither_read_nor_watched(sandbox, api):

@@ -58,31 +58,31 @@ def on_host(kind):
 
 
 @pytest.fixture
-def inside(api):
+def run_inside(api):
     """Runs a program in a sandbox; returns the number it prints."""
 
-    def inside(sandbox, text, most=100_000, hold=False):
+    def run_inside(sandbox, text, limit=100_000, hold=False):
         api.write(sandbox, "/tmp/count.py", text)
-        command = f"sudo python3 /tmp/count.py {most}"
+        command = f"sudo python3 /tmp/count.py {limit}"
         if hold:
             # It goes on after the command has ended, and says its number in a file.
             wait = "until [ -s /tmp/count ]; do sleep 0.05; done; cat /tmp/count"
-            command = f"sudo rm -f /tmp/count; sudo setsid python3 /tmp/count.py {most} >/tmp/count 2>&1 & {wait}"
+            command = f"sudo rm -f /tmp/count; sudo setsid python3 /tmp/count.py {limit} >/tmp/count 2>&1 & {wait}"
         return json.loads(api.run(sandbox, command, timeout=120)["stdout"])
 
-    return inside
+    return run_inside
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_one_sandbox_uses_is_missing_nowhere_else(make, inside, kind):
+def test_what_one_sandbox_uses_is_missing_nowhere_else(make, run_inside, kind):
     greedy, neighbour = make(), make()
     count = COUNT_WITH_MANY_IDS if kind == "timer" else COUNT
-    assert inside(greedy, program(kind, count, HOLD), hold=True) > 0
-    assert inside(neighbour, program(kind), most=5) == 5
+    assert run_inside(greedy, program(kind, count, HOLD), hold=True) > 0
+    assert run_inside(neighbour, program(kind), limit=5) == 5
     assert on_host(kind) == 5
 
 
-def test_watchers_of_several_sandboxes_do_not_add_up(make, inside):
+def test_watchers_of_several_sandboxes_do_not_add_up(make, run_inside):
     for _ in range(5):
-        assert inside(make(), program("watcher", COUNT, HOLD), most=30, hold=True) == 30
+        assert run_inside(make(), program("watcher", COUNT, HOLD), limit=30, hold=True) == 30
     assert on_host("watcher") == 5

@@ -12,7 +12,7 @@ from server import Server
 from waiting import wait_for
 
 # How long the attack would hold the server up, and how long an honest request may take; far apart, so that only one of them ends.
-_LINGER, _PATIENCE = 1200, 90.0
+_LINGER, _TIMEOUT = 1200, 90.0
 # More than the server has threads, for requests and for the gateway.
 _MANY = 4 * (os.cpu_count() or 1) + 8
 
@@ -77,7 +77,7 @@ def _user(server, admin, name):
 
 def _assert_served(api):
     for path in ("/health", "/sandboxes"):
-        reply = api.get(path, timeout=_PATIENCE)
+        reply = api.get(path, timeout=_TIMEOUT)
         assert reply.status_code == 200, reply.text
 
 

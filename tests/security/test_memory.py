@@ -80,11 +80,11 @@ def test_slow_readers_hold_no_more_than_their_share(small):
     admin = small.admin()
     slow_key, other_key = user_of(small, admin, "slow-reader"), user_of(small, admin, "reader")
     slow, other = small.api(slow_key), small.api(other_key)
-    mine, theirs = slow.create(), other.create()
-    serves_others(other, theirs)
+    first_sandbox, second_sandbox = slow.create(), other.create()
+    serves_others(other, second_sandbox)
     before = resident(small)
     command = f"head -c {OUTPUT} /dev/zero | tr '\\0' x"
-    body = json.dumps({"sandbox_id": mine, "command": command, "max_output_bytes": OUTPUT}).encode()
+    body = json.dumps({"sandbox_id": first_sandbox, "command": command, "max_output_bytes": OUTPUT}).encode()
     with ExitStack() as stack, ThreadPoolExecutor(READERS) as pool:
         streams = [stack.enter_context(closing(begin(small, slow_key, "/sandboxes/run-command", body))) for _ in range(READERS)]
         statuses = list(pool.map(status_of, streams))
@@ -93,10 +93,10 @@ def test_slow_readers_hold_no_more_than_their_share(small):
         assert 200 in statuses, statuses
         grown = resident(small) - before
         assert grown < SHARE + SLACK, f"{grown // MIB} MiB"
-        serves_others(other, theirs)
+        serves_others(other, second_sandbox)
 
     def is_served():
-        ran = slow.post("/sandboxes/run-command", {"sandbox_id": mine, "command": command, "max_output_bytes": OUTPUT})
+        ran = slow.post("/sandboxes/run-command", {"sandbox_id": first_sandbox, "command": command, "max_output_bytes": OUTPUT})
         return ran.status_code == 200 and len(ran.json()["stdout"]) == OUTPUT and not ran.json()["truncated"]
 
     wait_for(is_served, "the slow caller is served again once its readers are gone", 120)
@@ -108,10 +108,10 @@ def test_slow_senders_hold_no_more_than_their_share(small):
     admin = small.admin()
     slow_key, other_key = user_of(small, admin, "slow-sender"), user_of(small, admin, "sender")
     slow, other = small.api(slow_key), small.api(other_key)
-    mine, theirs = slow.create(), other.create()
-    serves_others(other, theirs)
+    first_sandbox, second_sandbox = slow.create(), other.create()
+    serves_others(other, second_sandbox)
     before = resident(small)
-    body = json.dumps({"sandbox_id": mine, "path": "/tmp/file", "content": "z" * BODY}).encode()
+    body = json.dumps({"sandbox_id": first_sandbox, "path": "/tmp/file", "content": "z" * BODY}).encode()
     part = body[: 12 * MIB]
 
     def send(_):
@@ -125,12 +125,12 @@ def test_slow_senders_hold_no_more_than_their_share(small):
         streams = [stack.enter_context(closing(stream)) for stream in pool.map(send, range(SENDERS)) if stream]
         grown = resident(small) - before
         assert grown < SHARE + SLACK, f"{grown // MIB} MiB"
-        serves_others(other, theirs)
+        serves_others(other, second_sandbox)
         del streams
     content = "z" * BODY
 
     def is_served():
-        return slow.post("/sandboxes/write-file", {"sandbox_id": mine, "path": "/tmp/file", "content": content}).status_code == 200
+        return slow.post("/sandboxes/write-file", {"sandbox_id": first_sandbox, "path": "/tmp/file", "content": content}).status_code == 200
 
     wait_for(is_served, "the slow caller is served again once its senders are gone", 120)
     for api in (slow, other, admin):
@@ -139,9 +139,9 @@ def test_slow_senders_hold_no_more_than_their_share(small):
 
 def test_output_is_kept_as_asked_for(api, sandbox):
     command = "head -c 3000000 /dev/zero | tr '\\0' x; echo wrong >&2"
-    usual = api.run(sandbox, command)
-    assert (len(usual["stdout"]), usual["stderr"], usual["truncated"]) == (MIB, "wrong\n", True)
-    assert usual["output"] == usual["stdout"] + usual["stderr"]
+    default = api.run(sandbox, command)
+    assert (len(default["stdout"]), default["stderr"], default["truncated"]) == (MIB, "wrong\n", True)
+    assert default["output"] == default["stdout"] + default["stderr"]
     whole = api.run(sandbox, command, max_output_bytes=OUTPUT)
     assert (len(whole["stdout"]), whole["truncated"]) == (3_000_000, False)
     for wrong in (0, OUTPUT + 1, "much"):

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from api import answer, told
+from api import answer, describe_reply
 from engines import Postgres
 from server import Server
 from signing import MINUTE_MS, Signer, now_ms
@@ -60,17 +60,17 @@ def admin(nodes):
 @pytest.fixture(scope="module")
 def new_user(nodes, admin):
     """Makes users with a caller of each server. They and their sandboxes stay until the last test."""
-    made = []
+    created = []
 
     def new_user():
         name = f"user-{secrets.token_hex(4)}"
         admin.ok("POST", "/users", {"name": name, "role": "user"})
         key = admin.ok("POST", "/keys", {"name": "test", "user": name})["key"]
-        made.append((name, [server.api(key) for server in (nodes.first, nodes.second)]))
-        return made[-1]
+        created.append((name, [server.api(key) for server in (nodes.first, nodes.second)]))
+        return created[-1]
 
     yield new_user
-    for name, apis in made:
+    for name, apis in created:
         for sandbox in admin.all(owner=name):
             admin.remove(sandbox["sandbox_id"])
         for api in apis:
@@ -107,7 +107,7 @@ def test_a_key_sees_only_its_owners_sandboxes_at_every_node(new_user):
                 caller.post(f"/e2b/sandboxes/{sandbox}/connect", {"timeout": 60}),
                 caller.delete(f"/sandboxes/{sandbox}"),
             ]
-            assert [reply.status_code for reply in replies] == [404] * len(replies), [told(reply) for reply in replies]
+            assert [reply.status_code for reply in replies] == [404] * len(replies), [describe_reply(reply) for reply in replies]
             assert caller.get("/nodes").status_code == 403
     # Both are there for their owners, through either node.
     for node in (0, 1):
@@ -117,10 +117,10 @@ def test_a_key_sees_only_its_owners_sandboxes_at_every_node(new_user):
 
 def test_a_deleted_key_opens_no_node(nodes, admin, new_user):
     name, _ = new_user()
-    made = admin.ok("POST", "/keys", {"name": "gone", "user": name})
-    apis = [server.api(made["key"]) for server in (nodes.first, nodes.second)]
+    created = admin.ok("POST", "/keys", {"name": "gone", "user": name})
+    apis = [server.api(created["key"]) for server in (nodes.first, nodes.second)]
     assert [api.get("/sandboxes").status_code for api in apis] == [200, 200]
-    admin.ok("DELETE", f"/keys/{made['id']}")
+    admin.ok("DELETE", f"/keys/{created['id']}")
     assert apis[0].get("/sandboxes").status_code == 401
     # Another server may remember a key for a second.
     wait_for(lambda: apis[1].get("/sandboxes").status_code == 401, "the other node refuses the key")
@@ -156,12 +156,12 @@ def test_routes_between_nodes_believe_nodes_only(nodes, admin, new_user):
         api = nodes.first.api(credential)
         for route in routes:
             reply = api.post(route, {"id": instance}, headers=upgrade if "/agent/" in route else {})
-            assert reply.status_code in (401, 403), f"{what}: {told(reply)}"
+            assert reply.status_code in (401, 403), f"{what}: {describe_reply(reply)}"
         api.close()
     # A node's own token is believed there, and opens nothing else.
     node = nodes.first.api(good)
     reply = node.post(routes[0], {})
-    assert reply.status_code not in (401, 403, 404), told(reply)
+    assert reply.status_code not in (401, 403, 404), describe_reply(reply)
     assert [node.get(path).status_code for path in ("/sandboxes", "/users", "/nodes")] == [401, 401, 401]
     node.close()
     assert alice.run(sandbox, "echo alive")["output"] == "alive\n"
@@ -214,11 +214,11 @@ def test_text_of_a_caller_is_never_sql(nodes, admin, tenants, number):
     for caller in (alice, admin):
         for method, path, options in requests_with(TEXTS[number], sandbox):
             reply = caller.request(method, path, **options)
-            assert reply.status_code < 500, told(reply)
+            assert reply.status_code < 500, describe_reply(reply)
             # Only a list may succeed with such a text, and then it has nothing in it that the caller may not see.
             if reply.status_code < 300:
-                assert method == "GET", told(reply)
-                assert caller is admin or of_bob not in reply.text, told(reply)
+                assert method == "GET", describe_reply(reply)
+                assert caller is admin or of_bob not in reply.text, describe_reply(reply)
     assert everything(nodes, admin) == before
 
 
@@ -227,17 +227,17 @@ def test_metadata_is_kept_as_it_is_or_refused(new_user):
     for text in TEXTS:
         reply = alice.post("/sandboxes/create", {"metadata": {"whose": text}})
         if "\0" in text:
-            assert 400 <= reply.status_code < 500, told(reply)
+            assert 400 <= reply.status_code < 500, describe_reply(reply)
             continue
         sandbox = answer(reply)["sandbox_id"]
         assert alice_at_second.info(sandbox)["metadata"] == {"whose": text}
         if len(text) < 1000:
-            assert listed(alice_at_second, text) == [sandbox]
-        assert listed(alice_at_second, "other") == []
+            assert list_matching(alice_at_second, text) == [sandbox]
+        assert list_matching(alice_at_second, "other") == []
         alice.remove(sandbox)
 
 
-def listed(api, text):
+def list_matching(api, text):
     """Sandboxes with this value in their metadata. E2B's clients encode the value, the pair, and the parameter."""
     pairs = "whose%3D" + quoted(quoted(quoted(text)))
     return [one["sandboxID"] for one in answer(api.get(f"/e2b/v2/sandboxes?metadata={pairs}"))]
@@ -250,7 +250,7 @@ def test_a_user_id_gives_no_sandbox_away(nodes, admin, new_user):
     before = everything(nodes, admin)
     for text in [*TEXTS, bob, "admin"]:
         reply = alice.post("/sandboxes/create", {"user_id": text})
-        assert reply.status_code < 500, told(reply)
+        assert reply.status_code < 500, describe_reply(reply)
         if reply.status_code == 200:
             sandbox = reply.json()["sandbox_id"]
             assert ids(admin, owner=name) == ids(alice) == {sandbox}

@@ -251,7 +251,7 @@ def test_attributes_of_every_cookie_that_a_preview_sets(open_victims, private_vi
         assert attributes == {"path": path, "httponly": "", "samesite": "Lax", **secure}
         assert opened.headers["referrer-policy"] == "no-referrer" and opened.headers["cache-control"] == "no-store"
         # What the site sets stays on its host and below its path, and it sets no cookie of ours.
-        shown = httpx.get(f"{base}/", headers={**headers, "X-Sandyard-Token": token}, **client)
-        assert shown.status_code == 200
-        ((pair, attributes),) = map(parsed, shown.headers.get_list("set-cookie"))
+        displayed = httpx.get(f"{base}/", headers={**headers, "X-Sandyard-Token": token}, **client)
+        assert displayed.status_code == 200
+        ((pair, attributes),) = map(parsed, displayed.headers.get_list("set-cookie"))
         assert (pair, attributes) == ("of_the_site=1", {"path": path})

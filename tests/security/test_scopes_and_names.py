@@ -4,13 +4,13 @@
 def test_a_key_with_manage_alone_gets_no_token(guarded, user):
     login = user.log_in(guarded)
     manage = guarded.api(login.ok("POST", "/keys", {"name": "manage", "scopes": ["manage"]})["key"])
-    made = manage.post("/e2b/v2/sandboxes", {"templateID": "base", "timeout": 600, "network": {"allowPublicTraffic": False}})
-    assert made.status_code == 201, made.text
-    sandbox = made.json()["sandboxID"]
+    created = manage.post("/e2b/v2/sandboxes", {"templateID": "base", "timeout": 600, "network": {"allowPublicTraffic": False}})
+    assert created.status_code == 201, created.text
+    sandbox = created.json()["sandboxID"]
     assert manage.post("/sandboxes/run-command", {"sandbox_id": sandbox, "command": "true"}).status_code == 403
     assert manage.post(f"/e2b/sandboxes/{sandbox}/pause").status_code == 204
     resumed = manage.post(f"/e2b/sandboxes/{sandbox}/resume", {"timeout": 600})
-    for reply in (made, resumed):
+    for reply in (created, resumed):
         view = reply.json()
         assert view["sandboxID"] == sandbox
         assert view.get("envdAccessToken") is None and view.get("trafficAccessToken") is None, view
@@ -23,11 +23,11 @@ def test_snapshot_names_of_others_neither_block_nor_show(admin, new_user):
     sandboxes = {one: one.api.create() for one in (alice, bob)}
     for one, sandbox in sandboxes.items():
         one.api.write(sandbox, "/home/user/whose", one.name)
-        kept = one.api.post(f"/sandboxes/{sandbox}/snapshot", {"name": "snapa"})
-        assert kept.status_code == 200 and kept.json()["name"] == "snapa", kept.text
+        stored = one.api.post(f"/sandboxes/{sandbox}/snapshot", {"name": "snapa"})
+        assert stored.status_code == 200 and stored.json()["name"] == "snapa", stored.text
     for one in (alice, bob):
-        listed = [template for template in one.api.ok("GET", "/templates")["templates"] if template["owner"]]
-        assert [(template["name"], template["owner"]) for template in listed] == [("snapa", one.name)]
+        entries = [template for template in one.api.ok("GET", "/templates")["templates"] if template["owner"]]
+        assert [(template["name"], template["owner"]) for template in entries] == [("snapa", one.name)]
         copy = one.api.create(template="snapa")
         assert one.api.read(copy, "/home/user/whose") == one.name
         assert one.api.info(copy)["template"] == "snapa"

@@ -5,7 +5,7 @@ import time
 import httpx
 import pytest
 
-from api import told
+from api import describe_reply
 from signing import MINUTE_MS, Signer, file_signature, now_ms, secret_of
 
 AGENT_PORT, PORT = 49983, 3000
@@ -26,14 +26,14 @@ class FileLinks:
 
     def connect(self, user):
         reply = user.api.post(f"/e2b/sandboxes/{self.id}/connect", {"timeout": 600})
-        assert reply.status_code in (200, 201), told(reply)
+        assert reply.status_code in (200, 201), describe_reply(reply)
         return reply.json()["envdAccessToken"]
 
     def query(self, path, operation="read", user="user", expiration=None, token=None):
         query = {"path": path, "username": user, "signature": file_signature(token or self.token, path, operation, user, expiration)}
         return query if expiration is None else {**query, "signature_expiration": str(expiration)}
 
-    def ways(self, sandbox=None):
+    def request_variants(self, sandbox=None):
         """Each way to name a sandbox: by headers, by the host, or by the signature alone."""
         sandbox = sandbox or self.id
         url = f"{self.server.e2b_url}/files"
@@ -47,9 +47,9 @@ class FileLinks:
     def statuses(self, query, method="GET", sandbox=None, names=("headers", "host", "signature")):
         """What each way answers, by its name."""
         files = {"file": ("name", b"overwritten")} if method in ("POST", "PUT") else None
-        ways = self.ways(sandbox)
+        request_variants = self.request_variants(sandbox)
         return {
-            name: httpx.request(method, ways[name][0], params=query, headers=ways[name][1], files=files, **CLIENT).status_code
+            name: httpx.request(method, request_variants[name][0], params=query, headers=request_variants[name][1], files=files, **CLIENT).status_code
             for name in names
         }
 
@@ -100,9 +100,9 @@ def test_a_second_parameter_does_not_change_what_a_link_opens(links):
     link = links.query("/home/user/one")
     for name, value in (("path", "/home/user/two"), ("username", "root")):
         for pairs in ([*link.items(), (name, value)], [(name, value), *link.items()]):
-            for url, headers in links.ways().values():
+            for url, headers in links.request_variants().values():
                 reply = httpx.get(url, params=pairs, headers=headers, **CLIENT)
-                assert reply.status_code in (400, *REFUSED) or reply.content == b"1", told(reply)
+                assert reply.status_code in (400, *REFUSED) or reply.content == b"1", describe_reply(reply)
 
 
 def test_an_expired_file_link_is_refused(links):
@@ -128,14 +128,14 @@ def test_a_file_link_of_one_sandbox_does_not_open_another(guarded, new_user, lin
     bob = new_user()
     victim = FileLinks(guarded, bob)
     bob.api.write(victim.id, "/home/user/one", "of bob")
-    named = ("headers", "host")
+    by_name = ("headers", "host")
     assert_open(victim.statuses(victim.query("/home/user/one")))
     # Both ways round, and for both operations: alice's token says nothing about bob's sandbox.
     for query, method in ((links.query("/home/user/one"), "GET"), (links.query("/home/user/one", "write"), "POST")):
-        assert_refused(victim.statuses(query, method, names=named))
-    assert_refused(links.statuses(victim.query("/home/user/one"), sandbox=links.id, names=named))
+        assert_refused(victim.statuses(query, method, names=by_name))
+    assert_refused(links.statuses(victim.query("/home/user/one"), sandbox=links.id, names=by_name))
     # Without a name the signature says whose it is: the answer is alice's own file.
-    url, headers = victim.ways()["signature"]
+    url, headers = victim.request_variants()["signature"]
     assert httpx.get(url, params=links.query("/home/user/one"), headers=headers, **CLIENT).content == b"1"
     assert bob.api.read(victim.id, "/home/user/one") == "of bob"
     assert links.api.read(links.id, "/home/user/one") == "1"
@@ -148,15 +148,15 @@ def test_a_file_link_dies_with_its_sandbox(guarded, user):
     assert_open(links.statuses(link))
     user.api.remove(links.id)
     assert_refused(links.statuses(link), NO_SANDBOX)
-    again = FileLinks(guarded, user, alias="reused")
-    user.api.write(again.id, "/home/user/one", "after")
-    assert again.token != links.token and again.id != links.id
-    assert_open(again.statuses(again.query("/home/user/one")))
+    repeated = FileLinks(guarded, user, alias="reused")
+    user.api.write(repeated.id, "/home/user/one", "after")
+    assert repeated.token != links.token and repeated.id != links.id
+    assert_open(repeated.statuses(repeated.query("/home/user/one")))
     assert_refused(links.statuses(link), NO_SANDBOX)
     # The signature alone is that of the deleted sandbox.
-    assert_refused(again.statuses(link), NO_SANDBOX)
+    assert_refused(repeated.statuses(link), NO_SANDBOX)
     # Nor does an alias name a sandbox here, whose name another user may have too.
-    assert_refused(again.statuses(again.query("/home/user/one"), sandbox="reused", names=("headers", "host")), NO_SANDBOX)
+    assert_refused(repeated.statuses(repeated.query("/home/user/one"), sandbox="reused", names=("headers", "host")), NO_SANDBOX)
 
 
 # --- previews
@@ -181,16 +181,16 @@ class Site:
         """What every way to show the token answers."""
         sandbox = sandbox or self.id
         host, path = f"{port}-{sandbox}.localhost:{self.server.port}", f"{self.server.url}/p/{sandbox}/{port}/"
-        shown = {
+        displayed = {
             "query": ({}, {"sandyard_token": token}),
             "header": ({"X-Sandyard-Token": token}, {}),
             "cookie": ({"Cookie": f"sandyard_preview={token}"}, {}),
         }
         forms = {"path": (path, {}), "host": (f"{self.server.url}/", {"Host": host})}
         return {
-            (form, how): httpx.request(method, url, params=query, headers={**named, **headers}, **CLIENT).status_code
-            for form, (url, named) in forms.items()
-            for how, (headers, query) in shown.items()
+            (form, how): httpx.request(method, url, params=query, headers={**by_name, **headers}, **CLIENT).status_code
+            for form, (url, by_name) in forms.items()
+            for how, (headers, query) in displayed.items()
         }
 
 
@@ -230,10 +230,10 @@ def test_a_preview_link_dies_with_its_sandbox(guarded, user):
     assert_open(site.statuses(token))
     user.api.remove(site.id)
     assert_refused(site.statuses(token))
-    again = Site(guarded, user, alias="reused")
+    repeated = Site(guarded, user, alias="reused")
     assert_refused(site.statuses(token))
-    assert_refused(again.statuses(token))
-    assert_open(again.statuses(again.token()))
+    assert_refused(repeated.statuses(token))
+    assert_open(repeated.statuses(repeated.token()))
 
 
 def test_a_link_does_not_open_the_sandbox_of_a_disabled_user(guarded, admin, user):

@@ -40,7 +40,7 @@ def main(connection: socket.socket) -> None:
             connection.send(json.dumps(answer).encode())
 
 
-def fork(kernel, request: dict, descriptors: list[int], own: tuple) -> dict:
+def fork(kernel, request: dict, descriptors: list[int], own_variables: tuple) -> dict:
     try:
         pid = os.fork()
     except OSError as error:
@@ -49,7 +49,7 @@ def fork(kernel, request: dict, descriptors: list[int], own: tuple) -> dict:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for each in own:
+            for each in own_variables:
                 each.close()
             kernel.run(request["cwd"], bytes.fromhex(request["word"]), *descriptors)
         except BaseException:

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CommandExitError, NotFoundError, TimeoutError } from 'e2b'
-import { shared, until } from './yard.mjs'
+import { shared, until } from './test_env.mjs'
 
 describe('commands', () => {
-  const yard = shared({ envs: { COLOUR: 'red' } })
+  const env = shared({ envs: { COLOUR: 'red' } })
 
   it('run and tell what they wrote', async () => {
     const seen = []
-    const done = await yard.sandbox.commands.run('echo $COLOUR $SIZE; pwd; echo oops >&2', {
+    const done = await env.sandbox.commands.run('echo $COLOUR $SIZE; pwd; echo oops >&2', {
       cwd: '/tmp',
       envs: { SIZE: 'large' },
       onStdout: (text) => seen.push(text),
@@ -16,11 +16,11 @@ describe('commands', () => {
     })
     assert.deepEqual([done.stdout, done.stderr, done.exitCode], ['red large\n/tmp\n', 'oops\n', 0])
     assert.equal(seen.join('').length, 'red large\n/tmp\noops\n'.length)
-    assert.equal((await yard.sandbox.commands.run('whoami', { user: 'root' })).stdout, 'root\n')
+    assert.equal((await env.sandbox.commands.run('whoami', { user: 'root' })).stdout, 'root\n')
   })
 
   it('that fail throw what is known of them', async () => {
-    await assert.rejects(yard.sandbox.commands.run('echo why >&2; exit 3'), (error) => {
+    await assert.rejects(env.sandbox.commands.run('echo why >&2; exit 3'), (error) => {
       assert(error instanceof CommandExitError)
       assert.deepEqual([error.exitCode, error.stderr, error.stdout], [3, 'why\n', ''])
       return true
@@ -28,11 +28,11 @@ describe('commands', () => {
   })
 
   it('that take too long are ended', async () => {
-    await assert.rejects(yard.sandbox.commands.run('sleep 600', { timeoutMs: 300 }), TimeoutError)
+    await assert.rejects(env.sandbox.commands.run('sleep 600', { timeoutMs: 300 }), TimeoutError)
   })
 
   it('in the background can be listed, fed, joined and killed', async () => {
-    const { commands } = yard.sandbox
+    const { commands } = env.sandbox
     const handle = await commands.run('cat; echo end', { background: true, stdin: true, timeoutMs: 0 })
     assert((await commands.list()).some((one) => one.pid === handle.pid))
     const joined = await commands.connect(handle.pid)
@@ -56,10 +56,10 @@ describe('commands', () => {
 })
 
 describe('terminals', () => {
-  const yard = shared()
+  const env = shared()
 
   it('are made, typed into, resized, joined and killed', async () => {
-    const { pty } = yard.sandbox
+    const { pty } = env.sandbox
     let text = ''
     const read = (data) => { text += Buffer.from(data).toString() }
     const handle = await pty.create({ cols: 80, rows: 24, onData: read, envs: { COLOUR: 'blue' }, cwd: '/tmp', timeoutMs: 0 })

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { FileNotFoundError, InvalidArgumentError, NotEnoughSpaceError } from 'e2b'
-import { collect, shared, until } from './yard.mjs'
+import { collect, shared, until } from './test_env.mjs'
 
 describe('files', () => {
-  const yard = shared()
+  const env = shared()
 
   it('are written and read in every format', async () => {
-    const { files } = yard.sandbox
+    const { files } = env.sandbox
     const info = await files.write('notes/a.txt', 'grüße')
     assert.equal(info.path, '/home/user/notes/a.txt')
     assert.equal(await files.read('notes/a.txt'), 'grüße')
@@ -24,7 +24,7 @@ describe('files', () => {
   })
 
   it('are written many at a time', async () => {
-    const { files } = yard.sandbox
+    const { files } = env.sandbox
     const entries = [1, 2, 3].map((number) => ({ path: `many/${number}`, data: `${number}` }))
     assert.equal((await files.write(entries)).length, 3)
     assert.equal((await files.writeFiles(entries)).length, 3)
@@ -32,7 +32,7 @@ describe('files', () => {
   })
 
   it('can be listed, asked about, renamed and removed', async () => {
-    const { files } = yard.sandbox
+    const { files } = env.sandbox
     assert.equal(await files.makeDir('deep/er/est'), true)
     assert.equal(await files.makeDir('deep/er/est'), false)
     assert.equal((await files.list('deep', { depth: 2 })).length, 2)
@@ -46,7 +46,7 @@ describe('files', () => {
   })
 
   it('that are missing or wrong are told by the right error', async () => {
-    const { files } = yard.sandbox
+    const { files } = env.sandbox
     await assert.rejects(files.read('nowhere'), FileNotFoundError)
     await assert.rejects(files.getInfo('nowhere'), FileNotFoundError)
     await assert.rejects(files.list('nowhere'), FileNotFoundError)
@@ -54,7 +54,7 @@ describe('files', () => {
   })
 
   it('that do not fit are told by the right error', async () => {
-    const { files, commands } = yard.sandbox
+    const { files, commands } = env.sandbox
     const fill = 'fallocate -l $(df --output=avail -B1 / | tail -n 1) /full || true; dd if=/dev/zero of=/fuller bs=64K; true'
     await commands.run(fill, { user: 'root', timeoutMs: 240_000 })
     await assert.rejects(files.write('big', 'x'.repeat(8 << 20)), NotEnoughSpaceError)
@@ -62,7 +62,7 @@ describe('files', () => {
   })
 
   it('can be watched', async () => {
-    const { files } = yard.sandbox
+    const { files } = env.sandbox
     await files.makeDir('watched/inner')
     const events = []
     const handle = await files.watchDir('watched', (event) => { events.push(event) }, { recursive: true, timeoutMs: 0 })
@@ -72,7 +72,7 @@ describe('files', () => {
   })
 
   it('come and go by signed links', async () => {
-    const { sandbox } = yard
+    const { sandbox } = env
     const form = new FormData()
     form.append('file', new Blob(['by link']), 'x')
     const sent = await fetch(await sandbox.uploadUrl('linked.txt'), { method: 'POST', body: form })

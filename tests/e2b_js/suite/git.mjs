@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { GitAuthError, GitUpstreamError } from 'e2b'
-import { shared } from './yard.mjs'
+import { shared } from './test_env.mjs'
 
 describe('git', () => {
-  const yard = shared()
+  const env = shared()
   const path = '/home/user/project'
 
   it('goes from nothing to a pushed commit and back', async () => {
-    const { git, files, commands } = yard.sandbox
+    const { git, files, commands } = env.sandbox
     await commands.run('git init --bare -b main /home/user/origin.git')
     await git.init(path, { initialBranch: 'main' })
     await git.configureUser('Ada', 'ada@example.com')
@@ -44,17 +44,17 @@ describe('git', () => {
   })
 
   it('says when it may not', async () => {
-    const { git } = yard.sandbox
+    const { git } = env.sandbox
     await git.dangerouslyAuthenticate({ username: 'ada', password: 'wrong', host: '127.0.0.1:9', protocol: 'http' })
     const server = `import http.server as h
 class H(h.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(401); self.send_header("WWW-Authenticate", "Basic realm=x"); self.end_headers()
 h.HTTPServer(("127.0.0.1", 8099), H).serve_forever()`
-    await yard.sandbox.files.write('locked.py', server)
-    await yard.sandbox.commands.run('python3 locked.py', { background: true, timeoutMs: 0 })
+    await env.sandbox.files.write('locked.py', server)
+    await env.sandbox.commands.run('python3 locked.py', { background: true, timeoutMs: 0 })
     const listens = 'until curl -s -o /dev/null http://127.0.0.1:8099; do sleep 0.05; done'
-    await yard.sandbox.commands.run(listens, { timeoutMs: 240_000 })
+    await env.sandbox.commands.run(listens, { timeoutMs: 240_000 })
     await assert.rejects(git.clone('http://127.0.0.1:8099/x.git', { path: '/home/user/x' }), GitAuthError)
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { AuthenticationError, NotFoundError, Sandbox, SandboxNotFoundError } from 'e2b'
-import { open, shared, until, withSandbox } from './yard.mjs'
+import { open, shared, until, withSandbox } from './test_env.mjs'
 
 describe('a sandbox', () => {
   it('is made, found, asked about and killed', async () => {
@@ -127,10 +127,10 @@ describe('failures', () => {
 })
 
 describe('ports', () => {
-  const yard = shared()
+  const env = shared()
 
   it('open by their host', async () => {
-    const { sandbox } = yard
+    const { sandbox } = env
     await sandbox.files.write('index.html', 'hello from inside')
     await sandbox.commands.run('python3 -m http.server 3000', { background: true, timeoutMs: 0 })
     const page = await until('the server answers', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Volume, VolumeNotFoundError, VolumePathNotFoundError } from 'e2b'
-import { collect, withSandbox } from './yard.mjs'
+import { collect, withSandbox } from './test_env.mjs'
 
 describe('volumes', () => {
   it('outlive sandboxes, and their files can be had without one', async () => {

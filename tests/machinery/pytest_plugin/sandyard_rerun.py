@@ -20,8 +20,8 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_sessionfinish():
-    if place := os.environ.get("SANDYARD_TEST_FAILED"):
-        with open(place, "w") as file:
+    if location := os.environ.get("SANDYARD_TEST_FAILED"):
+        with open(location, "w") as file:
             file.writelines(f"{count}\t{_passed[name]}\t{name}\n" for name, count in _failed.items())
 
 

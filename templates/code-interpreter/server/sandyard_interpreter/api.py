@@ -45,15 +45,15 @@ class Api:
         code = text(fields, "code")
         if code is None:
             raise Refused(400, "`code` is missing")
-        context_id, language, own = text(fields, "context_id"), text(fields, "language"), variables(fields)
+        context_id, language, own_variables = text(fields, "context_id"), text(fields, "language"), variables(fields)
         if context_id and language:
             raise Refused(400, "name either a context or a language, not both")
         if context_id:
             context = self._contexts.get(context_id)
         else:
             context = await self._contexts.default(language or "python")
-        known = await self._environment.read()
-        return stream(context, Execution(code, known, own))
+        environment = await self._environment.read()
+        return stream(context, Execution(code, environment, own_variables))
 
     def _list(self) -> Reply:
         return Reply(200, [context.describe() for context in self._contexts.list()])

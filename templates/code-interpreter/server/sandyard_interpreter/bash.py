@@ -55,12 +55,12 @@ class Bash(Kernel):
         await channel.send(PROLOGUE)
         return kernel
 
-    def encode(self, code: str, changed: dict[str, str | None], own: dict[str, str]) -> bytes:
+    def encode(self, code: str, changed: dict[str, str | None], own_variables: dict[str, str]) -> bytes:
         self._number += 1
         code = code.replace("\0", "")
         before = [assignment(name, value) for name, value in changed.items() if NAME.fullmatch(name)]
         after = []
-        for name, value in own.items():
+        for name, value in own_variables.items():
             if NAME.fullmatch(name):
                 before.append(f"__sandyard_{name}=${{{name}-}} __sandyard_had_{name}=${{{name}+1}}; {assignment(name, value)}")
                 after.append(

@@ -31,7 +31,7 @@ class Context:
         self._tasks: set[asyncio.Task] = set()
         self._is_closed = False
         # Why the kernel was taken away on purpose, while code ran in it.
-        self._taken = ""
+        self._abort_reason = ""
 
     def describe(self) -> dict:
         return {"id": self.id, "language": self.language, "cwd": self.cwd}
@@ -51,18 +51,18 @@ class Context:
             await execution.put(events.END)
 
     async def _run(self, execution: Execution) -> None:
-        self._taken = ""
+        self._abort_reason = ""
         try:
             kernel = await self.open()
             self._running = execution
             if execution.is_abandoned:
                 return
-            answers = kernel.run(execution.code, execution.variables, execution.own)
+            answers = kernel.run(execution.code, execution.variables, execution.own_variables)
             async with contextlib.aclosing(answers):
                 async for event in answers:
                     await execution.put(event)
         except KernelEnded as end:
-            event = events.error("KernelDied", self._taken) if self._taken else end.event
+            event = events.error("KernelDied", self._abort_reason) if self._abort_reason else end.event
             if event:
                 await execution.put(event)
         except KernelFailed as failure:
@@ -113,7 +113,7 @@ class Context:
 
     async def restart(self) -> None:
         """A new kernel; what runs in the old one ends."""
-        self._taken = "the context was restarted"
+        self._abort_reason = "the context was restarted"
         if self._kernel:
             self._kernel.kill()
         async with self._turn:
@@ -123,7 +123,7 @@ class Context:
     def close(self) -> None:
         """Ends the kernel for good."""
         self._is_closed = True
-        self._taken = "the context was removed"
+        self._abort_reason = "the context was removed"
         if not self._kernel:
             return
         self._kernel.kill()

@@ -43,13 +43,13 @@ class Contexts:
         language = await self._languages.check(language)
         if len(self._by_id) >= MAX_CONTEXTS:
             raise Refused(429, f"there are {MAX_CONTEXTS} contexts; remove one first")
-        place = os.path.join(self._home, os.path.expanduser(cwd or self._home))
+        position = os.path.join(self._home, os.path.expanduser(cwd or self._home))
         try:
-            await asyncio.to_thread(os.makedirs, place, exist_ok=True)
+            await asyncio.to_thread(os.makedirs, position, exist_ok=True)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "not a path"
-            raise Refused(400, f"the working directory `{place[:200]}` cannot be used: {reason}") from None
-        context = self._add(language, place)
+            raise Refused(400, f"the working directory `{position[:200]}` cannot be used: {reason}") from None
+        context = self._add(language, position)
         context.open_ahead()
         return context
 

@@ -22,16 +22,16 @@ class SandboxEnvironment:
         self._port = address.port or 80
         # Good for this question and for nothing else; the agent gives it to the start program.
         self._token = token
-        self._known: dict[str, str] = {}
+        self._variables: dict[str, str] = {}
 
     async def read(self) -> dict[str, str]:
         """The variables now, or as they were when the agent last told."""
         try:
             async with asyncio.timeout(SECONDS):
-                self._known = await self._ask()
+                self._variables = await self._ask()
         except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
             pass
-        return self._known
+        return self._variables
 
     async def _ask(self) -> dict[str, str]:
         reader, writer = await asyncio.open_connection(self._host, self._port, limit=MAX_REPLY)

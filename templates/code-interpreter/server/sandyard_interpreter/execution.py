@@ -6,16 +6,16 @@ from collections import deque
 from . import events
 
 # A few, so that reading goes on while one is sent; not more, because whoever does not take them holds the code up.
-ROOM = 8
+QUEUE_SIZE = 8
 
 
 class Execution:
     """What was asked, and a short queue of what came of it."""
 
-    def __init__(self, code: str, variables: dict[str, str], own: dict[str, str]):
+    def __init__(self, code: str, variables: dict[str, str], own_variables: dict[str, str]):
         self.code = code
         self.variables = variables
-        self.own = own
+        self.own_variables = own_variables
         self.is_abandoned = False
         self._waiting: deque[dict] = deque()
         self._changed = asyncio.Condition()
@@ -23,7 +23,7 @@ class Execution:
     async def put(self, event: dict) -> None:
         """Adds an event, when there is room; does nothing when nobody wants it any more."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self.is_abandoned or len(self._waiting) < ROOM)
+            await self._changed.wait_for(lambda: self.is_abandoned or len(self._waiting) < QUEUE_SIZE)
             if not self.is_abandoned:
                 self._waiting.append(event)
             self._changed.notify_all()

@@ -12,11 +12,11 @@ class ForkProcess:
         self.start()
 
     def start(self) -> None:
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.setblocking(False)
-        with theirs:
-            place = theirs.fileno()
-            self._process = subprocess.Popen([*self._command, str(place)], pass_fds=[place], stdin=subprocess.DEVNULL)
+        with child_end:
+            position = child_end.fileno()
+            self._process = subprocess.Popen([*self._command, str(position)], pass_fds=[position], stdin=subprocess.DEVNULL)
 
     def stop(self) -> None:
         """Ends it; kernels that it made go on."""

@@ -50,13 +50,13 @@ class Kernel:
 
     # --- executing
 
-    async def run(self, code: str, variables: dict[str, str], own: dict[str, str]) -> AsyncIterator[dict]:
+    async def run(self, code: str, variables: dict[str, str], own_variables: dict[str, str]) -> AsyncIterator[dict]:
         """Executes code and yields its events. `variables` are the sandbox's, `own` are for this execution only."""
         await self._wake()
         self._count += 1
         self._is_started = self._is_unwanted = False
         try:
-            await self._channel.send(self.encode(code, self._changed(variables), own))
+            await self._channel.send(self.encode(code, self._changed(variables), own_variables))
             yield events.count(self._count)
             async for event in self._answers():
                 yield event
@@ -65,9 +65,9 @@ class Kernel:
         finally:
             self._rest()
 
-    def encode(self, code: str, changed: dict[str, str | None], own: dict[str, str]) -> bytes:
+    def encode(self, code: str, changed: dict[str, str | None], own_variables: dict[str, str]) -> bytes:
         """The request as the process reads it."""
-        request = json.dumps({"code": code, "set": changed, "own": own}).encode()
+        request = json.dumps({"code": code, "set": changed, "own": own_variables}).encode()
         return struct.pack(">I", len(request)) + request
 
     def decode(self, received: bytearray) -> list[dict]:
@@ -113,12 +113,12 @@ class Kernel:
 
     async def _answers(self) -> AsyncIterator[dict]:
         outputs = self._channel.outputs.values()
-        began = None
+        started = None
         while True:
-            if not await self._wait(began):
-                for event in self._taken(Output.take):
+            if not await self._wait(started):
+                for event in self._output_events(Output.take):
                     yield event
-                began = None
+                started = None
                 continue
             # Answers first: what was printed before one is in the pipes by the time it can be read.
             data = self._channel.read_control()
@@ -133,24 +133,24 @@ class Kernel:
                     yield event
                 yield answer
             if is_last:
-                for event in self._taken(Output.take_all):
+                for event in self._output_events(Output.take_all):
                     yield event
                 if data is None:
                     raise await self._death()
                 return
             if answers or sum(map(len, outputs)) >= GATHER_CHARACTERS:
-                for event in self._taken(Output.take):
+                for event in self._output_events(Output.take):
                     yield event
-                began = None
-            elif began is None and any(outputs):
-                began = asyncio.get_running_loop().time()
+                started = None
+            elif started is None and any(outputs):
+                started = asyncio.get_running_loop().time()
 
     def _before(self, answer: dict) -> list[dict]:
         """What was printed before an answer."""
         number = answer.pop("number", None)
-        return self._taken(Output.take if number is None else lambda output: output.take_until(number))
+        return self._output_events(Output.take if number is None else lambda output: output.take_until(number))
 
-    def _taken(self, take: Callable[[Output], str]) -> list[dict]:
+    def _output_events(self, take: Callable[[Output], str]) -> list[dict]:
         texts = ((name, take(output)) for name, output in self._channel.outputs.items())
         return [events.output(name, text) for name, text in texts if text]
 
@@ -164,13 +164,13 @@ class Kernel:
                 self.signal()
         return [answer for answer in answers if answer["type"] != "started"]
 
-    async def _wait(self, began: float | None) -> bool:
+    async def _wait(self, started: float | None) -> bool:
         """Waits for something to read; false when what was gathered has waited long enough."""
-        if began is None:
+        if started is None:
             await self._channel.wait()
             return True
         try:
-            async with asyncio.timeout_at(began + GATHER_SECONDS):
+            async with asyncio.timeout_at(started + GATHER_SECONDS):
                 await self._channel.wait()
             return True
         except TimeoutError:
@@ -194,7 +194,7 @@ class Kernel:
             self._received += data
             for answer in self.decode(self._received):
                 self._before(answer)
-            self._taken(Output.take_all)
+            self._output_events(Output.take_all)
             # One who never stops printing must not take the processor from those who execute.
             await asyncio.sleep(GATHER_SECONDS)
 

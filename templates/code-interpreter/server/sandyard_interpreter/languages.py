@@ -21,7 +21,7 @@ ALIASES = {
     "sh": "bash",
     "shell": "bash",
 }
-KNOWN = ("python", "javascript", "typescript", "bash", "r", "java")
+LANGUAGES = ("python", "javascript", "typescript", "bash", "r", "java")
 
 
 class Languages:
@@ -38,8 +38,8 @@ class Languages:
         language = ALIASES.get(name.lower(), name.lower())
         if await self._has(language):
             return language
-        what = "is not installed in this template" if language in KNOWN else "is not a language this server knows"
-        installed = [each for each in KNOWN if await self._has(each)]
+        what = "is not installed in this template" if language in LANGUAGES else "is not a language this server knows"
+        installed = [each for each in LANGUAGES if await self._has(each)]
         raise Refused(400, f"`{name[:100]}` {what}; installed are: {', '.join(installed)}")
 
     async def _has(self, language: str) -> bool:

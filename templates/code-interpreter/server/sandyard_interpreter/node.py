@@ -28,8 +28,8 @@ class Node(Kernel):
         control = channel.kernel_ends.control.fileno()
         values = {"{program}": program.as_uri(), "{language}": language, "{descriptor}": control}
         script = BOOTSTRAP
-        for place, value in values.items():
-            script = script.replace(place, json.dumps(value))
+        for position, value in values.items():
+            script = script.replace(position, json.dumps(value))
         command = [node, "--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", script]
         process = spawn("node", command, cwd, channel, pass_fds=[control])
         return cls(channel, process.pid, lambda: ending_of(process))

@@ -32,22 +32,22 @@ class Output:
 
     def add(self, data: bytes) -> None:
         data = self._rest + data
-        while (place := data.find(self._word)) >= 0 and len(data) >= (end := place + len(self._word) + NUMBER.size):
-            self._text += self._decoder.decode(data[:place])
+        while (position := data.find(self._word)) >= 0 and len(data) >= (end := position + len(self._word) + NUMBER.size):
+            self._text += self._decoder.decode(data[:position])
             (number,) = NUMBER.unpack(data[end - NUMBER.size : end])
             data = data[end:]
             if number > self._answered:
                 self._marked.append((self._text, number))
                 self._text = ""
-        kept = self._beginning(data)
-        self._rest = data[len(data) - kept :]
-        self._text += self._decoder.decode(data[: len(data) - kept])
+        remaining = self._beginning(data)
+        self._rest = data[len(data) - remaining :]
+        self._text += self._decoder.decode(data[: len(data) - remaining])
 
     def _beginning(self, data: bytes) -> int:
         """How many of the last bytes may become a mark when more have come."""
-        place = data.find(self._word)
-        if place >= 0:
-            return len(data) - place
+        position = data.find(self._word)
+        if position >= 0:
+            return len(data) - position
         longest = min(len(self._word) - 1, len(data))
         return next((size for size in range(longest, 0, -1) if self._word.startswith(data[-size:])), 0)
 

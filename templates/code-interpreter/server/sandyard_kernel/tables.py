@@ -32,7 +32,7 @@ def columns(frame) -> dict | None:
     """The columns of a data frame by name."""
     if frame.size > MAX_CELLS:
         return None
-    return {name_of(name): [plain(value) for value in frame.iloc[:, place]] for place, name in enumerate(frame.columns)}
+    return {name_of(name): [plain(value) for value in frame.iloc[:, position]] for position, name in enumerate(frame.columns)}
 
 
 def series(values) -> dict | None:

@@ -9,11 +9,11 @@ class Variables:
     """Sets variables and takes those of an execution back."""
 
     @contextmanager
-    def during(self, changed: dict[str, str | None], own: dict[str, str]) -> Iterator[None]:
+    def during(self, changed: dict[str, str | None], own_variables: dict[str, str]) -> Iterator[None]:
         """`changed` stays; `own` is as it was before when the execution ends."""
         apply(changed)
-        before = {name: os.environ.get(name) for name in own}
-        apply(own)
+        before = {name: os.environ.get(name) for name in own_variables}
+        apply(own_variables)
         try:
             yield
         finally:

@@ -47,7 +47,7 @@ _SERVERS = {
 def find(name, settings):
     """How to start the server that a user calls by this name."""
     if "command" in settings:
-        return _own(name, settings)
+        return _custom_server(name, settings)
     if name not in _SERVERS:
         raise Unusable(
             f"`{name}` is not installed in this template. Installed are: {', '.join(sorted(_SERVERS))}. Others can be "
@@ -56,7 +56,7 @@ def find(name, settings):
     return _SERVERS[name](settings)
 
 
-def _own(name, settings):
+def _custom_server(name, settings):
     """A server of the user's own, in the words of the `mcpServers` files."""
     command, args, env = settings["command"], settings.get("args", []), settings.get("env", {})
     if not isinstance(command, str) or not isinstance(args, list) or not isinstance(env, dict):

@@ -31,8 +31,8 @@ def fetch(name, settings):
     return Launch("bash", ["-lc", run], env, str(folder))
 
 
-def _run(command, folder, doing):
+def _run(command, folder, operation):
     done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         last = (done.stderr or done.stdout).strip().splitlines()[-5:]
-        raise Unusable(f"{doing} failed with {done.returncode}: " + "\n".join(last))
+        raise Unusable(f"{operation} failed with {done.returncode}: " + "\n".join(last))

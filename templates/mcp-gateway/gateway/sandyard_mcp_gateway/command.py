@@ -19,15 +19,15 @@ from . import catalog, checkout, serve
 TOKEN_FILE = Path("/etc/mcp-gateway/.token")
 LOG = Path("/var/log/mcp-gateway.log")
 # How long all servers together may take to answer.
-PATIENCE = 120
+TIMEOUT = 120
 
 
 def main():
     arguments = argparse.ArgumentParser(prog="mcp-gateway", description="Several MCP servers behind one address.")
     arguments.add_argument("--config", required=True, help="JSON object: a server's name to its settings")
-    asked = arguments.parse_args()
+    requested = arguments.parse_args()
     try:
-        servers = {_plain(name): _launch(name, settings).entry() for name, settings in _read(asked.config).items()}
+        servers = {_plain(name): _launch(name, settings).entry() for name, settings in _read(requested.config).items()}
         token = os.environ.pop("GATEWAY_ACCESS_TOKEN", "") or secrets.token_hex(16)
         _keep(token)
         gateway = _start(servers, token)
@@ -84,7 +84,7 @@ def _start(servers, token):
 
 def _wait(gateway, token):
     """Waits until the servers have told their tools; gives how many there are."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     last = None
     while time.monotonic() < deadline:
         if gateway.poll() is not None:
@@ -95,7 +95,7 @@ def _wait(gateway, token):
             last = error
             time.sleep(0.05)
     gateway.kill()
-    raise catalog.Unusable(f"no answer from the servers within {PATIENCE} s: {last}\n{_last_words()}")
+    raise catalog.Unusable(f"no answer from the servers within {TIMEOUT} s: {last}\n{_last_words()}")
 
 
 async def _count_tools(token):

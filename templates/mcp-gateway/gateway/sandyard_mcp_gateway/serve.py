@@ -33,8 +33,8 @@ class TokenOnly:
         return await self._app(scope, receive, send)
 
     def _is_known(self, headers):
-        shown = [value for name, value in headers if name == b"authorization"]
-        return len(shown) == 1 and hmac.compare_digest(shown[0], self._expected)
+        displayed = [value for name, value in headers if name == b"authorization"]
+        return len(displayed) == 1 and hmac.compare_digest(displayed[0], self._expected)
 
 
 def main():

@@ -46,10 +46,10 @@ def ticks_of(axis, name: str) -> dict:
     """The ticks that are seen, as values and as texts."""
     low, high = sorted(axis.get_view_interval())
     ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels())
-    seen = [(place, label.get_text()) for place, label in ticks if low <= place <= high]
+    seen = [(position, label.get_text()) for position, label in ticks if low <= position <= high]
     read = reader(axis)
     return {
-        f"{name}_ticks": [read(float(place)) for place, _ in seen],
+        f"{name}_ticks": [read(float(position)) for position, _ in seen],
         f"{name}_tick_labels": [text for _, text in seen],
         f"{name}_scale": scale_of(axis),
     }
@@ -59,7 +59,7 @@ def reader(axis) -> Callable:
     """Turns the numbers that an axis counts in into what they stand for."""
     scale = scale_of(axis)
     if scale == "categorical":
-        names = {place: name for name, place in axis.units._mapping.items()}
+        names = {position: name for name, position in axis.units._mapping.items()}
         return lambda value: names.get(round(value), coordinate(value))
     if scale == "datetime":
         return partial(moment, getattr(axis, "freq", None))

@@ -21,18 +21,18 @@ def lies(group) -> bool:
 
 def bar(axes, patch, group: str, is_lying: bool) -> dict:
     if is_lying:
-        axis, place, value = axes.yaxis, patch.get_y() + patch.get_height() / 2, patch.get_width()
+        axis, position, value = axes.yaxis, patch.get_y() + patch.get_height() / 2, patch.get_width()
     else:
-        axis, place, value = axes.xaxis, patch.get_x() + patch.get_width() / 2, patch.get_height()
-    return {"label": label_at(axis, place), "group": group, "value": number(float(value))}
+        axis, position, value = axes.xaxis, patch.get_x() + patch.get_width() / 2, patch.get_height()
+    return {"label": label_at(axis, position), "group": group, "value": number(float(value))}
 
 
-def label_at(axis, place: float) -> str:
+def label_at(axis, position: float) -> str:
     """What is written under a bar. Bars of a group stand beside their tick, so it is the nearest one that counts."""
     has_names = scale_of(axis) in ("categorical", "datetime") or type(axis.get_major_locator()).__name__ == "FixedLocator"
-    ticks = [(abs(at - place), label.get_text()) for at, label in zip(axis.get_majorticklocs(), axis.get_majorticklabels())]
+    ticks = [(abs(at - position), label.get_text()) for at, label in zip(axis.get_majorticklocs(), axis.get_majorticklabels())]
     if has_names and ticks:
         distance, text = min(ticks)
         if distance <= 0.5 and text:
             return text
-    return f"{place:g}"
+    return f"{position:g}"

@@ -37,22 +37,22 @@ def extract(axes) -> dict | None:
         # Axes can be cleared and drawn on again.
         if not children.issuperset(drawn["medians"]):
             continue
-        for place, box in enumerate(stats):
+        for position, box in enumerate(stats):
             # Drawn twice in the same place, for a second colour, is still one box.
-            elements[place_of(drawn, place)] = element(box, place)
+            elements[place_of(drawn, position)] = element(box, position)
     if not elements:
         return None
     return {"type": "box_and_whisker", **labels_of(axes), "elements": list(elements.values())}
 
 
-def place_of(drawn: dict, place: int) -> tuple:
-    x, _ = drawn["medians"][place].get_data()
-    return (place, *x)
+def place_of(drawn: dict, position: int) -> tuple:
+    x, _ = drawn["medians"][position].get_data()
+    return (position, *x)
 
 
-def element(box: dict, place: int) -> dict:
+def element(box: dict, position: int) -> dict:
     return {
-        "label": str(box.get("label") or place + 1),
+        "label": str(box.get("label") or position + 1),
         "min": number(float(box["whislo"])),
         "first_quartile": number(float(box["q1"])),
         "median": number(float(box["med"])),

@@ -16,9 +16,9 @@ class ChartFormatter(BaseFormatter):
 
     format_type = Unicode(CHART)
 
-    def __call__(self, shown) -> dict | None:
-        kinds = ((kind.__module__, kind.__name__) for kind in type(shown).__mro__)
-        return chart_or_none(shown) if ("matplotlib.figure", "Figure") in kinds else None
+    def __call__(self, rendered) -> dict | None:
+        kinds = ((kind.__module__, kind.__name__) for kind in type(rendered).__mro__)
+        return chart_or_none(rendered) if ("matplotlib.figure", "Figure") in kinds else None
 
 
 def formatter(shell) -> ChartFormatter:

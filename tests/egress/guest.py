@@ -14,7 +14,7 @@ _PAGE = 1000
 PATIENT = {"RES_OPTIONS": "timeout:30 attempts:5"}
 
 
-class Inside:
+class Guest:
     """One sandbox of one caller."""
 
     def __init__(self, api, world=None, **body):
@@ -50,20 +50,20 @@ class Inside:
 
     def curl(self, url, *options, **body):
         """`curl` with the tests' authority trusted; returns the answer of the API."""
-        words = ["curl", "--silent", "--show-error", "--max-time", "120", "--cacert", AUTHORITY, *options, url]
-        return self.run(words, **body)
+        arguments = ["curl", "--silent", "--show-error", "--max-time", "120", "--cacert", AUTHORITY, *options, url]
+        return self.run(arguments, **body)
 
     def probe(self, name, *args, user="root", env=None, **kwargs):
         """One way out, tried as root inside; see probes.py."""
-        words = ["python3", "/tmp/probes.py", name, json.dumps({"args": args, "kwargs": kwargs})]
-        ran = self.run(words, user=user, env=env, timeout=240)
+        arguments = ["python3", "/tmp/probes.py", name, json.dumps({"args": args, "kwargs": kwargs})]
+        ran = self.run(arguments, user=user, env=env, timeout=240)
         assert ran["exit_code"] == 0, f"the probe {name} broke: {ran['output'][-2000:]}"
         return json.loads(ran["stdout"])
 
     def probe_in_background(self, name, *args):
         """The same for a probe that may break the connection of its own command."""
-        words = f"rm -f /tmp/told; python3 /tmp/probes.py {name} '{json.dumps({'args': args})}' > /tmp/telling 2>&1"
-        self.run(f"{words}; mv /tmp/telling /tmp/told", user="root", background=True)
+        arguments = f"rm -f /tmp/told; python3 /tmp/probes.py {name} '{json.dumps({'args': args})}' > /tmp/telling 2>&1"
+        self.run(f"{arguments}; mv /tmp/telling /tmp/told", user="root", background=True)
 
     def told_in_background(self):
         """What the last of them told; none while it has not. A connection it broke is mended by the next try."""
@@ -95,19 +95,19 @@ class Inside:
                 return found
             after = page[-1]["seq"]
 
-    def flow(self, why="", **wanted):
+    def flow(self, reason="", **expected):
         """Waits for the record of an attempt, with this in its reason; gives the newest that is so."""
 
         def find():
-            seen[:] = self.flows(**({"verdict": wanted["verdict"]} if "verdict" in wanted else {}))
-            alike = [flow for flow in seen if all(flow[name] == value for name, value in wanted.items())]
-            return [flow for flow in alike if why in (flow["reason"] or "")]
+            seen[:] = self.flows(**({"verdict": expected["verdict"]} if "verdict" in expected else {}))
+            alike = [flow for flow in seen if all(flow[name] == value for name, value in expected.items())]
+            return [flow for flow in alike if reason in (flow["reason"] or "")]
 
         seen = []
-        return wait_for(find, lambda: f"a flow with {wanted} and {why!r} among {json.dumps(seen, indent=1)[-3000:]}")[-1]
+        return wait_for(find, lambda: f"a flow with {expected} and {reason!r} among {json.dumps(seen, indent=1)[-3000:]}")[-1]
 
-    def denied(self, code, why="", **wanted):
+    def denied(self, code, reason="", **expected):
         """Waits for the record of a denied attempt, which must say why in one line."""
-        flow = self.flow(why, verdict="denied", code=code, **wanted)
+        flow = self.flow(reason, verdict="denied", code=code, **expected)
         assert flow["reason"] and "\n" not in flow["reason"], flow
         return flow

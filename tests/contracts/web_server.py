@@ -4,12 +4,12 @@ import http.server
 import threading
 
 
-class Outside:
+class WebServer:
     """Serves GET /file and GET /to?URL (a redirect), takes PUT /kept; remembers what it was asked."""
 
     def __init__(self):
-        self.asked = []
-        self.kept = {}
+        self.request_log = []
+        self.stored = {}
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.authority = "127.0.0.1:%d" % self._server.server_address[1]
         self.url = f"http://{self.authority}"
@@ -23,10 +23,10 @@ class Outside:
         self._server.server_close()
 
 
-def _handler(outside):
+def _handler(web_server):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            outside.asked.append(self.path)
+            web_server.request_log.append(self.path)
             if self.path.startswith("/to?"):
                 self.send_response(302)
                 self.send_header("Location", self.path.removeprefix("/to?"))
@@ -36,7 +36,7 @@ def _handler(outside):
             self._answer(b"from outside" if self.path == "/file" else b"a secret of this host")
 
         def do_PUT(self):
-            outside.kept[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+            web_server.stored[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
             self._answer(b"")
 
         def _answer(self, body):

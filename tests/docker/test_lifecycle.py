@@ -86,18 +86,18 @@ def test_server_that_was_killed_finds_its_containers_again(dockerd):
 
 def test_containers_of_others_are_left_alone(dockerd, docker, sandbox):
     """Those of another installation and those of no installation at all; the server looks for strangers every second."""
-    theirs = docker.start("somebody-elses", Image=IMAGE, Cmd=["sleep", "1000"], HostConfig={"NetworkMode": "none"})
+    foreign = docker.start("somebody-elses", Image=IMAGE, Cmd=["sleep", "1000"], HostConfig={"NetworkMode": "none"})
     with Server("--ready", "0", variables=docker_variables(dockerd.host), LIFECYCLE_STRANGER_GRACE=1) as server:
         api = server.api()
-        mine = api.create()
+        created = api.create()
         names = [one["Id"] for one in docker_labels.sandboxes(docker)]
         assert len(names) >= 2
-        assert [one["sandbox_id"] for one in api.all()] == [mine]
-        api.remove(mine)
+        assert [one["sandbox_id"] for one in api.all()] == [created]
+        api.remove(created)
         api.close()
-    assert docker.container(theirs)["State"]["Running"] is True
+    assert docker.container(foreign)["State"]["Running"] is True
     assert sandbox
-    docker.remove(theirs)
+    docker.remove(foreign)
 
 
 def test_what_nobody_knows_is_told_of_and_the_workspace_of_what_others_removed_is_kept(dockerd, docker):
@@ -114,7 +114,7 @@ def test_what_nobody_knows_is_told_of_and_the_workspace_of_what_others_removed_i
         own = {docker_labels.INSTALLATION: labels[docker_labels.INSTALLATION], docker_labels.WORKSPACE: name}
         docker.call("POST", "/volumes/create", json={"Name": volume, "Labels": own})
         host = {"NetworkMode": "none", "Binds": [f"{volume}:/workspace"]}
-        made = docker.start(name, Image=IMAGE, Cmd=["sleep", "1000"], Labels=marks, HostConfig=host)
+        created = docker.start(name, Image=IMAGE, Cmd=["sleep", "1000"], Labels=marks, HostConfig=host)
         plain = {"NetworkMode": "none"}
         labels = {**labels, docker_labels.WORKSPACE: ""}
         twin = docker.start(f"{name}-twin", Image=IMAGE, Cmd=["sleep", "1000"], Labels=labels, HostConfig=plain)
@@ -132,16 +132,16 @@ def test_what_nobody_knows_is_told_of_and_the_workspace_of_what_others_removed_i
 
         admin = server.admin()
         (one,) = admin.ok("GET", "/instances/unknown")["instances"]
-        assert (one["id"], one["sandbox_id"], one["provider"], one["state"]) == (made, unknown, "docker", "running")
+        assert (one["id"], one["sandbox_id"], one["provider"], one["state"]) == (created, unknown, "docker", "running")
         assert lost_volume in docker.volumes(), "what is in it is kept"
-        admin.ok("DELETE", f"/instances/unknown/{made}")
-        assert admin.delete(f"/instances/unknown/{made}").status_code == 404
+        admin.ok("DELETE", f"/instances/unknown/{created}")
+        assert admin.delete(f"/instances/unknown/{created}").status_code == 404
         assert admin.ok("GET", "/instances/unknown")["instances"] == []
         admin.close()
         for name in (lost_volume, word):
             docker.call("DELETE", f"/volumes/{name}")
-        left = lambda: {kind: set(names) - set(before[kind]) for kind, names in docker.remains().items()}  # noqa: E731
-        wait_for(lambda: not any(left().values()), lambda: f"nothing is left: {left()}\n{server.tail()}", 240)
+        remaining = lambda: {kind: set(names) - set(before[kind]) for kind, names in docker.remains().items()}  # noqa: E731
+        wait_for(lambda: not any(remaining().values()), lambda: f"nothing is left: {remaining()}\n{server.tail()}", 240)
         api.close()
 
 

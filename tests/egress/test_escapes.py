@@ -19,8 +19,8 @@ REFUSED = 5
 
 @pytest.mark.quick
 def test_what_is_allowed_works_so_that_the_rest_means_something(world, shut):
-    said = f"good.test:{world.good.http_port}"
-    assert shut.probe("request", "good.test", world.good.http_port, said)["outcome"] == "answered"
+    response = f"good.test:{world.good.http_port}"
+    assert shut.probe("request", "good.test", world.good.http_port, response)["outcome"] == "answered"
 
 
 # --- names
@@ -53,15 +53,15 @@ def test_names_below_an_allowed_one_are_other_names(world, shut):
 
 
 @pytest.mark.parametrize("probe", ["query_udp", "query_tcp"])
-@pytest.mark.parametrize("asked", ["8.8.8.8", "1.1.1.1", "2001:4860:4860::8888", "the tests' own"])
-def test_other_name_servers_carry_nothing(world, shut, probe, asked):
+@pytest.mark.parametrize("request_log", ["8.8.8.8", "1.1.1.1", "2001:4860:4860::8888", "the tests' own"])
+def test_other_name_servers_carry_nothing(world, shut, probe, request_log):
     """Whoever answers it is the gateway, or nobody: a name that is not allowed never reaches a name server."""
     name = f"{secrets.token_hex(8)}.evil.test"
-    where = (world.names.address, world.names.port) if asked == "the tests' own" else (asked, 53)
-    answer = shut.probe(probe, *where, name)
+    location = (world.names.address, world.names.port) if request_log == "the tests' own" else (request_log, 53)
+    answer = shut.probe(probe, *location, name)
     assert answer.get("code") != 0, answer
     assert world.names.was_asked(name) == []
-    if where[1] == 53:
+    if location[1] == 53:
         shut.denied("not_allowed", protocol="dns", name=name)
 
 
@@ -144,7 +144,7 @@ SMUGGLED = {
 def test_no_way_of_writing_a_request_hides_another_host_in_it(world, shut, how):
     before = len(world.good.requests)
     # Whether it is answered does not matter, so nobody waits long for that.
-    shut.probe("connect", "good.test", world.good.http_port, SMUGGLED[how], patience=5)
+    shut.probe("connect", "good.test", world.good.http_port, SMUGGLED[how], timeout=5)
     # A request of our own comes after it, so what arrived before is all there is.
     test_what_is_allowed_works_so_that_the_rest_means_something(world, shut)
     arrived = world.good.requests[before:]
@@ -168,11 +168,11 @@ def test_the_address_of_an_allowed_name_is_not_allowed_by_that(world, make):
     request = "GET / HTTP/1.1\r\nHost: {}\r\n\r\n"
     """Else a name that moves would open whatever it moves to."""
     world.names.set("near.test", world.own)
-    inside = make(network=only("near.test"))
-    assert inside.probe("connect", "near.test", world.near_port.port, request.format("near.test"))["outcome"] == "answered"
-    probe = inside.probe("connect", world.own, world.near_port.port, request.format("near.test"))
+    guest = make(network=only("near.test"))
+    assert guest.probe("connect", "near.test", world.near_port.port, request.format("near.test"))["outcome"] == "answered"
+    probe = guest.probe("connect", world.own, world.near_port.port, request.format("near.test"))
     assert probe["outcome"] != "answered"
-    inside.denied("not_allowed", address=world.own, name=None)
+    guest.denied("not_allowed", address=world.own, name=None)
 
 
 def test_an_address_that_only_the_policy_closes(world, shut):
@@ -192,8 +192,8 @@ CLOSED = [
 @pytest.mark.parametrize("address,port", CLOSED, ids=[address for address, _ in CLOSED])
 @pytest.mark.parametrize("policy", ["shut", "wide"])
 def test_addresses_of_closed_networks_are_denied_whatever_the_policy(request, policy, address, port):
-    inside = request.getfixturevalue(policy)
-    outcome = inside.probe("connect", address, port)["outcome"]
+    guest = request.getfixturevalue(policy)
+    outcome = guest.probe("connect", address, port)["outcome"]
     assert outcome not in ("answered", "timeout"), outcome
 
 
@@ -205,16 +205,16 @@ def test_metadata_services_are_on_record_as_closed(wide):
 
 def test_a_closed_address_stays_closed_when_the_policy_names_it(make, world):
     """A sandbox's maker cannot open what only the operator can."""
-    inside = make(network={"allow_out": ["169.254.169.254", "10.0.0.0/8", "127.0.0.1", "inner.test", "*"]})
+    guest = make(network={"allow_out": ["169.254.169.254", "10.0.0.0/8", "127.0.0.1", "inner.test", "*"]})
     for target, port in (("169.254.169.254", 80), ("10.0.0.1", 80), ("inner.test", world.ports[0])):
-        assert inside.probe("connect", target, port)["outcome"] not in ("answered", "timeout")
-    inside.denied("closed_address", protocol="tcp", address="169.254.169.254")
-    inside.denied("closed_address", name="inner.test")
+        assert guest.probe("connect", target, port)["outcome"] not in ("answered", "timeout")
+    guest.denied("closed_address", protocol="tcp", address="169.254.169.254")
+    guest.denied("closed_address", name="inner.test")
 
 
 def test_an_address_that_stands_for_no_name_leads_nowhere(shut, wide):
-    for inside in (shut, wide):
-        assert inside.probe("connect", "198.18.77.77", 8080)["outcome"] not in ("answered", "timeout")
+    for guest in (shut, wide):
+        assert guest.probe("connect", "198.18.77.77", 8080)["outcome"] not in ("answered", "timeout")
 
 
 # --- this host
@@ -264,21 +264,21 @@ def test_another_sandbox_is_out_of_reach(world, make, wide):
 
 
 def test_a_name_that_moves_to_this_host_is_denied_there(world, make):
-    inside = make(network=only("rebind.test"))
+    guest = make(network=only("rebind.test"))
     world.names.set_in_turn("rebind.test", world.good.address, world.good.address, "127.0.0.1")
     outcomes = [
-        inside.probe("request", "rebind.test", world.ports[0], f"rebind.test:{world.ports[0]}") for _ in range(4)
+        guest.probe("request", "rebind.test", world.ports[0], f"rebind.test:{world.ports[0]}") for _ in range(4)
     ]
     answers = [answer for probe in outcomes for _, answer in probe.get("answers", [])]
     assert all("good.test" in answer for answer in answers), outcomes
     assert outcomes[-1]["outcome"] != "answered"
-    inside.denied("closed_address", "127.0.0.1", name="rebind.test")
+    guest.denied("closed_address", "127.0.0.1", name="rebind.test")
 
 
 def test_a_name_with_one_good_and_one_closed_address_never_leads_to_the_closed_one(world, make):
-    inside = make(network=only("mixed.test"))
+    guest = make(network=only("mixed.test"))
     world.names.set("mixed.test", "127.0.0.1", world.good.address)
-    probe = inside.probe("request", "mixed.test", world.ports[0], f"mixed.test:{world.ports[0]}")
+    probe = guest.probe("request", "mixed.test", world.ports[0], f"mixed.test:{world.ports[0]}")
     assert probe["outcome"] != "answered" or "good.test" in probe["answers"][0][1]
 
 
@@ -356,9 +356,9 @@ def test_asking_the_gateway_by_hand_gets_no_more_than_any_program(shut, world):
     """Root inside can take the agent's own connections. It is believed no more for it."""
     # In the background: what it writes into the connection of a command would break that.
     shut.probe_in_background("agent_descriptors", "by-hand.evil.test", world.evil.http_port)
-    told = wait_for(shut.told_in_background, "the probe is done")
-    assert told["outcome"] in ("refused", "done"), told
-    if told["asked"]:
+    outcome = wait_for(shut.told_in_background, "the probe is done")
+    assert outcome["outcome"] in ("refused", "done"), outcome
+    if outcome["asked"]:
         shut.denied("not_allowed", protocol="tcp", name="by-hand.evil.test", port=world.evil.http_port)
     test_what_is_allowed_works_so_that_the_rest_means_something(world, shut)
 
@@ -371,7 +371,7 @@ def test_the_agents_own_ports_are_no_way_around_the_policy(shut, world, port, ki
         assert probe["outcome"] != "answered", probe
 
 
-def nameserver(inside):
+def nameserver(guest):
     """The name server that programs inside are told to use."""
-    lines = inside.output(["cat", "/etc/resolv.conf"]).splitlines()
+    lines = guest.output(["cat", "/etc/resolv.conf"]).splitlines()
     return next(line.split()[1] for line in lines if line.startswith("nameserver"))
