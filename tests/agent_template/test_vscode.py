@@ -45,7 +45,7 @@ def test_an_unused_one_is_not_running(api, make):
     assert "code-server" not in api.run(sandbox, "ps -ef", user="root")["output"]
 
 
-def test_it_listens_to_nobody_but_the_sandbox(api, server, make):
+def test_it_listens_only_inside_the_sandbox(api, server, make):
     sandbox = make()
     reply = fetch(server, links(api, server, sandbox)["host"], Accept="text/html")
     assert reply.status_code == 200, reply.text[:300]
@@ -56,7 +56,7 @@ def test_it_listens_to_nobody_but_the_sandbox(api, server, make):
 
 @pytest.mark.parametrize("form", ["path", "host"])
 @pytest.mark.parametrize("is_public", [False, True], ids=["private", "public"])
-def test_nobody_gets_in_without_credentials(api, server, make, form, is_public):
+def test_requests_without_credentials_are_refused(api, server, make, form, is_public):
     sandbox = make()
     if is_public:
         # Asked or not, this port stays closed; a server may also refuse to be asked.

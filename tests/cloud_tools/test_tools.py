@@ -82,7 +82,7 @@ def test_one_call_sets_it_all_up(guest):
     assert text(guest.endpoint.call("mcp_mine_echo", text="to you")) == "hello to you"
 
 
-def test_whoever_has_no_credentials_is_refused(guest):
+def test_requests_without_credentials_are_refused(guest):
     guest.endpoint.call("TodoRead")
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"X-Access-Token": "wrong"}):
         for path in ("mcp", "health"):
@@ -139,7 +139,7 @@ def test_a_program_of_the_users_own_is_left_alone(fresh):
     assert fresh.tool_server is None
 
 
-def test_what_stands_in_its_way_is_said(fresh):
+def test_missing_requirements_are_reported(fresh):
     # Somebody else is at its door.
     serve_own(fresh, 9984)
     refused = fresh.plain("echo never")

@@ -87,8 +87,8 @@ def test_an_invalid_request_is_422_and_names_the_field(api, shared, body, field)
     body = {key: shared if value == "SANDBOX" else value for key, value in body.items()}
     reply = api.post("/sandboxes/run-command", body)
     assert reply.status_code == 422, describe_reply(reply)
-    told_field = reply.json().get("field") or ""
-    assert field in told_field or field in reply.json()["detail"]
+    message_field = reply.json().get("field") or ""
+    assert field in message_field or field in reply.json()["detail"]
 
 
 def test_environment_of_the_sandbox_reaches_every_command(api, make):

@@ -60,7 +60,7 @@ def archive(**files):
     return buffer.getvalue()
 
 
-def test_folders_are_copied_both_ways(api, container):
+def test_folders_are_copied_in_both_directions(api, container):
     query = {"path": "/workspace"}
     sent = archive(a=b"one", dir__b=b"two")
     reply = api.http.post(

@@ -32,7 +32,7 @@ def test_content_that_is_absent_is_400_not_an_empty_file(api, shared):
     assert api.post("/sandboxes/read-file", {"sandbox_id": shared, "path": "/home/user/absent"}).status_code == 404
 
 
-def test_a_file_that_is_no_text_is_422_and_names_the_way(api, shared):
+def test_a_binary_file_is_422_with_a_hint(api, shared):
     api.run(shared, r"printf '\377\376' > /tmp/bytes")
     reply = api.post("/sandboxes/read-file", {"sandbox_id": shared, "path": "/tmp/bytes"})
     assert reply.status_code == 422, describe_reply(reply)
@@ -78,15 +78,15 @@ def test_unicode_and_odd_names_survive(api, shared):
 # What only this host has; a sandbox that shows it has leaked.
 HOST_SECRETS = ["admin.key", "sandyard.db", "launcher.sock"]
 
-TRICKS = [
+HOSTILE_PATHS = [
     "{0}", "/../../../../../../../..{0}", "../../../../../../../../..{0}", "/home/user/../../..{0}", "//{0}",
     "/proc/1/root{0}", "/proc/self/root/../..{0}", "/home/user/../../../../../proc/1/cwd/../../..{0}",
     "/home/user{0}", "/home/user-evil/../..{0}", "%2e%2e/%2e%2e/%2e%2e{0}", "/./././..{0}", "..\\..\\..{0}",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("trick", TRICKS)
-def test_dots_and_prefix_tricks_stay_inside(server, api, shared, trick):
+@pytest.mark.parametrize("trick", HOSTILE_PATHS)
+def test_dots_and_prefixes_stay_inside(server, api, shared, trick):
     for secret in HOST_SECRETS:
         path = trick.format(f"{server.data.path}/{secret}")
         for verb in ("read-file", "download-file", "download-file-stream"):
@@ -95,7 +95,7 @@ def test_dots_and_prefix_tricks_stay_inside(server, api, shared, trick):
         assert api.get(f"/sandboxes/{shared}/files", params={"path": path}).status_code in (404, 422)
 
 
-def test_what_tricks_write_lands_inside(server, api, shared):
+def test_hostile_paths_write_inside(server, api, shared):
     host = server.data.path / "written-by-a-trick"
     for path in (str(host), f"/../../../../..{host}", f"../../../../../../..{host}", f"/proc/1/root{host}"):
         api.post("/sandboxes/write-file", {"sandbox_id": shared, "path": path, "content": "out"})

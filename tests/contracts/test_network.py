@@ -81,7 +81,7 @@ def test_a_paused_sandbox_is_not_woken_by_a_policy(api, sandbox):
         ({"rules": {"api.example.com": [{"transform": {"headers": {"X-Key": 7}}}]}}, "rules.api.example.com[0].transform.headers.X-Key"),
     ],
 )
-def test_nonsense_is_400_and_names_the_entry(api, shared, policy, field):
+def test_an_invalid_entry_is_400_and_named(api, shared, policy, field):
     reply = put(api, f"/sandboxes/{shared}/network", policy)
     assert reply.status_code == 400 and reply.json()["field"] == field, describe_reply(reply)
     reply = api.post("/sandboxes/create", {"network": policy})
@@ -134,7 +134,7 @@ def test_a_secret_is_a_placeholder_inside(api, server, make, secret):
         ({"placeholder": "short"}, 422, "placeholder"),
     ],
 )
-def test_nonsense_about_a_secret_is_refused_without_repeating_it(api, more, status, field):
+def test_an_invalid_secret_is_refused_without_repeating_it(api, more, status, field):
     reply = put(api, "/secrets/nonsense", {"value": "s3cret", "hosts": ["api.example.com"], **more})
     assert reply.status_code == status and reply.json()["field"] == field, describe_reply(reply)
     assert "s3cret" not in reply.text and "two" not in reply.text

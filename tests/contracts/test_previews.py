@@ -23,7 +23,7 @@ def preview(request, server, site):
     return Preview(server, site, request.param)
 
 
-def test_http_goes_both_ways(preview):
+def test_http_works_in_both_directions(preview):
     seen = preview.get("/some/page?q=1").json()
     assert (seen["method"], seen["path"]) == ("GET", "/some/page?q=1")
     body = secrets.token_bytes(5 * MIB)
@@ -49,14 +49,14 @@ def test_events_come_one_by_one_not_at_the_end(preview):
             preview.request("PUT", f"/seen/{number}")
 
 
-def test_websocket_goes_both_ways(preview):
+def test_websocket_works_in_both_directions(preview):
     with preview.websocket() as socket:
         for message in ("text", b"bytes", "x" * 60_000):
             socket.send(message)
             assert socket.recv() == message
 
 
-def test_a_port_where_nobody_listens_says_so(server, site):
+def test_a_port_without_listener_says_so(server, site):
     preview = Preview(server, site, "path", 3999)
     for accept, kind in (("text/html", "text/html"), ("application/json", "application/json")):
         reply = preview.get(headers={"Accept": accept})

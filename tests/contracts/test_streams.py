@@ -47,7 +47,7 @@ def test_a_commands_output_comes_as_it_is_written(api, shared):
     assert (out["text"], err["text"], end["exit_code"]) == ("first\n", "second\n", 4)
 
 
-def test_run_command_streams_to_whoever_asks_for_events(api, shared):
+def test_run_command_streams_events_on_request(api, shared):
     body, headers = {"sandbox_id": shared, "command": "echo x"}, {"Accept": "text/event-stream"}
     with stream(api, "POST", "/sandboxes/run-command", json=body, headers=headers) as reply:
         assert [name for name, _ in events(reply)] == ["start", "stdout", "exit"]
@@ -122,7 +122,7 @@ def until(socket, text, seen=b""):
     return seen
 
 
-def test_websockets_of_strangers_are_refused(api, shared):
+def test_websockets_of_foreign_origins_are_refused(api, shared):
     server = (api.http.base_url.host, api.http.base_url.port)
     for host, origin in (("localhost", "http://evil.example"), ("localhost", "null"), ("evil.example", None)):
         with pytest.raises(InvalidStatus, match="403"):

@@ -99,7 +99,7 @@ def test_a_preview_keeps_a_sandbox_awake_while_it_is_open(server, api, make):
     wait_for(lambda: api.status(sandbox) == "paused", "it is paused when nobody looks")
 
 
-def test_a_sandbox_that_must_not_wake_by_itself_says_so(api, make):
+def test_a_sandbox_without_automatic_wake_says_so(api, make):
     sandbox = make(auto_resume=False)
     api.pause(sandbox)
     reply = api.post("/sandboxes/run-command", {"sandbox_id": sandbox, "command": "true"})

@@ -212,7 +212,7 @@ def test_network_settings_reach_the_sandbox(make):
     assert sandbox.network_block_all
 
 
-def test_strangers_are_left_alone(daytona, make):
+def test_foreign_sandboxes_are_left_alone(daytona, make):
     """Sandboxes with and without labels live side by side."""
     ours, foreign = make(labels={"sandyard": "installation"}), make()
     daytona.delete(ours, wait=True)

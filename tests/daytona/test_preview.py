@@ -82,7 +82,7 @@ def test_another_host_leads_nowhere(served):
     assert get(link.url, headers={**with_token(link), "Host": "elsewhere.test"}).status_code == 404
 
 
-def test_public_is_for_everybody(make):
+def test_a_public_port_needs_no_credentials(make):
     sandbox = make(public=True)
     sandbox.process.exec("echo everybody >index.html; python3 -m http.server 3000 >/dev/null 2>&1 &")
     link = sandbox.get_preview_link(3000)

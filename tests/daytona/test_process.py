@@ -62,7 +62,7 @@ def test_a_session_remembers(sandbox, session):
     assert session in [entries.session_id for entries in sandbox.process.list_sessions()]
 
 
-def test_nonsense_does_not_end_a_session(sandbox, session):
+def test_invalid_input_does_not_end_a_session(sandbox, session):
     assert execute(sandbox, session, "if then (").exit_code != 0
     assert execute(sandbox, session, "echo still here").stdout == "still here\n"
 
@@ -141,7 +141,7 @@ def test_environment_can_be_changed(make):
     assert sandbox.process.exec("echo [$FIRST][$SECOND]").result == "[][2]\n"
 
 
-def test_what_it_used_of_late(sandbox):
+def test_recent_usage(sandbox):
     """There is a point every few seconds."""
     wait_for(lambda: sandbox.get_metrics(), "there is a point")
     assert sandbox.get_metrics()[-1].mem_total == 1 << 30

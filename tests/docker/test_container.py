@@ -53,7 +53,7 @@ def test_rights_inside_are_an_ordinary_users(api, sandbox):
     assert process_status["NoNewPrivs"] == "1" and process_status["Seccomp"] == "2"
 
 
-def test_nobody_inside_has_rights_over_the_network_or_the_system(api, sandbox):
+def test_processes_inside_have_no_rights_over_network_or_system(api, sandbox):
     """The agent may need some for a moment at its start; nobody who is run by it ever has them, root neither."""
     for user in ("root", "user"):
         allowed = int(status(api, sandbox, user=user)["CapBnd"], 16)
@@ -84,7 +84,7 @@ def test_any_image_will_do(api, sandbox):
     assert "Debian" in ran["output"] and ran["output"].endswith("/home/user\nwritten\n")
 
 
-def test_no_secret_is_told_by_docker(server, api, make, behind):
+def test_docker_inspect_shows_no_secret(server, api, make, behind):
     value = f"value-{secrets.token_hex(8)}"
     stored = api.ok("PUT", "/secrets/told-by-docker", {"value": value, "hosts": ["api.test"]})
     given = f"given-{secrets.token_hex(8)}"
@@ -96,7 +96,7 @@ def test_no_secret_is_told_by_docker(server, api, make, behind):
     api.ok("DELETE", "/secrets/told-by-docker")
 
 
-def test_token_of_the_agent_is_not_told_by_docker(server, api, behind):
+def test_docker_inspect_shows_no_agent_token(server, api, behind):
     headers = {"X-API-Key": server.admin_key}
     created = httpx.post(f"{server.e2b_url}/sandboxes", json={"templateID": "base", "secure": True, "timeout": 600}, headers=headers, timeout=300)
     assert created.status_code == 201, created.text

@@ -83,7 +83,7 @@ def same_as_rows(server, docker, provider="docker"):
     api.close()
 
 
-def test_daemon_that_is_away_is_told_and_comes_back(server, api, own_dockerd):
+def test_unreachable_daemon_is_reported_and_recovers(server, api, own_dockerd):
     sandbox = api.create()
     api.write(sandbox, "/workspace/kept", "kept")
     api.run(sandbox, TICKS, background=True)
@@ -153,7 +153,7 @@ def test_daemon_killed_in_the_middle_of_everything(server, api, own_dockerd):
 
 
 @pytest.mark.timeout(900)
-def test_frozen_daemon_blocks_nobody_else(server, api, own_dockerd):
+def test_frozen_daemon_does_not_block_other_providers(server, api, own_dockerd):
     sandbox = api.create()
     api.write(sandbox, "/workspace/kept", "kept")
     own_dockerd.freeze()

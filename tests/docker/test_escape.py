@@ -28,7 +28,7 @@ def capabilities(api, sandbox, field, user):
     return {number for number in range(64) if mask >> number & 1}
 
 
-def test_nobody_inside_can_gain_rights(api, sandbox):
+def test_processes_inside_cannot_gain_rights(api, sandbox):
     for user in ("user", "root"):
         assert api.run(sandbox, "grep NoNewPrivs /proc/self/status", user=user)["output"].split() == ["NoNewPrivs:", "1"]
         for field in ("CapBnd", "CapPrm", "CapEff", "CapInh", "CapAmb"):

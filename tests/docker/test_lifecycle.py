@@ -47,7 +47,7 @@ def test_delete_takes_container_and_volumes(api, docker, make, behind):
         assert docker.remains() == before
 
 
-def test_container_that_ended_by_itself_is_told_and_started_again(api, docker, sandbox, behind):
+def test_container_that_exited_is_reported_and_restarted(api, docker, sandbox, behind):
     api.write(sandbox, "/workspace/kept", "kept")
     name = api.info(sandbox)["provider_sandbox_id"]
     docker.call("POST", f"/containers/{name}/kill", params={"signal": "SIGKILL"})
@@ -100,7 +100,7 @@ def test_containers_of_others_are_left_alone(dockerd, docker, sandbox):
     docker.remove(foreign)
 
 
-def test_what_nobody_knows_is_told_of_and_the_workspace_of_what_others_removed_is_kept(dockerd, docker):
+def test_orphans_are_reported_and_workspaces_of_removed_containers_stay(dockerd, docker):
     """A container without a row, as there are when an older database is restored, is listed for admins and stays until one removes
     it; so does for a week the volume of a container that somebody removed by hand. One that its sandbox does not mean is swept."""
     before = docker.remains()
@@ -122,7 +122,7 @@ def test_what_nobody_knows_is_told_of_and_the_workspace_of_what_others_removed_i
         container = api.info(lost)["provider_sandbox_id"]
         lost_volume = docker.container(container)["Config"]["Labels"][docker_labels.WORKSPACE]
         docker.remove(container)
-        wait_for(lambda: is_told(api, lost), "the loss is told", 180)
+        wait_for(lambda: is_reported(api, lost), "the loss is told", 180)
         assert api.delete(f"/sandboxes/{lost}").status_code in (200, 404)
         word = lost_volume.replace("sandyard-ws-", "sandyard-lost-")
         wait_for(lambda: word in docker.volumes(), lambda: f"it is noted: {docker.volumes()}\n{server.tail()}", 240)
@@ -145,7 +145,7 @@ def test_what_nobody_knows_is_told_of_and_the_workspace_of_what_others_removed_i
         api.close()
 
 
-def is_told(api, sandbox):
+def is_reported(api, sandbox):
     """Whether a sandbox that is gone is said to be."""
     reply = api.post("/sandboxes/run-command", {"sandbox_id": sandbox, "command": "true"})
     assert reply.status_code != 200 and reply.json()["code"] != "internal", reply.text

@@ -83,7 +83,7 @@ def test_nothing_of_this_host_is_reached(world, guest):
     assert world.escaped()[before:] == []
 
 
-def test_secret_is_put_in_on_the_way(api, world, guest):
+def test_the_gateway_inserts_the_secret(api, world, guest):
     stored = api.ok("PUT", "/secrets/on-the-way", {"value": "s3cret-on-the-way", "hosts": ["api.test"]})
     one = guest(user_id=stored["owner"], secrets={"KEY": stored["name"]})
     assert one.run("echo $KEY")["output"] == stored["placeholder"] + "\n"

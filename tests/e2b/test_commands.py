@@ -30,7 +30,7 @@ def test_output_reaches_callbacks(sandbox):
     assert ("".join(out), "".join(err)) == (result.stdout, result.stderr) == ("out\n", "err\n")
 
 
-def test_output_is_not_held_back_on_its_way(sandbox, folder):
+def test_output_is_not_buffered(sandbox, folder):
     seen = threading.Event()
     at_start, at_wait = callbacks(sandbox, on_stdout=lambda text: seen.set())
     # It can only end if its first byte, far less than any buffer, arrived while it ran.
@@ -90,7 +90,7 @@ def test_much_output_arrives_whole_and_in_order(sandbox):
     assert sandbox.commands.run("seq 1 200000").stdout == "".join(f"{number}\n" for number in range(1, 200_001))
 
 
-def test_unicode_survives_both_ways(sandbox):
+def test_unicode_survives_in_both_directions(sandbox):
     text = "žluťoučký 日本語 🐎"
     assert sandbox.commands.run(f"echo '{text}'; printf '%s' \"$GIVEN\"", envs={"GIVEN": text}).stdout == f"{text}\n{text}"
 

@@ -22,7 +22,7 @@ def post(server):
 
 @pytest.mark.parametrize("expires_in", [None, 120])
 @pytest.mark.parametrize("user", [None, "root"])
-def test_signed_links_go_both_ways_without_a_key(sandbox, user, expires_in, get, post):
+def test_signed_links_upload_and_download_without_a_key(sandbox, user, expires_in, get, post):
     path = f"/tmp/link of {user} {expires_in}.txt"
     up = post(sandbox.upload_url(path, user=user, use_signature_expiration=expires_in), b"signed")
     assert up.status_code == 200, up.text

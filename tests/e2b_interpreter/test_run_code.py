@@ -34,7 +34,7 @@ def test_results_are_rich(shared):
     assert table.data == {"a": [1, 2]} and "<table" in table.html
 
 
-def test_errors_are_told_with_their_trace(shared):
+def test_errors_include_their_trace(shared):
     error = shared.run_code("def broken():\n    return 1 / 0\nbroken()").error
     assert (error.name, error.value) == ("ZeroDivisionError", "division by zero")
     assert "broken()" in error.traceback

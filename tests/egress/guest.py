@@ -65,7 +65,7 @@ class Guest:
         arguments = f"rm -f /tmp/told; python3 /tmp/probes.py {name} '{json.dumps({'args': args})}' > /tmp/telling 2>&1"
         self.run(f"{arguments}; mv /tmp/telling /tmp/told", user="root", background=True)
 
-    def told_in_background(self):
+    def report_in_background(self):
         """What the last of them told; none while it has not. A connection it broke is mended by the next try."""
         reply = self.api.post("/sandboxes/read-file", {"sandbox_id": self.id, "path": "/tmp/told"})
         return json.loads(reply.json()["content"]) if reply.status_code == 200 else None

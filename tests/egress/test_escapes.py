@@ -87,7 +87,7 @@ def test_a_host_header_for_another_name_is_denied(world, shut):
     assert all(request.headers["host"] != "evil.test" for request in world.good.requests[before:])
 
 
-def test_the_second_request_of_a_connection_is_looked_at_as_well(world, shut):
+def test_the_second_request_of_a_connection_is_checked_too(world, shut):
     before, right = len(world.good.requests), f"good.test:{world.good.http_port}"
     probe = shut.probe("request", "good.test", world.good.http_port, right, right, "second.evil.test", path="/echo")
     assert [status for status, _ in probe.get("answers", [])][:2] == [200, 200], probe
@@ -107,7 +107,7 @@ def test_a_whole_url_for_another_name_is_denied(world, shut, form):
 
 
 @pytest.mark.parametrize("target", ["evil.test:{port}", "127.0.0.66:{port}", "inner.test:{port}"])
-def test_an_allowed_site_that_is_an_open_proxy_is_no_way_out(world, shut, target):
+def test_an_allowed_site_that_is_an_open_proxy_gives_no_access(world, shut, target):
     """The site's proxy really works; the gateway sees that the request is for somebody else."""
     target = target.format(port=world.evil.http_port)
     text = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n"
@@ -141,7 +141,7 @@ SMUGGLED = {
 
 
 @pytest.mark.parametrize("how", SMUGGLED)
-def test_no_way_of_writing_a_request_hides_another_host_in_it(world, shut, how):
+def test_no_request_syntax_hides_another_host(world, shut, how):
     before = len(world.good.requests)
     # Whether it is answered does not matter, so nobody waits long for that.
     shut.probe("connect", "good.test", world.good.http_port, SMUGGLED[how], timeout=5)
@@ -347,7 +347,7 @@ def test_other_namespaces_lead_nowhere(shut, world):
     assert probe["outcome"] == "refused", probe
 
 
-def test_the_agents_door_cannot_be_found_inside(shut):
+def test_the_agents_host_socket_cannot_be_found_inside(shut):
     probe = shut.probe("agent_socket")
     assert probe["outcome"] == "none", probe
 
@@ -356,7 +356,7 @@ def test_asking_the_gateway_by_hand_gets_no_more_than_any_program(shut, world):
     """Root inside can take the agent's own connections. It is believed no more for it."""
     # In the background: what it writes into the connection of a command would break that.
     shut.probe_in_background("agent_descriptors", "by-hand.evil.test", world.evil.http_port)
-    outcome = wait_for(shut.told_in_background, "the probe is done")
+    outcome = wait_for(shut.report_in_background, "the probe is done")
     assert outcome["outcome"] in ("refused", "done"), outcome
     if outcome["asked"]:
         shut.denied("not_allowed", protocol="tcp", name="by-hand.evil.test", port=world.evil.http_port)
@@ -365,7 +365,7 @@ def test_asking_the_gateway_by_hand_gets_no_more_than_any_program(shut, world):
 
 @pytest.mark.parametrize("port", [49980, 49981, 49982, 49983])
 @pytest.mark.parametrize("kind", ["connect", "url", "socks", "frames"])
-def test_the_agents_own_ports_are_no_way_around_the_policy(shut, world, port, kind):
+def test_the_agents_own_ports_do_not_bypass_the_policy(shut, world, port, kind):
     for host, to in (("evil.test", world.evil.http_port), (world.own, world.evil_port.port)):
         probe = shut.probe("by_proxy", port, kind, host, to)
         assert probe["outcome"] != "answered", probe

@@ -57,7 +57,7 @@ def test_a_hundred_sandboxes_download_at_once_and_all_finish(world, server, api)
             list(pool.map(lambda guest: guest.remove(), created))
 
 
-def test_one_greedy_sandbox_does_not_keep_others_from_the_way_out(world, make):
+def test_one_greedy_sandbox_does_not_block_egress_of_others(world, make):
     """While one holds as many connections as it may, another is answered."""
     greedy, modest = make(), make()
     script = (

@@ -30,7 +30,7 @@ SHUT = {
 
 
 @pytest.mark.parametrize("how", SHUT)
-def test_ways_to_say_nothing_but_one_name(world, make, how):
+def test_policies_that_allow_only_one_name(world, make, how):
     guest = make(**SHUT[how])
     assert reaches(guest, world.good)
     assert not reaches(guest, world.other)

@@ -104,7 +104,7 @@ CLIENTS = {
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_usual_clients_trust_the_gateway_without_being_told(world, user, key, client):
+def test_common_clients_trust_the_gateway_without_configuration(world, user, key, client):
     before = len(world.api.requests)
     user.output(CLIENTS[client].format(url=f"{world.api.https}"))
     seen = [request.headers.get("authorization") for request in world.api.requests[before:]]
@@ -258,7 +258,7 @@ def test_a_rule_for_another_port_sets_nothing(world, make):
     assert "x-team-key" not in world.api.requests_for("/ruled-elsewhere")[-1].headers
 
 
-def test_a_rules_value_is_shown_to_nobody(server, world, ruled):
+def test_a_rules_value_is_never_returned(server, world, ruled):
     guest, value = ruled
     guest.output(f"curl -sS {world.api.https}/ruled")
     displayed = json.dumps([guest.policy(), guest.api.info(guest.id), guest.api.all(), guest.api.events(guest.id)])
@@ -317,7 +317,7 @@ def test_an_answer_that_repeats_it_does_not_bring_it_inside(world, user, key, ho
 # --- nor on the host
 
 
-def test_the_host_keeps_it_sealed_and_tells_nobody(server, world, api, user, key):
+def test_the_host_seals_the_value_and_never_returns_it(server, world, api, user, key):
     assert ask(user, f"{world.api.https}/kept")["exit_code"] == 0
     user.flow(name="api.test", verdict="allowed")
     assert traces.in_data_dir(server.data, *key.forms()) == []

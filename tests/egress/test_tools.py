@@ -51,7 +51,7 @@ def test_a_name_that_does_not_exist_is_not_found(wide):
     assert ran["exit_code"] == 6, ran["output"]
 
 
-def test_a_port_nobody_listens_on_ends_the_connection(world, wide):
+def test_a_port_without_listener_ends_the_connection(world, wide):
     """It is allowed, so it is no denial: it failed, and the record says so."""
     ran = wide.curl(f"http://good.test:{world.closed_port}/")
     assert ran["exit_code"] in (7, 52, 56), ran["output"]

@@ -109,7 +109,7 @@ def test_chunks_and_keeping_the_connection(server):
     assert b"no-such-language" in reply and reply.endswith(b'{"status": "ok"}')
 
 
-def test_a_slow_head_is_given_up_and_hurts_nobody(own_server):
+def test_a_slow_head_times_out_without_affecting_others(own_server):
     slow = [socket.create_connection(("127.0.0.1", own_server.port), 120) for _ in range(200)]
     for connection in slow:
         connection.sendall(b"POST /execute HTTP/1.1\r\nHost")

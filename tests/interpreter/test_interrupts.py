@@ -85,7 +85,7 @@ def test_one_who_leaves_the_queue_never_runs(sandbox, server, context):
     gate.unlink()
 
 
-def test_an_interrupt_between_executions_hurts_nobody(sandbox, context):
+def test_an_interrupt_between_executions_is_harmless(sandbox, context):
     import os
     import signal
 

@@ -79,7 +79,7 @@ def test_multiprocessing_works(sandbox, context):
     assert "".join(sandbox.run_code(code, context=context).logs.stdout) == "[1, 2]\n"
 
 
-def test_what_is_printed_between_executions_blocks_nobody(sandbox, context):
+def test_output_between_executions_does_not_block(sandbox, context):
     code = "import threading\nended = threading.Event()\ndef talk():\n"
     code += "    for _ in range(300): print('x' * 1000)\n    ended.set()\n"
     sandbox.run_code(code + "threading.Timer(0.1, talk).start()", context=context)

@@ -35,7 +35,7 @@ def test_other_formats_are_extra(sandbox, context):
     assert execution.results[0].extra == {"application/vnd.own+json": {"z": 1}}
 
 
-def test_numbers_that_json_lacks_do_not_break_the_stream(sandbox, context):
+def test_numbers_outside_json_do_not_break_the_stream(sandbox, context):
     execution = sandbox.run_code("display({'application/json': {'a': float('nan')}}, raw=True)", context=context)
     assert execution.results[0].json == {"a": None}
 

@@ -179,7 +179,7 @@ def test_the_workspace_is_there_as_resources(endpoint, api, sandbox):
     assert asyncio.run(use()) == "as a resource\n"
 
 
-def test_nobody_gets_in_without_credentials(endpoint, api, server):
+def test_requests_without_credentials_are_refused(endpoint, api, server):
     hello = rpc("tools/list", {}, 1)
     for headers in ({}, {"Authorization": "Bearer nonsense"}, {"X-Access-Token": "nonsense"}):
         for path in ("/mcp", "/sse", "/custom-mcp"):

@@ -58,7 +58,7 @@ def test_others_sandboxes_are_not_there(control, api, created):
     assert other.fails("run_command", sandbox_id=created, command="id")
 
 
-def test_nobody_gets_in_without_a_key(control):
+def test_requests_without_a_key_are_refused(control):
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     headers = {"Accept": "application/json, text/event-stream"}
     assert httpx.post(control.url, json=body, headers=headers, timeout=120).status_code == 401

@@ -101,7 +101,7 @@ def test_it_is_connected_to_again_after_its_death(tools, older):
     wait_for(lambda: not tools.call_any("mcp_mine_add", a=1, b=2).is_error, "it is called again")
 
 
-def test_what_is_no_such_server_is_told(tools, older):
+def test_a_server_with_another_protocol_is_reported(tools, older):
     page = {"url": f"http://127.0.0.1:{older.port}/", "type": "sse", "headers": {"X-Key": "right"}}
     (other,) = tell(tools, other=page).values()
     assert other["status"] == "failed" and "404" in other["error"], other

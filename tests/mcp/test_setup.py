@@ -52,7 +52,7 @@ def answered(endpoint, tool, **arguments):
     return None if result.is_error else result
 
 
-def test_a_server_that_does_not_start_is_told_and_the_others_work(api, server, fresh, echo):
+def test_a_server_that_does_not_start_is_reported_and_the_others_work(api, server, fresh, echo):
     broken = {"command": "no-such-program", "args": []}
     answer = set_up(api, fresh, mcp_config={"mcpServers": {"mine": echo, "broken": broken}})
     assert "mcp_mine_echo" in answer["tools"]

@@ -235,7 +235,7 @@ def test_a_page_is_read(endpoint, api, sandbox):
     assert "Read me" in response and "<h1>" not in response
 
 
-def test_wrong_arguments_are_told(endpoint):
+def test_wrong_arguments_are_reported(endpoint):
     assert "file_path" in endpoint.fails("Read")
     assert "arguments" in endpoint.fails("Bash", session_name="x", command=7)
 

@@ -104,7 +104,7 @@ def test_nothing_is_lost(cluster, storm):
     assert len(states) == COUNT
 
 
-def test_no_timer_was_given_up(cluster, storm):
+def test_no_timer_was_abandoned(cluster, storm):
     admin = cluster.a.admin()
     assert admin.ok("GET", "/timers/dead")["timers"] == []
     admin.close()

@@ -115,7 +115,7 @@ def test_many_lines_arrive_in_order(sandbox):
     assert result.stdout == "".join(f"{number}\n" for number in range(1, 100001))
 
 
-def test_unicode_survives_both_ways(sandbox):
+def test_unicode_survives_in_both_directions(sandbox):
     text = "žluťoučký kůň 日本語 🐎 \u202eabc"
     assert sandbox.commands.run(f"echo '{text}'; printf '%s' \"$GIVEN\"", envs={"GIVEN": text}).stdout == f"{text}\n{text}"
 

@@ -145,7 +145,7 @@ def test_octet_stream_upload(sandbox, folder, as_user):
     assert bytes(sandbox.files.read(f"{folder}/o", format="bytes", user=as_user)) == data
 
 
-def test_gzip_both_ways(sandbox, folder):
+def test_gzip_in_both_directions(sandbox, folder):
     data = b"compress me " * 200_000
     sandbox.files.write(f"{folder}/z", data, gzip=True)
     assert sandbox.files.get_info(f"{folder}/z").size == len(data), "stored uncompressed"

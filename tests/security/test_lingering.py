@@ -24,7 +24,7 @@ def guarded():
         yield server
 
 
-def test_a_passed_descriptor_that_lingers_holds_up_nobody(guarded, compiled, tmp_path):
+def test_a_passed_descriptor_that_lingers_delays_no_other_sandbox(guarded, compiled, tmp_path):
     admin = guarded.admin()
     alice, bob = (_user(guarded, admin, name) for name in ("alice", "bob"))
     sandbox = alice.create()
