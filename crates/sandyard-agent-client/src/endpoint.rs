@@ -275,9 +275,9 @@ impl AsyncWrite for Connected {
 mod tests {
     use super::*;
 
-    struct Nowhere(&'static str);
+    struct Unreachable(&'static str);
 
-    impl Dial for Nowhere {
+    impl Dial for Unreachable {
         fn name(&self) -> &str {
             self.0
         }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn endpoints_of_the_same_name_are_equal_and_show_it() {
-        let endpoint = |name| Endpoint::Custom(Arc::new(Nowhere(name)));
+        let endpoint = |name| Endpoint::Custom(Arc::new(Unreachable(name)));
         assert_eq!(endpoint("a"), endpoint("a"));
         assert_ne!(endpoint("a"), endpoint("b"));
         assert_ne!(endpoint("a"), Endpoint::Unix("a".into()));

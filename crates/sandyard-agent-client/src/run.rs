@@ -91,9 +91,9 @@ impl Output {
             event::Output::Stdout(_) | event::Output::Pty(_) => &mut self.stdout,
         };
         let bytes = data.bytes();
-        let room = max.saturating_sub(buffer.len()).min(bytes.len());
-        buffer.extend_from_slice(&bytes[..room]);
-        self.is_truncated |= room < bytes.len();
+        let space = max.saturating_sub(buffer.len()).min(bytes.len());
+        buffer.extend_from_slice(&bytes[..space]);
+        self.is_truncated |= space < bytes.len();
     }
 }
 

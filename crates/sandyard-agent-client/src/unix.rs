@@ -274,9 +274,9 @@ mod tests {
     }
 
     fn pair() -> (AgentStream, std::os::unix::net::UnixStream) {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let stream = AgentStream::new(ours, Arc::new(Closer::new(1)));
-        (stream, theirs.into_std().unwrap())
+        let (client_end, agent_end) = UnixStream::pair().unwrap();
+        let stream = AgentStream::new(client_end, Arc::new(Closer::new(1)));
+        (stream, agent_end.into_std().unwrap())
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) fn check(call: &Call) -> Result<(), Response> {
     }
     let Some(token) = settings.access_token.as_deref() else {
         return match call.origin {
-            Origin::Inside if settings.needs_token => Err(unauthorized()),
+            Origin::Sandbox if settings.needs_token => Err(unauthorized()),
             _ => Ok(()),
         };
     };
@@ -44,7 +44,7 @@ pub(crate) fn check(call: &Call) -> Result<(), Response> {
     }
     match call.origin {
         Origin::Host => Ok(()),
-        Origin::Inside => Err(unauthorized()),
+        Origin::Sandbox => Err(unauthorized()),
     }
 }
 

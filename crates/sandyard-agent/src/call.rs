@@ -35,7 +35,7 @@ pub(crate) enum Origin {
     /// The host's Unix socket: trusted.
     Host,
     /// TCP, open to every program in the sandbox.
-    Inside,
+    Sandbox,
 }
 
 /// One request.

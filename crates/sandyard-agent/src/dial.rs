@@ -47,15 +47,15 @@ pub(crate) async fn dial(call: &mut Call) -> Response {
             format!("send the header `Upgrade: {DIAL_UPGRADE}`"),
         );
     };
-    let inside = match reach(call, port).await {
-        Ok(inside) => inside,
+    let stream = match reach(call, port).await {
+        Ok(stream) => stream,
         Err(problem) => return plain_error(StatusCode::BAD_GATEWAY, problem),
     };
     let Some(upgrade) = call.parts.extensions.remove::<OnUpgrade>() else {
         return plain_error(StatusCode::BAD_REQUEST, "the connection cannot be upgraded");
     };
     let counters = call.agent.counters.clone();
-    match inside {
+    match stream {
         Socket::Tcp(stream) => {
             // Interactive protocols need small writes without delay.
             let _ = stream.set_nodelay(true);
@@ -67,8 +67,8 @@ pub(crate) async fn dial(call: &mut Call) -> Response {
 }
 
 fn is_dial(value: &HeaderValue) -> bool {
-    let known = [DIAL_UPGRADE, "tcp"];
-    known
+    let protocols = [DIAL_UPGRADE, "tcp"];
+    protocols
         .iter()
         .any(|name| value.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
 }
@@ -101,7 +101,7 @@ async fn reach(call: &Call, port: u16) -> Result<Socket, String> {
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-            () = call.peer.gone() => return Err(closed()),
+            () = call.peer.closed() => return Err(closed()),
         }
     }
 }
@@ -122,13 +122,13 @@ async fn connect(port: u16) -> io::Result<TcpStream> {
 async fn copy(
     counters: Rc<Counters>,
     upgrade: OnUpgrade,
-    mut inside: impl AsyncRead + AsyncWrite + Unpin,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
 ) {
     let _open = counters.open_stream();
     let Ok(upgraded) = upgrade.await else { return };
     let mut outside = TokioIo::new(upgraded);
     let copied =
-        copy_bidirectional_with_sizes(&mut outside, &mut inside, BUFFER_BYTES, BUFFER_BYTES).await;
+        copy_bidirectional_with_sizes(&mut outside, &mut stream, BUFFER_BYTES, BUFFER_BYTES).await;
     if let Ok((up, down)) = copied {
         counters.add_bytes(usize::try_from(up + down).unwrap_or(usize::MAX));
     }

@@ -29,25 +29,25 @@ pub(crate) struct WakePair {
 /// Creates the agent's event loop, the first of this process. The pair is `None` when it was not found.
 pub(crate) fn build() -> io::Result<(Runtime, Option<WakePair>)> {
     let from = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map(|fd| fd.as_raw_fd());
-    let look = || {
+    let scan = || {
         from.as_ref()
             .map(|&from| open_descriptors(from))
             .unwrap_or_default()
     };
-    let before: BTreeSet<RawFd> = look().into_keys().collect();
+    let before: BTreeSet<RawFd> = scan().into_keys().collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let made = look().into_iter().filter(|(fd, _)| !before.contains(fd));
-    Ok((runtime, WakePair::from_descriptors(made)))
+    let created = scan().into_iter().filter(|(fd, _)| !before.contains(fd));
+    Ok((runtime, WakePair::from_descriptors(created)))
 }
 
 impl WakePair {
     /// Groups descriptors of the same socket; there must be two sockets.
-    fn from_descriptors(made: impl Iterator<Item = (RawFd, Option<u64>)>) -> Option<Self> {
+    fn from_descriptors(created: impl Iterator<Item = (RawFd, Option<u64>)>) -> Option<Self> {
         let mut ends: BTreeMap<u64, Vec<RawFd>> = BTreeMap::new();
         let mut itself = Vec::new();
-        for (fd, socket) in made {
+        for (fd, socket) in created {
             match socket {
                 Some(inode) => ends.entry(inode).or_default().push(fd),
                 None => itself.push(fd),
@@ -85,7 +85,7 @@ impl WakePair {
 
 /// The open descriptors from a number on; sockets with their inode.
 fn open_descriptors(from: RawFd) -> BTreeMap<RawFd, Option<u64>> {
-    let look = |fd| {
+    let scan = |fd| {
         // SAFETY: all bytes zero are a valid `stat`, which the call fills.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
         // SAFETY: `stat` is valid for the call; a number that is not open is refused.
@@ -94,7 +94,7 @@ fn open_descriptors(from: RawFd) -> BTreeMap<RawFd, Option<u64>> {
         is_open.then_some((fd, is_socket.then_some(stat.st_ino)))
     };
     (from..from.saturating_add(SCANNED_FDS))
-        .filter_map(look)
+        .filter_map(scan)
         .collect()
 }
 
@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn a_pair_is_two_sockets_however_many_numbers_they_have() {
-        let some = |made: &[(RawFd, Option<u64>)]| WakePair::from_descriptors(made.iter().copied());
+        let some =
+            |created: &[(RawFd, Option<u64>)]| WakePair::from_descriptors(created.iter().copied());
         let pair = some(&[(4, None), (5, Some(70)), (6, Some(71)), (9, Some(70))]);
         let pair = pair.expect("a pair");
         assert_eq!(pair.ends, [vec![5, 9], vec![6]]);

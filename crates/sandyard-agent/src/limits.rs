@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit};
 
 /// The limit that the agent wants: each process takes five descriptors, each connection one, and egress connections stay
 /// only until the gateway has them.
-const WANTED: u64 = 16 * 1024;
+const TARGET: u64 = 16 * 1024;
 
 /// The soft limit commands get back; zero when it was not changed.
 static SOFT_BEFORE: AtomicU64 = AtomicU64::new(0);
@@ -14,14 +14,14 @@ static SOFT_BEFORE: AtomicU64 = AtomicU64::new(0);
 /// Raises the soft limit of open files as far as the hard one allows.
 pub(crate) fn raise_open_files() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
-    let (Some(soft), hard) = (limit.current, limit.maximum.unwrap_or(WANTED)) else {
+    let (Some(soft), hard) = (limit.current, limit.maximum.unwrap_or(TARGET)) else {
         return;
     };
     let raised = Rlimit {
-        current: Some(hard.min(WANTED)),
+        current: Some(hard.min(TARGET)),
         maximum: limit.maximum,
     };
-    if soft < hard.min(WANTED) && rustix::process::setrlimit(Resource::Nofile, raised).is_ok() {
+    if soft < hard.min(TARGET) && rustix::process::setrlimit(Resource::Nofile, raised).is_ok() {
         SOFT_BEFORE.store(soft, Ordering::Relaxed);
     }
 }
@@ -29,7 +29,7 @@ pub(crate) fn raise_open_files() {
 /// How many files the agent may have open.
 pub(crate) fn open_files() -> u64 {
     let limit = rustix::process::getrlimit(Resource::Nofile);
-    limit.current.unwrap_or(WANTED)
+    limit.current.unwrap_or(TARGET)
 }
 
 /// Gives a command the agent's original limit: programs that loop over all descriptors, or use `select`, expect

@@ -94,11 +94,11 @@ fn listeners(config: &mut AgentConfig) -> io::Result<Vec<(Listener, Origin)>> {
         ));
     }
     if let Some(fd) = config.tcp_listener.take() {
-        listeners.push((Listener::Tcp(adopt_tcp(fd)?), Origin::Inside));
+        listeners.push((Listener::Tcp(adopt_tcp(fd)?), Origin::Sandbox));
     }
     if let Some(address) = config.tcp {
         match bind_tcp(address) {
-            Ok(listener) => listeners.push((Listener::Tcp(listener), Origin::Inside)),
+            Ok(listener) => listeners.push((Listener::Tcp(listener), Origin::Sandbox)),
             Err(error) if listeners.is_empty() => return Err(error),
             // A program inside may have taken the port; the host's listener works anyway.
             Err(_) => {}

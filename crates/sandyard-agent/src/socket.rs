@@ -47,7 +47,7 @@ impl Peer {
     ///
     /// A stream that may be silent for minutes watches this, because no write could fail. A peer with unread bytes counts as
     /// alive.
-    pub(crate) async fn gone(&self) {
+    pub(crate) async fn closed(&self) {
         loop {
             let readable = each!(&*self.0, stream => stream.ready(Interest::READABLE).await);
             if readable.is_err() {

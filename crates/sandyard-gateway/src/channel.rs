@@ -199,10 +199,10 @@ async fn look_up(
         grant.policy.judge_name(&ground, name, None)
     };
     // For any name: names that bypass the proxy are resolved here, or not at all.
-    let goes_by_proxy = gateway.dialer.goes_by_proxy("name.invalid", 443);
+    let uses_proxy = gateway.dialer.uses_resolving_proxy("name.invalid", 443);
     let answer = gateway
         .names
-        .answer(packet, address, goes_by_proxy, judge)
+        .answer(packet, address, uses_proxy, judge)
         .await;
     let mut flow = sandbox.flow(Protocol::Dns);
     flow.name = answer.name;

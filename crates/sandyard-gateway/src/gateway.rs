@@ -115,15 +115,15 @@ impl Gateway {
     /// the background, and reconnects until [`Gateway::detach`].
     pub fn attach(&self, key: &str, endpoint: Endpoint, grant: NetworkGrant) {
         let mut attached = self.attached();
-        if let Some(known) = attached.get(key)
-            && known.endpoint == endpoint
+        if let Some(current) = attached.get(key)
+            && current.endpoint == endpoint
         {
             let is_leading = grant.is_leading;
-            known.sandbox.set_grant(grant);
+            current.sandbox.set_grant(grant);
             if is_leading {
-                known.signals.lead.notify_one();
+                current.signals.lead.notify_one();
             }
-            known.signals.wake.notify_one();
+            current.signals.wake.notify_one();
             return;
         }
         let owner_connections = self.inner.owner_connections(&grant.owner);
@@ -136,13 +136,13 @@ impl Gateway {
             endpoint.clone(),
             signals.clone(),
         ));
-        let known = Attached {
+        let new = Attached {
             sandbox,
             endpoint,
             signals,
             since: Instant::now(),
         };
-        attached.insert(key.to_owned(), known);
+        attached.insert(key.to_owned(), new);
     }
 
     /// Detaches a sandbox; its flows end.
@@ -239,8 +239,8 @@ impl Inner {
             .owner_connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = slots.get(owner).and_then(Weak::upgrade) {
-            return known;
+        if let Some(existing) = slots.get(owner).and_then(Weak::upgrade) {
+            return existing;
         }
         slots.retain(|_, known| known.strong_count() > 0);
         let new = Arc::new(Semaphore::new(self.max_owner_connections()));
@@ -285,8 +285,10 @@ fn descriptors() -> usize {
     if let Err(error) = rustix::process::setrlimit(Resource::Nofile, raised) {
         tracing::warn!(%error, "Cannot raise the limit of open files");
     }
-    let most = rustix::process::getrlimit(Resource::Nofile).current;
-    let available = most.map_or(u64::MAX, |most| most.saturating_sub(RESERVED.min(most / 2)));
+    let limit = rustix::process::getrlimit(Resource::Nofile).current;
+    let available = limit.map_or(u64::MAX, |limit| {
+        limit.saturating_sub(RESERVED.min(limit / 2))
+    });
     usize::try_from(available).unwrap_or(usize::MAX)
 }
 

@@ -84,11 +84,11 @@ impl Recorder {
         };
         {
             let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(known) = repeated.get_mut(&key) {
-                known.count += flow.count;
-                known.sent_bytes += flow.sent_bytes;
-                known.received_bytes += flow.received_bytes;
-                known.at_ms = flow.at_ms;
+            if let Some(sum) = repeated.get_mut(&key) {
+                sum.count += flow.count;
+                sum.sent_bytes += flow.sent_bytes;
+                sum.received_bytes += flow.received_bytes;
+                sum.at_ms = flow.at_ms;
                 return;
             }
             if !sandbox.may_record() {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_on_connections_to_one_host_is_told_each() {
+    fn denials_with_different_names_are_recorded_separately() {
         let (recorder, mut records) = Recorder::new();
         let sandbox = sandbox();
         for said in ["a.test", "b.test", "a.test"] {
@@ -249,11 +249,11 @@ mod tests {
         for number in 0..20_000 {
             recorder.record(&noisy, refusal(&format!("{number}.test")));
         }
-        let calm = Flow {
+        let quiet = Flow {
             sandbox_id: "quiet".parse().unwrap(),
             ..refusal("a.test")
         };
-        recorder.record(&quiet, calm);
+        recorder.record(&quiet, quiet);
         recorder.flush();
         let told: Vec<_> = std::iter::from_fn(|| records.try_recv().ok()).collect();
         assert_eq!(told.iter().map(|flow| flow.count).sum::<u64>(), 20_001);

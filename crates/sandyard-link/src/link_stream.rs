@@ -28,7 +28,7 @@ pub struct LinkStream {
     /// The piece that is being written.
     piece: Vec<u8>,
     /// How many bytes of it are written.
-    sent: usize,
+    position: usize,
     has_ended: bool,
     _slot: OwnedSemaphorePermit,
 }
@@ -50,7 +50,7 @@ impl LinkStream {
             stream: stream.compat(),
             reading: FIRST,
             piece: Vec::new(),
-            sent: 0,
+            position: 0,
             has_ended: false,
             _slot: slot,
         }
@@ -58,9 +58,13 @@ impl LinkStream {
 
     /// Writes the rest of the piece.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Some(rest) = self.piece.get(self.sent..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = self
+            .piece
+            .get(self.position..)
+            .filter(|rest| !rest.is_empty())
+        {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, rest)) {
-                Ok(count @ 1..) => self.sent += count,
+                Ok(count @ 1..) => self.position += count,
                 // The link or the other side is gone.
                 Ok(0) | Err(_) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             }
@@ -70,7 +74,7 @@ impl LinkStream {
 
     fn put(&mut self, bytes: &[u8]) {
         let length = u16::try_from(bytes.len()).unwrap_or_default();
-        self.sent = 0;
+        self.position = 0;
         self.piece.clear();
         self.piece.extend_from_slice(&length.to_be_bytes());
         self.piece.extend_from_slice(bytes);

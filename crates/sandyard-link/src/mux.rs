@@ -119,8 +119,11 @@ impl Mux {
     async fn open_in(&self, slot: OwnedSemaphorePermit, head: &[u8]) -> io::Result<LinkStream> {
         let opening = async {
             let (request, opened) = oneshot::channel();
-            self.requests.send(request).await.map_err(|_| gone())?;
-            let stream = opened.await.map_err(|_| gone())?;
+            self.requests
+                .send(request)
+                .await
+                .map_err(|_| link_ended())?;
+            let stream = opened.await.map_err(|_| link_ended())?;
             let mut stream = LinkStream::new(stream, slot);
             stream.write_all(head).await?;
             stream.flush().await?;
@@ -128,7 +131,7 @@ impl Mux {
         };
         tokio::select! {
             opened = opening => opened,
-            () = self.end.cancelled() => Err(gone()),
+            () = self.end.cancelled() => Err(link_ended()),
         }
     }
 
@@ -149,7 +152,7 @@ impl Mux {
     }
 }
 
-fn gone() -> io::Error {
+fn link_ended() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "the link has ended")
 }
 

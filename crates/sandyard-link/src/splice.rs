@@ -16,8 +16,8 @@ use crate::link_stream::LinkStream;
 pub async fn unix(mut socket: UnixStream, link_stream: LinkStream) -> io::Result<()> {
     let (mut from_link, mut to_link) = tokio::io::split(link_stream);
     let (mut from_socket, mut to_socket) = socket.split();
-    let outward = one_way(&mut from_socket, &mut to_link);
-    let inward = one_way(&mut from_link, &mut to_socket);
+    let outward = copy_one_direction(&mut from_socket, &mut to_link);
+    let inward = copy_one_direction(&mut from_link, &mut to_socket);
     tokio::try_join!(outward, inward).map(drop)
 }
 
@@ -31,9 +31,9 @@ pub async fn tcp(mut socket: TcpStream, link_stream: LinkStream) -> io::Result<(
     let _ = socket.set_nodelay(true);
     let (mut from_link, mut to_link) = tokio::io::split(link_stream);
     let (mut from_socket, mut to_socket) = socket.split();
-    let outward = one_way(&mut from_socket, &mut to_link);
+    let outward = copy_one_direction(&mut from_socket, &mut to_link);
     let inward = async {
-        one_way(&mut from_link, &mut to_socket).await?;
+        copy_one_direction(&mut from_link, &mut to_socket).await?;
         Ok(sockopt::set_socket_linger(to_socket.as_ref(), None)?)
     };
     tokio::try_join!(outward, inward).map(drop)
@@ -44,7 +44,7 @@ pub fn reset(socket: impl std::os::fd::AsFd) {
     let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
-async fn one_way(
+async fn copy_one_direction(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<()> {

@@ -82,8 +82,8 @@ impl EndEvent {
 
     /// The end of a process that a signal ended.
     pub fn signalled(signal: i32) -> Self {
-        let known = SIGNAL_NAMES.iter().find(|(_, number)| *number == signal);
-        let text = match known {
+        let entry = SIGNAL_NAMES.iter().find(|(_, number)| *number == signal);
+        let text = match entry {
             Some((name, _)) => format!("signal: {name}"),
             None => format!("signal: signal {signal}"),
         };
@@ -102,11 +102,11 @@ impl EndEvent {
             return self.exit_code;
         }
         let name = self.status.trim_start_matches("signal: ");
-        let known = SIGNAL_NAMES
+        let entry = SIGNAL_NAMES
             .iter()
-            .find(|(known, _)| name.starts_with(known));
+            .find(|(entry, _)| name.starts_with(entry));
         let numbered = || name.trim_start_matches("signal ").parse().ok();
-        128 + known
+        128 + entry
             .map(|(_, number)| *number)
             .or_else(numbered)
             // An unknown signal ended it.

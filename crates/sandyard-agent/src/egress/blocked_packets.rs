@@ -27,7 +27,7 @@ const MAX_DESTINATIONS: usize = 256;
 const MAX_PACKETS: usize = 4096;
 
 /// Stands for all destinations beyond the maximum: a reserved protocol without an address.
-const OTHERS: Destination = Destination {
+const OTHER_DESTINATIONS: Destination = Destination {
     protocol: 255,
     address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     port: None,
@@ -39,33 +39,33 @@ pub(super) async fn watch(egress: Rc<Egress>, socket: AsyncFd<OwnedFd>) {
         let Some(first) = next(&socket).await else {
             continue;
         };
-        let mut tally = BTreeMap::new();
-        count(&mut tally, first);
+        let mut counts = BTreeMap::new();
+        count(&mut counts, first);
         let end = Instant::now() + WINDOW;
         for _ in 0..MAX_PACKETS {
             match timeout_at(end, next(&socket)).await {
-                Ok(Some(destination)) => count(&mut tally, destination),
+                Ok(Some(destination)) => count(&mut counts, destination),
                 Ok(None) => {}
                 Err(_) => break,
             }
         }
         sleep_until(end).await;
-        report(&egress, tally).await;
+        report(&egress, counts).await;
     }
 }
 
-fn count(tally: &mut BTreeMap<Destination, u64>, destination: Destination) {
-    let is_known = tally.contains_key(&destination);
-    let counted = match is_known || tally.len() < MAX_DESTINATIONS {
+fn count(counts: &mut BTreeMap<Destination, u64>, destination: Destination) {
+    let is_known = counts.contains_key(&destination);
+    let counted = match is_known || counts.len() < MAX_DESTINATIONS {
         true => destination,
-        false => OTHERS,
+        false => OTHER_DESTINATIONS,
     };
-    *tally.entry(counted).or_default() += 1;
+    *counts.entry(counted).or_default() += 1;
 }
 
 /// Reports the counts to the gateway. Without a gateway they are dropped.
-async fn report(egress: &Egress, tally: BTreeMap<Destination, u64>) {
-    for (destination, count) in tally {
+async fn report(egress: &Egress, counts: BTreeMap<Destination, u64>) {
+    for (destination, count) in counts {
         let message = FromAgent::BlockedPackets {
             protocol: destination.protocol,
             address: destination.address,
@@ -105,18 +105,18 @@ mod tests {
 
     #[test]
     fn destinations_beyond_the_maximum_are_counted_together() {
-        let mut tally = BTreeMap::new();
+        let mut counts = BTreeMap::new();
         let to = |number: u32| Destination {
             protocol: 17,
             address: Ipv4Addr::from_bits(0x0a00_0000 + number).into(),
             port: Some(1),
         };
         for number in 0..1000 {
-            count(&mut tally, to(number));
-            count(&mut tally, to(0));
+            count(&mut counts, to(number));
+            count(&mut counts, to(0));
         }
-        assert_eq!(tally.len(), MAX_DESTINATIONS + 1);
-        assert_eq!(tally[&to(0)], 1001);
-        assert_eq!(tally[&OTHERS], 1000 - MAX_DESTINATIONS as u64);
+        assert_eq!(counts.len(), MAX_DESTINATIONS + 1);
+        assert_eq!(counts[&to(0)], 1001);
+        assert_eq!(counts[&OTHER_DESTINATIONS], 1000 - MAX_DESTINATIONS as u64);
     }
 }

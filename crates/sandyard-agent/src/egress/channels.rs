@@ -131,12 +131,12 @@ impl Channels {
             .await;
     }
 
-    /// Waits until `found` returns a value for the leading connection.
-    async fn until<T>(&self, found: impl Fn(Option<Rc<Channel>>) -> Option<T>) -> T {
+    /// Waits until `select` returns a value for the leading connection.
+    async fn until<T>(&self, select: impl Fn(Option<Rc<Channel>>) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
-            if let Some(found) = found(self.leader()) {
-                return found;
+            if let Some(selected) = select(self.leader()) {
+                return selected;
             }
             changed.await;
         }

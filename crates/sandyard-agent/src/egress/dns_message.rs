@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_askers_limit_is_found_and_kept_within_reason() {
+    fn the_clients_limit_is_found_and_bounded() {
         let mut query = query(EXAMPLE, TYPE_A);
         let question = Question::of(&query).unwrap();
         assert_eq!(datagram_limit(&query, &question), 512);

@@ -194,15 +194,15 @@ fn for_gateway(host: Host, names: &mut NameAddresses) -> Result<String, Refusal>
     })
 }
 
-fn bad_request(why: &str) -> Refusal {
-    refusal("400 Bad Request", why)
+fn bad_request(reason: &str) -> Refusal {
+    refusal("400 Bad Request", reason)
 }
 
 /// An answer that ends the connection.
-pub(super) fn refusal(status: &str, why: &str) -> Refusal {
-    let length = why.len() + 1;
+pub(super) fn refusal(status: &str, reason: &str) -> Refusal {
+    let length = reason.len() + 1;
     let text = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{why}\n"
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{reason}\n"
     );
     Refusal(text.into_bytes())
 }

@@ -156,15 +156,15 @@ mod tests {
     #[test]
     fn the_name_not_used_for_longest_is_forgotten() {
         let mut names = NameAddresses::default();
-        let kept = names.address_of("kept");
+        let stable = names.address_of("kept");
         let lost = names.address_of("lost");
         for number in 0..MAX_NAMES - 2 {
             names.address_of(&format!("n{number}"));
         }
-        assert_eq!(names.name_of(kept).as_deref(), Some("kept"));
+        assert_eq!(names.name_of(stable).as_deref(), Some("kept"));
         names.address_of("one-too-many");
         assert_eq!(names.name_of(lost), None);
-        assert_eq!(names.name_of(kept).as_deref(), Some("kept"));
+        assert_eq!(names.name_of(stable).as_deref(), Some("kept"));
         assert_eq!(names.entries.len(), MAX_NAMES);
         assert_eq!(
             (names.offsets.len(), names.uses.len()),
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn all_usable_addresses_are_assigned_in_turn() {
         let mut names = NameAddresses::default();
-        let kept = names.address_of("kept");
-        let mut seen = std::collections::HashSet::from([kept]);
+        let stable = names.address_of("kept");
+        let mut seen = std::collections::HashSet::from([stable]);
         for number in 0..ADDRESSES - 4 {
             assert!(seen.insert(names.address_of(&number.to_string())));
             names.address_of("kept");

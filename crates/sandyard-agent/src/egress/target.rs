@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_stands_for_a_name_is_told_as_the_name() {
+    fn an_address_that_stands_for_a_name_becomes_the_name() {
         let mut names = NameAddresses::default();
         let address = names.address_of("example.com");
         for text in [address.to_string(), format!("::ffff:{address}")] {

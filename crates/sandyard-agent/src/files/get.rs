@@ -83,7 +83,7 @@ fn send(call: &Call, source: Source) -> Result<Response, ConnectError> {
     let range = match part {
         Part::Unsatisfiable => return Ok(unsatisfiable(source.size)),
         Part::Range { first, last } => Some((first, last)),
-        Part::Whole => None,
+        Part::Full => None,
     };
     // Files of the kernel, such as in /proc, report a size of zero but have content.
     let is_measured = source.size > 0;

@@ -27,7 +27,7 @@ const MAX_METADATA_BYTES: usize = 4096;
 
 /// One written file in the answer.
 #[derive(Debug, Serialize)]
-struct Written {
+struct WrittenFile {
     path: String,
     name: String,
     r#type: &'static str,
@@ -39,12 +39,12 @@ struct Written {
 pub(crate) async fn post(call: &mut Call) -> Response {
     let _open = call.agent.counters.open_stream();
     match receive(call).await {
-        Ok(written) => json_reply(&written),
+        Ok(files) => json_reply(&files),
         Err(error) => reply_of(error),
     }
 }
 
-async fn receive(call: &mut Call) -> Result<Vec<Written>, ConnectError> {
+async fn receive(call: &mut Call) -> Result<Vec<WrittenFile>, ConnectError> {
     let query = Query::of(&call.parts.uri);
     let user = query.get(query::USERNAME).filter(|name| !name.is_empty());
     let (account, _) = match user {
@@ -55,7 +55,7 @@ async fn receive(call: &mut Call) -> Result<Vec<Written>, ConnectError> {
         account,
         path: query.get(query::PATH).map(str::to_owned),
         metadata: metadata(call)?,
-        written: Vec::new(),
+        files: Vec::new(),
         target: None,
     };
     let kind = call.header(CONTENT_TYPE.as_str()).unwrap_or_default();
@@ -64,14 +64,14 @@ async fn receive(call: &mut Call) -> Result<Vec<Written>, ConnectError> {
         let parser = Parser::new(kind);
         Sink::Form(parser.map_err(|error| ConnectError::invalid_argument(error.to_string()))?)
     } else {
-        Sink::Whole
+        Sink::SingleFile
     };
     upload.run(call, sink).await
 }
 
 /// How a body is divided into files.
 enum Sink {
-    Whole,
+    SingleFile,
     Form(Parser),
 }
 
@@ -81,13 +81,17 @@ struct Upload {
     /// The path of a single file; each of several files names its own.
     path: Option<String>,
     metadata: BTreeMap<String, String>,
-    written: Vec<Written>,
+    files: Vec<WrittenFile>,
     target: Option<Target>,
 }
 
 impl Upload {
-    async fn run(mut self, call: &mut Call, mut sink: Sink) -> Result<Vec<Written>, ConnectError> {
-        if matches!(sink, Sink::Whole) {
+    async fn run(
+        mut self,
+        call: &mut Call,
+        mut sink: Sink,
+    ) -> Result<Vec<WrittenFile>, ConnectError> {
+        if matches!(sink, Sink::SingleFile) {
             let Some(path) = self.path.clone() else {
                 return Err(ConnectError::invalid_argument(
                     "the query parameter `path` is missing",
@@ -120,17 +124,17 @@ impl Upload {
             unpack_result(unpacked, failure)?;
         }
         match sink {
-            Sink::Whole => self.close()?,
+            Sink::SingleFile => self.close()?,
             Sink::Form(parser) => parser
                 .finish()
                 .map_err(|error| ConnectError::invalid_argument(error.to_string()))?,
         }
-        Ok(self.written)
+        Ok(self.files)
     }
 
     fn take(&mut self, call: &Call, sink: &mut Sink, bytes: &[u8]) -> Result<(), ConnectError> {
         let parser = match sink {
-            Sink::Whole => return self.write(bytes),
+            Sink::SingleFile => return self.write(bytes),
             Sink::Form(parser) => parser,
         };
         let events = parser
@@ -157,16 +161,16 @@ impl Upload {
     }
 
     fn open(&mut self, call: &Call, path: &str) -> Result<(), ConnectError> {
-        if self.written.len() >= MAX_FILES {
+        if self.files.len() >= MAX_FILES {
             return Err(ConnectError::invalid_argument(format!(
                 "more than {MAX_FILES} files in one request"
             )));
         }
         let path: PathBuf = path::resolve(path, &self.account, &call.agent.settings.borrow())?;
         let is_twice = self
-            .written
+            .files
             .iter()
-            .any(|written| written.path == path.to_string_lossy());
+            .any(|file| file.path == path.to_string_lossy());
         if is_twice {
             return Err(ConnectError::invalid_argument(format!(
                 "you cannot upload multiple files to the same path '{}', only the first one was written",
@@ -193,7 +197,7 @@ impl Upload {
         target
             .finish()
             .map_err(|error| from_io(&target.path, &error))?;
-        self.written.push(Written {
+        self.files.push(WrittenFile {
             path: target.path.to_string_lossy().into_owned(),
             name: path::name(&target.path),
             r#type: "file",

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     /// All of it.
-    Whole,
+    Full,
     /// From the first to the last byte, both included.
     Range { first: u64, last: u64 },
     /// The range begins after the end.
@@ -16,10 +16,10 @@ pub(super) enum Part {
 /// Unsupported headers, including several ranges, are ignored, as RFC 9110 allows.
 pub(super) fn parse(header: Option<&str>, size: u64) -> Part {
     let Some(spec) = header.and_then(|header| header.trim().strip_prefix("bytes=")) else {
-        return Part::Whole;
+        return Part::Full;
     };
     let Some((from, to)) = spec.trim().split_once('-') else {
-        return Part::Whole;
+        return Part::Full;
     };
     let number = |text: &str| text.trim().parse::<u64>().ok();
     match (from.trim().is_empty(), number(from), number(to)) {
@@ -31,7 +31,7 @@ pub(super) fn parse(header: Option<&str>, size: u64) -> Part {
         },
         (false, Some(first), None) if to.trim().is_empty() => within(first, u64::MAX, size),
         (false, Some(first), Some(last)) if first <= last => within(first, last, size),
-        _ => Part::Whole,
+        _ => Part::Full,
     }
 }
 
@@ -60,16 +60,16 @@ mod tests {
             ("bytes=8-100", range(8, 9)),
             ("bytes=10-", Part::Unsatisfiable),
             ("bytes=-0", Part::Unsatisfiable),
-            ("bytes=4-2", Part::Whole),
-            ("bytes=0-1,3-4", Part::Whole),
-            ("bytes=x-y", Part::Whole),
-            ("bytes=-", Part::Whole),
-            ("lines=1-2", Part::Whole),
+            ("bytes=4-2", Part::Full),
+            ("bytes=0-1,3-4", Part::Full),
+            ("bytes=x-y", Part::Full),
+            ("bytes=-", Part::Full),
+            ("lines=1-2", Part::Full),
         ] {
             assert_eq!(parse(Some(header), 10), part, "{header}");
         }
         assert_eq!(parse(Some("bytes=0-"), 0), Part::Unsatisfiable);
         assert_eq!(parse(Some("bytes=-5"), 0), Part::Unsatisfiable);
-        assert_eq!(parse(None, 10), Part::Whole);
+        assert_eq!(parse(None, 10), Part::Full);
     }
 }

@@ -59,20 +59,24 @@ pub(crate) struct ForkedProcess {
 
 /// Forks, and returns when the program runs. Its output goes to the log.
 pub(crate) async fn fork_program(
-    own: ForkedProgram<'_>,
+    program: ForkedProgram<'_>,
     log: &Log,
 ) -> Result<ForkedProcess, ConnectError> {
     let failed = |error: io::Error| no_resources(&error);
-    let owner = own.command.identity.as_ref().map(|identity| identity.uid);
+    let owner = program
+        .command
+        .identity
+        .as_ref()
+        .map(|identity| identity.uid);
     let (child, ends) = stdio::pipes(false, owner).map_err(failed)?;
     let task = ForkTask {
         child_signal_handler: ChildSignalHandler::current(),
-        main: Cell::new(Some(own.main)),
-        command: own.command,
-        name: own.name,
-        inherited_fds: own.inherited_fds,
-        wake: own.wake,
-        forget: own.forget,
+        main: Cell::new(Some(program.main)),
+        command: program.command,
+        name: program.name,
+        inherited_fds: program.inherited_fds,
+        wake: program.wake,
+        forget: program.forget,
     };
     let supervisor = fork_supervisor(&task, child).map_err(failed)?;
     let process = ForkedProcess {

@@ -23,13 +23,13 @@ impl Input {
     }
 
     /// Writes all bytes and counts them as they are written: the caller may be cancelled in between.
-    async fn write_all(&self, mut bytes: &[u8], written: &Cell<u64>) -> io::Result<()> {
+    async fn write_all(&self, mut bytes: &[u8], count: &Cell<u64>) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
             match ready.try_io(|fd| Ok(rustix::io::write(fd.get_ref(), bytes)?)) {
                 Ok(Ok(count)) => {
                     bytes = &bytes[count..];
-                    written.set(written.get() + count as u64);
+                    count.set(count.get() + count as u64);
                 }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(Err(error)) => return Err(error),
@@ -43,7 +43,7 @@ impl Input {
 /// How much input a process got, and which streams may write more.
 #[derive(Debug, Default)]
 pub(super) struct InputState {
-    written: Cell<u64>,
+    bytes_written: Cell<u64>,
     generation: Cell<u64>,
     taken_over: Notify,
 }
@@ -54,8 +54,8 @@ pub(super) struct InputLease(u64);
 
 impl InputState {
     /// Number of bytes the process got since its start.
-    pub(super) fn written(&self) -> u64 {
-        self.written.get()
+    pub(super) fn bytes_written(&self) -> u64 {
+        self.bytes_written.get()
     }
 
     pub(super) fn lease(&self) -> InputLease {
@@ -111,7 +111,7 @@ impl Process {
             () = self.input_state.ended(lease) => {
                 return Err(ConnectError::new(Code::Aborted, "another client has taken over the input"));
             }
-            written = writer.write_all(bytes, &self.input_state.written) => written,
+            written = writer.write_all(bytes, &self.input_state.bytes_written) => written,
             () = self.wait_exited() => Err(io::ErrorKind::BrokenPipe.into()),
         };
         self.counters.add_bytes(bytes.len());
@@ -133,6 +133,6 @@ impl Process {
     }
 }
 
-fn refused(why: &str) -> ConnectError {
-    ConnectError::new(Code::FailedPrecondition, why)
+fn refused(reason: &str) -> ConnectError {
+    ConnectError::new(Code::FailedPrecondition, reason)
 }

@@ -336,10 +336,10 @@ mod tests {
         tokio::time::advance(STALL * 10).await;
         process.push(Channel::Stdout, &[b'x'; FLOOR_BYTES / 2]);
         process.push(Channel::Stdout, &[b'y'; FLOOR_BYTES / 4]);
-        let began = Instant::now();
+        let started = Instant::now();
         process.wait_for_space(FLOOR_BYTES / 2).await;
         assert!(
-            began.elapsed() >= STALL,
+            started.elapsed() >= STALL,
             "time without output does not count"
         );
         assert!(matches!(reader.next(), Next::Detached));

@@ -68,42 +68,44 @@ impl Registry {
     }
 
     pub(super) fn add(&self, process: Rc<Process>) {
-        let mut known = self.by_start.borrow_mut();
+        let mut processes = self.by_start.borrow_mut();
         // The kernel has reused the pid, so it no longer names the old process.
-        known
+        processes
             .finished
             .retain(|old| old.pid != process.pid || old.is_retained());
-        known.started += 1;
-        let key = known.started;
-        known.running.insert(key, process);
+        processes.started += 1;
+        let key = processes.started;
+        processes.running.insert(key, process);
     }
 
     /// Moves a process to the finished and forgets the oldest of those.
     pub(super) fn note_end(&self, process: &Rc<Process>) {
-        let mut known = self.by_start.borrow_mut();
-        known.running.retain(|_, other| !Rc::ptr_eq(other, process));
-        known.finished.push_back(process.clone());
-        known
+        let mut processes = self.by_start.borrow_mut();
+        processes
+            .running
+            .retain(|_, other| !Rc::ptr_eq(other, process));
+        processes.finished.push_back(process.clone());
+        processes
             .finished
             .retain(|old| old.is_retained() || !is_stale(old));
         for is_retained in [false, true] {
-            let count = known
+            let count = processes
                 .finished
                 .iter()
                 .filter(|old| old.is_retained() == is_retained)
                 .count();
             let mut surplus = count.saturating_sub(MAX_FINISHED);
-            known.finished.retain(|old| {
-                let goes = surplus > 0 && old.is_retained() == is_retained;
-                surplus -= usize::from(goes);
-                !goes
+            processes.finished.retain(|old| {
+                let is_removed = surplus > 0 && old.is_retained() == is_retained;
+                surplus -= usize::from(is_removed);
+                !is_removed
             });
         }
-        let silent = known
+        let silent = processes
             .finished
             .len()
             .saturating_sub(MAX_FINISHED_WITH_OUTPUT);
-        for old in known.finished.iter().take(silent) {
+        for old in processes.finished.iter().take(silent) {
             // Writing to each of them would copy their pages after every fork of a command.
             if old.has_output.get() && !old.is_retained() && old.readers.borrow().is_empty() {
                 old.forget_output();
@@ -117,8 +119,8 @@ impl Registry {
     }
 
     fn supervisors(&self) -> Vec<Pid> {
-        let known = self.by_start.borrow();
-        known
+        let processes = self.by_start.borrow();
+        processes
             .running
             .values()
             .map(|running| running.supervisor)
@@ -127,8 +129,8 @@ impl Registry {
 
     /// The running processes, in order of start.
     pub(super) fn list(&self) -> ListResponse {
-        let known = self.by_start.borrow();
-        let running = known
+        let processes = self.by_start.borrow();
+        let running = processes
             .running
             .values()
             .filter(|process| process.is_running());
@@ -142,8 +144,8 @@ impl Registry {
         &self,
         selector: &ProcessSelector,
     ) -> Result<Rc<Process>, ConnectError> {
-        let known = self.by_start.borrow();
-        let found = known
+        let processes = self.by_start.borrow();
+        let found = processes
             .running
             .values()
             .rev()
@@ -153,9 +155,9 @@ impl Registry {
 
     /// Finds a process, running or finished.
     pub(super) fn find(&self, selector: &ProcessSelector) -> Result<Rc<Process>, ConnectError> {
-        let known = self.by_start.borrow();
-        let running = known.running.values().rev();
-        let finished = known.finished.iter().rev().filter(|old| !is_stale(old));
+        let processes = self.by_start.borrow();
+        let running = processes.running.values().rev();
+        let finished = processes.finished.iter().rev().filter(|old| !is_stale(old));
         running
             .chain(finished)
             .find(|process| is_selected(process, selector))
@@ -167,11 +169,11 @@ impl Registry {
 impl Registry {
     /// Lists the retained commands: the finished ones first, then the running ones in order of start.
     pub(crate) fn list_retained(&self) -> RetainedCommands {
-        let known = self.by_start.borrow();
-        let all = known.finished.iter().chain(known.running.values());
-        let kept = all.filter(|process| process.is_retained());
+        let processes = self.by_start.borrow();
+        let all = processes.finished.iter().chain(processes.running.values());
+        let retained = all.filter(|process| process.is_retained());
         RetainedCommands {
-            commands: kept
+            commands: retained
                 .filter_map(|process| Some(process.retention.as_ref()?.info(process.pid)))
                 .collect(),
         }
@@ -179,8 +181,8 @@ impl Registry {
 
     /// Finds a process by its retention id.
     pub(super) fn find_retained(&self, id: &str) -> Result<Rc<Process>, ConnectError> {
-        let known = self.by_start.borrow();
-        let mut all = known.finished.iter().chain(known.running.values());
+        let processes = self.by_start.borrow();
+        let mut all = processes.finished.iter().chain(processes.running.values());
         let found = all.rfind(|process| {
             process
                 .retention
@@ -194,8 +196,8 @@ impl Registry {
 
     /// Ends the retention of commands.
     pub(super) fn release(&self, ids: &[String]) {
-        let known = self.by_start.borrow();
-        let all = known.finished.iter().chain(known.running.values());
+        let processes = self.by_start.borrow();
+        let all = processes.finished.iter().chain(processes.running.values());
         for retention in all.filter_map(|process| process.retention.as_ref()) {
             if ids.contains(&retention.id) {
                 retention.release();

@@ -77,9 +77,9 @@ impl Ring {
 
     /// Drops what comes before `position`.
     pub(crate) fn drop_before(&mut self, position: u64) {
-        let gone = position.clamp(self.start, self.end()) - self.start;
-        self.bytes.drain(..gone as usize);
-        self.start += gone;
+        let dropped = position.clamp(self.start, self.end()) - self.start;
+        self.bytes.drain(..dropped as usize);
+        self.start += dropped;
         let passed = self
             .segments
             .partition_point(|segment| segment.end <= self.start);
@@ -98,9 +98,9 @@ impl Ring {
             .partition_point(|segment| segment.end <= needed);
         let kept_bytes = usize::try_from(self.end().saturating_sub(needed)).unwrap_or(usize::MAX);
         let kept_segments = self.segments.len() - first + 1;
-        let kept = kept_bytes.saturating_add(kept_segments * SEGMENT_COST);
+        let needed_total = kept_bytes.saturating_add(kept_segments * SEGMENT_COST);
         // A ring smaller than one read still takes one read at a time.
-        kept_bytes == 0 || kept.saturating_add(len) <= capacity.min(self.capacity)
+        kept_bytes == 0 || needed_total.saturating_add(len) <= capacity.min(self.capacity)
     }
 
     /// Appends output, dropping the oldest to stay within `capacity`, and returns how many bytes were dropped.
@@ -130,9 +130,9 @@ impl Ring {
             if held <= excess {
                 self.segments.pop_front();
             }
-            let gone = held.min(excess);
-            self.bytes.drain(..gone);
-            self.start += gone as u64;
+            let dropped = held.min(excess);
+            self.bytes.drain(..dropped);
+            self.start += dropped as u64;
         }
     }
 

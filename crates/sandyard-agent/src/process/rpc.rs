@@ -192,7 +192,7 @@ fn events(call: &Call, process: Rc<Process>, position: u64, deadline: Deadline) 
     let name = is_relayed.then(|| reader.name());
     let unique_id = HeaderValue::try_from(&process.unique_id).ok();
     let has_terminal = u64::from(process.is_terminal);
-    let input_offset = process.input_state.written();
+    let input_offset = process.input_state.bytes_written();
     let stream = EventStream::new(
         process,
         reader,

@@ -114,7 +114,7 @@ impl EventStream {
             }
             tokio::select! {
                 () = changed => {}
-                () = self.peer.gone() => {
+                () = self.peer.closed() => {
                     self.stage = Stage::Done;
                     return None;
                 }

@@ -36,7 +36,7 @@ pub(super) enum Background {
 /// How to run a program.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) found: StartProgram,
+    pub(super) program: StartProgram,
     /// Its user, unless a file names another.
     pub(super) user: String,
     /// Its tag in `Process.List`.
@@ -90,7 +90,7 @@ impl Background {
 
     /// Runs a program.
     pub(super) async fn run(agent: Rc<Agent>, plan: Plan) -> Self {
-        let ports = plan.found.ports.clone();
+        let ports = plan.program.ports.clone();
         let since = Instant::now();
         match launch(agent, plan).await {
             Some(process) => Self::Started {
@@ -104,13 +104,13 @@ impl Background {
 }
 
 async fn launch(agent: Rc<Agent>, plan: Plan) -> Option<Rc<Process>> {
-    let Plan { found, log, .. } = plan;
+    let Plan { program, log, .. } = plan;
     let accounts = Accounts::load();
-    let name = found.user.as_deref().unwrap_or(&plan.user);
+    let name = program.user.as_deref().unwrap_or(&plan.user);
     let account = match accounts.find(name) {
         Ok(account) => account.clone(),
         Err(error) => {
-            Log::open(log, None).note(&explain(&found, &error));
+            Log::open(log, None).note(&explain(&program, &error));
             return None;
         }
     };
@@ -118,7 +118,7 @@ async fn launch(agent: Rc<Agent>, plan: Plan) -> Option<Rc<Process>> {
     let home = Some(account.home.as_path()).filter(|home| home.is_dir());
     let request = StartRequest {
         process: ProcessConfig {
-            cmd: found.program.to_string_lossy().into_owned(),
+            cmd: program.program.to_string_lossy().into_owned(),
             cwd: Some(home.map_or("/".into(), |home| home.to_string_lossy().into_owned())),
             ..ProcessConfig::default()
         },
@@ -134,13 +134,13 @@ async fn launch(agent: Rc<Agent>, plan: Plan) -> Option<Rc<Process>> {
     match process::launch(agent, request, account, accounts, None, options).await {
         Ok(process) => Some(process),
         Err(error) => {
-            log.note(&explain(&found, &error));
+            log.note(&explain(&program, &error));
             None
         }
     }
 }
 
-fn explain(found: &StartProgram, error: &ConnectError) -> String {
-    let program = found.program.display();
-    format!("{program} was not started: {}", error.message)
+fn explain(program: &StartProgram, error: &ConnectError) -> String {
+    let path = program.program.display();
+    format!("{path} was not started: {}", error.message)
 }

@@ -29,7 +29,7 @@ pub(super) struct StartProgram {
 /// Why an existing file cannot be executed.
 pub(super) fn find(folder: &Path, name: &str) -> Result<Option<StartProgram>, String> {
     let program = folder.join(name);
-    let refused = |why: &str| Err(format!("{} was not started: {why}", program.display()));
+    let refused = |reason: &str| Err(format!("{} was not started: {reason}", program.display()));
     let found = match std::fs::metadata(&program) {
         Ok(found) => found,
         Err(_) if std::fs::symlink_metadata(&program).is_err() => return Ok(None),
@@ -66,8 +66,8 @@ fn parse_ports(text: &str) -> Vec<u16> {
     let lines = text
         .lines()
         .map(|line| line.split('#').next().unwrap_or(""));
-    let words = lines.flat_map(|line| line.split([' ', '\t', ',', '\r']));
-    let mut ports: Vec<u16> = words.filter_map(|word| word.parse().ok()).collect();
+    let tokens = lines.flat_map(|line| line.split([' ', '\t', ',', '\r']));
+    let mut ports: Vec<u16> = tokens.filter_map(|token| token.parse().ok()).collect();
     ports.retain(|&port| port != 0);
     ports.truncate(MAX_PORTS);
     ports
@@ -106,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("start");
         let find = || find(folder.path(), "start");
-        let is_refused = |why: &str| find().expect_err(why).contains(why);
+        let is_refused = |reason: &str| find().expect_err(reason).contains(reason);
         assert_eq!(find(), Ok(None));
         std::fs::write(&program, "#!/bin/sh\n").expect("write");
         assert!(is_refused("not executable"));

@@ -30,7 +30,7 @@ struct Inner {
 #[derive(Debug)]
 struct Open {
     file: OwnedFd,
-    written: usize,
+    size: usize,
 }
 
 impl Log {
@@ -49,13 +49,13 @@ impl Log {
     pub(crate) fn write(&self, bytes: &[u8]) {
         let mut open = self.0.open.borrow_mut();
         for piece in bytes.chunks(MAX_BYTES) {
-            let is_full = |open: &Open| open.written + piece.len() > MAX_BYTES;
+            let is_full = |open: &Open| open.size + piece.len() > MAX_BYTES;
             if open.as_ref().is_some_and(is_full) {
                 let path = self.0.path.as_deref();
                 *open = path.and_then(|path| begin(path, self.0.owner));
             }
             if let Some(open) = open.as_mut() {
-                open.written += piece.len();
+                open.size += piece.len();
                 // With a full disk the output is lost.
                 let _ = fs::write_all(&open.file, piece);
             }
@@ -88,7 +88,7 @@ fn begin(path: &Path, owner: Option<(u32, u32)>) -> Option<Open> {
         // Where the ids are not mapped, the agent stays the owner.
         let _ = rustix::fs::fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
     }
-    Some(Open { file, written: 0 })
+    Some(Open { file, size: 0 })
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_way_is_renamed_and_output_that_cannot_be_written_is_lost() {
+    fn an_existing_file_is_renamed_and_output_that_cannot_be_written_is_lost() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::os::unix::fs::symlink("/dev/full", &path).expect("link");

@@ -78,7 +78,7 @@ pub(crate) fn begin(agent: &Rc<Agent>, files: &StartFiles) {
         ports: found.ports.clone(),
     };
     let plan = Plan {
-        found,
+        program: found,
         user: "root".to_owned(),
         tag: NAME.to_owned(),
         variable: token(agent).map(|token| (ENVS_TOKEN, token)),

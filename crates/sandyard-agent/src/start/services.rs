@@ -79,7 +79,7 @@ impl Services {
         self.prepare(port, &log)?;
         found.ports = vec![port];
         let plan = Plan {
-            found,
+            program: found,
             user: agent.settings.borrow().default_user.clone(),
             log,
             tag,

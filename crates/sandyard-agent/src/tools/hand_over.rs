@@ -17,18 +17,18 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Creates a connection, sends one end of it and returns the other. Fails when the tool server does not take it.
 pub(super) async fn hand_over(channel: &AsyncFd<OwnedFd>) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let (ours, theirs) =
+    let (agent_end, server_end) =
         rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let sent = async {
         loop {
             let mut ready = channel.writable().await?;
-            if let Ok(sent) = ready.try_io(|channel| send(channel.get_ref(), theirs.as_fd())) {
+            if let Ok(sent) = ready.try_io(|channel| send(channel.get_ref(), server_end.as_fd())) {
                 return sent;
             }
         }
     };
     tokio::time::timeout(SEND_TIMEOUT, sent).await??;
-    UnixStream::from_std(ours.into())
+    UnixStream::from_std(agent_end.into())
 }
 
 fn send(channel: &OwnedFd, descriptor: BorrowedFd<'_>) -> io::Result<()> {

@@ -57,12 +57,12 @@ async fn start(
     };
     let command = Command::prepare(&config, account, accounts, settings);
     let command = command.map_err(|error| error.message)?;
-    let (ours, theirs) = channel().map_err(|error| error.to_string())?;
+    let (agent_end, server_end) = channel().map_err(|error| error.to_string())?;
     let listener = listen(setup.tools.port);
-    let mut inherited_fds = vec![theirs.as_raw_fd()];
+    let mut inherited_fds = vec![server_end.as_raw_fd()];
     inherited_fds.extend(listener.iter().map(|listener| listener.as_raw_fd()));
     let start = ToolsStart {
-        connections: theirs,
+        connections: server_end,
         listener,
         token_hash: settings.access_token.as_deref().map(hash),
         env: command.variables(),
@@ -80,7 +80,8 @@ async fn start(
         forget: &|| forget_token(agent),
         main: Box::new(move || run(start)),
     };
-    let channel = ready::register(ours, Interest::WRITABLE).map_err(|error| error.to_string())?;
+    let channel =
+        ready::register(agent_end, Interest::WRITABLE).map_err(|error| error.to_string())?;
     let process = fork_program(program, log)
         .await
         .map_err(|error| error.message)?;
@@ -121,23 +122,23 @@ fn listen(port: u16) -> Option<OwnedFd> {
 }
 
 /// The workspace folder: it is created for the user when it is missing, or another folder is used.
-fn workspace(wanted: &Path, account: &Account, settings: &Settings) -> PathBuf {
+fn workspace(workspace: &Path, account: &Account, settings: &Settings) -> PathBuf {
     if rustix::process::geteuid().is_root()
-        && rustix::fs::mkdir(wanted, Mode::from_raw_mode(0o775)).is_ok()
+        && rustix::fs::mkdir(workspace, Mode::from_raw_mode(0o775)).is_ok()
     {
         // Where the ids are not mapped, the agent stays the owner, and the tool server runs as the agent's user then.
         let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
         let here = rustix::fs::CWD;
         let _ = rustix::fs::chownat(
             here,
-            wanted,
+            workspace,
             Some(uid),
             Some(gid),
             AtFlags::SYMLINK_NOFOLLOW,
         );
     }
     let candidates = [
-        Some(wanted),
+        Some(workspace),
         settings.default_workdir.as_deref().map(Path::new),
         Some(account.home.as_path()),
     ];

@@ -173,11 +173,11 @@ impl ToolServer {
         }
     }
 
-    fn forget(&self, gone: &Rc<Running>) {
+    fn forget(&self, ended: &Rc<Running>) {
         let mut running = self.running.borrow_mut();
         if running
             .as_ref()
-            .is_some_and(|known| Rc::ptr_eq(known, gone))
+            .is_some_and(|current| Rc::ptr_eq(current, ended))
         {
             *running = None;
         }

@@ -42,7 +42,7 @@ struct Inner {
     inotify: Option<Instance>,
     directories: HashMap<i32, Directory>,
     watchers: BTreeMap<u64, Rc<Watcher>>,
-    named: BTreeMap<String, Watching>,
+    by_name: BTreeMap<String, Watching>,
     last_id: u64,
 }
 
@@ -122,7 +122,7 @@ impl Hub {
     pub(super) fn store(&self, watching: Watching) -> String {
         let mut inner = self.0.borrow_mut();
         let name = format!("w{}", watching.watcher.id);
-        inner.named.insert(name.clone(), watching);
+        inner.by_name.insert(name.clone(), watching);
         name
     }
 
@@ -130,14 +130,14 @@ impl Hub {
     pub(super) fn find(&self, name: &str) -> Option<Rc<Watcher>> {
         let inner = self.0.borrow();
         inner
-            .named
+            .by_name
             .get(name)
             .map(|watching| watching.watcher.clone())
     }
 
     /// Removes the watcher of a name; false when there is none.
-    pub(super) fn remove_named(&self, name: &str) -> bool {
-        let removed = self.0.borrow_mut().named.remove(name);
+    pub(super) fn remove_by_name(&self, name: &str) -> bool {
+        let removed = self.0.borrow_mut().by_name.remove(name);
         // Dropped here, where nothing is borrowed.
         removed.is_some()
     }
@@ -150,7 +150,7 @@ impl Hub {
             return;
         }
         let old: Vec<Watching> = inner
-            .named
+            .by_name
             .extract_if(.., |_, watching| {
                 watching.watcher.last_fetch.get().elapsed() > ABANDONED
             })

@@ -63,7 +63,7 @@ async fn get_watcher_events(call: &mut Call) -> Result<Response, ConnectError> {
 
 async fn remove_watcher(call: &mut Call) -> Result<Response, ConnectError> {
     let request: WatcherRef = call.message().await?;
-    if !call.agent.watches.remove_named(&request.watcher_id) {
+    if !call.agent.watches.remove_by_name(&request.watcher_id) {
         return Err(unknown(&request));
     }
     Ok(json_reply(&Empty {}))

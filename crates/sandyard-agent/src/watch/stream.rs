@@ -72,7 +72,7 @@ impl WatchStream {
             }
             tokio::select! {
                 () = changed => {}
-                () = self.peer.gone() => {
+                () = self.peer.closed() => {
                     self.stage = Stage::Done;
                     return None;
                 }

@@ -163,7 +163,7 @@ fn what_cannot_be_run_is_refused_and_the_log_says_why() {
     yard.write("", SERVER, 0o644);
     yard.is_refused();
     assert!(
-        yard.log().contains("was not run: it is not executable"),
+        yard.log().contains("was not started: it is not executable"),
         "{}",
         yard.log()
     );
@@ -178,7 +178,11 @@ fn what_cannot_be_run_is_refused_and_the_log_says_why() {
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
     yard.is_refused();
-    assert!(yard.log().contains("it is no file"), "{}", yard.log());
+    assert!(
+        yard.log().contains("it is not a regular file"),
+        "{}",
+        yard.log()
+    );
     assert!(yard.agent.is_healthy() && yard.agent.listed().is_empty());
 }
 

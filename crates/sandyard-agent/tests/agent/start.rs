@@ -201,14 +201,14 @@ fn a_dial_ends_when_its_client_has_left() {
 fn a_broken_start_program_costs_nothing_but_itself() {
     let garbage = folder("no interpreter is named here");
     let running = agent(&garbage);
-    let line = log_line(garbage.path(), "was not run");
+    let line = log_line(garbage.path(), "was not started");
     assert!(line.contains("cannot execute"), "{line}");
     assert!(running.is_healthy() && listed(&running).is_empty());
 
     let stranger = folder("#!/bin/sh\nexec sleep 600\n");
     std::fs::write(stranger.path().join("start.user"), "nobody-of-this-name").unwrap();
     let running = agent(&stranger);
-    let line = log_line(stranger.path(), "was not run");
+    let line = log_line(stranger.path(), "was not started");
     assert!(line.contains("invalid username"), "{line}");
     assert!(running.is_healthy() && listed(&running).is_empty());
 
@@ -216,8 +216,8 @@ fn a_broken_start_program_costs_nothing_but_itself() {
     std::fs::create_dir(absent.path().join("start")).unwrap();
     let running = agent(&absent);
     assert!(running.is_healthy() && listed(&running).is_empty());
-    let line = log_line(absent.path(), "was not run");
-    assert!(line.contains("it is no file"), "{line}");
+    let line = log_line(absent.path(), "was not started");
+    assert!(line.contains("it is not a regular file"), "{line}");
 }
 
 #[test]

@@ -113,23 +113,23 @@ fn status(head: &[u8]) -> Option<(u16, String)> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
     let rest = line.strip_prefix("HTTP/1.")?.get(1..)?.strip_prefix(' ')?;
-    let (code, words) = rest
+    let (code, reason_phrase) = rest
         .trim_end()
         .split_once(' ')
         .unwrap_or((rest.trim_end(), ""));
     if code.len() != 3 || !code.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let words: String = words
+    let reason_phrase: String = reason_phrase
         .chars()
         .filter(|c| c.is_ascii_graphic() || *c == ' ')
         .take(MAX_REASON_CHARS)
         .collect();
-    let words = match words.trim() {
+    let reason_phrase = match reason_phrase.trim() {
         "" => String::new(),
-        words => format!(" {words}"),
+        reason_phrase => format!(" {reason_phrase}"),
     };
-    Some((code.parse().ok()?, words))
+    Some((code.parse().ok()?, reason_phrase))
 }
 
 #[cfg(test)]

@@ -86,12 +86,12 @@ fn alternating(targets: Vec<SocketAddr>) -> Vec<SocketAddr> {
         return targets;
     };
     let mut order = Vec::with_capacity(targets.len());
-    let (ours, others): (Vec<_>, Vec<_>) = targets
+    let (same_family, other_family): (Vec<_>, Vec<_>) = targets
         .into_iter()
         .partition(|target| target.is_ipv4() == first);
-    let (mut ours, mut others) = (ours.into_iter(), others.into_iter());
+    let (mut same_family, mut other_family) = (same_family.into_iter(), other_family.into_iter());
     loop {
-        let pair = (ours.next(), others.next());
+        let pair = (same_family.next(), other_family.next());
         if pair == (None, None) {
             return order;
         }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_address_that_failed_is_told_with_its_reason() {
+    async fn every_failed_address_is_listed_with_its_reason() {
         let all = targets(&["192.0.2.1:1", "[2001:db8::1]:1"]);
         let err = race::<_, &str>(all, |target| async move {
             if target.is_ipv4() {

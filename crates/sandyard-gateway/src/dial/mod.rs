@@ -32,10 +32,10 @@ use self::routes::Routes;
 use crate::names::Names;
 use crate::settings::GatewayError;
 
-/// How long a proxy may take until it has answered that it is connected.
-const PROXY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a proxy may take to connect and confirm it.
+const PROXY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Addresses that are tried through a proxy, which wants a connection of its own for each.
+/// Maximum number of addresses that are tried through a proxy; each needs a connection.
 const MAX_PROXIED_ADDRESSES: usize = 4;
 
 /// Dials for all sandboxes. Cheap to clone.
@@ -43,36 +43,35 @@ const MAX_PROXIED_ADDRESSES: usize = 4;
 pub(crate) struct Dialer {
     routes: Arc<Routes>,
     names: Names,
-    proxy_patience: Duration,
+    proxy_timeout: Duration,
 }
 
-/// Where to.
+/// The destination of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
     /// The name, where the program gave one.
     pub(crate) name: Option<String>,
-    /// Its addresses, each judged and allowed, in the order to try them. Empty only with a name that just the proxy can
-    /// resolve.
+    /// Its allowed addresses, in the order to try them. Empty only with a name that only the proxy can resolve.
     pub(crate) addresses: Vec<IpAddr>,
     /// The port.
     pub(crate) port: u16,
 }
 
-/// A connection that reached the other side.
+/// An established connection.
 #[derive(Debug)]
 pub(crate) struct Dialled {
-    /// The connection; a proxy's greetings are over.
+    /// The connection, after the handshake with a proxy.
     pub(crate) stream: TcpStream,
-    /// The address that answered; none where only the proxy knows.
+    /// The address that answered; `None` where only the proxy knows it.
     pub(crate) address: Option<IpAddr>,
-    /// The proxy wants requests with whole URLs on this connection, and this as `Proxy-Authorization`, instead of `CONNECT`.
+    /// Set if the proxy expects requests with whole URLs instead of `CONNECT`.
     pub(crate) whole_urls: Option<WholeUrls>,
 }
 
-/// How to speak to a proxy that forwards plain HTTP.
+/// Settings of a proxy that forwards plain HTTP.
 #[derive(Clone)]
 pub(crate) struct WholeUrls {
-    /// The value of `Proxy-Authorization`, if the proxy wants one.
+    /// The value of `Proxy-Authorization`, if the proxy needs one.
     pub(crate) authorization: Option<String>,
 }
 
@@ -82,12 +81,12 @@ impl std::fmt::Debug for WholeUrls {
     }
 }
 
-/// The other side could not be reached; one line for people.
+/// Why the destination could not be reached, in one line.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct DialError(pub(crate) String);
 
-/// What a proxy is told to connect to.
+/// The target in a request to a proxy.
 #[derive(Debug)]
 enum ProxyTarget<'a> {
     Name(&'a str),
@@ -95,7 +94,7 @@ enum ProxyTarget<'a> {
 }
 
 impl Dialer {
-    /// Reads what proxies the operator or the environment names; proxies' own names are resolved by `names`.
+    /// Reads the proxies of the operator or the environment; `names` resolves their names.
     pub(crate) fn new(
         proxy: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
@@ -108,13 +107,13 @@ impl Dialer {
         Ok(Self {
             routes: Arc::new(routes),
             names,
-            proxy_patience: PROXY_PATIENCE,
+            proxy_timeout: PROXY_TIMEOUT,
         })
     }
 
-    /// Says whether a proxy that resolves names itself would carry this.
-    pub(crate) fn goes_by_proxy(&self, name: &str, port: u16) -> bool {
-        // Which proxy it is may depend on what the program speaks, which the port only suggests.
+    /// Whether a proxy that resolves names itself would be used.
+    pub(crate) fn uses_resolving_proxy(&self, name: &str, port: u16) -> bool {
+        // The choice of the proxy may depend on the protocol, which the port only suggests.
         let guesses: &[bool] = match port {
             80 => &[true],
             443 => &[false],
@@ -127,31 +126,30 @@ impl Dialer {
         })
     }
 
-    /// Connects. `is_plain_http`: the program speaks HTTP without TLS, for which an HTTP proxy wants whole URLs.
+    /// Connects. `is_plain_http`: the program uses HTTP without TLS, for which an HTTP proxy expects whole URLs.
     pub(crate) async fn dial(
         &self,
         to: &Destination,
         is_plain_http: bool,
     ) -> Result<Dialled, DialError> {
         let host = match (&to.name, to.addresses.first()) {
-            // It goes into what proxies read: no line breaks, whoever forgot to look.
-            (Some(name), _) => {
-                canonical_name(name).ok_or_else(|| DialError("the name is no host name".into()))?
-            }
+            // Checked again, because it is written into requests to proxies: a line break must not get there.
+            (Some(name), _) => canonical_name(name)
+                .ok_or_else(|| DialError("the name is not a valid host name".into()))?,
             (None, Some(address)) => address.to_string(),
             (None, None) => return Err(DialError("there is no address to connect to".into())),
         };
         match self.routes.proxy_for(&host, to.port, is_plain_http) {
             None => self.dial_direct(to, &host).await,
             Some(proxy) => timeout(
-                self.proxy_patience,
+                self.proxy_timeout,
                 self.dial_by(proxy, to, &host, is_plain_http),
             )
             .await
             .unwrap_or_else(|_| {
-                let seconds = self.proxy_patience.as_secs();
+                let seconds = self.proxy_timeout.as_secs();
                 Err(DialError(format!(
-                    "{proxy}: no connection after {seconds} s"
+                    "{proxy}: not connected after {seconds} s"
                 )))
             }),
         }

@@ -30,7 +30,7 @@ impl FlowTask<'_> {
         };
         policy.judge_name(&ground, &name, Some(port))?;
         let look_up = self.gateway.names.addresses(&name);
-        let addresses = if self.gateway.dialer.goes_by_proxy(&name, port) {
+        let addresses = if self.gateway.dialer.uses_resolving_proxy(&name, port) {
             // The proxy may know names that this host's DNS servers do not, and there may be no DNS server.
             let found = tokio::time::timeout(PROXY_LOOKUP_TIMEOUT, look_up).await;
             found.ok().and_then(Result::ok).unwrap_or_default()

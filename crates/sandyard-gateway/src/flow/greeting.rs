@@ -80,13 +80,13 @@ pub(crate) enum Greeting {
 /// Reads until the greeting is known; returns it with the bytes that were read. `is_open`: no name is denied, so that it does
 /// not wait long for one.
 pub(crate) async fn read_greeting(
-    inside: &ProgramSocket,
+    program: &ProgramSocket,
     early: Bytes,
     is_open: bool,
 ) -> io::Result<(Greeting, Bytes)> {
     let mut seen = early.to_vec();
     if seen.is_empty() {
-        let (piece, count) = inside.receive_into(|| vec![0; 16 * 1024]).await?;
+        let (piece, count) = program.receive_into(|| vec![0; 16 * 1024]).await?;
         if count == 0 {
             return Ok((Greeting::Nothing, Bytes::new()));
         }
@@ -100,7 +100,7 @@ pub(crate) async fn read_greeting(
             if seen.len() >= MAX_BYTES {
                 return Ok(Greeting::Unreadable);
             }
-            let received = inside.receive_into(|| vec![0; 16 * 1024]);
+            let received = program.receive_into(|| vec![0; 16 * 1024]);
             let (piece, count) = if is_open && is_partial_line(&seen) {
                 match tokio::time::timeout(LINE_TIMEOUT, received).await {
                     Ok(received) => received?,
@@ -126,18 +126,18 @@ pub(crate) async fn read_greeting(
 /// Like [`read_greeting`], for a program that may wait for the other side to send first: gives up after a moment without
 /// reading.
 pub(crate) async fn read_greeting_soon(
-    inside: &ProgramSocket,
+    program: &ProgramSocket,
     early: Bytes,
     is_open: bool,
 ) -> io::Result<(Option<Greeting>, Bytes)> {
     if early.is_empty()
-        && tokio::time::timeout(FIRST_BYTE_TIMEOUT, inside.readable())
+        && tokio::time::timeout(FIRST_BYTE_TIMEOUT, program.readable())
             .await
             .is_err()
     {
         return Ok((None, early));
     }
-    let (greeting, first) = read_greeting(inside, early, is_open).await?;
+    let (greeting, first) = read_greeting(program, early, is_open).await?;
     Ok((Some(greeting), first))
 }
 
@@ -196,12 +196,13 @@ fn http(seen: &[u8], is_open: bool) -> Option<Greeting> {
     let Some(end) = seen.iter().position(|byte| *byte == b'\n') else {
         return (seen.len() >= MAX_LINE).then_some(Greeting::Unreadable);
     };
-    let mut words = seen[..end].split(|byte| is_space(*byte));
-    let has_version = words.any(|word| {
-        word.get(..5)
+    let mut tokens = seen[..end].split(|byte| is_space(*byte));
+    let has_version = tokens.any(|token| {
+        token
+            .get(..5)
             .is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/"))
     });
-    // Other protocols have such words, too (`get` of memcached), and expect an answer after one line.
+    // Other protocols have such tokens, too (`get` of memcached), and expect an answer after one line.
     let is_request = has_version || (!is_open && is_method(method));
     if !is_request {
         return Some(Greeting::Other);
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_around_are_seen() {
+    fn evasions_are_detected() {
         for request in [
             &b"\r\n\r\nGET / HTTP/1.1\r\nHost: a.test\r\n\r\n"[..],
             b"get / http/1.1\r\nhost: a.test\r\n\r\n",

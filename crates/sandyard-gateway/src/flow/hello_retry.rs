@@ -78,8 +78,8 @@ impl ServerHello {
 
     /// Waits until it is known whether the server asks for a second hello.
     async fn is_retry(&self) -> Result<bool, Stop> {
-        let mut known = self.is_retry.subscribe();
-        let known = known.wait_for(Option::is_some);
+        let mut state = self.is_retry.subscribe();
+        let known = state.wait_for(Option::is_some);
         match tokio::time::timeout(ANSWER_TIMEOUT, known).await {
             Ok(known) => Ok(known.is_ok_and(|known| *known == Some(true))),
             Err(_) => Err(Stop::Failed(
@@ -92,9 +92,9 @@ impl ServerHello {
 /// Sends the program's first hello, and nothing else before the server has answered it. If the server asks for a second one, that
 /// is checked, too. Returns bytes that were read and have to be sent next.
 pub(super) async fn carry(
-    inside: &ProgramSocket,
+    program: &ProgramSocket,
     first: Bytes,
-    outside: &mut WriteHalf<'_>,
+    remote: &mut WriteHalf<'_>,
     server: &ServerHello,
     check: impl Fn(&Greeting) -> Result<(), Stop>,
 ) -> Result<Bytes, SpliceError> {
@@ -103,8 +103,8 @@ pub(super) async fn carry(
         check(&Greeting::Unreadable)?;
         return Ok(first);
     };
-    let hello = outside.write_all(&first[..end]).await;
-    hello.map_err(SpliceError::Outside)?;
+    let hello = remote.write_all(&first[..end]).await;
+    hello.map_err(SpliceError::Remote)?;
     let rest = first.slice(end..);
     if !server.is_retry().await.map_err(SpliceError::Stopped)? {
         return Ok(rest);
@@ -119,8 +119,8 @@ pub(super) async fn carry(
             check(&greeting)?;
             return Ok(seen.into());
         }
-        let received = inside.receive_into(|| vec![0; 16 * 1024]).await;
-        let (piece, count) = received.map_err(SpliceError::Inside)?;
+        let received = program.receive_into(|| vec![0; 16 * 1024]).await;
+        let (piece, count) = received.map_err(SpliceError::Program)?;
         if count == 0 {
             // The program ended without a second hello.
             return Ok(seen.into());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_ends_with_a_record_or_nobody_knows_what_follows() {
+    fn a_hello_must_end_with_a_record() {
         let hello = [CLIENT_HELLO, 0, 0, 6, 1, 2, 3, 4, 5, 6];
         let whole = record(HANDSHAKE, &hello);
         let more = [whole.clone(), record(APPLICATION_DATA, b"early")].concat();

@@ -81,9 +81,9 @@ pub(crate) async fn run(
     slots: FlowSlots,
 ) {
     let started = Instant::now();
-    let counted = Arc::new(ByteCounters::default());
-    let inside = match ProgramSocket::new(opening.descriptor, sandbox.clone(), counted.clone()) {
-        Ok(inside) => Arc::new(inside),
+    let counters = Arc::new(ByteCounters::default());
+    let program = match ProgramSocket::new(opening.descriptor, sandbox.clone(), counters.clone()) {
+        Ok(program) => Arc::new(program),
         Err(error) => {
             tracing::debug!(%error, "An agent sent a descriptor that is not a TCP connection");
             return;
@@ -95,8 +95,8 @@ pub(crate) async fn run(
     let mut task = FlowTask {
         gateway: &gateway,
         sandbox: &sandbox,
-        inside: &inside,
-        counted: &counted,
+        program: &program,
+        counters: &counters,
         flow: &mut flow,
         port: opening.port,
         via: opening.via,
@@ -109,7 +109,7 @@ pub(crate) async fn run(
     };
     if let Err(stop) = &result {
         let is_answered = match task.answered {
-            Answered::Nothing => reply::refuse(&inside, opening.via, stop),
+            Answered::Nothing => reply::refuse(&program, opening.via, stop),
             Answered::Connected => false,
             // The program got a refusal of a request, which a reset might overtake; unless a request was cut in the middle.
             Answered::Requests => matches!(
@@ -118,10 +118,10 @@ pub(crate) async fn run(
             ),
         };
         if is_answered {
-            inside.close_in_order();
+            program.close_in_order();
         }
     } else {
-        inside.close_in_order();
+        program.close_in_order();
     }
     match result {
         Ok(()) => {}
@@ -142,7 +142,7 @@ pub(crate) async fn run(
             flow.failure = Some("the sandbox or this server ended".to_owned());
         }
     }
-    (flow.sent_bytes, flow.received_bytes) = counted.read();
+    (flow.sent_bytes, flow.received_bytes) = counters.read();
     flow.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     // Before the record: a reader of it may open the next connection.
     drop(slots);
@@ -152,8 +152,8 @@ pub(crate) async fn run(
 struct FlowTask<'a> {
     gateway: &'a Arc<Inner>,
     sandbox: &'a Arc<Sandbox>,
-    inside: &'a Arc<ProgramSocket>,
-    counted: &'a Arc<ByteCounters>,
+    program: &'a Arc<ProgramSocket>,
+    counters: &'a Arc<ByteCounters>,
     flow: &'a mut Flow,
     port: u16,
     via: Via,
@@ -200,7 +200,7 @@ impl FlowTask<'_> {
         // To either side an aborted connection must not look like one that ended normally.
         let _ = sockopt::set_socket_linger(&dialled.stream, Some(Duration::ZERO));
         keep_alive(&dialled);
-        reply::accept(self.inside, self.via).await?;
+        reply::accept(self.program, self.via).await?;
         if self.via != Via::Http {
             self.answered = Answered::Connected;
         }
@@ -221,7 +221,7 @@ impl FlowTask<'_> {
     fn is_for_proxy(&self, destination: &Destination) -> bool {
         let name = destination.name.clone();
         let name = name.or_else(|| Some(destination.addresses.first()?.to_string()));
-        name.is_some_and(|name| self.gateway.dialer.goes_by_proxy(&name, self.port))
+        name.is_some_and(|name| self.gateway.dialer.uses_resolving_proxy(&name, self.port))
     }
 
     /// Waits a moment for the program's greeting; returns whether it is a plain HTTP request.
@@ -231,7 +231,7 @@ impl FlowTask<'_> {
             return Ok((early, false));
         }
         let (greeting, first) =
-            greeting::read_greeting_soon(self.inside, early, self.is_open()).await?;
+            greeting::read_greeting_soon(self.program, early, self.is_open()).await?;
         Ok((first, matches!(greeting, Some(Greeting::Http(_)))))
     }
 
@@ -240,10 +240,10 @@ impl FlowTask<'_> {
             let (from, mut to) = dialled.stream.split();
             // A server may send first: its bytes are carried while the program's greeting is awaited.
             let server_hello = ServerHello::new();
-            let mut down = pin!(splice::down(self.inside, &from, &server_hello));
-            let mut reading = pin!(greeting::read_greeting(self.inside, early, self.is_open()));
+            let mut down = pin!(splice::down(self.program, &from, &server_hello));
+            let mut reading = pin!(greeting::read_greeting(self.program, early, self.is_open()));
             let mut is_down_done = false;
-            let received = self.counted.read().1;
+            let received = self.counters.read().1;
             let (greeting, first) = loop {
                 tokio::select! {
                     biased;
@@ -260,7 +260,7 @@ impl FlowTask<'_> {
                 &dialled_host(self.flow, self.port),
                 dialled.whole_urls.is_some(),
             ) {
-                if self.counted.read().1 != received {
+                if self.counters.read().1 != received {
                     return Err(Stop::Failed(
                         "the server sent data before the program's request".to_owned(),
                     ));
@@ -277,7 +277,7 @@ impl FlowTask<'_> {
                         let first = match has_names {
                             true => {
                                 hello_retry::carry(
-                                    self.inside,
+                                    self.program,
                                     first,
                                     &mut to,
                                     &server_hello,
@@ -287,9 +287,10 @@ impl FlowTask<'_> {
                             }
                             false => first,
                         };
-                        splice::up(self.inside, &first, &mut to).await
+                        splice::up(self.program, &first, &mut to).await
                     });
-                    carry_both_directions(self.inside, self.counted, up, down, is_down_done).await?
+                    carry_both_directions(self.program, self.counters, up, down, is_down_done)
+                        .await?
                 };
                 self.flow.failure = broken.map(|error| error.to_string());
                 None
@@ -365,7 +366,7 @@ impl FlowTask<'_> {
         first: Bytes,
     ) -> Result<(), Stop> {
         let host = dialled_host(self.flow, self.port);
-        let stream = ProgramStream::new(self.inside.clone(), first);
+        let stream = ProgramStream::new(self.program.clone(), first);
         let sandbox = self.sandbox.clone();
         let grant = Arc::new(move || sandbox.grant());
         let other_names = self.flow.name.is_none().then(|| self.name_judge());

@@ -24,7 +24,7 @@ pub(crate) struct ProgramSocket {
     /// `None` only while it is dropped.
     socket: Option<TcpStream>,
     sandbox: Arc<Sandbox>,
-    counted: Arc<ByteCounters>,
+    counters: Arc<ByteCounters>,
     /// Whether it is closed without a reset.
     is_orderly: AtomicBool,
 }
@@ -34,7 +34,7 @@ impl ProgramSocket {
     pub(crate) fn new(
         descriptor: OwnedFd,
         sandbox: Arc<Sandbox>,
-        counted: Arc<ByteCounters>,
+        counters: Arc<ByteCounters>,
     ) -> io::Result<Self> {
         if let Err(error) = check(&descriptor) {
             sandbox.closer.close(descriptor);
@@ -51,7 +51,7 @@ impl ProgramSocket {
         Ok(Self {
             socket: Some(TcpStream::from_std(socket)?),
             sandbox,
-            counted,
+            counters,
             is_orderly: AtomicBool::new(false),
         })
     }
@@ -83,7 +83,9 @@ impl ProgramSocket {
                 Err(error) if is_temporary(&error) => {}
                 received => {
                     let count = received?;
-                    self.counted.sent.fetch_add(count as u64, Ordering::Relaxed);
+                    self.counters
+                        .sent
+                        .fetch_add(count as u64, Ordering::Relaxed);
                     self.sandbox.charge(count);
                     return Ok((buffer, count));
                 }
@@ -169,7 +171,7 @@ impl ProgramSocket {
     }
 
     fn count_received(&self, bytes: usize) {
-        let received = &self.counted.received;
+        let received = &self.counters.received;
         received.fetch_add(bytes as u64, Ordering::Relaxed);
         self.sandbox.charge(bytes);
     }

@@ -18,16 +18,16 @@ type Sending = Pin<Box<dyn Future<Output = io::Result<usize>> + Send>>;
 
 /// A stream that begins with bytes that were read already.
 pub(crate) struct ProgramStream {
-    inside: Arc<ProgramSocket>,
+    program: Arc<ProgramSocket>,
     first: Bytes,
     receiving: Option<Receiving>,
     sending: Option<Sending>,
 }
 
 impl ProgramStream {
-    pub(crate) fn new(inside: Arc<ProgramSocket>, first: Bytes) -> Self {
+    pub(crate) fn new(program: Arc<ProgramSocket>, first: Bytes) -> Self {
         Self {
-            inside,
+            program,
             first,
             receiving: None,
             sending: None,
@@ -43,11 +43,11 @@ impl AsyncRead for ProgramStream {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.first.is_empty() {
-            let max = buf.remaining().min(PIECE).min(this.inside.piece_bytes());
+            let max = buf.remaining().min(PIECE).min(this.program.piece_bytes());
             let receiving = this.receiving.get_or_insert_with(|| {
-                let inside = this.inside.clone();
+                let program = this.program.clone();
                 Box::pin(async move {
-                    let (mut piece, count) = inside.receive_into(|| vec![0; max]).await?;
+                    let (mut piece, count) = program.receive_into(|| vec![0; max]).await?;
                     piece.truncate(count);
                     Ok(piece)
                 })
@@ -72,10 +72,10 @@ impl AsyncWrite for ProgramStream {
         let this = self.get_mut();
         // A pending write has the same bytes: writers repeat what was not accepted.
         let sending = this.sending.get_or_insert_with(|| {
-            let inside = this.inside.clone();
-            let max = this.inside.piece_bytes().min(PIECE);
+            let program = this.program.clone();
+            let max = this.program.piece_bytes().min(PIECE);
             let piece = bytes[..bytes.len().min(max)].to_vec();
-            Box::pin(async move { inside.send(&piece).await })
+            Box::pin(async move { program.send(&piece).await })
         });
         let sent = ready!(sending.as_mut().poll(cx));
         this.sending = None;
@@ -87,7 +87,7 @@ impl AsyncWrite for ProgramStream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.inside.finish();
+        self.program.finish();
         Poll::Ready(Ok(()))
     }
 }

@@ -11,20 +11,20 @@ const SOCKS_DENIED: u8 = 2;
 const SOCKS_UNREACHABLE: u8 = 4;
 
 /// Confirms the connection to a program that used a proxy. A redirected program needs no answer.
-pub(super) async fn accept(inside: &ProgramSocket, via: Via) -> std::io::Result<()> {
+pub(super) async fn accept(program: &ProgramSocket, via: Via) -> std::io::Result<()> {
     match via {
         Via::Redirect | Via::Http => Ok(()),
         Via::Connect => {
             let accepted = b"HTTP/1.1 200 Connection established\r\n\r\n";
-            inside.send_all(accepted).await
+            program.send_all(accepted).await
         }
-        Via::Socks => inside.send_all(&SOCKS_ACCEPTED).await,
+        Via::Socks => program.send_all(&SOCKS_ACCEPTED).await,
     }
 }
 
 /// Sends a refusal with its reason, where the protocol can carry one. Returns whether it was sent: a redirected connection
 /// cannot carry one and is reset.
-pub(super) fn refuse(inside: &ProgramSocket, via: Via, stop: &Stop) -> bool {
+pub(super) fn refuse(program: &ProgramSocket, via: Via, stop: &Stop) -> bool {
     let (status, code, reason) = match stop {
         Stop::Denied(denial) => ("403 Forbidden", SOCKS_DENIED, denial.to_string()),
         Stop::Unreachable(reason) | Stop::Failed(reason) => {
@@ -49,7 +49,7 @@ pub(super) fn refuse(inside: &ProgramSocket, via: Via, stop: &Stop) -> bool {
         }
     };
     // Without waiting: a program that does not read gets no answer.
-    let is_sent = inside.send_now(&answer);
-    inside.finish();
+    let is_sent = program.send_now(&answer);
+    program.finish();
     is_sent
 }

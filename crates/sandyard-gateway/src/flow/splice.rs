@@ -16,45 +16,42 @@ const PIECE: usize = 256 * 1024;
 /// Maximum bytes per copy while many slow readers hold unsent bytes.
 const SMALL_PIECE: usize = 4 * 1024;
 /// Unsent bytes of all connections together above which pieces become small.
-const MAX_HELD: usize = 64 * 1024 * 1024;
+const MAX_UNSENT_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of spare buffers.
 const SPARE_BUFFERS: usize = 32;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static UNSENT_BYTES: AtomicUsize = AtomicUsize::new(0);
 static BUFFERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// The side on which a direction failed.
 #[derive(Debug)]
 pub(crate) enum SpliceError {
     /// The program's.
-    Inside(io::Error),
+    Program(io::Error),
     /// The other one.
-    Outside(io::Error),
+    Remote(io::Error),
     /// Neither: the policy stops the connection.
     Stopped(Stop),
 }
 
 /// Copies from the program outward, beginning with bytes that were read already.
 pub(crate) async fn up(
-    inside: &ProgramSocket,
+    program: &ProgramSocket,
     first: &[u8],
-    outside: &mut WriteHalf<'_>,
+    remote: &mut WriteHalf<'_>,
 ) -> Result<(), SpliceError> {
-    outside
-        .write_all(first)
-        .await
-        .map_err(SpliceError::Outside)?;
+    remote.write_all(first).await.map_err(SpliceError::Remote)?;
     loop {
-        let take = || Piece::take(inside.piece_bytes());
-        let received = inside.receive_into(take).await;
-        let (piece, count) = received.map_err(SpliceError::Inside)?;
+        let take = || Piece::take(program.piece_bytes());
+        let received = program.receive_into(take).await;
+        let (piece, count) = received.map_err(SpliceError::Program)?;
         if count == 0 {
-            return outside.shutdown().await.map_err(SpliceError::Outside);
+            return remote.shutdown().await.map_err(SpliceError::Remote);
         }
-        let sent = try_write(outside, piece.filled(count)).map_err(SpliceError::Outside)?;
+        let sent = try_write(remote, piece.filled(count)).map_err(SpliceError::Remote)?;
         if let Some(rest) = piece.rest(sent, count) {
-            let written = outside.write_all(&rest.bytes).await;
-            written.map_err(SpliceError::Outside)?;
+            let written = remote.write_all(&rest.bytes).await;
+            written.map_err(SpliceError::Remote)?;
         }
         tokio::task::coop::consume_budget().await;
     }
@@ -62,34 +59,34 @@ pub(crate) async fn up(
 
 /// Copies from outside to the program, also before the program has sent anything.
 pub(super) async fn down(
-    inside: &ProgramSocket,
-    outside: &ReadHalf<'_>,
+    program: &ProgramSocket,
+    remote: &ReadHalf<'_>,
     hello: &ServerHello,
 ) -> io::Result<()> {
     loop {
-        outside.readable().await?;
-        inside.wait_for_bandwidth().await;
-        let mut piece = Piece::take(inside.piece_bytes());
-        let count = match outside.try_read(piece.as_mut()) {
+        remote.readable().await?;
+        program.wait_for_bandwidth().await;
+        let mut piece = Piece::take(program.piece_bytes());
+        let count = match remote.try_read(piece.as_mut()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Ok(0) => {
                 hello.end();
-                inside.finish();
+                program.finish();
                 return Ok(());
             }
             other => other?,
         };
         hello.observe(piece.filled(count));
-        let sent = inside.send_some(piece.filled(count))?;
+        let sent = program.send_some(piece.filled(count))?;
         if let Some(rest) = piece.rest(sent, count) {
-            inside.send_all(&rest.bytes).await?;
+            program.send_all(&rest.bytes).await?;
         }
         tokio::task::coop::consume_budget().await;
     }
 }
 
-fn try_write(outside: &WriteHalf<'_>, bytes: &[u8]) -> io::Result<usize> {
-    match outside.try_write(bytes) {
+fn try_write(remote: &WriteHalf<'_>, bytes: &[u8]) -> io::Result<usize> {
+    match remote.try_write(bytes) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
         other => other,
     }
@@ -104,7 +101,7 @@ struct Piece {
 impl Piece {
     fn take(max: usize) -> Self {
         let spare = BUFFERS.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let is_crowded = HELD.load(Ordering::Relaxed) > MAX_HELD;
+        let is_crowded = UNSENT_BYTES.load(Ordering::Relaxed) > MAX_UNSENT_BYTES;
         Self {
             buffer: spare.unwrap_or_else(|| vec![0; PIECE]),
             max: max.min(if is_crowded { SMALL_PIECE } else { PIECE }),
@@ -116,8 +113,8 @@ impl Piece {
     }
 
     /// The unsent bytes, in an allocation of their size.
-    fn rest(self, sent: usize, count: usize) -> Option<Held> {
-        (sent < count).then(|| Held::new(self.buffer[sent..count].to_vec()))
+    fn rest(self, sent: usize, count: usize) -> Option<UnsentBytes> {
+        (sent < count).then(|| UnsentBytes::new(self.buffer[sent..count].to_vec()))
     }
 }
 
@@ -136,20 +133,20 @@ impl Drop for Piece {
     }
 }
 
-/// Unsent bytes, counted in [`HELD`].
-struct Held {
+/// Unsent bytes, counted in [`UNSENT_BYTES`].
+struct UnsentBytes {
     bytes: Vec<u8>,
 }
 
-impl Held {
+impl UnsentBytes {
     fn new(bytes: Vec<u8>) -> Self {
-        HELD.fetch_add(bytes.len(), Ordering::Relaxed);
+        UNSENT_BYTES.fetch_add(bytes.len(), Ordering::Relaxed);
         Self { bytes }
     }
 }
 
-impl Drop for Held {
+impl Drop for UnsentBytes {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        UNSENT_BYTES.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! What the gateway answers itself.
+//! The gateway's own answers.
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -7,17 +7,17 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use sandyard_core::network::Denial;
 
-/// A body on its way to the program.
+/// A response body for the program.
 pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// Why a request is not passed on.
+/// Why a request is not forwarded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It is for another host, which it names so.
+    /// It is for another host, with this name.
     OtherHost(String),
-    /// It is for a host that is denied.
+    /// It is for a denied host.
     Denied(Denial),
-    /// Something else, which the program is told.
+    /// Another reason, with the answer to the program.
     Answer(StatusCode, String),
 }
 
@@ -27,13 +27,13 @@ impl Refusal {
         Self::Answer(status, text)
     }
 
-    /// Refuses what cannot be carried as the policy says.
+    /// Refuses a request that cannot be changed as the policy says.
     pub(super) fn bad_gateway(text: String) -> Self {
         Self::Answer(StatusCode::BAD_GATEWAY, text)
     }
 }
 
-/// One line of plain text from the gateway itself. The connection ends after it, where the version has such a thing.
+/// A plain-text answer of one line. In HTTP/1 the connection ends after it.
 pub(super) fn line(version: Version, status: StatusCode, text: &str) -> Response<Body> {
     let text = format!("sandyard gateway: {text}\n");
     let body = Full::new(Bytes::from(text)).map_err(|never| match never {});

@@ -1,4 +1,4 @@
-//! A connection of the program and one to the other side, tied together.
+//! A program's connection and the one to the remote side.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::answer::Body;
 use super::exchange::{Broken, ConnectionTerms, Exchange};
 use super::state::State;
 use super::upstream::Upstream;
-use super::versions::{Protocol, Tasks, client_one, client_two, server_one, server_two};
+use super::versions::{Protocol, Tasks, http1_client, http1_server, http2_client, http2_server};
 use super::{HttpFailure, upgrade};
 
-/// How long what is under way may go on after a request was for another host.
+/// How long open requests may continue after a request for another host.
 const DENIED_GRACE: Duration = Duration::from_secs(5);
 
-/// How long the other side may take to hear that it is over.
+/// How long the remote connection may take to close.
 const CLOSING_GRACE: Duration = Duration::from_secs(1);
 
-/// Carries requests from one side to the other until either ends.
+/// Forwards requests until either side ends.
 pub(super) async fn carry<I, O>(
-    inside: I,
-    outside: O,
+    program: I,
+    remote: O,
     protocol: Protocol,
     terms: ConnectionTerms,
 ) -> Result<(), HttpFailure>
@@ -37,29 +37,30 @@ where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     O: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (inside, outside) = (TokioIo::new(inside), TokioIo::new(outside));
+    let (program, remote) = (TokioIo::new(program), TokioIo::new(remote));
     let (tasks, _guard) = Tasks::new();
     let name = terms.host.name.clone();
-    let broken =
-        |error: hyper::Error| HttpFailure::Failed(format!("`{name}` cannot be spoken to: {error}"));
+    let broken = |error: hyper::Error| {
+        HttpFailure::Failed(format!("the HTTP connection to `{name}` failed: {error}"))
+    };
     let state = Arc::new(State::default());
-    // With TLS, a program that stops writing is as good as gone; without, some do so after a request and wait for the answer.
+    // With TLS, a program that closes its sending side is gone; without, some do so after a request and wait for the answer.
     let can_half_close = !terms.is_tls;
     let carried = match protocol {
-        Protocol::One => {
-            let (sender, client) = client_one().handshake(outside).await.map_err(broken)?;
+        Protocol::Http1 => {
+            let (sender, client) = http1_client().handshake(remote).await.map_err(broken)?;
             let client = AbortOnDropHandle::new(tokio::spawn(client.with_upgrades()));
-            let upstream = Upstream::One(Mutex::new(sender));
+            let upstream = Upstream::Http1(Mutex::new(sender));
             let service = service(Exchange::new(terms, upstream, state.clone()));
-            let server = server_one(can_half_close).serve_connection(inside, service);
+            let server = http1_server(can_half_close).serve_connection(program, service);
             drive(server.with_upgrades(), client, &state).await
         }
-        Protocol::Two => {
-            let client = client_two(tasks.clone()).handshake(outside);
+        Protocol::Http2 => {
+            let client = http2_client(tasks.clone()).handshake(remote);
             let (sender, client) = client.await.map_err(broken)?;
             let client = AbortOnDropHandle::new(tokio::spawn(client));
-            let service = service(Exchange::new(terms, Upstream::Two(sender), state.clone()));
-            let server = server_two(tasks).serve_connection(inside, service);
+            let service = service(Exchange::new(terms, Upstream::Http2(sender), state.clone()));
+            let server = http2_server(tasks).serve_connection(program, service);
             drive(server, client, &state).await
         }
     };
@@ -73,19 +74,19 @@ where
     match (state.take_failure(), carried) {
         (Some(reason), _) => Err(HttpFailure::Failed(reason)),
         (None, Err(error)) if error.is_user() => Err(HttpFailure::Failed(format!(
-            "`{name}` broke the connection off"
+            "`{name}` closed the connection before its answer was complete"
         ))),
         (None, Err(error)) if error.is_parse() => {
-            let text = format!("what the program said to `{name}` is no HTTP: {error}");
+            let text = format!("the program's request to `{name}` is not valid HTTP: {error}");
             Err(HttpFailure::Failed(text))
         }
-        // The program's own end, however it came.
+        // The program ended the connection.
         (None, _) => Ok(()),
     }
 }
 
-/// Answers the requests of a program to whom nobody can be reached.
-pub(super) async fn refuse<I, S, B>(inside: I, protocol: Protocol, service: S)
+/// Refuses the requests of a program when the remote side is not reachable.
+pub(super) async fn refuse<I, S, B>(program: I, protocol: Protocol, service: S)
 where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     S: Service<http::Request<Incoming>, Response = http::Response<B>> + Send + 'static,
@@ -94,18 +95,18 @@ where
     B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let inside = TokioIo::new(inside);
+    let program = TokioIo::new(program);
     let (tasks, _guard) = Tasks::new();
     let served = match protocol {
-        Protocol::One => server_one(false).serve_connection(inside, service).await,
-        Protocol::Two => server_two(tasks).serve_connection(inside, service).await,
+        Protocol::Http1 => http1_server(false).serve_connection(program, service).await,
+        Protocol::Http2 => http2_server(tasks).serve_connection(program, service).await,
     };
     if let Err(error) = served {
-        tracing::debug!(%error, "A refused program broke off");
+        tracing::debug!(%error, "A refused program closed its connection");
     }
 }
 
-/// A server's connection that can be asked to end after what is under way.
+/// A server connection that can end gracefully.
 trait Ending: Future<Output = hyper::Result<()>> {
     fn end(self: Pin<&mut Self>);
 }
@@ -146,20 +147,20 @@ async fn drive<S: Ending>(
         tokio::select! {
             served = server.as_mut() => break served,
             _ = &mut client, if !is_client_done => is_client_done = true,
-            () = state.news.notified() => {}
+            () = state.changed.notified() => {}
             () = at(deadline) => break Ok(()),
         }
         let is_denied = state.is_denied();
         if is_denied && deadline.is_none() {
             deadline = Some(Instant::now() + DENIED_GRACE);
         }
-        // The connection to the other side also ends, for us, when it changes its protocol.
+        // The HTTP connection to the remote side also ends when it changes its protocol.
         if !is_ending && (is_denied || (is_client_done && !state.is_upgrading())) {
             is_ending = true;
             server.as_mut().end();
         }
     };
-    // With its last sender gone, the connection to the other side ends by itself.
+    // Without a sender the connection to the remote side ends.
     drop(server);
     if !is_client_done {
         let _ = timeout(CLOSING_GRACE, client).await;

@@ -1,4 +1,4 @@
-//! Bodies that break off.
+//! Delays the failure of a body.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,10 +6,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// A body whose failure comes a moment later than it happens.
+/// A body that reports its failure one poll later.
 ///
-/// When a body fails, hyper drops what it has not written yet. The moment in between is for writing that, so that a program gets
-/// all that came.
+/// When a body fails, hyper drops unwritten bytes. The delay lets hyper write them, so that a program gets everything that
+/// arrived.
 #[derive(Debug)]
 pub(super) struct DelayedFailure<B> {
     inner: B,

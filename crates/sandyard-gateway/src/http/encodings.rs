@@ -1,19 +1,18 @@
-//! The forms in which a host may send a secret back.
+//! The encodings in which a host may send a secret back.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use sandyard_core::percent;
 
-/// Shorter values are not looked for: they would be found by chance, and are no secrets anyhow.
+/// Shorter values are not searched: they would be found by chance, and are not secret anyway.
 const MIN_BYTES: usize = 4;
 
-/// A secret's value and its placeholder in every form that is looked for in responses: as it is, in JSON, in HTML, in a
-/// URL, in base64.
+/// A secret's value and its placeholder in every encoding that is searched in responses: plain, JSON, HTML, URL, base64.
 pub(super) fn of(value: &str, placeholder: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     if value.len() < MIN_BYTES {
         return Vec::new();
     }
-    let forms: [fn(&str) -> String; 11] = [
+    let encodings: [fn(&str) -> String; 11] = [
         str::to_owned,
         in_json,
         |text| in_json(text).replace('/', "\\/"),
@@ -26,9 +25,9 @@ pub(super) fn of(value: &str, placeholder: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         |text| URL_SAFE.encode(text),
         |text| URL_SAFE_NO_PAD.encode(text),
     ];
-    forms
+    encodings
         .iter()
-        .map(|form| (form(value).into_bytes(), form(placeholder).into_bytes()))
+        .map(|encode| (encode(value).into_bytes(), encode(placeholder).into_bytes()))
         .collect()
 }
 
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_looked_for_in_the_forms_of_json_urls_and_base64() {
+    fn a_secret_is_searched_in_json_url_and_base64_encodings() {
         let forms = texts("pa\"s /ß?");
         for form in [
             "pa\"s /ß?",
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_to_be_secret_is_not_looked_for() {
+    fn short_values_are_not_searched() {
         assert!(of("abc", "P").is_empty());
     }
 }

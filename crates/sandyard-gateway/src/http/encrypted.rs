@@ -1,4 +1,4 @@
-//! Requests over TLS, which is ended here and started again.
+//! Requests over TLS, which the gateway terminates.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,60 +16,59 @@ use super::versions::Protocol;
 use super::{HttpFailure, answer};
 use crate::dial::Dialled;
 
-/// How long a program is told why nobody can be reached.
+/// How long the gateway answers a program with the reason why the host is not reachable.
 const REFUSAL_TIME: Duration = Duration::from_secs(30);
 
-/// Ends the program's TLS, starts one to the other side, and carries requests between them, changed as the grant says at that
-/// moment. `inside` starts with the program's hello.
+/// Terminates the program's TLS, opens TLS to the host, and forwards requests, changed as the current grant says. `program` starts with the program's hello.
 pub(crate) async fn carry_tls<S>(
     tls: &Tls,
-    inside: S,
-    outside: Dialled,
+    program: S,
+    remote: Dialled,
     host: Host,
     grant: GrantSource,
 ) -> Result<(), HttpFailure>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let hello = Tls::hello(inside).await;
+    let hello = Tls::hello(program).await;
     let hello = hello.map_err(|error| {
         HttpFailure::Unreachable(format!(
-            "no TLS with the program for `{}`: {error}",
+            "the TLS handshake with the program for `{}` failed: {error}",
             host.name
         ))
     })?;
     let offers = offers(hello.client_hello().alpn());
     let connected = match offers.as_deref() {
-        // A program that offers other protocols only must learn that it cannot have them.
+        // A program that offers only other protocols gets an error.
         Some([]) => Err(format!(
-            "the program wants another protocol than HTTP from `{}`",
+            "the program requests another protocol than HTTP from `{}`, which the gateway cannot inspect",
             host.name
         )),
-        Some(offers) => tls.connect(outside.stream, &host.name, offers).await,
+        Some(offers) => tls.connect(remote.stream, &host.name, offers).await,
         None => {
-            tls.connect(outside.stream, &host.name, &[Protocol::One])
+            tls.connect(remote.stream, &host.name, &[Protocol::Http1])
                 .await
         }
     };
-    let outside = match connected {
-        Ok(outside) => outside,
+    let remote = match connected {
+        Ok(remote) => remote,
         Err(reason) => {
             let protocol = first_choice(offers.as_deref());
-            let inside = tls
+            let program = tls
                 .accept(hello, &host.name, offers.and(Some(protocol)))
                 .await;
-            if let Ok(inside) = inside {
-                refuse(inside, protocol, reason.clone()).await;
+            if let Ok(program) = program {
+                refuse(program, protocol, reason.clone()).await;
             }
             return Err(HttpFailure::Unreachable(reason));
         }
     };
-    let chosen = outside.get_ref().1.alpn_protocol();
-    let protocol = chosen.and_then(Protocol::of).unwrap_or(Protocol::One);
-    let inside = tls
+    let chosen = remote.get_ref().1.alpn_protocol();
+    let protocol = chosen.and_then(Protocol::of).unwrap_or(Protocol::Http1);
+    let program = tls
         .accept(hello, &host.name, offers.and(Some(protocol)))
         .await;
-    let inside = inside.map_err(HttpFailure::Unreachable)?;
+    let program = program.map_err(HttpFailure::Unreachable)?;
     let terms = ConnectionTerms {
         host,
         is_tls: true,
@@ -77,27 +76,27 @@ where
         whole_urls: None,
         other_names: None,
     };
-    connection::carry(inside, outside, protocol, terms).await
+    connection::carry(program, remote, protocol, terms).await
 }
 
-/// Which of the protocols that a program offers are known here; none when it leaves it open.
+/// The supported protocols among those that a program offers; `None` when it offers none.
 fn offers<'a>(offered: Option<impl Iterator<Item = &'a [u8]>>) -> Option<Vec<Protocol>> {
     let offered: Vec<_> = offered?.collect();
     let known: Vec<_> = offered.iter().copied().filter_map(Protocol::of).collect();
-    // The old one has no name that both sides of a TLS connection agree on; it is spoken without.
+    // HTTP/1.0 has no common ALPN id, so it is used without ALPN.
     let is_old = known.is_empty() && offered.contains(&&b"http/1.0"[..]);
     (!is_old).then_some(known)
 }
 
-/// What to speak with a program that is only to be told why not.
+/// The protocol for a refusal.
 fn first_choice(offers: Option<&[Protocol]>) -> Protocol {
     match offers {
-        Some(offers) if !offers.contains(&Protocol::One) && !offers.is_empty() => Protocol::Two,
-        _ => Protocol::One,
+        Some(offers) if !offers.contains(&Protocol::Http1) && !offers.is_empty() => Protocol::Http2,
+        _ => Protocol::Http1,
     }
 }
 
-async fn refuse<S>(inside: S, protocol: Protocol, reason: String)
+async fn refuse<S>(program: S, protocol: Protocol, reason: String)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -105,6 +104,6 @@ where
         let response = answer::line(request.version(), StatusCode::BAD_GATEWAY, &reason);
         async move { Ok::<_, Infallible>(response) }
     });
-    let refused = connection::refuse(inside, protocol, service);
+    let refused = connection::refuse(program, protocol, service);
     let _ = timeout(REFUSAL_TIME, refused).await;
 }

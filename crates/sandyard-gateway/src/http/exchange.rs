@@ -1,4 +1,4 @@
-//! One request and its response: checked, changed, passed on.
+//! One request and its response: checked, changed, forwarded.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,39 +21,39 @@ use super::upstream::Upstream;
 use super::versions::MAX_HEADERS;
 use crate::dial::WholeUrls;
 
-/// Gives the grant as it is at that moment.
+/// Returns the current grant.
 pub(super) type GrantSource = Arc<dyn Fn() -> Arc<NetworkGrant> + Send + Sync>;
 
-/// Says whether a request may be for a name.
+/// Judges whether a request may be for a name.
 pub(crate) type NameJudge = Arc<dyn Fn(&str) -> Result<(), Denial> + Send + Sync>;
 
-/// What holds for all requests of a connection.
+/// The conditions of all requests of a connection.
 pub(super) struct ConnectionTerms {
-    /// Whom they are for.
+    /// The host of the requests.
     pub(super) host: Host,
-    /// Whether both sides speak TLS.
+    /// Whether both sides use TLS.
     pub(super) is_tls: bool,
-    /// By what they are changed.
+    /// The grant that changes them.
     pub(super) grant: GrantSource,
-    /// Whether a proxy wants whole URLs.
+    /// Set if a proxy expects whole URLs.
     pub(super) whole_urls: Option<WholeUrls>,
-    /// Where the connection was made by address: which other names requests may be for. None: only for the host itself.
+    /// On a connection by address: judges other names of requests. `None`: requests must be for the host itself.
     pub(super) other_names: Option<NameJudge>,
 }
 
-/// Carries the requests of one connection.
+/// Forwards the requests of one connection.
 pub(super) struct Exchange {
     terms: ConnectionTerms,
     upstream: Upstream,
     state: Arc<State>,
-    /// The grant that was last read, and what it changes.
-    known: Mutex<Option<(Arc<NetworkGrant>, Arc<RequestChanges>)>>,
+    /// The last grant and its changes.
+    cached: Mutex<Option<(Arc<NetworkGrant>, Arc<RequestChanges>)>>,
 }
 
-/// The other side broke the connection off before it answered. The program gets no answer either, so that it may try again as
-/// it would have done; in HTTP/2 with the code that the other side gave.
+/// The remote side aborted the connection before it answered. The program gets no answer either, so that it may retry as without
+/// a gateway; in HTTP/2 with the error code of the remote side.
 #[derive(Debug, thiserror::Error)]
-#[error("the connection broke before there was an answer")]
+#[error("the connection broke before the answer")]
 pub(super) struct Broken(#[source] hyper::Error);
 
 impl Exchange {
@@ -62,11 +62,11 @@ impl Exchange {
             terms,
             upstream,
             state,
-            known: Mutex::new(None),
+            cached: Mutex::new(None),
         }
     }
 
-    /// Answers a request of the program: by the other side's response, or by a refusal.
+    /// Answers a program's request with the remote side's response, or with a refusal.
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
@@ -74,15 +74,15 @@ impl Exchange {
         let version = request.version();
         match self.carry(request).await {
             Ok(response) => Ok(response),
-            Err(Stop::Broken(error)) => Err(Broken(error)),
-            Err(Stop::Refused(Refusal::Answer(status, text))) => {
+            Err(ExchangeError::Broken(error)) => Err(Broken(error)),
+            Err(ExchangeError::Refused(Refusal::Answer(status, text))) => {
                 Ok(answer::line(version, status, &text))
             }
-            Err(Stop::Refused(Refusal::OtherHost(said))) => {
+            Err(ExchangeError::Refused(Refusal::OtherHost(said))) => {
                 let name = self.terms.host.name.clone();
                 Ok(self.deny(version, Denial::NameMismatch { name, said }))
             }
-            Err(Stop::Refused(Refusal::Denied(denial))) => Ok(self.deny(version, denial)),
+            Err(ExchangeError::Refused(Refusal::Denied(denial))) => Ok(self.deny(version, denial)),
         }
     }
 
@@ -93,7 +93,7 @@ impl Exchange {
         response
     }
 
-    async fn carry(&self, request: Request<Incoming>) -> Result<Response<Body>, Stop> {
+    async fn carry(&self, request: Request<Incoming>) -> Result<Response<Body>, ExchangeError> {
         let (mut head, body) = request.into_parts();
         self.check(&head)?;
         let changes = self.changes()?;
@@ -110,19 +110,19 @@ impl Exchange {
         let mut response = sent.map_err(|error| self.broken(error))?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let Some(program) = program else {
-                let text = "the other side changed the protocol, which nobody asked for";
+                let text = "the remote side changed the protocol without a request for it";
                 return Err(Refusal::bad_gateway(text.to_owned()).into());
             };
             let other = hyper::upgrade::on(&mut response);
             self.state.upgraded(program, other);
             return Ok(redact(&method, response, hidden).await);
         }
-        // RFC 9112, 6.3: the latter counts, and the former must not be passed on.
+        // RFC 9112, 6.3: `Transfer-Encoding` counts, and `Content-Length` must not be forwarded.
         if response.headers().contains_key(TRANSFER_ENCODING) {
             response.headers_mut().remove(CONTENT_LENGTH);
         }
         if is_for_proxy {
-            // Whoever takes us for a proxy would send requests for other hosts next.
+            // A program that uses the connection as a proxy would send requests for other hosts next.
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
         }
@@ -131,7 +131,9 @@ impl Exchange {
 
     fn check(&self, head: &Parts) -> Result<(), Refusal> {
         if head.method == Method::CONNECT {
-            let text = "a host that is allowed is no way to others".to_owned();
+            let text =
+                "CONNECT is not allowed here: it would reach other hosts through an allowed one"
+                    .to_owned();
             return Err(Refusal::answer(StatusCode::METHOD_NOT_ALLOWED, text));
         }
         if head.headers.len() > MAX_HEADERS {
@@ -140,7 +142,7 @@ impl Exchange {
             return Err(Refusal::answer(status, text));
         }
         if self.state.is_denied() {
-            let text = "this connection is over, a request on it was for another host".to_owned();
+            let text = "this connection is closed, because an earlier request on it was for another host: open a new connection".to_owned();
             return Err(Refusal::answer(StatusCode::MISDIRECTED_REQUEST, text));
         }
         self.terms.host.check(head, self.terms.other_names.as_ref())
@@ -148,27 +150,28 @@ impl Exchange {
 
     fn changes(&self) -> Result<Arc<RequestChanges>, Refusal> {
         let grant = (self.terms.grant)();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*cached {
             Some((read, changes)) if Arc::ptr_eq(read, &grant) => Ok(changes.clone()),
             _ => {
                 let changes = RequestChanges::of(&grant, &self.terms.host, self.terms.is_tls)?;
                 let changes = Arc::new(changes);
-                *known = Some((grant, changes.clone()));
+                *cached = Some((grant, changes.clone()));
                 Ok(changes)
             }
         }
     }
 
-    fn broken(&self, error: hyper::Error) -> Stop {
+    fn broken(&self, error: hyper::Error) -> ExchangeError {
         let name = &self.terms.host.name;
         if error.is_parse() || error.is_parse_status() {
-            let text = format!("`{name}` gave an answer that cannot be read: {error}");
+            let text = format!("`{name}` sent an invalid HTTP response: {error}");
             self.state.fail(text.clone());
             return Refusal::bad_gateway(text).into();
         }
-        self.state.fail(format!("`{name}` gave no answer: {error}"));
-        Stop::Broken(error)
+        self.state
+            .fail(format!("`{name}` sent no response: {error}"));
+        ExchangeError::Broken(error)
     }
 }
 
@@ -180,12 +183,12 @@ impl fmt::Debug for Exchange {
     }
 }
 
-enum Stop {
+enum ExchangeError {
     Refused(Refusal),
     Broken(hyper::Error),
 }
 
-impl From<Refusal> for Stop {
+impl From<Refusal> for ExchangeError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }

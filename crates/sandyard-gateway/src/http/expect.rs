@@ -1,4 +1,4 @@
-//! `Expect: 100-continue`: the body is not asked for before the other side wants it.
+//! `Expect: 100-continue`: the program's body is requested only when the remote side wants it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,48 +14,47 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 
-/// How long the other side may keep silent before the body goes out all the same: some servers know nothing of `Expect`, and
-/// programs themselves wait about as long.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
+/// How long the remote side may be silent before the body is sent anyway: some servers ignore `Expect`, and programs themselves
+/// wait about as long.
+const CONTINUE_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
 
-/// A request's body on its way out, from the moment on that it is wanted.
+/// A request's body, which starts when the remote side wants it.
 pub(super) struct OutgoingBody {
-    /// None: the answer came before the body was wanted.
+    /// `None`: the response came before the body was wanted.
     inner: Option<Incoming>,
     is_wanted: Option<Pin<Box<dyn Future<Output = bool> + Send>>>,
 }
 
-/// Tells a body that waits that it is too late for it.
+/// Notifies a waiting body that it is wanted, or too late.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expectation(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    news: Notify,
+    changed: Notify,
     is_answered: AtomicBool,
 }
 
 impl Expectation {
-    /// The final answer is there. A body that has not been asked for will not be.
+    /// Notes the final response. A body that has not been requested is not sent any more.
     pub(super) fn answered(&self) {
         self.0.is_answered.store(true, Ordering::Release);
-        self.0.news.notify_one();
+        self.0.changed.notify_one();
     }
 
     fn continued(&self) {
-        self.0.news.notify_one();
+        self.0.changed.notify_one();
     }
 
-    /// Waits for news, and says whether the body is wanted.
+    /// Waits for a decision; returns whether the body is wanted.
     async fn wait(self) -> bool {
-        // When nothing was heard at all, it is time as well.
-        let _ = tokio::time::timeout(PATIENCE, self.0.news.notified()).await;
+        // Without any response in time, the body is sent.
+        let _ = tokio::time::timeout(CONTINUE_TIMEOUT, self.0.changed.notified()).await;
         !self.0.is_answered.load(Ordering::Acquire)
     }
 }
 
-/// Readies a request. If its program waits to be asked for the body, so do we: asking the program is what reading from its body
-/// does.
+/// Prepares a request. If its program waits for a `100 Continue`, the body waits, too: reading the body makes hyper send it.
 pub(super) fn outgoing(request: Request<Incoming>) -> (Request<OutgoingBody>, Expectation) {
     let waits = request.version() == Version::HTTP_11 && expects(request.headers());
     let expectation = Expectation::default();
@@ -64,10 +63,10 @@ pub(super) fn outgoing(request: Request<Incoming>) -> (Request<OutgoingBody>, Ex
         is_wanted: None,
     });
     if waits {
-        let heard = expectation.clone();
+        let continuation = expectation.clone();
         hyper::ext::on_informational(&mut request, move |response| {
             if response.status() == StatusCode::CONTINUE {
-                heard.continued();
+                continuation.continued();
             }
         });
         request.body_mut().is_wanted = Some(Box::pin(expectation.clone().wait()));
@@ -97,14 +96,14 @@ impl http_body::Body for OutgoingBody {
         let this = self.get_mut();
         if let Some(is_wanted) = &mut this.is_wanted {
             if !ready!(is_wanted.as_mut().poll(cx)) {
-                // The program is told by the end of its connection, after the answer.
+                // The program notices it by the end of its connection, after the response.
                 this.inner = None;
             }
             this.is_wanted = None;
         }
         match &mut this.inner {
             Some(inner) => Pin::new(inner).poll_frame(cx),
-            // Neither more nor an end: an end would be that of a shorter body, and an error would take the answer with it.
+            // Neither data nor an end: an end would mean a shorter body, and an error would drop the response.
             None => Poll::Pending,
         }
     }

@@ -1,4 +1,4 @@
-//! The host that a connection was judged for, and whether a request is for it.
+//! The host that a connection was judged for, and the check that a request is for it.
 
 use std::net::IpAddr;
 
@@ -10,8 +10,8 @@ use sandyard_core::network::pattern::canonical_name;
 use super::answer::Refusal;
 use super::exchange::NameJudge;
 
-/// Longest part of a wrong name that is written down.
-const MAX_SAID_BYTES: usize = 300;
+/// Maximum length of a wrong name in records, in bytes.
+const MAX_SHOWN_BYTES: usize = 300;
 
 /// The host that a connection was judged for.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Its name as in a URL, with the port unless that is the usual one.
+    /// Its authority in a URL, with the port unless it is the default.
     pub(super) fn authority(&self, is_tls: bool) -> String {
         let name = match self.name.parse() {
             Ok(IpAddr::V6(address)) => format!("[{address}]"),
@@ -35,14 +35,14 @@ impl Host {
         }
     }
 
-    /// Says whether this is what a `Host` header or a URL names, with or without the port.
+    /// Whether a `Host` header or a URL names this host, with or without the port.
     fn is_named(&self, authority: &str) -> bool {
         let Some((name, port)) = split(authority) else {
             return false;
         };
         let is_port = match port {
             None | Some("") => true,
-            // No `+443`, which `parse` would take.
+            // Only digits: `parse` would accept `+443`.
             Some(port) => {
                 port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse() == Ok(self.port)
             }
@@ -50,7 +50,7 @@ impl Host {
         is_port && is_same(name, &self.name)
     }
 
-    /// Holds a request against the host, and other names that it has against `other_names`.
+    /// Checks that a request is for the host, or for a name that `other_names` allows.
     pub(super) fn check(
         &self,
         request: &Parts,
@@ -69,13 +69,13 @@ impl Host {
             return Err(Refusal::answer(StatusCode::BAD_REQUEST, text));
         }
         let authority = authority.map(|authority| authority.as_str());
-        for said in [header.as_deref(), authority].into_iter().flatten() {
-            if self.is_named(said) {
+        for requested in [header.as_deref(), authority].into_iter().flatten() {
+            if self.is_named(requested) {
                 continue;
             }
-            let other_host = || Refusal::OtherHost(shown(said));
+            let other_host = || Refusal::OtherHost(printable(requested));
             let judge = other_names.ok_or_else(other_host)?;
-            let (name, _) = split(said).ok_or_else(other_host)?;
+            let (name, _) = split(requested).ok_or_else(other_host)?;
             if name.parse::<IpAddr>().is_err() {
                 let name = canonical_name(name).ok_or_else(other_host)?;
                 judge(&name).map_err(Refusal::Denied)?;
@@ -102,25 +102,25 @@ fn split(authority: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-fn is_same(said: &str, name: &str) -> bool {
-    if let (Ok(said), Ok(name)) = (said.parse::<IpAddr>(), name.parse::<IpAddr>()) {
-        return said.to_canonical() == name.to_canonical();
+fn is_same(requested: &str, name: &str) -> bool {
+    if let (Ok(requested), Ok(name)) = (requested.parse::<IpAddr>(), name.parse::<IpAddr>()) {
+        return requested.to_canonical() == name.to_canonical();
     }
     let without_dot = |name| str::strip_suffix(name, ".").unwrap_or(name);
-    !name.is_empty() && without_dot(said).eq_ignore_ascii_case(without_dot(name))
+    !name.is_empty() && without_dot(requested).eq_ignore_ascii_case(without_dot(name))
 }
 
-/// The name as it can be shown: short, and without what a terminal obeys.
-fn shown(said: &str) -> String {
-    let letters = said.chars().filter(|letter| !letter.is_control());
-    let mut shown = String::new();
+/// The name for people: short, and without control characters.
+fn printable(name: &str) -> String {
+    let letters = name.chars().filter(|letter| !letter.is_control());
+    let mut text = String::new();
     for letter in letters {
-        if shown.len() + letter.len_utf8() > MAX_SAID_BYTES {
+        if text.len() + letter.len_utf8() > MAX_SHOWN_BYTES {
             break;
         }
-        shown.push(letter);
+        text.push(letter);
     }
-    shown
+    text
 }
 
 #[cfg(test)]
@@ -184,7 +184,7 @@ mod tests {
         let long = format!("\u{1b}[31m{}", "ä".repeat(1000));
         let shown = shown(&long);
         assert!(
-            shown.len() <= MAX_SAID_BYTES && shown.starts_with("[31mä"),
+            text.len() <= MAX_SHOWN_BYTES && shown.starts_with("[31mä"),
             "{shown}"
         );
     }

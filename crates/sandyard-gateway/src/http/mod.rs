@@ -1,15 +1,15 @@
-//! Requests that are changed on the way.
+//! Requests that the gateway inspects and changes.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `encrypted`, `plain` | the two ways in: requests over TLS, and without |
+//! | `encrypted`, `plain` | requests over TLS, and without |
 //! | `certificates` | certificates that the installation's own authority signs for programs |
-//! | `trust`, `tls` | the roots trusted outside; TLS with both sides |
-//! | `connection`, `versions`, `upstream`, `state` | a program's connection and one to the other side, tied together |
-//! | `exchange`, `host`, `readdress`, `answer` | one request: checked, changed, passed on, or refused |
-//! | `change`, `swap` | headers that rules set, secrets in the place of placeholders |
-//! | `hide`, `hiding_body`, `forms`, `swap_stream` | placeholders in the place of secrets, on the way back |
-//! | `expect`, `late`, `upgrade` | bodies that wait to be asked for; bodies that break off; WebSockets |
+//! | `trust`, `tls` | trusted roots; TLS with both sides |
+//! | `connection`, `versions`, `upstream`, `state` | a program's connection and the one to the remote side |
+//! | `exchange`, `host`, `request_target`, `answer` | one request: checked, changed, forwarded, or refused |
+//! | `request_changes`, `replace` | headers that rules set, and secrets in place of placeholders |
+//! | `redact`, `redacting_body`, `encodings`, `replace_stream` | placeholders in place of secrets, in responses |
+//! | `expect`, `delayed_failure`, `upgrade` | `Expect: 100-continue`; aborted bodies; WebSockets |
 //!
 //! No byte of a secret is logged, shown by [`Debug`] or part of an error, and the keys of TLS are written nowhere.
 
@@ -47,16 +47,16 @@ pub(crate) use plain::carry_plain;
 pub(crate) use request_changes::changes;
 pub(crate) use tls::Tls;
 
-/// What became of a connection whose requests were looked at.
+/// Why a connection with inspected requests failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpFailure {
-    /// A request was for another host, or for one that is denied.
+    /// A request was for another host, or for a denied one.
     #[error("{0}")]
     Denied(Denial),
-    /// TLS could not be agreed on with one of the sides, so that nothing was asked.
+    /// The TLS handshake with one side failed, before any request.
     #[error("{0}")]
     Unreachable(String),
-    /// The other side's answer is no good, or the connection broke.
+    /// The remote side's answer is invalid, or the connection broke.
     #[error("{0}")]
     Failed(String),
 }

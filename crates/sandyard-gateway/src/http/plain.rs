@@ -14,14 +14,14 @@ use super::host::Host;
 use super::versions::Protocol;
 use crate::dial::Dialled;
 
-/// What a program says first that speaks HTTP/2 at once: RFC 9113, 3.4.
+/// The first bytes of a program that uses HTTP/2 without an upgrade: RFC 9113, 3.4.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Carries requests without TLS, each one checked to be for this host, or for a name that `other_names` allows, and changed as the
-/// grant says at that moment.
+/// Forwards requests without TLS. Each is checked to be for this host, or for a name that `other_names` allows, and changed as the
+/// current grant says.
 pub(crate) async fn carry_plain<S>(
-    inside: S,
-    outside: Dialled,
+    program: S,
+    remote: Dialled,
     host: Host,
     grant: GrantSource,
     other_names: Option<NameJudge>,
@@ -29,14 +29,14 @@ pub(crate) async fn carry_plain<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (protocol, inside) = match Begun::read(inside).await {
-        Ok(begun) => begun,
-        // It went away without a word.
+    let (protocol, program) = match PeekedStream::read(program).await {
+        Ok(peeked) => peeked,
+        // The program closed the connection.
         Err(_) => return Ok(()),
     };
-    if protocol == Protocol::Two && outside.whole_urls.is_some() {
+    if protocol == Protocol::Http2 && remote.whole_urls.is_some() {
         let text = format!(
-            "`{}` is reached by a proxy that knows no HTTP/2 without TLS",
+            "`{}` is reached through a proxy that does not support HTTP/2 without TLS: use HTTP/1.1",
             host.name
         );
         return Err(HttpFailure::Failed(text));
@@ -45,44 +45,44 @@ where
         host,
         is_tls: false,
         grant,
-        whole_urls: outside.whole_urls,
+        whole_urls: remote.whole_urls,
         other_names,
     };
-    connection::carry(inside, outside.stream, protocol, terms).await
+    connection::carry(program, remote.stream, protocol, terms).await
 }
 
-/// A connection of which the beginning has been read.
+/// A connection whose first bytes have been read.
 #[derive(Debug)]
-struct Begun<S> {
+struct PeekedStream<S> {
     first: Bytes,
     rest: S,
 }
 
-impl<S: AsyncRead + Unpin> Begun<S> {
-    /// Reads as much as it takes to tell the versions apart.
+impl<S: AsyncRead + Unpin> PeekedStream<S> {
+    /// Reads as much as needed to distinguish the versions.
     async fn read(mut stream: S) -> io::Result<(Protocol, Self)> {
         let mut first = BytesMut::new();
         let protocol = loop {
             let seen = first.len().min(PREFACE.len());
             if first[..seen] != PREFACE[..seen] {
-                break Protocol::One;
+                break Protocol::Http1;
             }
             if seen == PREFACE.len() {
-                break Protocol::Two;
+                break Protocol::Http2;
             }
             if stream.read_buf(&mut first).await? == 0 {
-                break Protocol::One;
+                break Protocol::Http1;
             }
         };
-        let begun = Self {
+        let peeked = Self {
             first: first.freeze(),
             rest: stream,
         };
-        Ok((protocol, begun))
+        Ok((protocol, peeked))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PeekedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -98,7 +98,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PeekedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,14 +1,13 @@
-//! The way back: a secret that a host sends back arrives as its placeholder.
+//! Redacting responses: a secret that a host sends back reaches the program as its placeholder.
 //!
-//! Echo services, error pages and redirects show what they were sent. So everything that a host with a secret answers is looked
-//! through for the value, in the forms of [`forms`](super::encodings), headers and body alike.
+//! Echo services, error pages and redirects return what they were sent. So headers and body of every response of a host with a
+//! secret are searched for the value, in all [`encodings`](super::encodings).
 //!
-//! What a program gets, in which portions and when, tells nothing of a value before all of it is there: see [`ReplaceStream`].
-//! Else a host that sends what a program likes would help it to guess a secret byte by byte.
+//! The sizes and times of the pieces that a program gets reveal nothing about a value before all of it has arrived: see
+//! [`ReplaceStream`]. Otherwise a host that echoes a program's data would help it to guess a secret byte by byte.
 //!
-//! What remains: a host that encodes the value in yet another way, compresses its answer though it was asked not to, sends the
-//! value in parts (ranges, long pauses in the middle) or over an upgraded connection. A secret is therefore bound only to hosts
-//! that are trusted with it.
+//! Limits: a host may encode the value in another way, compress its answer against the request, send the value in parts (ranges,
+//! long pauses in the middle) or over an upgraded connection. A secret is therefore bound only to hosts that are trusted with it.
 
 use std::sync::Arc;
 
@@ -27,10 +26,10 @@ use super::redacting_body::RedactingBody;
 use super::replace::{Length, Replacements};
 use super::replace_stream::ReplaceStream;
 
-/// Bodies that say they are no longer than this are read whole, so that the placeholder fits in at its full length.
+/// Bodies with an announced length up to this are read whole, so that the placeholder fits at its full length.
 const MAX_WHOLE_BYTES: u64 = 64 * 1024;
 
-/// Hides secrets in the response to a request of this method.
+/// Redacts secrets in the response to a request of this method.
 pub(super) async fn redact(
     method: &Method,
     response: Response<Incoming>,
@@ -42,51 +41,50 @@ pub(super) async fn redact(
     }
     redact_headers(&mut head.headers, &replacements);
     let reason = head.extensions.get::<ReasonPhrase>();
-    if reason.is_some_and(|reason| replacements.whole(reason.as_bytes()).is_some()) {
+    if reason.is_some_and(|reason| replacements.replace_all(reason.as_bytes()).is_some()) {
         head.extensions.remove::<ReasonPhrase>();
     }
-    // The `Content-Length` of what has no body speaks of something else.
+    // Without a body, `Content-Length` has another meaning.
     let is_empty = *method == Method::HEAD
         || matches!(
             head.status,
             StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
         )
         || body.is_end_stream();
-    // Whatever `Content-Encoding` says: it may not be true, and what is compressed is not harmed by a search.
+    // Regardless of `Content-Encoding`: it may be wrong, and a search does not harm compressed data.
     if is_empty {
         return Response::from_parts(head, DelayedFailure::new(body).boxed_unsync());
     }
-    let told = body.size_hint().exact();
+    let announced = body.size_hint().exact();
     let is_part = head.status == StatusCode::PARTIAL_CONTENT;
-    let body =
-        match told {
-            Some(bytes) if bytes <= MAX_WHOLE_BYTES && !is_part => {
-                let (body, bytes) = redact_whole(body, replacements).await;
-                if let (Some(bytes), true) = (bytes, head.headers.contains_key(CONTENT_LENGTH)) {
-                    head.headers
-                        .insert(CONTENT_LENGTH, HeaderValue::from(bytes));
-                }
-                body
+    let body = match announced {
+        Some(bytes) if bytes <= MAX_WHOLE_BYTES && !is_part => {
+            let (body, bytes) = redact_whole(body, replacements).await;
+            if let (Some(bytes), true) = (bytes, head.headers.contains_key(CONTENT_LENGTH)) {
+                head.headers
+                    .insert(CONTENT_LENGTH, HeaderValue::from(bytes));
             }
-            Some(_) => DelayedFailure::new(RedactingBody::new(body, replacements, Length::Kept))
-                .boxed_unsync(),
-            // Parts of a text without a length are those of `multipart/byteranges`, whose boundaries do not count bytes.
-            None => DelayedFailure::new(RedactingBody::new(body, replacements, Length::Free))
-                .boxed_unsync(),
-        };
+            body
+        }
+        Some(_) => DelayedFailure::new(RedactingBody::new(body, replacements, Length::Fixed))
+            .boxed_unsync(),
+        // Partial content without a length is `multipart/byteranges`, whose boundaries do not count bytes.
+        None => DelayedFailure::new(RedactingBody::new(body, replacements, Length::Variable))
+            .boxed_unsync(),
+    };
     Response::from_parts(head, body)
 }
 
 fn redact_headers(headers: &mut HeaderMap, replacements: &Replacements) {
     for value in headers.values_mut() {
-        if let Some(made) = replacements.whole(value.as_bytes()) {
+        if let Some(made) = replacements.replace_all(value.as_bytes()) {
             let made = HeaderValue::from_bytes(&made);
             *value = made.unwrap_or_else(|_| HeaderValue::from_static(""));
         }
     }
 }
 
-/// Reads a short body and hides secrets in it. Gives its length as well, if all of it came.
+/// Reads a short body and redacts secrets in it. Also returns its length, if it arrived completely.
 async fn redact_whole(
     mut body: Incoming,
     replacements: Arc<Replacements>,
@@ -103,12 +101,12 @@ async fn redact_whole(
             }
         }
     }
-    // What broke off is passed on as far as it surely holds no part of a secret, under the length that was announced.
+    // An aborted body is forwarded as far as it certainly holds no part of a secret, with the announced length.
     let is_broken = matches!(last, Some(Err(_)));
     let data = match is_broken {
-        true => ReplaceStream::new(replacements, Length::Kept).push(&data),
+        true => ReplaceStream::new(replacements, Length::Fixed).push(&data),
         false => replacements
-            .whole(&data)
+            .replace_all(&data)
             .map_or_else(|| data.freeze(), Bytes::from),
     };
     let bytes = (!is_broken).then_some(data.len());
@@ -117,7 +115,7 @@ async fn redact_whole(
     (DelayedFailure::new(body).boxed_unsync(), bytes)
 }
 
-/// The same with secrets hidden, if it holds trailers.
+/// The frame with redacted trailers, if it has trailers.
 pub(super) fn with_trailers_redacted(
     frame: Frame<Bytes>,
     replacements: &Replacements,

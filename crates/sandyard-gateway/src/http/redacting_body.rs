@@ -1,4 +1,4 @@
-//! A body on its way back, searched for secrets as it passes.
+//! A response body that is redacted while it is forwarded.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use super::redact::with_trailers_redacted;
 use super::replace::{Length, Replacements};
 use super::replace_stream::ReplaceStream;
 
-/// How long to wait for more of a body without a length before what is held back is passed on: after the end of a line, which
-/// is in no secret, so that the events of a stream arrive as they happen.
+/// How long to wait for more of a body without a length before the pending data is released, if it ends with a line end. No
+/// secret has a line end, so the events of a stream arrive as they happen.
 const LINE_PAUSE: Duration = Duration::from_millis(25);
 
-/// The same anywhere else. It is longer than the way to most hosts and back: a program that stops reading in the middle of a
-/// secret, so that the host must wait as well, shall not get the half that came.
+/// The same in the middle of a line. It is longer than the round trip to most hosts: a program that stops reading in the middle of
+/// a secret, so that the host must wait as well, does not get the first half.
 const OTHER_PAUSE: Duration = Duration::from_millis(250);
 
-/// A body in which secrets are hidden as it passes.
+/// A body in which secrets are redacted.
 #[derive(Debug)]
 pub(super) struct RedactingBody<B> {
     inner: B,
     replacements: Arc<Replacements>,
     stream: ReplaceStream,
     length: Length,
-    /// Runs out when nothing has come for so long that what is held back is passed on.
+    /// Releases the pending data when nothing arrived for a while.
     pause: Option<Pin<Box<Sleep>>>,
-    /// What comes after the data, kept until what was held back is out.
+    /// The trailers, stored until the pending data is released.
     last: Option<Frame<Bytes>>,
     is_over: bool,
 }
 
 impl<B> RedactingBody<B> {
-    /// Begins with a body of which nothing has been read.
+    /// Wraps an unread body.
     pub(super) fn new(inner: B, replacements: Arc<Replacements>, length: Length) -> Self {
         Self {
             inner,
@@ -49,26 +49,26 @@ impl<B> RedactingBody<B> {
         }
     }
 
-    /// There is no more data: gives what was held back, and keeps what came instead of data.
+    /// Notes the end of the data: returns the pending data, and stores the trailers.
     fn finish(&mut self, last: Option<Frame<Bytes>>) -> Option<Frame<Bytes>> {
         self.is_over = true;
         self.last = last.map(|frame| with_trailers_redacted(frame, &self.replacements));
-        let held = self.stream.flush();
-        match held.is_empty() {
+        let pending = self.stream.flush();
+        match pending.is_empty() {
             true => self.last.take(),
-            false => Some(Frame::data(held)),
+            false => Some(Frame::data(pending)),
         }
     }
 
-    /// Nothing more has come yet: gives what was held back when that has lasted. It begins when somebody waits, so that it does
-    /// not count how long a program reads nothing.
+    /// No data has arrived: releases the pending data after a pause. The pause begins when the program reads, so that the time
+    /// in which it does not read does not count.
     fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
-        // Of a body with a length the rest is sure to come, and nobody reads it line by line.
-        let held = self.stream.held();
-        if self.length == Length::Kept || held.is_empty() {
+        // The rest of a body with a length will arrive, and nothing reads it line by line.
+        let pending = self.stream.pending();
+        if self.length == Length::Fixed || pending.is_empty() {
             return Poll::Pending;
         }
-        let time = match held.ends_with(b"\n") {
+        let time = match pending.ends_with(b"\n") {
             true => LINE_PAUSE,
             false => OTHER_PAUSE,
         };
@@ -100,7 +100,7 @@ where
             let Some(frame) = frame else {
                 return Poll::Ready(this.finish(None).map(Ok));
             };
-            // When it breaks off, what is held back is not passed on: it may be the better part of a secret.
+            // After a failure the pending data is dropped: it may be a large part of a secret.
             match frame?.into_data() {
                 Ok(piece) => {
                     let piece = this.stream.push(&piece);
@@ -115,10 +115,10 @@ where
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Whoever sends it on goes by the header anyhow; this is for bodies that have not begun.
+        // Only for bodies that have not started; hyper uses the header anyway.
         match self.length {
-            Length::Kept => self.inner.size_hint(),
-            Length::Free => SizeHint::default(),
+            Length::Fixed => self.inner.size_hint(),
+            Length::Variable => SizeHint::default(),
         }
     }
 }
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn neither_sizes_nor_times_tell_how_much_of_a_guess_is_right() {
-        for length in [Length::Free, Length::Kept] {
+        for length in [Length::Variable, Length::Fixed] {
             for right in 0..VALUE.len() {
                 let script = |guess: &str| -> Script {
                     let pieces = [
@@ -197,7 +197,7 @@ mod tests {
         ]
         .map(|(after, piece)| (after, piece.to_owned()))
         .into();
-        let live = passed(script.clone(), Length::Free).await;
+        let live = passed(script.clone(), Length::Variable).await;
         let live: Vec<_> = live
             .iter()
             .map(|(time, piece)| (*time, &piece[..]))
@@ -211,7 +211,7 @@ mod tests {
         ];
         assert_eq!(live, expected);
         // With a length, everything can wait.
-        let whole = passed(script, Length::Kept).await;
+        let whole = passed(script, Length::Fixed).await;
         let whole: Vec<_> = whole.iter().map(|(_, piece)| piece.clone()).collect();
         assert_eq!(
             whole.concat(),

@@ -1,4 +1,4 @@
-//! Texts put in the place of others, in data that comes in pieces.
+//! Replacing texts in data that arrives in pieces.
 
 use std::sync::Arc;
 
@@ -7,19 +7,20 @@ use zeroize::Zeroizing;
 
 use super::replace::{Length, Replacements};
 
-/// Exchanges texts in data that comes in pieces, also those that begin in one piece and end in another.
+/// Replaces texts in data that arrives in pieces, also texts that span pieces.
 ///
-/// The end of what came is held back, always as many bytes as the longest text has, less one, and whatever they are. Were it
-/// only what may begin a text, the sizes of what is passed on would tell how much of a guess is right, and a secret could be
-/// read byte by byte by whoever chooses the data. So sizes depend on those of the pieces alone, until a whole text is there.
+/// The end of the data is held back: always as many bytes as the longest text has, less one, whatever they are. If only a possible
+/// beginning of a text were held back, the sizes of the output would show how much of a guess is right, and an attacker who
+/// chooses the data could read a secret byte by byte. So output sizes depend only on the sizes of the pieces, until a whole text
+/// has arrived.
 #[derive(Debug)]
 pub(super) struct ReplaceStream {
     replacements: Arc<Replacements>,
     length: Length,
-    /// The end of what was passed on before one could tell what it begins.
-    passed: Zeroizing<Vec<u8>>,
-    /// What came after it and waits.
-    held: Zeroizing<Vec<u8>>,
+    /// The end of the released data, in which a text may have begun.
+    released: Zeroizing<Vec<u8>>,
+    /// Data that is held back.
+    pending: Zeroizing<Vec<u8>>,
 }
 
 impl ReplaceStream {
@@ -28,54 +29,54 @@ impl ReplaceStream {
         Self {
             replacements,
             length,
-            passed: Zeroizing::new(Vec::new()),
-            held: Zeroizing::new(Vec::new()),
+            released: Zeroizing::new(Vec::new()),
+            pending: Zeroizing::new(Vec::new()),
         }
     }
 
-    /// What is held back.
-    pub(super) fn held(&self) -> &[u8] {
-        &self.held
+    /// The data that is held back.
+    pub(super) fn pending(&self) -> &[u8] {
+        &self.pending
     }
 
-    /// Takes the next piece, gives what can be passed on.
+    /// Takes the next piece; returns what can be released.
     pub(super) fn push(&mut self, piece: &[u8]) -> Bytes {
-        self.held.extend_from_slice(piece);
+        self.pending.extend_from_slice(piece);
         self.release(false)
     }
 
-    /// Gives what was held back: there is no more, or nobody can wait for it. Of a text that began in there and ends in what
-    /// comes later, the rest will be `*`.
+    /// Releases what was held back: there is no more data, or the reader must not wait. Of a text that begins in there and ends
+    /// later, the rest becomes `*`.
     pub(super) fn flush(&mut self) -> Bytes {
         self.release(true)
     }
 
     fn release(&mut self, is_all: bool) -> Bytes {
-        let sent = self.passed.len();
-        let mut data = std::mem::take(&mut *self.passed);
-        data.append(&mut self.held);
-        // Of every place before this one it is known which text begins there.
-        let known = (data.len() + 1).saturating_sub(self.replacements.longest());
-        let place = if is_all { data.len() } else { known };
-        let begun = (0..sent.min(place))
+        let sent = self.released.len();
+        let mut data = std::mem::take(&mut *self.released);
+        data.append(&mut self.pending);
+        // For every position before this one it is decided which text begins there.
+        let decided = (data.len() + 1).saturating_sub(self.replacements.max_length());
+        let limit = if is_all { data.len() } else { decided };
+        let text_end = (0..sent.min(limit))
             .filter_map(|at| Some(at + self.replacements.length_at(&data[at..])?))
             .max();
-        let start = begun.unwrap_or(0).max(sent);
-        let places = start..place.max(start);
-        let (made, end) = self.replacements.pass(&data, places, self.length);
-        self.held.extend_from_slice(&data[end..]);
-        if is_all || known < sent {
-            self.passed.extend_from_slice(&data[known..end]);
+        let start = text_end.unwrap_or(0).max(sent);
+        let range = start..limit.max(start);
+        let (replaced, end) = self.replacements.replace_in(&data, range, self.length);
+        self.pending.extend_from_slice(&data[end..]);
+        if is_all || decided < sent {
+            self.released.extend_from_slice(&data[decided..end]);
         }
-        if made.is_none() && start == sent {
+        if replaced.is_none() && start == sent {
             return Bytes::from(data).slice(sent..end);
         }
-        let mut given = vec![b'*'; start - sent];
-        match made {
-            Some(made) => given.extend_from_slice(&made),
-            None => given.extend_from_slice(&data[start..end]),
+        let mut output = vec![b'*'; start - sent];
+        match replaced {
+            Some(replaced) => output.extend_from_slice(&replaced),
+            None => output.extend_from_slice(&data[start..end]),
         }
-        Bytes::from(given)
+        Bytes::from(output)
     }
 }
 
@@ -105,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_exchanged_and_what_was_put_in_is_not_looked_at() {
+    fn every_text_is_replaced_and_replacements_are_not_searched() {
         let replacements = replacements(&[("one", "two"), ("two", "one"), ("", "never")]);
         assert_eq!(
-            replacements.whole(b"one two oone tw").unwrap(),
+            replacements.replace_all(b"one two oone tw").unwrap(),
             b"two one otwo tw"
         );
-        assert_eq!(replacements.whole(b"three"), None);
+        assert_eq!(replacements.replace_all(b"three"), None);
     }
 
     #[test]
@@ -119,7 +120,7 @@ mod tests {
         let replacements = replacements(&[("ab", "1"), ("abcd", "2"), ("bc", "3")]);
         for size in 1..8 {
             assert_eq!(
-                in_pieces(&replacements, Length::Free, "abcd abc ab bcab", size),
+                in_pieces(&replacements, Length::Variable, "abcd abc ab bcab", size),
                 "2 1c 1 31"
             );
         }
@@ -130,14 +131,14 @@ mod tests {
         let replacements =
             replacements(&[("secret-value", "placeholder"), ("c2VjcmV0", "cGxhY2U=")]);
         let text = "a secret-value, secret-valu, ssecret-value c2VjcmV0 c2Vjc";
-        let whole = String::from_utf8(replacements.whole(text.as_bytes()).unwrap()).unwrap();
+        let whole = String::from_utf8(replacements.replace_all(text.as_bytes()).unwrap()).unwrap();
         assert_eq!(
             whole,
             "a placeholder, secret-valu, splaceholder cGxhY2U= c2Vjc"
         );
         for size in 1..text.len() {
             assert_eq!(
-                in_pieces(&replacements, Length::Free, text, size),
+                in_pieces(&replacements, Length::Variable, text, size),
                 whole,
                 "{size}"
             );
@@ -149,7 +150,7 @@ mod tests {
         let replacements = replacements(&[("long-long-secret", "holder"), ("key", "placeholder")]);
         for size in 1..10 {
             assert_eq!(
-                in_pieces(&replacements, Length::Kept, "<long-long-secret|key>", size),
+                in_pieces(&replacements, Length::Fixed, "<long-long-secret|key>", size),
                 "<holder**********|pla>"
             );
         }
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn as_much_is_held_back_as_a_text_may_need_whatever_it_is() {
         let mut stream =
-            ReplaceStream::new(Arc::new(replacements(&[("secret", "x")])), Length::Free);
+            ReplaceStream::new(Arc::new(replacements(&[("secret", "x")])), Length::Variable);
         assert_eq!(stream.push(b"data: se"), "dat");
         assert_eq!(stream.push(b"cre"), "a: ");
         assert_eq!(stream.push(b"t."), "x");
@@ -169,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_text_that_nobody_could_wait_for_is_stars() {
-        for length in [Length::Free, Length::Kept] {
+    fn the_rest_of_a_text_that_was_released_early_is_stars() {
+        for length in [Length::Variable, Length::Fixed] {
             let mut stream = ReplaceStream::new(Arc::new(replacements(&[("secret", "x")])), length);
             assert_eq!(stream.push(b"a se"), "");
             assert_eq!(stream.flush(), "a se");
@@ -218,7 +219,7 @@ mod tests {
             guesses in vec((0..VALUE.len(), 0..ENCODED.len()), 100),
             is_kept in any::<bool>(),
         ) {
-            let length = if is_kept { Length::Kept } else { Length::Free };
+            let length = if is_kept { Length::Fixed } else { Length::Variable };
             let guesses = guesses.iter().map(|(plain, encoded)| format!("{}{}", &VALUE[..*plain], &ENCODED[..*encoded]));
             let mut guesses = guesses.collect::<String>().into_bytes();
             guesses.resize(60 * 12, b's');
@@ -231,7 +232,7 @@ mod tests {
 
         #[test]
         fn no_text_gets_through_however_it_is_cut(shape in shapes(), before in 0_usize..200, is_kept in any::<bool>()) {
-            let length = if is_kept { Length::Kept } else { Length::Free };
+            let length = if is_kept { Length::Fixed } else { Length::Variable };
             let mut data = format!("{}{VALUE}{ENCODED} {VALUE}", ".".repeat(before)).into_bytes();
             data.resize(60 * 12, b'.');
             let out = send(&shape, length, &data).concat();

@@ -1,10 +1,10 @@
-//! What is changed in a request: headers that rules set, and placeholders for which secrets are put in.
+//! Changes of a request: headers that rules set, and secrets in place of placeholders.
 //!
-//! Placeholders are looked for in the values of headers, and in what a `Basic` authorization encodes. Not in bodies, and not in
+//! Placeholders are searched in the values of headers, and in the credentials of a `Basic` authorization. Not in bodies, and not in
 //! URLs, which servers and proxies write into their logs.
 //!
-//! Values that rules set are the maker's own text: what a host sends back of them is not hidden. What must stay hidden is a
-//! secret, and its placeholder may be in a rule.
+//! Values of rules are plain text of the policy's author: they are not redacted in responses. A value that must stay secret is a
+//! secret, whose placeholder may be in a rule.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use super::encodings;
 use super::host::Host;
 use super::replace::Replacements;
 
-/// Headers that say how a request is carried. Policies with such are refused when they are made; this is the second lock.
-const KEPT_HEADERS: [HeaderName; 7] = [
+/// Headers that define how a request is transferred. Policies that set them are refused; this is a second check.
+const PROTECTED_HEADERS: [HeaderName; 7] = [
     CONNECTION,
     CONTENT_LENGTH,
     HOST,
@@ -35,26 +35,26 @@ const KEPT_HEADERS: [HeaderName; 7] = [
     UPGRADE,
 ];
 
-/// Takes what programs write: with the `=` at the end, or without.
+/// Accepts base64 with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What a grant changes in requests to one host.
+/// The changes of a grant to requests for one host.
 #[derive(Debug)]
 pub(super) struct RequestChanges {
     /// Headers to set; a later one replaces an earlier one.
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// Secrets that may go there and that no header can hold: their names and placeholders.
-    unfit: Vec<(String, Vec<u8>)>,
-    /// Placeholders, and the secrets to put there.
-    put: Replacements,
-    /// Secrets, and the placeholders to put there on the way back.
-    hide: Arc<Replacements>,
+    /// Secrets for the host that are not valid in a header: their names and placeholders.
+    invalid: Vec<(String, Vec<u8>)>,
+    /// Placeholders and their secrets, for requests.
+    placeholders: Replacements,
+    /// Secrets and their placeholders, for responses.
+    redactions: Arc<Replacements>,
 }
 
-/// Says whether requests to this host are changed, so that its TLS has to be ended here.
+/// Whether requests to this host are changed, so that the gateway must terminate its TLS.
 pub(crate) fn changes(grant: &NetworkGrant, host: &Host, is_tls: bool) -> bool {
     let mut rules = grant.policy.rules_for(&host.name, host.port, is_tls);
     let mut secrets = grant.secrets_for(&host.name, host.port, is_tls);
@@ -62,7 +62,7 @@ pub(crate) fn changes(grant: &NetworkGrant, host: &Host, is_tls: bool) -> bool {
 }
 
 impl RequestChanges {
-    /// Reads a grant.
+    /// Reads the changes from a grant.
     pub(super) fn of(grant: &NetworkGrant, host: &Host, is_tls: bool) -> Result<Self, Refusal> {
         let mut headers = Vec::new();
         for rule in grant.policy.rules_for(&host.name, host.port, is_tls) {
@@ -70,20 +70,20 @@ impl RequestChanges {
                 headers.push(header(name, value)?);
             }
         }
-        let (mut unfit, mut put, mut hide) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut invalid, mut placeholders, mut redactions) = (Vec::new(), Vec::new(), Vec::new());
         for secret in grant.secrets_for(&host.name, host.port, is_tls) {
             let (value, placeholder) = (secret.value.expose(), secret.placeholder.as_bytes());
             if HeaderValue::from_str(value).is_err() {
-                unfit.push((secret.name.clone(), placeholder.to_vec()));
+                invalid.push((secret.name.clone(), placeholder.to_vec()));
             }
-            put.push((placeholder.to_vec(), value.as_bytes().to_vec()));
-            hide.extend(encodings::of(value, &secret.placeholder));
+            placeholders.push((placeholder.to_vec(), value.as_bytes().to_vec()));
+            redactions.extend(encodings::of(value, &secret.placeholder));
         }
         Ok(Self {
             headers,
-            unfit,
-            put: Replacements::new(put),
-            hide: Arc::new(Replacements::new(hide)),
+            invalid,
+            placeholders: Replacements::new(placeholders),
+            redactions: Arc::new(Replacements::new(redactions)),
         })
     }
 
@@ -92,35 +92,36 @@ impl RequestChanges {
         for (name, value) in &self.headers {
             headers.insert(name.clone(), value.clone());
         }
-        let mut hide = self.hide.clone();
-        if self.put.is_empty() {
-            return Ok(hide);
+        let mut redactions = self.redactions.clone();
+        if self.placeholders.is_empty() {
+            return Ok(redactions);
         }
         for (name, value) in headers.iter_mut() {
-            if let Some(made) = self.put.whole(value.as_bytes()) {
-                let made = Zeroizing::new(made);
-                let made = HeaderValue::from_bytes(&made).map_err(|_| self.unfit_in(value));
-                *value = made?;
+            if let Some(replaced) = self.placeholders.replace_all(value.as_bytes()) {
+                let replaced = Zeroizing::new(replaced);
+                let replaced =
+                    HeaderValue::from_bytes(&replaced).map_err(|_| self.invalid_secret(value));
+                *value = replaced?;
                 value.set_sensitive(true);
             }
             if *name == AUTHORIZATION
                 && let Some(basic) = self.basic(value)
             {
-                hide = Arc::new(hide.with(basic.sent, basic.said));
+                redactions = Arc::new(redactions.with(basic.with_secret, basic.with_placeholder));
                 *value = basic.value;
                 value.set_sensitive(true);
             }
         }
-        // A compressed response could not be looked through for the secret.
+        // A compressed response could not be searched for the secret.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let mut codings = headers.get_all(TE).iter();
         if codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"trailers")) {
             headers.insert(TE, HeaderValue::from_static("trailers"));
         }
-        Ok(hide)
+        Ok(redactions)
     }
 
-    /// Puts secrets into what a `Basic` authorization encodes.
+    /// Puts secrets into the credentials of a `Basic` authorization.
     fn basic(&self, value: &HeaderValue) -> Option<Basic> {
         let (scheme, encoded) = value.to_str().ok()?.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("basic") {
@@ -128,48 +129,48 @@ impl RequestChanges {
         }
         let encoded = encoded.trim();
         let decoded = BASE64.decode(encoded).ok()?;
-        let made = Zeroizing::new(self.put.whole(&decoded)?);
-        let sent = BASE64.encode(&*made);
+        let credentials = Zeroizing::new(self.placeholders.replace_all(&decoded)?);
+        let sent = BASE64.encode(&*credentials);
         let value = Zeroizing::new(format!("{scheme} {sent}"));
         Some(Basic {
             value: HeaderValue::from_str(&value).ok()?,
-            sent: sent.into_bytes(),
-            said: encoded.as_bytes().to_vec(),
+            with_secret: sent.into_bytes(),
+            with_placeholder: encoded.as_bytes().to_vec(),
         })
     }
 
-    fn unfit_in(&self, value: &HeaderValue) -> Refusal {
-        let mut unfit = self.unfit.iter();
-        let found = unfit.find(|(_, placeholder)| {
+    fn invalid_secret(&self, value: &HeaderValue) -> Refusal {
+        let mut invalid = self.invalid.iter();
+        let found = invalid.find(|(_, placeholder)| {
             let mut windows = value.as_bytes().windows(placeholder.len().max(1));
             windows.any(|window| window == placeholder)
         });
         let name = found.map_or("?", |(name, _)| name);
         Refusal::bad_gateway(format!(
-            "the secret `{name}` holds a byte that no header may hold, such as a line end: set it anew without"
+            "the secret `{name}` contains a byte that is not allowed in a header, such as a line end: set the secret again without it"
         ))
     }
 }
 
 struct Basic {
     value: HeaderValue,
-    /// The credentials with the secret, encoded.
-    sent: Vec<u8>,
-    /// Those of the program, encoded.
-    said: Vec<u8>,
+    /// The encoded credentials with the secret.
+    with_secret: Vec<u8>,
+    /// The encoded credentials of the program.
+    with_placeholder: Vec<u8>,
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Refusal> {
-    let unfit = || {
+    let invalid = || {
         Refusal::bad_gateway(format!(
-            "the policy sets the header `{name}`, which cannot be set"
+            "the policy sets the header `{name}`, which cannot be set: remove it from the policy"
         ))
     };
-    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit())?;
-    if KEPT_HEADERS.contains(&name) {
-        return Err(unfit());
+    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+    if PROTECTED_HEADERS.contains(&name) {
+        return Err(invalid());
     }
-    let mut value = HeaderValue::from_str(value).map_err(|_| unfit())?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
     value.set_sensitive(true);
     Ok((name, value))
 }

@@ -1,4 +1,4 @@
-//! What the requests of a connection tell whoever drives it.
+//! State that the requests of a connection share with its driver.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,12 +6,12 @@ use hyper::upgrade::OnUpgrade;
 use sandyard_core::network::Denial;
 use tokio::sync::Notify;
 
-/// What became of the requests so far.
+/// The state of a connection's requests.
 #[derive(Debug, Default)]
 pub(super) struct State {
     inner: Mutex<Inner>,
-    /// Something changed.
-    pub(super) news: Notify,
+    /// Notified when the state changes.
+    pub(super) changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -22,23 +22,23 @@ struct Inner {
     upgraded: Option<(OnUpgrade, OnUpgrade)>,
 }
 
-/// A request that asks for another protocol is under way, until this is dropped.
+/// A request for another protocol is in progress until this is dropped.
 #[derive(Debug)]
 pub(super) struct Upgrading<'a>(&'a State);
 
 impl State {
-    /// A request was for another host: the connection is over.
+    /// Notes that a request was for another host: the connection ends.
     pub(super) fn deny(&self, denial: Denial) {
         self.inner().denial.get_or_insert(denial);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
-    /// Says whether a request was for another host.
+    /// Whether a request was for another host.
     pub(super) fn is_denied(&self) -> bool {
         self.inner().denial.is_some()
     }
 
-    /// The other side failed; one line for people. The first counts.
+    /// Notes a failure of the remote side, as one line. The first one counts.
     pub(super) fn fail(&self, reason: String) {
         self.inner().failure.get_or_insert(reason);
     }
@@ -49,28 +49,28 @@ impl State {
         Upgrading(self)
     }
 
-    /// Says whether it may be, or is.
+    /// Whether the protocol changes or may change.
     pub(super) fn is_upgrading(&self) -> bool {
         let inner = self.inner();
         inner.is_upgrading || inner.upgraded.is_some()
     }
 
-    /// Both ends have agreed.
+    /// Notes that both ends agreed on another protocol.
     pub(super) fn upgraded(&self, program: OnUpgrade, other: OnUpgrade) {
         self.inner().upgraded = Some((program, other));
     }
 
-    /// Takes both ends out, if they have agreed.
+    /// Takes both ends, if they agreed on another protocol.
     pub(super) fn take_upgraded(&self) -> Option<(OnUpgrade, OnUpgrade)> {
         self.inner().upgraded.take()
     }
 
-    /// Takes the reason why it was denied out.
+    /// Takes the denial.
     pub(super) fn take_denial(&self) -> Option<Denial> {
         self.inner().denial.take()
     }
 
-    /// Takes the reason why the other side failed out.
+    /// Takes the failure of the remote side.
     pub(super) fn take_failure(&self) -> Option<String> {
         self.inner().failure.take()
     }
@@ -83,6 +83,6 @@ impl State {
 impl Drop for Upgrading<'_> {
     fn drop(&mut self) {
         self.0.inner().is_upgrading = false;
-        self.0.news.notify_one();
+        self.0.changed.notify_one();
     }
 }

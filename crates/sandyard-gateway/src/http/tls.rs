@@ -23,22 +23,22 @@ use super::trust::Trust;
 use super::versions::Protocol;
 use crate::settings::GatewayError;
 
-/// How long one side may take to agree on TLS.
+/// Time limit of a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
 
-/// This installation's certificate authority and what is needed to speak TLS to both sides. Cheap to clone.
+/// This installation's certificate authority, and TLS settings for both sides. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Tls(Arc<Inner>);
 
 struct Inner {
     certificates: Certificates,
     trust: Trust,
-    /// For programs, without a certificate.
+    /// Settings for programs, without a certificate.
     server: ServerConfig,
 }
 
 impl Tls {
-    /// Opens the authority in a folder, made when missing, and reads whom to trust.
+    /// Opens the authority in a folder, created when missing, and reads the trusted roots.
     pub(crate) fn open(folder: &Path, trusted_ca: Option<&Path>) -> Result<Self, GatewayError> {
         let now_ms = Clock::System.now_ms();
         let spec = AuthoritySpec {
@@ -60,14 +60,14 @@ impl Tls {
     }
 
     /// Reads a program's hello.
-    pub(super) async fn hello<S>(inside: S) -> io::Result<StartHandshake<S>>
+    pub(super) async fn hello<S>(program: S) -> io::Result<StartHandshake<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        within_time(LazyConfigAcceptor::new(Acceptor::default(), inside)).await
+        within_time(LazyConfigAcceptor::new(Acceptor::default(), program)).await
     }
 
-    /// Goes on with a program's hello.
+    /// Completes the handshake of a program's hello.
     pub(super) async fn accept<S>(
         &self,
         hello: StartHandshake<S>,
@@ -87,13 +87,13 @@ impl Tls {
             .into_iter()
             .collect();
         let accepted = within_time(hello.into_stream(Arc::new(config))).await;
-        // What a program says that has its own list of authorities, or wants one certificate and no other.
+        // A program may have its own list of authorities, or pin a certificate.
         accepted.map_err(|error| {
-            format!("the program did not take the gateway's certificate for `{name}`: {error}")
+            format!("the program rejected the gateway's certificate for `{name}`: {error}. It must use the system's CA certificates")
         })
     }
 
-    /// Agrees on TLS with the other side, by its real certificate.
+    /// Opens TLS to the host, and verifies its certificate.
     pub(super) async fn connect(
         &self,
         stream: TcpStream,
@@ -102,7 +102,7 @@ impl Tls {
     ) -> Result<client::TlsStream<TcpStream>, String> {
         let server = ServerName::try_from(name.to_owned());
         let server =
-            server.map_err(|_| format!("`{name}` is no name that a certificate could be for"))?;
+            server.map_err(|_| format!("`{name}` is not a valid name for a certificate"))?;
         let offers = offers
             .iter()
             .map(|protocol| protocol.id().to_vec())

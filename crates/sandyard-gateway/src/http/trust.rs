@@ -1,4 +1,4 @@
-//! Whom the gateway trusts where it speaks TLS to the other side itself.
+//! Trusted roots for the gateway's own TLS connections.
 
 use std::io;
 use std::path::Path;
@@ -42,18 +42,18 @@ impl Trust {
         Arc::new(config)
     }
 
-    /// Says what went wrong with a host's TLS, in words.
+    /// Describes why TLS with a host failed.
     pub(super) fn explain(&self, name: &str, error: &io::Error) -> String {
         let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
         let Some(rustls::Error::InvalidCertificate(problem)) = inner else {
-            return format!("no TLS with `{name}`: {error}");
+            return format!("the TLS handshake with `{name}` failed: {error}");
         };
         let problem = match problem {
             CertificateError::UnknownIssuer if self.is_empty => {
-                "cannot be checked, for this server trusts no authority at all: install `ca-certificates`".to_owned()
+                "cannot be verified, because this server trusts no certificates: install `ca-certificates` on it".to_owned()
             }
             CertificateError::UnknownIssuer => {
-                "is by an authority that this server does not trust".to_owned()
+                "is signed by an authority that this server does not trust".to_owned()
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired".to_owned(),
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
@@ -62,7 +62,7 @@ impl Trust {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 "is for another name".to_owned()
             }
-            other => format!("is no good: {other}"),
+            other => format!("is not valid: {other}"),
         };
         format!("the certificate of `{name}` {problem}")
     }

@@ -1,4 +1,4 @@
-//! The way to the other side, in either version.
+//! The connection to the remote side, in either version of HTTP.
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -10,20 +10,20 @@ use super::expect::OutgoingBody;
 /// Sends requests over one connection.
 #[derive(Debug)]
 pub(super) enum Upstream {
-    /// One after the other.
-    One(Mutex<http1::SendRequest<OutgoingBody>>),
-    /// Many at once.
-    Two(http2::SendRequest<OutgoingBody>),
+    /// One request after another.
+    Http1(Mutex<http1::SendRequest<OutgoingBody>>),
+    /// Concurrent requests.
+    Http2(http2::SendRequest<OutgoingBody>),
 }
 
 impl Upstream {
-    /// Sends a request as soon as the connection takes it, and gives the head of the response.
+    /// Sends a request when the connection is ready; returns the head of the response.
     pub(super) async fn send(
         &self,
         request: Request<OutgoingBody>,
     ) -> hyper::Result<Response<Incoming>> {
         match self {
-            Self::One(sender) => {
+            Self::Http1(sender) => {
                 let answered = {
                     let mut sender = sender.lock().await;
                     sender.ready().await?;
@@ -31,7 +31,7 @@ impl Upstream {
                 };
                 answered.await
             }
-            Self::Two(sender) => {
+            Self::Http2(sender) => {
                 let mut sender = sender.clone();
                 sender.ready().await?;
                 sender.send_request(request).await

@@ -1,4 +1,4 @@
-//! How each version of HTTP is spoken: by which bounds, and by which tasks.
+//! Settings of HTTP/1 and HTTP/2 connections: bounds and tasks.
 
 use std::fmt;
 
@@ -6,58 +6,58 @@ use hyper::rt::Executor;
 use hyper::{client, server};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Most headers of a request or a response.
+/// Maximum number of headers of a request or a response.
 pub(super) const MAX_HEADERS: usize = 200;
 
-/// Longest head of a request or a response in HTTP/1.
+/// Maximum size of the head of a request or a response in HTTP/1, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Most that is read ahead, or waits to be written, on one side of a connection in HTTP/1.
+/// Maximum size of the read and write buffers of one side of a connection in HTTP/1, in bytes.
 const BUFFER_BYTES: usize = 128 * 1024;
 
-/// Most requests at once on one connection in HTTP/2. A sandbox may have many connections, and each of these bounds is memory
-/// that it can take of the server's.
+/// Maximum number of concurrent requests on one connection in HTTP/2. A sandbox may have many connections, and each of these
+/// bounds is server memory that it can use.
 const MAX_STREAMS: u32 = 32;
 
-/// Longest head of one of them, as HTTP/2 counts.
+/// Maximum size of a head in HTTP/2, in bytes.
 const MAX_STREAM_HEAD_BYTES: u32 = 32 * 1024;
 
-/// What may be sent ahead on one stream of HTTP/2, and on all of them.
+/// Receive windows of one HTTP/2 stream, and of a connection, in bytes.
 const WINDOWS: (u32, u32) = (256 * 1024, 256 * 1024);
 
-/// Most that waits to be written on one stream of HTTP/2.
+/// Maximum size of the write buffer of one HTTP/2 stream, in bytes.
 const STREAM_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Most streams of HTTP/2 that were given up by those who opened them before anybody looked.
+/// Maximum number of HTTP/2 streams that were reset before they were accepted.
 const MAX_RESET_STREAMS: usize = 8;
 
-/// Which HTTP both sides speak.
+/// The version of HTTP on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// HTTP/1.0 or 1.1.
-    One,
+    Http1,
     /// HTTP/2.
-    Two,
+    Http2,
 }
 
 impl Protocol {
-    /// Its name in TLS: RFC 7301.
+    /// Its ALPN id (RFC 7301).
     pub(super) fn id(self) -> &'static [u8] {
         match self {
-            Self::One => b"http/1.1",
-            Self::Two => b"h2",
+            Self::Http1 => b"http/1.1",
+            Self::Http2 => b"h2",
         }
     }
 
-    /// The one of this name.
+    /// Finds the version by its ALPN id.
     pub(super) fn of(id: &[u8]) -> Option<Self> {
-        let mut known = [Self::One, Self::Two].into_iter();
-        known.find(|protocol| protocol.id() == id)
+        let mut protocols = [Self::Http1, Self::Http2].into_iter();
+        protocols.find(|protocol| protocol.id() == id)
     }
 }
 
-/// Speaks HTTP/1 with a program. `can_half_close`: it may stop writing and still wait for an answer.
-pub(super) fn server_one(can_half_close: bool) -> server::conn::http1::Builder {
+/// HTTP/1 for a program. `can_half_close`: it may close its sending side and still wait for an answer.
+pub(super) fn http1_server(can_half_close: bool) -> server::conn::http1::Builder {
     let mut builder = server::conn::http1::Builder::new();
     builder
         .half_close(can_half_close)
@@ -65,14 +65,14 @@ pub(super) fn server_one(can_half_close: bool) -> server::conn::http1::Builder {
         .max_headers(MAX_HEADERS)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(BUFFER_BYTES)
-        // It would count the time between two requests, which is for the other side to bound.
+        // It would limit the time between two requests, which the remote side does.
         .header_read_timeout(None)
         .auto_date_header(false);
     builder
 }
 
-/// Speaks HTTP/1 with the other side.
-pub(super) fn client_one() -> client::conn::http1::Builder {
+/// HTTP/1 for the remote side.
+pub(super) fn http1_client() -> client::conn::http1::Builder {
     let mut builder = client::conn::http1::Builder::new();
     builder
         .preserve_header_case(true)
@@ -82,8 +82,8 @@ pub(super) fn client_one() -> client::conn::http1::Builder {
     builder
 }
 
-/// Speaks HTTP/2 with a program.
-pub(super) fn server_two(tasks: Tasks) -> server::conn::http2::Builder<Tasks> {
+/// HTTP/2 for a program.
+pub(super) fn http2_server(tasks: Tasks) -> server::conn::http2::Builder<Tasks> {
     let mut builder = server::conn::http2::Builder::new(tasks);
     builder
         .initial_stream_window_size(WINDOWS.0)
@@ -96,8 +96,8 @@ pub(super) fn server_two(tasks: Tasks) -> server::conn::http2::Builder<Tasks> {
     builder
 }
 
-/// Speaks HTTP/2 with the other side.
-pub(super) fn client_two(tasks: Tasks) -> client::conn::http2::Builder<Tasks> {
+/// HTTP/2 for the remote side.
+pub(super) fn http2_client(tasks: Tasks) -> client::conn::http2::Builder<Tasks> {
     let mut builder = client::conn::http2::Builder::new(tasks);
     builder
         .initial_stream_window_size(WINDOWS.0)
@@ -109,12 +109,12 @@ pub(super) fn client_two(tasks: Tasks) -> client::conn::http2::Builder<Tasks> {
     builder
 }
 
-/// Runs what a connection starts beside itself, and ends it with the connection.
+/// Runs the background tasks of a connection, and ends them with it.
 #[derive(Clone)]
 pub(super) struct Tasks(CancellationToken);
 
 impl Tasks {
-    /// What it runs ends when the guard is dropped.
+    /// Tasks end when the guard is dropped.
     pub(super) fn new() -> (Self, DropGuard) {
         let token = CancellationToken::new();
         (Self(token.clone()), token.drop_guard())

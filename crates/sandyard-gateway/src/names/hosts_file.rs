@@ -13,11 +13,11 @@ pub(super) fn read(text: &str) -> HostsFile {
     let mut hosts = HostsFile::new();
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default();
-        let mut words = line.split_ascii_whitespace();
-        let Some(address) = words.next().and_then(|word| word.parse::<IpAddr>().ok()) else {
+        let mut fields = line.split_ascii_whitespace();
+        let Some(address) = fields.next().and_then(|field| field.parse::<IpAddr>().ok()) else {
             continue;
         };
-        for name in words.filter_map(canonical_name) {
+        for name in fields.filter_map(canonical_name) {
             let addresses = hosts.entry(name).or_default();
             if !addresses.contains(&address) {
                 addresses.push(address);

@@ -31,7 +31,7 @@ pub(super) enum NotFound {
 }
 
 /// Addresses of one or both families, and their lifetime.
-type Found = Result<(Vec<IpAddr>, Duration), NotFound>;
+type AddressResult = Result<(Vec<IpAddr>, Duration), NotFound>;
 
 impl From<NotFound> for LookupError {
     fn from(missing: NotFound) -> Self {
@@ -73,7 +73,7 @@ impl Source {
         self.ask(&absolute(name)?, kind).await
     }
 
-    async fn both_families(&self, name: &Name) -> Found {
+    async fn both_families(&self, name: &Name) -> AddressResult {
         let v4 = Box::pin(self.family(name, RecordType::A));
         let v6 = Box::pin(self.family(name, RecordType::AAAA));
         match select(v4, v6).await {
@@ -88,7 +88,7 @@ impl Source {
         }
     }
 
-    async fn family(&self, name: &Name, kind: RecordType) -> Found {
+    async fn family(&self, name: &Name, kind: RecordType) -> AddressResult {
         let records = self.ask(name, kind).await?;
         Ok((addresses_of(&records), lifetime_of(&records)))
     }
@@ -114,14 +114,14 @@ fn absolute(name: &str) -> Result<Name, NotFound> {
 }
 
 /// Waits for the second family: shortly if the first gave addresses, otherwise as long as it takes.
-async fn second(first: &Found, rest: impl Future<Output = Found>) -> Found {
+async fn second(first: &AddressResult, rest: impl Future<Output = AddressResult>) -> AddressResult {
     if first.is_err() {
         return rest.await;
     }
     timeout(GRACE, rest).await.unwrap_or(Err(NotFound::Answer))
 }
 
-fn merge(v4: Found, v6: Found) -> Found {
+fn merge(v4: AddressResult, v6: AddressResult) -> AddressResult {
     match (v4, v6) {
         (Ok((mut all, v4_lifetime)), Ok((v6, v6_lifetime))) => {
             all.extend(v6);

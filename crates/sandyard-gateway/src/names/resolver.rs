@@ -48,11 +48,11 @@ pub(super) fn servers_of(resolv_conf: &str) -> Vec<SocketAddr> {
     resolv_conf
         .lines()
         .filter_map(|line| {
-            let mut words = line.split_ascii_whitespace();
-            if words.next() != Some("nameserver") {
+            let mut fields = line.split_ascii_whitespace();
+            if fields.next() != Some("nameserver") {
                 return None;
             }
-            words.next()?.parse::<IpAddr>().ok()
+            fields.next()?.parse::<IpAddr>().ok()
         })
         .map(|ip| SocketAddr::new(ip, 53))
         .take(MAX_NAME_SERVERS)

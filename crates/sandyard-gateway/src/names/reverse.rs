@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reverse_names_of_closed_addresses_are_told_from_open_ones() {
+    fn reverse_names_of_closed_addresses_are_recognized() {
         for (name, closed) in [
             ("4.3.2.10.in-addr.arpa.", true),
             ("10.in-addr.arpa.", true),

@@ -41,7 +41,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_expires_a_minute_after_the_last_ping() {
         let watchdog = Watchdog::default();
-        let began = Instant::now();
+        let start = Instant::now();
         let speaking = async {
             for _ in 0..10 {
                 tokio::time::sleep(Duration::from_secs(15)).await;
@@ -53,14 +53,14 @@ mod tests {
             () = watchdog.expired() => {}
             () = speaking => {}
         }
-        let seconds = began.elapsed().as_secs();
+        let seconds = start.elapsed().as_secs();
         assert!((209..=211).contains(&seconds), "{seconds}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_counts_for_no_more_than_a_tick() {
         let watchdog = Watchdog::default();
-        let began = Instant::now();
+        let start = Instant::now();
         let pausing = async {
             tokio::time::sleep(Duration::from_millis(1500)).await;
             // As if nothing here had run for an hour.
@@ -71,6 +71,6 @@ mod tests {
             () = watchdog.expired() => {}
             () = pausing => {}
         }
-        assert!(began.elapsed() > Duration::from_secs(3600 + 50));
+        assert!(start.elapsed() > Duration::from_secs(3600 + 50));
     }
 }

@@ -33,5 +33,8 @@ async fn a_name_without_addresses_cannot_be_dialled() {
         .dial(&to_name("example.com", &[], 443), false)
         .await
         .unwrap_err();
-    assert_eq!(err.to_string(), "`example.com` has no address here");
+    assert_eq!(
+        err.to_string(),
+        "`example.com` has no address that this sandbox may reach"
+    );
 }

@@ -72,7 +72,7 @@ async fn serve(
 async fn the_name_is_asked_for_and_no_byte_after_the_answer_is_lost() {
     let proxy = HttpProxy::start(start_echo().await, None).await;
     let dialer = dialer_by(&format!("http://{}", proxy.at));
-    assert!(dialer.goes_by_proxy("example.com", 443));
+    assert!(dialer.uses_resolving_proxy("example.com", 443));
     for addresses in [&["192.0.2.1"][..], &[]] {
         let mut dialled = dialer
             .dial(&to_name("example.com", addresses, 443), false)
@@ -113,12 +113,12 @@ async fn credentials_are_sent_and_never_shown() {
         .unwrap_err();
     assert!(
         err.to_string()
-            .ends_with("it wants a user name and a password (status 407)"),
+            .ends_with("it requires a user name and a password (status 407)"),
         "{err}"
     );
     let wrong = dialer_by(&format!("http://you:{PASSWORD}@{at}"));
     let err = wrong.dial(&to, false).await.unwrap_err();
-    assert!(err.to_string().contains("does not take"), "{err}");
+    assert!(err.to_string().contains("rejects"), "{err}");
     assert!(!err.to_string().contains(PASSWORD));
 }
 
@@ -171,11 +171,11 @@ async fn a_proxy_that_is_silent_or_not_there_is_given_up() {
     let to = to_name("example.com", &[], 443);
     let at = start_saying("HTTP/1.1 ", true).await;
     let dialer = Dialer {
-        proxy_patience: Duration::from_millis(50),
+        proxy_timeout: Duration::from_millis(50),
         ..dialer_by(&format!("http://{at}"))
     };
     let err = dialer.dial(&to, false).await.unwrap_err();
-    assert!(err.to_string().contains("no connection after"), "{err}");
+    assert!(err.to_string().contains("not connected after"), "{err}");
 
     let (_held, at) = deserted();
     let err = dialer_by(&format!("http://{at}"))
@@ -200,7 +200,7 @@ async fn a_name_cannot_break_out_of_the_request() {
     ] {
         let to = to_name(name, &["192.0.2.1"], 443);
         let err = dialer.dial(&to, false).await.unwrap_err();
-        assert_eq!(err.to_string(), "the name is no host name");
+        assert_eq!(err.to_string(), "the name is not a valid host name");
     }
     assert_eq!(proxy.requests(), [""; 0]);
 }
@@ -246,7 +246,11 @@ async fn what_the_environment_excepts_is_dialled_directly() {
         ("192.0.2.1", 443, true),
         ("127.0.0.1", 443, false),
     ] {
-        assert_eq!(dialer.goes_by_proxy(name, port), expected, "{name}:{port}");
+        assert_eq!(
+            dialer.uses_resolving_proxy(name, port),
+            expected,
+            "{name}:{port}"
+        );
     }
     let to = to_name("git.corp.example", &["127.0.0.1"], echo.port());
     let dialled = dialer.dial(&to, false).await.unwrap();

@@ -21,7 +21,7 @@ fn dialer_by(url: &str) -> Dialer {
     let dialer = Dialer::new(Some(url), |_| None, names_of_nobody()).unwrap();
     Dialer {
         // No other test waits that long for anything.
-        proxy_patience: Duration::from_secs(20),
+        proxy_timeout: Duration::from_secs(20),
         ..dialer
     }
 }

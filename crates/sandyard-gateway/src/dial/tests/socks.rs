@@ -102,7 +102,7 @@ async fn serve(
 async fn socks5_is_told_addresses_and_the_next_when_one_fails() {
     let proxy = SocksProxy::start(start_echo().await, None).await;
     let dialer = dialer_by(&format!("socks5://{}", proxy.at));
-    assert!(!dialer.goes_by_proxy("example.com", 443));
+    assert!(!dialer.uses_resolving_proxy("example.com", 443));
     let to = to_name(
         "example.com",
         &["192.0.2.66", "2001:db8::1", "192.0.2.3"],
@@ -121,14 +121,17 @@ async fn socks5_is_told_addresses_and_the_next_when_one_fails() {
         .dial(&to_name("example.com", &[], 443), false)
         .await
         .unwrap_err();
-    assert_eq!(err.to_string(), "`example.com` has no address here");
+    assert_eq!(
+        err.to_string(),
+        "`example.com` has no address that this sandbox may reach"
+    );
 }
 
 #[tokio::test]
 async fn socks5h_is_told_the_name_if_there_is_one() {
     let proxy = SocksProxy::start(start_echo().await, None).await;
     let dialer = dialer_by(&format!("socks5h://{}", proxy.at));
-    assert!(dialer.goes_by_proxy("example.com", 443));
+    assert!(dialer.uses_resolving_proxy("example.com", 443));
     let to = to_name("example.com", &["192.0.2.1"], 22);
     let mut dialled = dialer.dial(&to, false).await.unwrap();
     assert_eq!(dialled.address, None);
@@ -152,11 +155,11 @@ async fn credentials_are_checked() {
     for (url, expected) in [
         (
             format!("socks5h://you:{PASSWORD}@{at}"),
-            "does not take this user name and password",
+            "rejects this user name and password",
         ),
         (
             format!("socks5h://{at}"),
-            "wants a user name and a password",
+            "requires a user name and a password",
         ),
     ] {
         let err = dialer_by(&url)
@@ -177,7 +180,7 @@ async fn what_a_proxy_says_in_place_of_yes_is_told() {
             "its answer is not SOCKS 5",
         ),
         (b"\x05\x02", "it wants another kind of credentials"),
-        (b"\x05\xff", "it wants a user name and a password"),
+        (b"\x05\xff", "it requires a user name and a password"),
         (
             b"\x05\x00\x05\x02\x00\x01\0\0\0\0\0\0",
             "its rules do not allow this",

@@ -61,7 +61,8 @@ async fn a_site_without_tls_is_said_to_have_none() {
     let answer = program.get("/", &[("x-key", PLACEHOLDER)]).await;
     assert_eq!(answer.status(), 502);
     assert!(
-        text(&answer).starts_with("sandyard gateway: no TLS with `api.example.com`: "),
+        text(&answer)
+            .starts_with("sandyard gateway: the TLS handshake with `api.example.com` failed: "),
         "{}",
         text(&answer)
     );
@@ -114,7 +115,7 @@ async fn a_program_that_does_not_trust_the_gateway_is_named_as_the_reason() {
     assert!(other.hello(stream, NAME, &["http/1.1"]).await.is_err());
     let failure = carried.await.unwrap().unwrap_err().to_string();
     assert!(
-        failure.contains("did not take the gateway's certificate"),
+        failure.contains("rejected the gateway's certificate"),
         "{failure}"
     );
 }
