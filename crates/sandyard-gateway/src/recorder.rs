@@ -205,13 +205,13 @@ mod tests {
         recorder.record(&sandbox, refusal("b.test"));
         recorder.flush();
         recorder.flush();
-        let mut told = Vec::new();
+        let mut flows = Vec::new();
         while let Ok(flow) = records.try_recv() {
-            told.push((flow.name.unwrap(), flow.count));
+            flows.push((flow.name.unwrap(), flow.count));
         }
-        told.sort();
+        flows.sort();
         assert_eq!(
-            told,
+            flows,
             [
                 ("a.test".to_owned(), 1),
                 ("a.test".to_owned(), 999),
@@ -224,40 +224,40 @@ mod tests {
     fn denials_with_different_names_are_recorded_separately() {
         let (recorder, mut records) = Recorder::new();
         let sandbox = sandbox();
-        for said in ["a.test", "b.test", "a.test"] {
+        for requested in ["a.test", "b.test", "a.test"] {
             recorder.record(
                 &sandbox,
                 Flow {
                     denial: Some(Denial::NameMismatch {
                         name: "good.test".into(),
-                        said: said.into(),
+                        said: requested.into(),
                     }),
                     ..refusal("good.test")
                 },
             );
         }
-        let told: Vec<_> = std::iter::from_fn(|| records.try_recv().ok()).collect();
-        let said: Vec<_> = told.iter().map(|flow| flow.denial.as_ref()).collect();
-        assert_eq!(said.len(), 2);
-        assert_ne!(said[0], said[1]);
+        let flows: Vec<_> = std::iter::from_fn(|| records.try_recv().ok()).collect();
+        let denials: Vec<_> = flows.iter().map(|flow| flow.denial.as_ref()).collect();
+        assert_eq!(denials.len(), 2);
+        assert_ne!(denials[0], denials[1]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_different_refusals_is_cut_to_a_share_and_counted() {
         let (recorder, mut records) = Recorder::new();
-        let (noisy, quiet) = (sandbox(), sandbox());
+        let (noisy, other) = (sandbox(), sandbox());
         for number in 0..20_000 {
             recorder.record(&noisy, refusal(&format!("{number}.test")));
         }
-        let quiet = Flow {
+        let flow = Flow {
             sandbox_id: "quiet".parse().unwrap(),
             ..refusal("a.test")
         };
-        recorder.record(&quiet, quiet);
+        recorder.record(&other, flow);
         recorder.flush();
-        let told: Vec<_> = std::iter::from_fn(|| records.try_recv().ok()).collect();
-        assert_eq!(told.iter().map(|flow| flow.count).sum::<u64>(), 20_001);
-        assert_eq!(told.len(), 1000 + 1 + 1);
-        assert!(told.iter().any(|flow| flow.sandbox_id.as_str() == "quiet"));
+        let flows: Vec<_> = std::iter::from_fn(|| records.try_recv().ok()).collect();
+        assert_eq!(flows.iter().map(|flow| flow.count).sum::<u64>(), 20_001);
+        assert_eq!(flows.len(), 1000 + 1 + 1);
+        assert!(flows.iter().any(|flow| flow.sandbox_id.as_str() == "quiet"));
     }
 }

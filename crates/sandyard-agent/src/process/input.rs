@@ -23,13 +23,13 @@ impl Input {
     }
 
     /// Writes all bytes and counts them as they are written: the caller may be cancelled in between.
-    async fn write_all(&self, mut bytes: &[u8], count: &Cell<u64>) -> io::Result<()> {
+    async fn write_all(&self, mut bytes: &[u8], total: &Cell<u64>) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
             match ready.try_io(|fd| Ok(rustix::io::write(fd.get_ref(), bytes)?)) {
                 Ok(Ok(count)) => {
                     bytes = &bytes[count..];
-                    count.set(count.get() + count as u64);
+                    total.set(total.get() + count as u64);
                 }
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(Err(error)) => return Err(error),

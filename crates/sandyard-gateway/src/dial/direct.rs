@@ -187,7 +187,7 @@ mod tests {
         })
         .await
         .unwrap_err();
-        let expected = "[2001:db8::1]:1: no route; 192.0.2.1:1: timed out after 10 s";
+        let expected = "[2001:db8::1]:1: no route to host; 192.0.2.1:1: timed out after 10 s";
         assert_eq!(err.to_string(), expected);
     }
 

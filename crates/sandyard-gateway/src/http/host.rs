@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn a_wrong_name_is_shown_short_and_without_control_letters() {
         let long = format!("\u{1b}[31m{}", "ä".repeat(1000));
-        let shown = shown(&long);
+        let shown = printable(&long);
         assert!(
-            text.len() <= MAX_SHOWN_BYTES && shown.starts_with("[31mä"),
+            shown.len() <= MAX_SHOWN_BYTES && shown.starts_with("[31mä"),
             "{shown}"
         );
     }

@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(stream.push(b"data: se"), "dat");
         assert_eq!(stream.push(b"cre"), "a: ");
         assert_eq!(stream.push(b"t."), "x");
-        assert_eq!(stream.held(), b".");
+        assert_eq!(stream.pending(), b".");
         assert_eq!(stream.push(b"12345"), ".");
         assert_eq!(stream.flush(), "12345");
         assert_eq!(stream.flush(), "");

@@ -228,7 +228,10 @@ async fn one_owners_sandboxes_take_half_of_all_connections_at_most() {
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     }
     let denial = env.flow().await.denial.unwrap().to_string();
-    assert!(denial.contains("2 connections of one owner"), "{denial}");
+    assert!(
+        denial.contains("2 open connections of one owner"),
+        "{denial}"
+    );
 }
 
 #[tokio::test]

@@ -223,7 +223,7 @@ async fn a_proxy_may_have_a_name() {
     let err = dialer.dial(&to, false).await.unwrap_err();
     assert_eq!(
         err.to_string(),
-        format!("proxy {url}: no name server answers")
+        format!("proxy {url}: no DNS server answered")
     );
 }
 

@@ -179,7 +179,7 @@ async fn what_a_proxy_says_in_place_of_yes_is_told() {
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
             "its answer is not SOCKS 5",
         ),
-        (b"\x05\x02", "it wants another kind of credentials"),
+        (b"\x05\x02", "it requires another kind of credentials"),
         (b"\x05\xff", "it requires a user name and a password"),
         (
             b"\x05\x00\x05\x02\x00\x01\0\0\0\0\0\0",

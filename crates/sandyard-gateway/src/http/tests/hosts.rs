@@ -231,11 +231,11 @@ async fn both_sides_are_told_how_much_they_may_send() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_answered_as_such() {
+async fn invalid_http_is_answered_with_bad_request() {
     let env = TestEnv::new();
     let site = Site::start(Some(env.site_tls(NAME, &["http/1.1"])), echo).await;
     let (answer, carried) = raw(&env, &site, b"* OK IMAP4 hello\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     let failure = carried.unwrap_err().to_string();
-    assert!(failure.contains("no HTTP"), "{failure}");
+    assert!(failure.contains("not valid HTTP"), "{failure}");
 }
