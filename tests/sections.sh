@@ -139,6 +139,17 @@ machinery() {
     SELFTEST_PYTHON=$venv/bin/python tests/machinery/selftest
 }
 
+# Words that are not used in names, comments, documents and messages; see tests/words/README.md.
+word_check() { tests/words/check --self-test && tests/words/check --ratchet; }
+
+spelling() {
+    local venv=$CARGO_TARGET_DIR/venvs/spelling
+    python_venv "$venv" tests/words/requirements.txt 'import os' && "$venv/bin/typos" --format brief
+}
+
+# Licences, registries, duplicate versions and unused dependencies.
+dependencies() { tests/dependencies/check --self-test && tests/dependencies/check; }
+
 clippy() { cargo clippy --quiet --workspace --all-targets -- -D warnings; }
 
 doc() { RUSTDOCFLAGS='-D warnings' cargo doc --quiet --workspace --no-deps --document-private-items; }
@@ -358,11 +369,11 @@ newcomer() {
 
 # Whether ./run names the package to install where there is no C compiler: says_what_is_missing PLACE.
 says_what_is_missing() {
-    local said
+    local message
     # shellcheck disable=SC2016 # expanded by the inner shell
-    said=$(among_own_mounts sh -c 'mount --bind /dev/null "$(readlink -f /usr/bin/cc)" &&
+    message=$(among_own_mounts sh -c 'mount --bind /dev/null "$(readlink -f /usr/bin/cc)" &&
         ! PATH=$1/programs CARGO_TARGET_DIR=$1/none XDG_CACHE_HOME=$1/none ./run run -- true' sh "$1" 2>&1) &&
-        [[ $said == *"apt-get install --no-install-recommends gcc"* ]] || { printf '%s\n' "it said: $said"; return 1; }
+        [[ $message == *"apt-get install --no-install-recommends gcc"* ]] || { printf '%s\n' "the message was: $message"; return 1; }
 }
 
 # Makes a folder with the compilers' results of another: hard_links FROM TO. What Cargo then builds there changes nothing here.
@@ -498,7 +509,7 @@ provider_user_tests() {
 
 # Every fuzz target for a few seconds; each is a step.
 fuzz_targets() {
-    fuzz/run 10 2>&1 | sed -e 's/^fuzz: \(.*\) ok$/ok \1/' -e 's/^fuzz: \(.* FAILED\)/not ok \1/'
+    fuzz/run 5 2>&1 | sed -e 's/^fuzz: \(.*\) ok$/ok \1/' -e 's/^fuzz: \(.* FAILED\)/not ok \1/'
     return "${PIPESTATUS[0]}"
 }
 

@@ -19,21 +19,21 @@ const CANARY: &[u8] = b"untouched";
 /// The kinds of entry, those with a meaning of their own to readers among them.
 const KINDS: &[u8] = b"01234567xgLKSDVMN\0";
 
-struct Yard {
+struct Workspace {
     root: PathBuf,
     store: Store,
 }
 
-fn yard() -> &'static Yard {
-    static YARD: OnceLock<Yard> = OnceLock::new();
-    YARD.get_or_init(|| {
+fn workspace() -> &'static Workspace {
+    static WORKSPACE: OnceLock<Workspace> = OnceLock::new();
+    WORKSPACE.get_or_init(|| {
         let root = std::env::temp_dir().join(format!("sandyard-fuzz-{}", std::process::id()));
         fs::create_dir_all(root.join("outside")).expect("a directory");
         fs::write(root.join("outside/canary"), CANARY).expect("a canary");
         let store = Store::open(&root.join("store"))
             .expect("a store")
             .without_sync();
-        Yard { root, store }
+        Workspace { root, store }
     })
 }
 
@@ -52,7 +52,7 @@ impl Recipe<'_> {
     }
 
     /// A name of a few components, most of them chosen to meet again.
-    fn name(&mut self, outside: &str) -> Vec<u8> {
+    fn name(&mut self, outside_dir: &str) -> Vec<u8> {
         let mut name = Vec::new();
         for _ in 0..self.byte() % 5 {
             match self.byte() % 12 {
@@ -61,7 +61,7 @@ impl Recipe<'_> {
                 4 => name.extend_from_slice(b"c"),
                 5 | 6 => name.extend_from_slice(b".."),
                 7 => name.extend_from_slice(b"."),
-                8 => name.extend_from_slice(outside.as_bytes()),
+                8 => name.extend_from_slice(outside_dir.as_bytes()),
                 9 => name.extend_from_slice(b"../../../../outside"),
                 10 => name.extend_from_slice(b"canary"),
                 _ => name.push(self.byte()),
@@ -74,14 +74,14 @@ impl Recipe<'_> {
         name
     }
 
-    fn archive(mut self, outside: &str) -> Vec<u8> {
+    fn archive(mut self, outside_dir: &str) -> Vec<u8> {
         let mut archive = Vec::new();
         while !self.0.is_empty() && archive.len() < 1 << 16 {
             let kind = KINDS[usize::from(self.byte()) % KINDS.len()];
-            let (name, link) = (self.name(outside), self.name(outside));
+            let (name, link) = (self.name(outside_dir), self.name(outside_dir));
             let data = match kind {
-                b'x' | b'g' => self.pax(outside),
-                b'L' | b'K' => self.name(outside),
+                b'x' | b'g' => self.pax(outside_dir),
+                b'L' | b'K' => self.name(outside_dir),
                 _ => vec![b'd'; usize::from(self.byte() % 40)],
             };
             // Now and then the size is a lie.
@@ -102,7 +102,7 @@ impl Recipe<'_> {
     }
 
     /// Records of an extended header.
-    fn pax(&mut self, outside: &str) -> Vec<u8> {
+    fn pax(&mut self, outside_dir: &str) -> Vec<u8> {
         const KEYS: &[&str] = &[
             "path",
             "linkpath",
@@ -121,7 +121,7 @@ impl Recipe<'_> {
         for _ in 0..self.byte() % 4 {
             let key = KEYS[usize::from(self.byte()) % KEYS.len()];
             let value = match self.byte() % 3 {
-                0 => self.name(outside),
+                0 => self.name(outside_dir),
                 1 => self.byte().to_string().into_bytes(),
                 _ => b"18446744073709551615".to_vec(),
             };
@@ -181,18 +181,18 @@ fuzz_target!(
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     },
     |input: &[u8]| {
-        let Some((&way, rest)) = input.split_first() else {
+        let Some((&selector, rest)) = input.split_first() else {
             return;
         };
-        let Yard { root, store } = yard();
-        let outside = root.join("outside").to_str().expect("is text").to_owned();
-        let archive = match way % 4 {
+        let Workspace { root, store } = workspace();
+        let outside_dir = root.join("outside").to_str().expect("is text").to_owned();
+        let archive = match selector % 4 {
             0 => rest.to_vec(),
-            _ => Recipe(rest).archive(&outside),
+            _ => Recipe(rest).archive(&outside_dir),
         };
         let mut options = ImportOptions::new(Owners::of_this_process());
         options.replace = true;
-        options.add_user = way % 8 == 3;
+        options.add_user = selector % 8 == 3;
         options.limits = Limits { entries: 100, bytes: 1 << 20 };
         let result = store.import_tar("t", &archive[..], options);
         if let Ok(imported) = &result {

@@ -145,4 +145,4 @@ async def _for_all(server, storm, check, at_once=16):
             async with locations:
                 return await check(http, sandbox)
 
-        return sum(await asyncio.gather(*(random_sandbox(it) for it in promised(storm) if not it.is_deleted)))
+        return sum(await asyncio.gather(*(random_sandbox(sandbox) for sandbox in promised(storm) if not sandbox.is_deleted)))

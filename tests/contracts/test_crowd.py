@@ -17,9 +17,9 @@ def test_a_hundred_and_fifty_sandboxes_each_have_every_port(api):
     try:
         with ThreadPoolExecutor(8) as pool:
             created = list(pool.map(lambda n: api.create(user_id=f"crowd-{n}", **small), range(150)))
-            urls = list(pool.map(lambda one: expose(api, one), created))
+            urls = list(pool.map(lambda sandbox: expose(api, sandbox), created))
             assert len(set(urls)) == 150
-            outputs = list(pool.map(lambda one: api.run(one, "echo $HOSTNAME-ok")["exit_code"], created[::10]))
+            outputs = list(pool.map(lambda sandbox: api.run(sandbox, "echo $HOSTNAME-ok")["exit_code"], created[::10]))
             assert set(outputs) == {0}
     finally:
         with ThreadPoolExecutor(8) as pool:

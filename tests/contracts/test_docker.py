@@ -26,9 +26,9 @@ def test_a_container_is_as_asked(api, container):
     seen = api.ok("GET", f"/api/sandboxes/{container}")
     assert seen["resource_limits"] == {"memory": "256m", "cpu": "0.5"}
     assert {port: str(to) for port, to in seen["ports"].items()} == {"3000": "13000"}
-    ours = api.ok("GET", "/api/sandboxes/", params={"project_name": "tests"})
+    project_sandboxes = api.ok("GET", "/api/sandboxes/", params={"project_name": "tests"})
     others = api.ok("GET", "/api/sandboxes/", params={"project_name": "no-such-project"})
-    assert container in [one["sandbox_id"] for one in ours] and others == []
+    assert container in [one["sandbox_id"] for one in project_sandboxes] and others == []
 
 
 def test_commands_run_in_the_workspace(api, container):

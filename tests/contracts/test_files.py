@@ -85,10 +85,10 @@ HOSTILE_PATHS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("trick", HOSTILE_PATHS)
-def test_dots_and_prefixes_stay_inside(server, api, shared, trick):
+@pytest.mark.parametrize("hostile_path", HOSTILE_PATHS)
+def test_dots_and_prefixes_stay_inside(server, api, shared, hostile_path):
     for secret in HOST_SECRETS:
-        path = trick.format(f"{server.data.path}/{secret}")
+        path = hostile_path.format(f"{server.data.path}/{secret}")
         for verb in ("read-file", "download-file", "download-file-stream"):
             reply = api.post(f"/sandboxes/{verb}", {"sandbox_id": shared, "file_path": path})
             assert reply.status_code in (404, 422), describe_reply(reply)
@@ -96,7 +96,7 @@ def test_dots_and_prefixes_stay_inside(server, api, shared, trick):
 
 
 def test_hostile_paths_write_inside(server, api, shared):
-    host = server.data.path / "written-by-a-trick"
+    host = server.data.path / "written-by-a-hostile_path"
     for path in (str(host), f"/../../../../..{host}", f"../../../../../../..{host}", f"/proc/1/root{host}"):
         api.post("/sandboxes/write-file", {"sandbox_id": shared, "path": path, "content": "out"})
         api.http.post(
@@ -111,7 +111,7 @@ def test_a_link_to_the_host_leads_nowhere(server, api, shared):
         assert api.post("/sandboxes/read-file", {"sandbox_id": shared, "path": path}).status_code == 404
 
 
-def test_one_sandbox_cannot_read_anothers_files(api, make):
+def test_one_sandbox_cannot_read_files_of_another(api, make):
     first, other = make(), make()
     api.write(first, "/home/user/secret", "mine")
     assert api.post("/sandboxes/read-file", {"sandbox_id": other, "path": "/home/user/secret"}).status_code == 404

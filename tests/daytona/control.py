@@ -10,12 +10,12 @@ MAX_ARCHIVE = 43200
 _DEFAULTS = {"cpu": 1, "memory": 1, "disk": 3}
 
 
-def _found(cloud, request):
+def _record_of(cloud, request):
     match = request.match_info
     return cloud.sandboxes.find(match.get("sandboxIdOrName") or match["sandboxId"])
 
 
-def _whole(request, name):
+def _integer(request, name):
     """A whole number in the path."""
     try:
         return int(request.match_info[name])
@@ -97,7 +97,7 @@ def _lifespan(cloud, minutes):
 
 
 def network_of(dto):
-    """What the backing server is told of a sandbox's way out."""
+    """What the backing server is told of a sandbox's egress policy."""
     addresses = [word.strip() for word in (dto.get("networkAllowList") or "").split(",") if word.strip()]
     domains = [word.strip() for word in (dto.get("domainAllowList") or "").split(",") if word.strip()]
     if dto["networkBlockAll"]:
@@ -108,33 +108,33 @@ def network_of(dto):
 
 
 async def get_sandbox(cloud, request, body):
-    return _found(cloud, request)["dto"]
+    return _record_of(cloud, request)["dto"]
 
 
 async def delete_sandbox(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     await cloud.sandboxes.destroy(record)
     return _saved(cloud, record)
 
 
 async def start_sandbox(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     state = record["dto"]["state"]
-    way = {"archived": "restoring", "paused": "resuming"}.get(state, "starting")
+    next_state = {"archived": "restoring", "paused": "resuming"}.get(state, "starting")
     if state != "started":
-        await cloud.sandboxes.begin(record, way, "started", allowed={"stopped", "archived", "paused"})
+        await cloud.sandboxes.begin(record, next_state, "started", allowed={"stopped", "archived", "paused"})
     return _saved(cloud, record)
 
 
 async def stop_sandbox(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     if record["dto"]["state"] != "stopped":
         await cloud.sandboxes.stop(record)
     return _saved(cloud, record)
 
 
 async def pause_sandbox(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     if record["dto"]["sandboxClass"] != "linux-vm":
         raise bad_request("Sandboxes of this class cannot be paused")
     if record["dto"]["state"] != "paused":
@@ -143,7 +143,7 @@ async def pause_sandbox(cloud, request, body):
 
 
 async def archive_sandbox(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     if record["dto"]["autoDeleteInterval"] == 0:
         raise bad_request("Ephemeral sandboxes cannot be archived")
     if record["dto"]["state"] != "archived":
@@ -152,7 +152,7 @@ async def archive_sandbox(cloud, request, body):
 
 
 async def recover_sandbox(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     if not record["dto"].get("recoverable"):
         raise bad_request("Sandbox is not recoverable")
     if request.query.get("skipStart", "false").lower() == "true":
@@ -163,7 +163,7 @@ async def recover_sandbox(cloud, request, body):
 
 
 async def resize_sandbox(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     dto = record["dto"]
     less = any(0 < (getattr(body, name) or 0) < dto[name] for name in ("cpu", "memory"))
     if dto["state"] == "started" and (body.disk or less):
@@ -177,14 +177,14 @@ async def resize_sandbox(cloud, request, body):
 
 
 async def replace_labels(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     record["dto"]["labels"] = body.labels
     cloud.store.save()
     return {"labels": body.labels}
 
 
 async def update_public_status(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     response = request.match_info["isPublic"].lower()
     if response not in ("true", "false"):
         raise bad_request("isPublic must be true or false")
@@ -194,7 +194,7 @@ async def update_public_status(cloud, request, body):
 
 def _interval(field, least=0):
     async def set_interval(cloud, request, body):
-        record, minutes = _found(cloud, request), _whole(request, "interval")
+        record, minutes = _record_of(cloud, request), _integer(request, "interval")
         if minutes < least:
             raise bad_request(f"interval must be at least {least}")
         if field == "autoPauseInterval" and record["dto"]["sandboxClass"] != "linux-vm":
@@ -212,19 +212,19 @@ set_auto_delete_interval = _interval("autoDeleteInterval", least=-1)
 
 
 async def set_ttl(cloud, request, body):
-    record = _found(cloud, request)
-    cloud.sandboxes.live_for(record, _whole(request, "ttlMinutes"))
+    record = _record_of(cloud, request)
+    cloud.sandboxes.live_for(record, _integer(request, "ttlMinutes"))
     return _saved(cloud, record)
 
 
 async def update_last_activity(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     cloud.sandboxes.touch(record)
     cloud.store.save()
 
 
 async def update_network_settings(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     dto = record["dto"]
     if body.network_block_all is not None:
         dto["networkBlockAll"] = body.network_block_all
@@ -239,7 +239,7 @@ async def update_network_settings(cloud, request, body):
 
 
 async def create_sandbox_snapshot(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     state, is_machine = record["dto"]["state"], record["dto"]["sandboxClass"] == "linux-vm"
     if body.include_memory and not is_machine:
         raise bad_request("Memory is only kept for sandboxes of class linux-vm")
@@ -254,7 +254,7 @@ async def create_sandbox_snapshot(cloud, request, body):
 
 
 async def fork_sandbox(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     if record["dto"]["sandboxClass"] != "linux-vm":
         raise bad_request("Sandboxes of this class cannot be forked")
     if record["dto"]["state"] not in ("started", "paused"):
@@ -264,16 +264,16 @@ async def fork_sandbox(cloud, request, body):
 
 
 async def get_toolbox_proxy_url(cloud, request, body):
-    _found(cloud, request)
+    _record_of(cloud, request)
     return {"url": cloud.toolbox_url}
 
 
 async def get_sandbox_signing_key(cloud, request, body):
-    return _found(cloud, request)["signing_key"]
+    return _record_of(cloud, request)["signing_key"]
 
 
 async def rotate_signing_key(cloud, request, body):
-    record = _found(cloud, request)
+    record = _record_of(cloud, request)
     record["signing_key"] = secrets.token_hex(32)
     cloud.store.save()
     return record["signing_key"]

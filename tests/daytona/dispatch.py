@@ -33,7 +33,7 @@ class Dispatch:
     """Serves a table of operations with the handlers of some modules: functions that are called as the operation is."""
 
     def __init__(self, cloud, operations, *modules):
-        self._cloud, self._listed = cloud, contract_operations()
+        self._cloud, self._contract = cloud, contract_operations()
         self._operations = operations
         self._handlers = {name: self._handler(modules, name) for name in operations}
 
@@ -59,7 +59,7 @@ class Dispatch:
 
     async def _answer(self, operation, request):
         self._cloud.report.called(request, operation.name)
-        if client_of(request) == PROVIDER and operation.name not in self._listed:
+        if client_of(request) == PROVIDER and operation.name not in self._contract:
             reason = f"{operation.name} is not in {LISTED.name}: list it, and drive it with the official SDK in a test beside it"
             self._cloud.report.refused(request, operation.name, reason)
             raise Problem(501, reason)

@@ -2,7 +2,7 @@
 
 import socketio
 
-_ROOM = "organization"
+_CHANNEL = "organization"
 
 
 class Events:
@@ -22,11 +22,11 @@ class Events:
     async def _connect(self, listener, _environment, auth=None):
         if (auth or {}).get("token") != self._key:
             raise ConnectionRefusedError("unauthorized")
-        await self._server.enter_room(listener, _ROOM)
+        await self._server.enter_room(listener, _CHANNEL)
 
     async def created(self, dto):
-        await self._server.emit("sandbox.created", dto, room=_ROOM)
+        await self._server.emit("sandbox.created", dto, room=_CHANNEL)
 
     async def changed(self, dto, before, after):
         outcome = {"sandbox": dto, "oldState": before, "newState": after}
-        await self._server.emit("sandbox.state.updated", outcome, room=_ROOM)
+        await self._server.emit("sandbox.state.updated", outcome, room=_CHANNEL)

@@ -55,7 +55,7 @@ class Previews:
 
     async def _listen(self, record, label, listens):
         async def visit(reader, writer):
-            await self._visit(reader, writer, lambda head: self._own(head, label))
+            await self._visit(reader, writer, lambda head: self._is_own_address(head, label))
 
         self._listeners[label], port = await listen(self._accept(visit), listens)
         return port
@@ -70,7 +70,7 @@ class Previews:
             if listener := self._listeners.pop(label, None):
                 listener.close()
 
-    def _own(self, head, label):
+    def _is_own_address(self, head, label):
         listens = self._listeners[label].sockets[0].getsockname()[1] if label in self._listeners else None
         if head.host != f"127.0.0.1:{listens}":
             raise Problem(404, f"no preview at {head.host}", source="DAYTONA_PROXY")

@@ -214,8 +214,8 @@ def test_network_settings_reach_the_sandbox(make):
 
 def test_foreign_sandboxes_are_left_alone(daytona, make):
     """Sandboxes with and without labels live side by side."""
-    ours, foreign = make(labels={"sandyard": "installation"}), make()
-    daytona.delete(ours, wait=True)
+    labelled, foreign = make(labels={"sandyard": "installation"}), make()
+    daytona.delete(labelled, wait=True)
     assert daytona.get(foreign.id).state == SandboxState.STARTED
 
 

@@ -38,7 +38,7 @@ def test_stop_ends_it_and_keeps_all_files(api, sandbox, behind):
 
 def test_delete_takes_container_and_volumes(api, docker, make, behind):
     before = docker.remains()
-    for prepare in (lambda one: None, api.pause, lambda one: api.ok("POST", f"/api/sandboxes/{one}/stop")):
+    for prepare in (lambda sandbox: None, api.pause, lambda sandbox: api.ok("POST", f"/api/sandboxes/{sandbox}/stop")):
         sandbox = make()
         volumes = behind.volumes(sandbox)
         assert volumes

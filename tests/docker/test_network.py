@@ -78,7 +78,7 @@ def test_tls_is_carried_untouched(world, guest):
 def test_nothing_of_this_host_is_reached(world, guest):
     before = len(world.escaped())
     wide = guest()
-    for target in (f"inner.test:{world.ports[0]}", f"127.0.0.1:{world.ports[0]}", f"{world.own}:1", "169.254.169.254:80"):
+    for target in (f"inner.test:{world.ports[0]}", f"127.0.0.1:{world.ports[0]}", f"{world.own_address}:1", "169.254.169.254:80"):
         assert wide.curl(f"http://{target}/")["exit_code"] != 0, target
     assert world.escaped()[before:] == []
 

@@ -38,7 +38,7 @@ def classes():
                 found[f"{value.__module__}.{name}"] = value
     everything = list(found.values())
     # A base is covered by what is made of it.
-    return [one for one in everything if not any(other is not one and issubclass(other, one) for other in everything)]
+    return [cls for cls in everything if not any(other is not cls and issubclass(other, cls) for other in everything)]
 
 
 def is_data(value):
@@ -48,41 +48,41 @@ def is_data(value):
 
 def methods():
     """All public methods and properties, as `sync Class.method`; several classes have the same name in both halves."""
-    return {f"{half_of(one)} {one.__name__}.{name}" for one in classes() for name in public(one)}
+    return {f"{half_of(cls)} {cls.__name__}.{name}" for cls in classes() for name in public(cls)}
 
 
-def half_of(one):
+def half_of(cls):
     """Which half of the SDK a class is of."""
-    return "async" if any("async" in base.__module__ for base in one.__mro__) else "sync"
+    return "async" if any("async" in base.__module__ for base in cls.__mro__) else "sync"
 
 
-def public(one):
-    for name in dir(one):
-        is_said = not name.startswith("_") or (name in PROTOCOLS and name in own_names(one))
-        value = inspect.getattr_static(one, name)
-        if is_said and (callable(getattr(one, name)) or isinstance(value, property)):
+def public(cls):
+    for name in dir(cls):
+        is_said = not name.startswith("_") or (name in PROTOCOLS and name in own_names(cls))
+        value = inspect.getattr_static(cls, name)
+        if is_said and (callable(getattr(cls, name)) or isinstance(value, property)):
             yield name
 
 
-def own_names(one):
+def own_names(cls):
     """What the SDK's own classes define, without what every object has."""
-    return {name for base in one.__mro__ if base.__module__.startswith("e2b.") for name in vars(base)}
+    return {name for base in cls.__mro__ if base.__module__.startswith("e2b.") for name in vars(base)}
 
 
 def unknown_exports():
     """Classes the SDK exports that are neither data nor looked at here."""
-    existing = set(classes()) | {base for one in classes() for base in one.__mro__}
+    existing = set(classes()) | {base for cls in classes() for base in cls.__mro__}
     exported = (getattr(e2b, name) for name in e2b.__all__)
     return sorted(
-        one.__name__ for one in exported if inspect.isclass(one) and not is_data(one) and one not in existing and is_own(one)
+        cls.__name__ for cls in exported if inspect.isclass(cls) and not is_data(cls) and cls not in existing and is_own(cls)
     )
 
 
-def is_own(one):
-    return one.__module__.startswith("e2b")
+def is_own(cls):
+    return cls.__module__.startswith("e2b")
 
 
 def exceptions():
     """Every exception class the SDK exports."""
     exported = (getattr(e2b, name) for name in e2b.__all__)
-    return sorted({one.__name__ for one in exported if inspect.isclass(one) and issubclass(one, Exception)})
+    return sorted({cls.__name__ for cls in exported if inspect.isclass(cls) and issubclass(cls, Exception)})

@@ -10,7 +10,7 @@ import pytest
 from websockets.sync.client import connect
 
 import mode
-from opened import PORT, TOKEN, start_site
+from public_ports import PORT, TOKEN, start_site
 from program import environment, find_program
 
 pytestmark = pytest.mark.domain
@@ -83,8 +83,8 @@ def test_both_planes_have_their_hosts(sandbox, server, trust, key):
     health = httpx.get(f"https://sandbox.{domain}/health", headers=headers, **default)
     assert health.status_code == 204
     # Without a sandbox's name that host has nothing to say.
-    nobody = httpx.get(f"https://sandbox.{domain}/health", **default)
-    assert nobody.status_code in (400, 404, 502)
+    without_sandbox = httpx.get(f"https://sandbox.{domain}/health", **default)
+    assert without_sandbox.status_code in (400, 404, 502)
     direct = httpx.get(f"https://{sandbox.get_host(49983)}/health", **default)
     assert direct.status_code == 204
 

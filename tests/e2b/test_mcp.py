@@ -5,7 +5,7 @@ import json
 import e2b
 import pytest
 
-from opened import get
+from public_ports import get
 from waiting import wait_for
 
 # Stands for the gateway: keeps what it was given, and listens where the SDK says the tools are.

@@ -7,7 +7,7 @@ import pytest
 from e2b import ALL_TRAFFIC
 
 from guest import PATIENT
-from opened import PORT, TOKEN, get, start_site
+from public_ports import PORT, TOKEN, get, start_site
 from waiting import wait_for
 
 

@@ -61,9 +61,9 @@ def environment_of(version):
 @pytest.fixture(scope="session")
 def in_domain():
     """What the environment of a program must hold for a server with a domain, and the names below it."""
-    way = InDomain(DOMAIN)
-    with WildcardNames(DOMAIN) as names, Server(*way.flags, "--ready", "0") as server:
-        yield names, way.variables(server, Tenant(server, "old").key)
+    domain_mode = InDomain(DOMAIN)
+    with WildcardNames(DOMAIN) as names, Server(*domain_mode.flags, "--ready", "0") as server:
+        yield names, domain_mode.variables(server, Tenant(server, "old").key)
 
 
 def drive(command, variables):

@@ -17,19 +17,19 @@ watch('pty', Object.getPrototypeOf(sample.pty), ['checkHealth'])
 const inside = ['runGit', 'runShell', 'getRemoteUrl', 'resolveRemoteName', 'withRemoteCredentials', 'hasUpstream']
 watch('git', Object.getPrototypeOf(sample.git), inside)
 
-await import('./suite/life.mjs')
+await import('./suite/lifecycle.mjs')
 await import('./suite/commands.mjs')
 await import('./suite/files.mjs')
 await import('./suite/git.mjs')
 await import('./suite/volumes.mjs')
 
-// What is tested elsewhere, and where.
-const elsewhere = {
+// Methods that other suites test.
+const tested_elsewhere = {
   'sandbox.getMcpToken': 'with the template mcp-gateway, by the Python suite',
 }
 
 describe('this suite', () => {
   it('has called every public method', () => {
-    assert.deepEqual(forgotten().filter((label) => !(label in elsewhere)), [])
+    assert.deepEqual(forgotten().filter((label) => !(label in tested_elsewhere)), [])
   })
 })

@@ -12,8 +12,8 @@ def make_repository(folder, name):
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", location], **quiet)
     blob = _feed(location, ["hash-object", "-w", "--stdin"], b"from the repository\n")
     tree = _feed(location, ["mktree"], b"100644 blob " + blob + b"\thello\n")
-    someone = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
-    commit = _feed(location, [*someone, "commit-tree", tree.decode(), "-m", "one"], b"")
+    author = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    commit = _feed(location, [*author, "commit-tree", tree.decode(), "-m", "one"], b"")
     subprocess.run(["git", "-C", location, "update-ref", "refs/heads/main", commit.decode()], **quiet)
     return location
 

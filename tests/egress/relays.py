@@ -9,11 +9,11 @@ import urllib.parse
 from ports import free_port
 
 
-def carry(one, other):
+def carry(client, other):
     """Carries bytes both ways until both sides are done."""
-    back = threading.Thread(target=_pump, args=[other, one], daemon=True)
+    back = threading.Thread(target=_pump, args=[other, client], daemon=True)
     back.start()
-    _pump(one, other)
+    _pump(client, other)
     back.join()
 
 
@@ -38,7 +38,7 @@ class _Relay:
         self._resolve = resolve
         # `user:password`; without them nobody is asked.
         self._credentials = credentials
-        # Not one that the kernel picks: where this one is down, nobody else is to answer.
+        # A fixed port: while this proxy is down, no other process must answer.
         self._listener = socket.create_server(("127.0.0.1", free_port()), backlog=256)
         self.port = self._listener.getsockname()[1]
 
@@ -91,7 +91,7 @@ class HttpProxy(_Relay):
         if self._credentials:
             expected = "basic " + base64.b64encode(self._credentials.encode()).decode()
             given = [line.partition(":")[2].strip() for line in headers if line.lower().startswith("proxy-authorization:")]
-            if [one.replace("Basic", "basic") for one in given] != [expected]:
+            if [value.replace("Basic", "basic") for value in given] != [expected]:
                 connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
                 return
         if method == "CONNECT":

@@ -167,18 +167,18 @@ def test_an_address_without_a_name_is_denied(shut, address):
 def test_the_address_of_an_allowed_name_is_not_allowed_by_that(world, make):
     request = "GET / HTTP/1.1\r\nHost: {}\r\n\r\n"
     """Else a name that moves would open whatever it moves to."""
-    world.names.set("near.test", world.own)
+    world.names.set("near.test", world.own_address)
     guest = make(network=only("near.test"))
     assert guest.probe("connect", "near.test", world.near_port.port, request.format("near.test"))["outcome"] == "answered"
-    probe = guest.probe("connect", world.own, world.near_port.port, request.format("near.test"))
+    probe = guest.probe("connect", world.own_address, world.near_port.port, request.format("near.test"))
     assert probe["outcome"] != "answered"
-    guest.denied("not_allowed", address=world.own, name=None)
+    guest.denied("not_allowed", address=world.own_address, name=None)
 
 
 def test_an_address_that_only_the_policy_closes(world, shut):
     """The operator has opened it and somebody listens: nothing but the policy is in the way."""
-    assert shut.probe("connect", world.own, world.evil_port.port)["outcome"] not in ("answered", "timeout")
-    shut.denied("not_allowed", protocol="tcp", address=world.own, port=world.evil_port.port)
+    assert shut.probe("connect", world.own_address, world.evil_port.port)["outcome"] not in ("answered", "timeout")
+    shut.denied("not_allowed", protocol="tcp", address=world.own_address, port=world.evil_port.port)
     assert shut.probe("connect", "evil.test", world.evil.http_port)["outcome"].startswith("lookup: ")
 
 
@@ -306,7 +306,7 @@ def test_datagrams_do_not_leave(world, shut, port):
         "            pass\n"
     )
     with Wiretap(text.encode()) as tap:
-        shut.output(["python3", "-c", script, seed, str(port), FAR, FAR6, world.own, "255.255.255.255"], user="root")
+        shut.output(["python3", "-c", script, seed, str(port), FAR, FAR6, world.own_address, "255.255.255.255"], user="root")
         if port != 53:
             shut.denied("protocol_not_carried", protocol="udp", address=FAR, port=port)
     assert tap.seen == []
@@ -316,7 +316,7 @@ def test_a_refused_datagram_is_heard_of_at_once(world, shut):
     """A program that waits for an answer is told, instead of waiting for its own time-out."""
     refusals = ("ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "EACCES", "EPERM")
     assert shut.probe("datagram", FAR, 4444, "x")["outcome"] in refusals
-    assert shut.probe("datagram", world.own, world.evil_port.port, "x")["outcome"] in refusals
+    assert shut.probe("datagram", world.own_address, world.evil_port.port, "x")["outcome"] in refusals
 
 
 @pytest.mark.parametrize("address", [FAR, FAR6])
@@ -343,7 +343,7 @@ def test_routes_and_firewall_cannot_be_changed_by_root_inside(shut, world):
 
 
 def test_other_namespaces_lead_nowhere(shut, world):
-    probe = shut.probe("other_namespaces", world.own, world.evil_port.port)
+    probe = shut.probe("other_namespaces", world.own_address, world.evil_port.port)
     assert probe["outcome"] == "refused", probe
 
 
@@ -366,7 +366,7 @@ def test_asking_the_gateway_by_hand_gets_no_more_than_any_program(shut, world):
 @pytest.mark.parametrize("port", [49980, 49981, 49982, 49983])
 @pytest.mark.parametrize("kind", ["connect", "url", "socks", "frames"])
 def test_the_agents_own_ports_do_not_bypass_the_policy(shut, world, port, kind):
-    for host, to in (("evil.test", world.evil.http_port), (world.own, world.evil_port.port)):
+    for host, to in (("evil.test", world.evil.http_port), (world.own_address, world.evil_port.port)):
         probe = shut.probe("by_proxy", port, kind, host, to)
         assert probe["outcome"] != "answered", probe
 

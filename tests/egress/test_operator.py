@@ -112,7 +112,7 @@ def test_without_the_gateway_nothing_leads_out(world, data):
         # Nobody answers, so asking once is enough.
         outcome = guest.probe("lookup", "good.test", env={"RES_OPTIONS": "attempts:1"})
         assert outcome["outcome"].startswith("lookup: ")
-        assert guest.probe("connect", world.own, world.near_port.port)["outcome"] not in ("answered", "timeout")
+        assert guest.probe("connect", world.own_address, world.near_port.port)["outcome"] not in ("answered", "timeout")
         assert guest.output("echo works") == "works\n"
     assert world.near_port.seen[before:] == []
 
@@ -142,7 +142,7 @@ def test_everything_goes_by_the_operators_proxy(world, data, kind, credentials):
         guest.set_policy(deny_out=["*"], allow_out=["good.test"])
         count = len(proxy.request_log)
         guest.curl(f"{world.other.http}/echo")
-        guest.probe("connect", world.own, world.evil_port.port)
+        guest.probe("connect", world.own_address, world.evil_port.port)
         assert proxy.request_log[count:] == []
         if credentials:
             displayed = str(guest.api.events(guest.id)) + str(guest.flows())

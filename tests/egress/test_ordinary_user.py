@@ -81,7 +81,7 @@ def test_the_policy_holds(world, guest):
     before = len(world.escaped())
     assert guest.curl(f"{world.other.http}/echo")["exit_code"] == 6
     guest.denied("not_allowed", name="other.test")
-    for address in (world.own, "203.0.113.66", "169.254.169.254"):
+    for address in (world.own_address, "203.0.113.66", "169.254.169.254"):
         assert guest.probe("connect", address, world.evil_port.port)["outcome"] not in ("answered", "timeout")
     assert guest.probe("routes_and_rules")["outcome"] == "refused"
     assert world.escaped()[before:] == []

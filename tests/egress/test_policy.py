@@ -62,9 +62,9 @@ def test_a_star_stands_for_the_names_below(world, make):
 
 
 def test_an_address_may_be_allowed_without_a_name(world, make):
-    guest = make(network=only(f"{world.own}:{world.near_port.port}"))
-    assert guest.probe("connect", world.own, world.near_port.port)["outcome"] == "answered"
-    assert guest.probe("connect", world.own, world.evil_port.port)["outcome"] != "answered"
+    guest = make(network=only(f"{world.own_address}:{world.near_port.port}"))
+    assert guest.probe("connect", world.own_address, world.near_port.port)["outcome"] == "answered"
+    assert guest.probe("connect", world.own_address, world.evil_port.port)["outcome"] != "answered"
 
 
 def test_denied_entries_count_while_the_rest_is_open(world, make):
@@ -231,7 +231,7 @@ def test_denials_come_as_they_happen(world, make):
 
 def test_attempts_alike_are_counted_together(shut):
     """A program that tries again and again does not flood the record."""
-    # Many at a time: what is counted together is what comes within a few seconds, however busy the machine is.
+    # Many at a time: attempts are summarised together when they come within a few seconds, however busy the machine is.
     script = (
         "import socket, concurrent.futures as futures\n"
         "def ask(_):\n"
@@ -241,8 +241,8 @@ def test_attempts_alike_are_counted_together(shut):
     )
     shut.output(["python3", "-c", script], env={"RES_OPTIONS": "attempts:1"})
 
-    def counted():
+    def denied_counts():
         return [flow["count"] for flow in shut.flows(verdict="denied") if flow["name"] == "again.evil.test"]
 
-    wait_for(lambda: sum(counted()) >= 300, lambda: f"300 look-ups are on record: {counted()}")
-    assert len(counted()) < 100
+    wait_for(lambda: sum(denied_counts()) >= 300, lambda: f"300 look-ups are on record: {denied_counts()}")
+    assert len(denied_counts()) < 100

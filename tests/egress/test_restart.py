@@ -37,7 +37,7 @@ except ConnectionError as error:
 
 
 @pytest.fixture
-def own(world):
+def own_server(world):
     """A server that may be killed, and a sandbox of it."""
     with Server("--ready", "0", **world.settings) as server:
         api = server.api()
@@ -55,8 +55,8 @@ def start(guest, name, script, *arguments):
     guest.run(f"python3 /tmp/{name}.py {' '.join(map(str, arguments))} > /tmp/{name}.out 2>&1", background=True)
 
 
-def test_open_connections_end_and_new_ones_work_after_kill_9(world, own):
-    server, guest = own
+def test_open_connections_end_and_new_ones_work_after_kill_9(world, own_server):
+    server, guest = own_server
     start(guest, "loyal", LOYAL, world.good.http_port)
     start(guest, "faithful", FAITHFUL, world.echoes.port)
     wait_for(lambda: "answered" in lines(guest, "loyal"), "the first program is answered")
@@ -74,11 +74,11 @@ def test_open_connections_end_and_new_ones_work_after_kill_9(world, own):
     # The policy is in force again, and a new program works without doing anything special.
     assert guest.curl(f"{world.good.http}/echo")["exit_code"] == 0
     assert guest.curl(f"{world.other.http}/echo")["exit_code"] == 6
-    assert guest.probe("connect", world.own, world.evil_port.port)["outcome"] not in ("answered", "timeout")
+    assert guest.probe("connect", world.own_server, world.evil_port.port)["outcome"] not in ("answered", "timeout")
 
 
-def test_a_connection_made_while_no_server_runs_does_not_hang(world, own):
-    server, guest = own
+def test_a_connection_made_while_no_server_runs_does_not_hang(world, own_server):
+    server, guest = own_server
     start(guest, "loyal", LOYAL, world.good.http_port)
     wait_for(lambda: "answered" in lines(guest, "loyal"), "the program is answered")
     server.kill()
@@ -89,8 +89,8 @@ def test_a_connection_made_while_no_server_runs_does_not_hang(world, own):
     wait_for(lambda: lines(guest, "loyal")[-1:] == ["answered"], "also after an orderly end")
 
 
-def test_a_policy_changed_before_the_kill_is_the_one_after_it(world, own):
-    server, guest = own
+def test_a_policy_changed_before_the_kill_is_the_one_after_it(world, own_server):
+    server, guest = own_server
     guest.set_policy(**only("other.test"))
     server.kill()
     server.start()

@@ -53,8 +53,8 @@ class World:
         self.names.set("inner.test", "127.0.0.1", "::1")
         # By address, programs inside reach only what is not loopback, which there is their own. Both canaries are opened as the
         # sites are, so that for bare addresses and datagrams, too, only the policy decides; nobody may ever reach `evil_port`.
-        self.own = own_addresses()[0]
-        self.evil_port, self.near_port = Canary(self.own), Canary(self.own)
+        self.own_address = own_addresses()[0]
+        self.evil_port, self.near_port = Canary(self.own_address), Canary(self.own_address)
         self.echoes = Echoes(self.good.address, free_port())
         # Opened, and nobody listens there.
         self.closed_port = free_port()

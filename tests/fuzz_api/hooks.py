@@ -67,7 +67,7 @@ def spare_the_used(case):
 def spare_ourselves(case):
     """Names are also learned from answers; the user and the key that everything here is done with are not for shooting."""
     parameters = case.path_parameters or {}
-    if parameters.get("name") in targets.ours:
+    if parameters.get("name") in targets.own_names:
         parameters["name"] = real("name", case) or "nobody"
 
 

@@ -26,7 +26,7 @@ class Targets:
         me = self.api.ok("GET", "/api/v1/auth/me")
         me = me.get("data", me)
         # Whom and what we are ourselves, as it is named in paths.
-        self.ours = {me["name"], me["via"].rpartition(":")[2], OWNER_OF_KEYS}
+        self.own_names = {me["name"], me["via"].rpartition(":")[2], OWNER_OF_KEYS}
         self._numbers = itertools.count()
         self._attempts = itertools.count()
         self._tending = threading.Lock()

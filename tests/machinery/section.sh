@@ -6,7 +6,7 @@
 
 machinery=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # Names of sections, or parts of them; none means all.
-wanted=()
+requested_sections=()
 # What a section's command begins with.
 politely=()
 # More of them, and the run is not to be trusted.
@@ -23,7 +23,7 @@ run_sections() {
     summary
 }
 
-# Runs a command as a section: section NAME KIND LIMIT COMMAND…. The kind says how its output is counted, see `tally`.
+# Runs a command as a section: section NAME KIND LIMIT COMMAND…. The kind says how its output is counted, see `count_results`.
 section() {
     local name=$1 log=$logs/$1.log good bad skipped seconds work code note='' tail=''
     shift
@@ -53,7 +53,7 @@ run_logged() {
         >"$log" 2>&1 </dev/null; } 2>&1)
     code=$?
     work=$((${work##*$'\n'})) seconds=$((SECONDS - began))
-    read -r good bad skipped < <(tally "$kind" "$log")
+    read -r good bad skipped < <(count_results "$kind" "$log")
     # A crash, or a time-out, before any test could report is a failure too.
     [ "$code" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
     [ "$code" -ne 0 ] || [ "$kind" != check ] || good=1
@@ -74,14 +74,14 @@ at_once() {
 }
 
 is_wanted() {
-    [ ${#wanted[@]} -eq 0 ] && return 0
+    [ ${#requested_sections[@]} -eq 0 ] && return 0
     local part
-    for part in "${wanted[@]}"; do [[ $1 == *"$part"* ]] && return 0; done
+    for part in "${requested_sections[@]}"; do [[ $1 == *"$part"* ]] && return 0; done
     return 1
 }
 
 # Prints passed, failed and not-run counts of a log.
-tally() {
+count_results() {
     case $1 in
         check) echo 0 0 0 ;;
         cargo) awk '/^test result:/ { p += $4; f += $6; s += $8 } END { print p + 0, f + 0, s + 0 }' "$2" ;;

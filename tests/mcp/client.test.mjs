@@ -38,11 +38,11 @@ test("lists and calls over the older transport", async () => {
 test("hears of progress", async () => {
   const client = await connect(streamable());
   const steps = [];
-  // However slow a busy machine is to tell what it does, it does not end before it was heard.
-  const command = "for i in 1 2 3; do echo step $i; sleep 1; done; until [ -e /tmp/js-heard ]; do sleep 0.1; done";
+  // However slow a busy machine is to tell what it does, it does not end before it was received.
+  const command = "for i in 1 2 3; do echo step $i; sleep 1; done; until [ -e /tmp/js-received ]; do sleep 0.1; done";
   const call = { name: "Bash", arguments: { session_name: "js", command, timeout: 180 } };
-  const heard = { name: "run_command", arguments: { command: "touch /tmp/js-heard" } };
-  const onprogress = (step) => steps.push(step) === 1 && client.callTool(heard);
+  const received = { name: "run_command", arguments: { command: "touch /tmp/js-received" } };
+  const onprogress = (step) => steps.push(step) === 1 && client.callTool(received);
   const result = await client.callTool(call, undefined, { onprogress, timeout: 200_000 });
   assert.match(textOf(result), /step 3/);
   assert.ok(steps.length > 0);
@@ -57,11 +57,11 @@ test("cancels", async () => {
   const onprogress = ({ message }) => message?.includes("begun") && controller.abort("enough");
   const pending = client.callTool(call, undefined, { signal: controller.signal, onprogress, timeout: 200_000 });
   await assert.rejects(pending);
-  const again = { name: "Bash", arguments: { session_name: "js-cancel", command: "echo free" } };
-  for (let tries = 0; ; tries++) {
-    const result = await client.callTool(again);
+  const retry = { name: "Bash", arguments: { session_name: "js-cancel", command: "echo free" } };
+  for (let attempts = 0; ; attempts++) {
+    const result = await client.callTool(retry);
     if (!result.isError) break;
-    assert.ok(tries < 600, textOf(result));
+    assert.ok(attempts < 600, textOf(result));
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   await client.close();

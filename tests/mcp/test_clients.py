@@ -173,7 +173,7 @@ def test_the_workspace_is_there_as_resources(endpoint, api, sandbox):
     async def use():
         async with endpoint.session() as session:
             entries = (await session.list_resources()).resources
-            found = next(it for it in entries if str(it.uri).endswith("notes/resource.txt"))
+            found = next(resource for resource in entries if str(resource.uri).endswith("notes/resource.txt"))
             return (await session.read_resource(found.uri)).contents[0].text
 
     assert asyncio.run(use()) == "as a resource\n"

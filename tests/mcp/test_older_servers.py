@@ -66,7 +66,7 @@ def tools(tmp_path):
             process.kill()
 
 
-def tell(tools, **servers):
+def configure_servers(tools, **servers):
     """Tells the user's own servers, and returns what became of each."""
     answer = httpx.post(f"{tools.base}/custom-mcp", json={"mcpServers": servers}, headers=tools.headers, timeout=TIMEOUT)
     assert answer.status_code == 200, answer.text
@@ -75,7 +75,7 @@ def tell(tools, **servers):
 
 def test_it_is_called_with_its_headers_and_tells_its_progress(tools, older):
     right, wrong = ({"url": older.url, "headers": {"X-Key": key}} for key in ("right", "wrong"))
-    outcome = tell(tools, good={**right, "type": "sse"}, by_address=right, bad=wrong)
+    outcome = configure_servers(tools, good={**right, "type": "sse"}, by_address=right, bad=wrong)
     assert outcome["good"]["status"] == outcome["by_address"]["status"] == "ok", outcome
     assert outcome["bad"]["status"] == "failed" and "401" in outcome["bad"]["error"], outcome
     assert text(tools.call("mcp_good_add", a=40, b=2)) == "42"
@@ -93,7 +93,7 @@ def test_it_is_called_with_its_headers_and_tells_its_progress(tools, older):
 
 
 def test_it_is_connected_to_again_after_its_death(tools, older):
-    outcome = tell(tools, mine={"url": older.url, "type": "sse", "headers": {"X-Key": "right"}})
+    outcome = configure_servers(tools, mine={"url": older.url, "type": "sse", "headers": {"X-Key": "right"}})
     assert outcome["mine"]["status"] == "ok", outcome
     assert "died during the call" in tools.fails("mcp_mine_die")
     older.wait_for_end()
@@ -103,8 +103,8 @@ def test_it_is_connected_to_again_after_its_death(tools, older):
 
 def test_a_server_with_another_protocol_is_reported(tools, older):
     page = {"url": f"http://127.0.0.1:{older.port}/", "type": "sse", "headers": {"X-Key": "right"}}
-    (other,) = tell(tools, other=page).values()
+    (other,) = configure_servers(tools, other=page).values()
     assert other["status"] == "failed" and "404" in other["error"], other
     streamable = {"url": tools.url, "type": "sse", "headers": tools.headers}
-    (other,) = tell(tools, other=streamable).values()
+    (other,) = configure_servers(tools, other=streamable).values()
     assert other["status"] == "failed", other

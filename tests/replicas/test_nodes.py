@@ -22,7 +22,7 @@ def pair(request, apis):
 
 
 def test_all_three_know_each_other(cluster):
-    everybody = {cluster.a.url, cluster.b.url, cluster.c.url}
+    all_urls = {cluster.a.url, cluster.b.url, cluster.c.url}
 
     def known_nodes(api):
         return {node["url"] for node in api.ok("GET", "/nodes")["nodes"]}
@@ -30,7 +30,7 @@ def test_all_three_know_each_other(cluster):
     for server in (cluster.a, cluster.b, cluster.c):
         api = server.api(cluster.a.admin_key)
         # Each says every few seconds that it is there; one that had no time for that is back with the next.
-        wait_for(lambda api=api: known_nodes(api) == everybody, lambda api=api: f"{server.url} knows all three: {known_nodes(api)}")
+        wait_for(lambda api=api: known_nodes(api) == all_urls, lambda api=api: f"{server.url} knows all three: {known_nodes(api)}")
         api.close()
 
 

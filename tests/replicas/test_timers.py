@@ -27,7 +27,7 @@ def thousand(cluster):
     print(f"\n{COUNT} sandboxes made in {elapsed():.1f} s")
     yield created
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda one: apis[0].remove(one), created))
+        list(pool.map(lambda sandbox: apis[0].remove(sandbox), created))
     for api in apis:
         api.close()
 

@@ -31,8 +31,8 @@ def test_snapshot_names_of_others_neither_block_nor_show(admin, new_user):
         copy = one.api.create(template="snapa")
         assert one.api.read(copy, "/home/user/whose") == one.name
         assert one.api.info(copy)["template"] == "snapa"
-    everybody = [template for template in admin.ok("GET", "/templates")["templates"] if template["name"] == "snapa"]
-    assert {template["owner"] for template in everybody} == {alice.name, bob.name}
+    all_owners = [template for template in admin.ok("GET", "/templates")["templates"] if template["name"] == "snapa"]
+    assert {template["owner"] for template in all_owners} == {alice.name, bob.name}
     bob.api.ok("DELETE", "/templates/snapa")
     assert bob.api.delete("/templates/snapa").status_code == 404
     assert alice.api.read(alice.api.create(template="snapa"), "/home/user/whose") == alice.name

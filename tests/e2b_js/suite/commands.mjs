@@ -49,8 +49,8 @@ describe('commands', () => {
 
     const other = await commands.run('sleep 600', { background: true, timeoutMs: 0 })
     await other.disconnect()
-    const again = await commands.connect(other.pid)
-    assert.equal(await again.kill(), true)
+    const reconnected = await commands.connect(other.pid)
+    assert.equal(await reconnected.kill(), true)
     await assert.rejects(commands.connect(999_999), NotFoundError)
   })
 })
@@ -68,10 +68,10 @@ describe('terminals', () => {
     await pty.resize(handle.pid, { cols: 123, rows: 40 })
     let joined = ''
     await handle.disconnect()
-    const again = await pty.connect(handle.pid, { onData: (data) => { joined += Buffer.from(data).toString() } })
+    const reconnected = await pty.connect(handle.pid, { onData: (data) => { joined += Buffer.from(data).toString() } })
     await pty.sendInput(handle.pid, Buffer.from('echo "<$(tput cols)>"\n'))
     await until('the new size is known', () => joined.includes('<123>'))
     assert.equal(await pty.kill(handle.pid), true)
-    await again.wait().catch(() => {})
+    await reconnected.wait().catch(() => {})
   })
 })

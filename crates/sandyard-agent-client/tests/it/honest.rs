@@ -376,7 +376,7 @@ impl sandyard_agent_client::Dial for Proxied {
 }
 
 #[tokio::test]
-async fn a_proxys_headers_take_the_place_of_the_clients_own() {
+async fn headers_of_a_proxy_replace_those_of_the_client() {
     let (heads, mut seen) = tokio::sync::mpsc::unbounded_channel();
     let server = Server::new(move |mut stream| {
         let heads = heads.clone();

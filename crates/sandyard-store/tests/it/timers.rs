@@ -94,7 +94,7 @@ macro_rules! with_and_without_redis {
 with_and_without_redis![
     a_timer_is_due_in_its_place_at_its_time,
     each_timer_is_claimed_once,
-    a_lease_that_ended_is_anothers,
+    an_expired_lease_can_be_taken_over,
     a_newer_schedule_outlives_the_older_one,
     a_timer_set_again_after_clearing_is_another,
     a_failed_one_is_tried_again,
@@ -183,7 +183,7 @@ async fn each_timer_is_claimed_once(two: Two) {
     assert_eq!(claims.len(), COUNT);
 }
 
-async fn a_lease_that_ended_is_anothers(two: Two) {
+async fn an_expired_lease_can_be_taken_over(two: Two) {
     two.one.set("sandbox", "a", "here", 1000).await.unwrap();
     let late = claim_one(&two.one).await;
     two.clock.advance_ms(999);

@@ -107,7 +107,7 @@ async fn lists_are_filtered() {
 }
 
 #[tokio::test]
-async fn nobody_sees_what_is_anothers() {
+async fn users_see_only_their_own() {
     let app = TestApp::new().await;
     let made = app.make(ALICE, json!({})).await;
     let path = format!("/sandboxes/{}", id(&made));
