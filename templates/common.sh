@@ -11,7 +11,7 @@ OUTPUT=
 INCLUDE=
 DOES_IMPORT=
 IS_FORCED=
-# Removed on the way out, however that is.
+# Removed on exit.
 SCRATCH=
 PARTIAL=
 
@@ -120,7 +120,7 @@ install_node() {
 
 # Runs a command in the new root, with the devices and processes that programs expect. The mounts are seen by nobody else and
 # end with it. The first program is named by its path, since folders of this host's PATH may not be there.
-inside() {
+run_in_root() {
   local root=$1
   shift
   local path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -134,7 +134,7 @@ inside() {
 inside_as_user() {
   local root=$1
   shift
-  inside "$root" setpriv --reuid=user --regid=user --init-groups env HOME=/home/user "$@"
+  run_in_root "$root" setpriv --reuid=user --regid=user --init-groups env HOME=/home/user "$@"
 }
 
 # Packs the root.

@@ -83,7 +83,7 @@ with_program() {
 rust_tests() {
     local selection=$1 own code=0 title folder program
     shift
-    # Tests that need the program of another package build it themselves unless they are told where it is.
+    # Tests that need the program of another package build it themselves unless a variable names it.
     SANDYARD_TEST_AGENT=$(program sandyard-agent sandyard-agent) &&
         SANDYARD_TEST_LAUNCHER=$(program sandyard-launcher sandyard-engine) &&
         SANDYARD_TEST_CONTAINED=$(program sandyard-contained sandyard-engine) && own=$(mktemp -d) || return
@@ -132,7 +132,7 @@ failed_tests() {
 
 # --- sections ----------------------------------------------------------------------------------------------------
 
-# What runs the tests, by tests that are made up.
+# Tests of the test runner itself.
 machinery() {
     local venv=$CARGO_TARGET_DIR/venvs/server
     server_venv "$venv" || return
@@ -220,7 +220,7 @@ e2b_js_tests() {
     with_program "$E2B_PYTHON" tests/e2b_js/run.py "$E2B_NODE_MODULES"
 }
 
-# The interpreter's server by itself.
+# The interpreter's server alone.
 interpreter_tests() {
     local venv=$CARGO_TARGET_DIR/venvs/interpreter
     python_venv "$venv" tests/interpreter/requirements.txt 'import ipykernel, pytest, pytest_timeout' || return
@@ -341,10 +341,10 @@ newcomer() {
     trap "newcomer_leave $place $guest" EXIT
     newcomer_leave $place $guest
     mkdir -m 755 $place && useradd --create-home --home-dir $place/home --shell /bin/bash $guest || return
-    # Git refuses a checkout owned by somebody else unless told; the newcomer's own clone would be his.
+    # Git refuses a checkout of another user unless configured; a new user's own clone would belong to that user.
     printf '[safe]\n\tdirectory = *\n' >$place/gitconfig
     export GIT_CONFIG_GLOBAL=$place/gitconfig
-    # That it builds and runs is looked at here, not how fast it is: optimising would take a quarter of the time of all tests.
+    # This section checks that it builds and runs, not its speed: an optimised build would take a quarter of the time of all tests.
     # What was built before is taken over, into a folder of its own, since the other lanes use those programs.
     export SANDYARD_PROFILE=dev
     hard_links "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/newcomer"
@@ -516,7 +516,7 @@ fuzz_targets() {
 # --- nothing may be left behind ----------------------------------------------------------------------------------
 
 # Everything on this host that bears our name: mounts, cgroups, processes, loop devices, folders in memory, network namespaces.
-# Docker daemons of the tests are known by the folder they are told to use.
+# Docker daemons of the tests are recognised by their folder.
 traces() {
     awk '/sandyard/ && !/sandyard-newcomer/ { print "mount", $5 }' /proc/self/mountinfo
     find /sys/fs/cgroup -type d -name '*sandyard*' -printf 'cgroup %p\n' 2>/dev/null
@@ -538,7 +538,7 @@ traces() {
 
 leaks() {
     local left kind deadline=$((SECONDS + 90))
-    # A launcher that was started for a command goes by itself after a minute with nothing to do.
+    # A launcher that was started for a command exits after an idle minute.
     while left=$(traces | sort | comm -23 - "$logs/leaks.before"); [ -n "$left" ] && [ $SECONDS -lt $deadline ]; do
         sleep 1
     done

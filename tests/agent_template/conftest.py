@@ -81,7 +81,7 @@ def make(api):
 
 @pytest.fixture
 def agent_sandbox(make, keys, api, model):
-    """A sandbox whose agents are told where the stand-in is. They have placeholders for its keys."""
+    """A sandbox whose agents are configured to use the stand-in. They have placeholders for its keys."""
     sandbox = make(secrets=keys, env={"ANTHROPIC_BASE_URL": model.url})
     # What a person would do who has a host of their own: the file is the template's.
     api.run(sandbox, f"sed -i 's#https://api.openai.com#{model.url}#' ~/.codex/config.toml")

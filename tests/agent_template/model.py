@@ -2,7 +2,7 @@
 
 It speaks as much of Anthropic's Messages and OpenAI's Responses as the coding agents' programs need: asked for the first time,
 it has a shell command run, or another tool called; told what came out, it says so and ends. It believes nobody without the key,
-which only the gateway has: what a sandbox sends by itself is refused.
+which only the gateway has: a request without it is refused.
 """
 
 import http.server

@@ -1,4 +1,4 @@
-"""Looks at a picture."""
+"""Checks the content of a picture."""
 
 import io
 

@@ -70,7 +70,7 @@ def test_claude_code_shows_its_model_what_the_tools_of_the_sandbox_say(server, a
     box = {"type": "http", "url": "http://127.0.0.1:6060/mcp", "headers": {"Authorization": f"Bearer {token}"}}
     config = shlex.quote(json.dumps({"mcpServers": {"box": box}}))
     program = CLAUDE.replace("--allowedTools Bash", f"--allowedTools mcp__box__{name} --strict-mcp-config --mcp-config {config}")
-    # All tools are told to the model at once, so that the stand-in need not look for them.
+    # The model receives all tools at once, so that the stand-in need not search for them.
     ran = api.run(agent_sandbox, f"cd /workspace && ENABLE_TOOL_SEARCH=false {program} < /dev/null", timeout=290)
     assert ran["exit_code"] == 0, ran["output"][-3000:]
     parts, _ = claude_says(ran["stdout"])

@@ -50,7 +50,7 @@ def test_the_templates_chromium_shows_a_page(api, agent_sandbox, tools, pictures
 
     def pictures_of_it():
         result = tools.call("browser_navigation", url="http://localhost:8080/")
-        # A page that is drawn too slowly, on a busy machine, is told of without one.
+        # A page that renders too slowly, on a busy machine, is reported without one.
         return [part.data for part in result.content if part.type == "image"]
 
     (data,) = wait_for(pictures_of_it, "there is a picture of the page")

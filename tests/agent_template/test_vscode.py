@@ -31,7 +31,7 @@ def test_a_file_is_edited_and_a_command_typed(api, server, make, page, pictures,
     wait_for(lambda: api.read(sandbox, f"/workspace/{mark}") == "42\n", "the command wrote")
     assert api.read(sandbox, "/workspace/who") == "user\n"
     assert api.read(sandbox, "/workspace/where") == "/workspace\n"
-    # Files that were made appear by themselves: the editor is told over its WebSocket.
+    # New files appear automatically: the editor is notified over its WebSocket.
     page.get_by_role("treeitem", name=mark).wait_for()
     assert editor.sockets
 

@@ -1,4 +1,4 @@
-"""What stands for the two clouds, and what a server is told to have its sandboxes there.
+"""Stand-ins for the two clouds, and the settings of a server that uses them.
 
 Behind both is a second Sandyard, which has tool servers of its own, on port 6060. The server that is tested has its on another
 port, which to them is one like any other, as every port is to the real clouds: so nothing of theirs can answer in its place.

@@ -140,7 +140,7 @@ def test_a_program_of_the_users_own_is_left_alone(fresh):
 
 
 def test_missing_requirements_are_reported(fresh):
-    # Somebody else is at its door.
+    # Another program listens on its port.
     serve_own(fresh, 9984)
     refused = fresh.plain("echo never")
     assert refused.status_code == 409 and "9984" in refused.text, refused.text

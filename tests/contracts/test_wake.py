@@ -1,4 +1,4 @@
-"""A paused sandbox wakes once, whoever asks and however many at once."""
+"""A paused sandbox wakes once, for any number and kind of concurrent requests."""
 
 import asyncio
 import time

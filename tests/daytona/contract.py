@@ -91,7 +91,7 @@ def _model_of(owner, name, parameter):
 
 
 def _defaults(model):
-    """What the model fills in by itself when a field is absent."""
+    """Defaults of the model for absent fields."""
     fields = type(model).model_fields
     return {
         field.serialization_alias or name: field.default

@@ -97,7 +97,7 @@ def _lifespan(cloud, minutes):
 
 
 def network_of(dto):
-    """What the backing server is told of a sandbox's egress policy."""
+    """A sandbox's egress policy in the form of the backing server."""
     addresses = [word.strip() for word in (dto.get("networkAllowList") or "").split(",") if word.strip()]
     domains = [word.strip() for word in (dto.get("domainAllowList") or "").split(",") if word.strip()]
     if dto["networkBlockAll"]:

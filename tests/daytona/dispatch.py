@@ -1,4 +1,4 @@
-"""From a request to the function that serves its operation, with the contract checked on the way in and out."""
+"""From a request to the function that serves its operation, with the contract checked for request and response."""
 
 import hmac
 import logging

@@ -21,7 +21,7 @@ class Faults:
 
         `status` is answered with `retry_after`; or `kind` is one of `hang` (nothing is ever answered), `reset` (the
         connection is cut before anything is done), `lost` (it is done, then the connection is cut), `half` (the answer
-        breaks off), `garbage` (an answer that is no JSON), `slow` (an answer that comes byte by byte, `pause` seconds each).
+        breaks off), `garbage` (an answer that is not JSON), `slow` (an answer that comes byte by byte, `pause` seconds each).
         """
         self._request_log.append({"count": 1, **fault})
 

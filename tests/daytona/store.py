@@ -1,4 +1,4 @@
-"""What the counterpart knows, kept on a disk if it is told where."""
+"""State of the stand-in, stored on disk if a folder is given."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a sandbox used of late, as points of time."""
+"""Recent resource usage of a sandbox, as a series of points."""
 
 import datetime
 

@@ -44,7 +44,7 @@ def test_what_is_not_there(daytona):
 
 
 def test_too_many_requests(broken, daytona, sandbox):
-    """When to come back is told in the name of what counted, so that nothing below the SDK waits for it by itself."""
+    """The delay is in a header named after the throttler, so that no layer below the SDK waits for it."""
     waits = {
         "get_sandbox": ("authenticated", lambda: daytona.get(sandbox.id)),
         "create_sandbox": ("sandbox-create", daytona.create),
@@ -62,7 +62,7 @@ def test_too_many_requests(broken, daytona, sandbox):
 
 @pytest.mark.parametrize("fault", [{"kind": "half"}, {"kind": "reset"}, {"kind": "lost"}, {"kind": "garbage"}, {"status": 500}])
 def test_bad_days(broken, daytona, sandbox, fault):
-    """The SDK may try again by itself, so more than one request meets the fault."""
+    """The SDK may retry, so more than one request meets the fault."""
     broken.fault(match="get_sandbox", count=20, **fault)
     with pytest.raises(DaytonaError):
         daytona.get(sandbox.id)

@@ -11,7 +11,7 @@ GIB = 1 << 30
 
 
 class Session:
-    """A shell that is given the script one call after the other, so that Docker can be looked at in between."""
+    """A shell that is given the script one call after the other, so that Docker can be inspected in between."""
 
     def __init__(self, url):
         blocks = CALLS.read_text().split("\n\n")

@@ -116,13 +116,13 @@ def no_certificate(certificates, folder):
     return folder
 
 
-@pytest.mark.parametrize("who", ["stranger", "distrustful", "without", "nowhere"])
-def test_wrong_certificate_is_said_and_everything_else_works(dind, certificates, tmp_path, who):
+@pytest.mark.parametrize("certificate", ["other_user", "distrustful", "without", "nowhere"])
+def test_wrong_certificate_is_said_and_everything_else_works(dind, certificates, tmp_path, certificate):
     host, _ = dind
     folder = {
         "without": lambda: no_certificate(certificates, tmp_path / "without"),
         "nowhere": lambda: tmp_path / "nowhere",
-    }.get(who, lambda: getattr(certificates, who))()
+    }.get(certificate, lambda: getattr(certificates, certificate))()
     # What the system trusts makes up for nothing that `ca.pem` does not say.
     system = {"SSL_CERT_FILE": str(certificates.client / "ca.pem")}
     with Server("--ready", "0", variables={**variables(host, folder), **system}, is_degraded=True) as server:

@@ -85,7 +85,7 @@ def test_server_that_was_killed_finds_its_containers_again(dockerd):
 
 
 def test_containers_of_others_are_left_alone(dockerd, docker, sandbox):
-    """Those of another installation and those of no installation at all; the server looks for strangers every second."""
+    """Those of another installation and those of no installation at all; the server searches for orphans every second."""
     foreign = docker.start("somebody-elses", Image=IMAGE, Cmd=["sleep", "1000"], HostConfig={"NetworkMode": "none"})
     with Server("--ready", "0", variables=docker_variables(dockerd.host), LIFECYCLE_STRANGER_GRACE=1) as server:
         api = server.api()

@@ -1,4 +1,4 @@
-"""The way in through the agent, without a port of the host; the way out through the gateway, which judges and records."""
+"""Ingress through the agent, without a port of the host; egress through the gateway, which judges and records."""
 
 import hashlib
 

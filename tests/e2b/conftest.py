@@ -37,7 +37,7 @@ def pytest_report_header():
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leaves out what the SDK in use does not have, and lets the coverage be looked at when everything was called."""
+    """Leaves out what the SDK in use does not have, and checks the coverage after the last test."""
     request_log = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
     is_whole = request_log == [config.rootpath] and not (config.option.keyword or config.getoption("domain"))
     left_out = [item for item in items if not is_wanted(item, config.getoption("domain"), is_whole)]

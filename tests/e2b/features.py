@@ -28,7 +28,7 @@ FEATURES = {
 
 MISSING = sorted(name for name, is_there in FEATURES.items() if not is_there)
 
-# Newer SDKs ask again by themselves when they are told to come later.
+# Newer SDKs retry when the server sends `Retry-After`.
 NO_RETRIES = {"retries": 0} if FEATURES["retries"] else {}
 
 # What a sandbox that does not run any more raises, and what a full server does.

@@ -70,7 +70,7 @@ def own_names(cls):
 
 
 def unknown_exports():
-    """Classes the SDK exports that are neither data nor looked at here."""
+    """Classes the SDK exports that are neither data nor covered here."""
     existing = set(classes()) | {base for cls in classes() for base in cls.__mro__}
     exported = (getattr(e2b, name) for name in e2b.__all__)
     return sorted(

@@ -162,7 +162,7 @@ def test_wrong_key(half, server, wrong):
 
 
 def test_no_key_at_all(server):
-    """The SDK asks for one by itself, so this is what a plain client hears."""
+    """The SDK always sends one, so this uses a plain client."""
     reply = httpx.get(f"{server.e2b_url}/v2/sandboxes", timeout=120, trust_env=False)
     assert reply.status_code == 401
     assert reply.json().keys() == {"code", "message"} and reply.json()["code"] == 401

@@ -203,7 +203,7 @@ def test_strict_pause_of_a_healthy_sandbox(half, fresh_sandbox):
     assert half.Sandbox.connect(fresh_sandbox.sandbox_id).commands.run("echo back").stdout == "back\n"
 
 
-# --- what brings it back by itself
+# --- auto-resume
 
 
 def test_a_request_wakes_what_was_made_so(half, make):

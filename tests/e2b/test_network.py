@@ -17,7 +17,7 @@ def reaches(sandbox, site):
     return done.stdout == "0\n"
 
 
-# --- the way out
+# --- egress
 
 
 def test_only_what_is_allowed_is_reached(world, make):
@@ -89,7 +89,7 @@ def test_tls_inside_is_refused_in_words(half):
         half.Sandbox.create(network={"https_ports": [3000]})
 
 
-# --- the way in
+# --- ingress
 
 
 def test_host_of_a_port_opens_it(server, fresh_sandbox):

@@ -149,7 +149,7 @@ def test_client_with_its_own_connection(half, server, key):
 
 @pytest.mark.plain
 def test_below_the_prefix_of_the_main_listener(half, server, key):
-    """The dialect is at /e2b of every listener too, for whoever can open one port only."""
+    """The dialect is at /e2b of every listener too, for clients that can reach only one port."""
     url = f"{server.url}/e2b"
     client = half.client(api_key=key, api_url=url, sandbox_url=url)
     sandbox = client.Sandbox.create()

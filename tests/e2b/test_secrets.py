@@ -1,4 +1,4 @@
-"""E2B's secrets are not offered here: the SDK is told so in words, and where secrets are kept instead."""
+"""E2B's secrets are not offered here: the SDK gets an error that names the alternative."""
 
 import pytest
 from e2b import SecretException

@@ -108,7 +108,7 @@ def numbers(text):
     return [int(line) for line in text.split("\n")[:-1] if line.strip()]
 
 
-# Prints a number a line and keeps all of them in a file, until it is told to stop.
+# Prints a number a line and keeps all of them in a file, until it is stopped.
 COUNTER = """
 import os, time
 n = 0

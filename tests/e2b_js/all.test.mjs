@@ -24,12 +24,12 @@ await import('./suite/git.mjs')
 await import('./suite/volumes.mjs')
 
 // Methods that other suites test.
-const tested_elsewhere = {
+const testedElsewhere = {
   'sandbox.getMcpToken': 'with the template mcp-gateway, by the Python suite',
 }
 
 describe('this suite', () => {
   it('has called every public method', () => {
-    assert.deepEqual(forgotten().filter((label) => !(label in tested_elsewhere)), [])
+    assert.deepEqual(forgotten().filter((label) => !(label in testedElsewhere)), [])
   })
 })

@@ -13,7 +13,7 @@ from workers import Worker
 
 USERS = 50
 SECONDS = 120
-# If there are fewer sandboxes by then, as on a machine that has much else to do, it goes on until there are so many.
+# If there are fewer sandboxes by then, as on a machine that has much else to do, it continues until that number is reached.
 SANDBOXES, MOST_SECONDS = 200, 360
 # What may be kept although no sandbox is left.
 STORED = {"descriptors": 100, "tasks": 20, "processes": 40}
@@ -38,7 +38,7 @@ def test_fifty_users_for_two_minutes():
 
 
 async def drive(count, seconds, sandboxes, seed, options):
-    """Lets users work for so long, and until they have made so many sandboxes."""
+    """Lets users work for the given time, and until they have created the given number of sandboxes."""
     workers = [Worker(number, seed, options) for number in range(count)]
     started = time.monotonic()
 
@@ -73,5 +73,5 @@ def read(path):
 
 
 def is_as_before(before, now):
-    # Connections to clients and to the launcher are kept a while, so many at most; one leaked by each sandbox would be hundreds.
+    # Connections to clients and to the launcher are pooled up to a limit; one leaked by each sandbox would be hundreds.
     return all(now[name] <= before[name] + STORED.get(name, 0) for name in before)

@@ -35,7 +35,7 @@ def serve(handler):
         "PATH": os.environ["PATH"],
         "GIT_PROJECT_ROOT": str(site.repositories),
         "GIT_HTTP_EXPORT_ALL": "1",
-        # The tests own the folder, whoever they run as.
+        # The tests own the folder, whatever user they run as.
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": "*",

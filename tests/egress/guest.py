@@ -66,11 +66,11 @@ class Guest:
         self.run(f"{arguments}; mv /tmp/telling /tmp/told", user="root", background=True)
 
     def report_in_background(self):
-        """What the last of them told; none while it has not. A connection it broke is mended by the next try."""
+        """What the last of them told; none while it has not. The next attempt repairs a connection it broke."""
         reply = self.api.post("/sandboxes/read-file", {"sandbox_id": self.id, "path": "/tmp/told"})
         return json.loads(reply.json()["content"]) if reply.status_code == 200 else None
 
-    # --- the way out
+    # --- egress
 
     def policy(self):
         return self.api.ok("GET", f"/sandboxes/{self.id}/network")
@@ -96,7 +96,7 @@ class Guest:
             after = page[-1]["seq"]
 
     def flow(self, reason="", **expected):
-        """Waits for the record of an attempt, with this in its reason; gives the newest that is so."""
+        """Waits for the record of an attempt, with this in its reason; returns the newest match."""
 
         def find():
             seen[:] = self.flows(**({"verdict": expected["verdict"]} if "verdict" in expected else {}))

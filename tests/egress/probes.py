@@ -1,7 +1,7 @@
 """Ways out, tried from inside a sandbox: `python3 probes.py NAME [JSON ARGUMENT…]` prints as JSON what came of one.
 
 Plain standard library, because a sandbox has no more. Every probe says what happened instead of failing: `outcome` is
-`answered` when bytes came back, else why not. Some would change the network of whoever runs them, so all refuse to run
+`answered` when bytes came back, else why not. Some would change the network of the host that runs them, so all refuse to run
 anywhere but in a sandbox.
 """
 
@@ -20,7 +20,7 @@ import sys
 TIMEOUT = 60
 # How long is listened where nothing is to come.
 SILENCE = 5
-# How often a look-up is tried that a name server could not see to; RFC 1035.
+# How often a look-up is tried that a name server could not answer; RFC 1035.
 ATTEMPTS, SERVER_FAILURE = 5, 2
 
 
@@ -172,7 +172,7 @@ def ping(address, text="x"):
     return {"outcome": "answered" if "answered" in outcomes.values() else "none", **outcomes}
 
 
-# --- the kernel's own doors (rtnetlink(7), libnftables)
+# --- kernel interfaces (rtnetlink(7), libnftables)
 
 
 def _netlink(family, kind, flags, body):
@@ -366,7 +366,7 @@ def _greeted(address, greeting):
         client = socket.create_connection(address, TIMEOUT)
     except OSError as error:
         return _error_text(error)
-    # What one hears that is reset only now is looked at later.
+    # A reset that arrives only now is checked later.
     with contextlib.suppress(OSError):
         client.sendall(greeting)
     return client

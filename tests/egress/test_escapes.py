@@ -55,7 +55,7 @@ def test_names_below_an_allowed_one_are_other_names(world, shut):
 @pytest.mark.parametrize("probe", ["query_udp", "query_tcp"])
 @pytest.mark.parametrize("request_log", ["8.8.8.8", "1.1.1.1", "2001:4860:4860::8888", "the tests' own"])
 def test_other_name_servers_carry_nothing(world, shut, probe, request_log):
-    """Whoever answers it is the gateway, or nobody: a name that is not allowed never reaches a name server."""
+    """Only the gateway answers it, if at all: a name that is not allowed never reaches a name server."""
     name = f"{secrets.token_hex(8)}.evil.test"
     location = (world.names.address, world.names.port) if request_log == "the tests' own" else (request_log, 53)
     answer = shut.probe(probe, *location, name)
@@ -98,7 +98,7 @@ def test_the_second_request_of_a_connection_is_checked_too(world, shut):
 
 @pytest.mark.parametrize("form", ["http://evil.test{path}", "http://evil.test:81{path}"])
 def test_a_whole_url_for_another_name_is_denied(world, shut, form):
-    """A site that forwards whole URLs would be a way out."""
+    """A site that forwards whole URLs would bypass the policy."""
     before = len(world.good.requests)
     probe = shut.probe("request", "good.test", world.good.http_port, f"good.test:{world.good.http_port}", form=form)
     assert 200 not in [status for status, _ in probe.get("answers", [])], probe
@@ -372,6 +372,6 @@ def test_the_agents_own_ports_do_not_bypass_the_policy(shut, world, port, kind):
 
 
 def nameserver(guest):
-    """The name server that programs inside are told to use."""
+    """The name server in the configuration of programs inside."""
     lines = guest.output(["cat", "/etc/resolv.conf"]).splitlines()
     return next(line.split()[1] for line in lines if line.startswith("nameserver"))

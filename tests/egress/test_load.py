@@ -48,7 +48,7 @@ def test_a_hundred_sandboxes_download_at_once_and_all_finish(world, server, api)
         growth = processes.memory_bytes(server.pid, "VmHWM") - before
         print(f"the server grew by {growth >> 20} MiB")
         assert growth < MOST_GROWTH
-        # What came is what was counted, for each sandbox by itself.
+        # What came is what was counted, for each sandbox separately.
         for guest in created[::10]:
             flow = guest.flow(name="good.test", verdict="allowed", protocol="tcp")
             assert SIZE <= flow["received_bytes"] <= SIZE + 1024

@@ -1,4 +1,4 @@
-"""What an operator decides for every sandbox: what is denied, how much, by which proxy, and whether there is a way out."""
+"""What an operator decides for every sandbox: what is denied, how much, by which proxy, and whether egress is enabled."""
 
 import contextlib
 

@@ -152,7 +152,7 @@ def test_a_sandbox_that_was_not_given_it_cannot_use_it(world, key, make):
 
 
 def test_it_does_not_go_to_a_site_that_is_not_the_bound_host(world, user, key):
-    """The gateway asks the site for its certificate: whoever takes over the name gets nothing."""
+    """The gateway asks the site for its certificate: a host that takes over the name gets nothing."""
     world.names.set("api.test", world.other.address)
     try:
         before = len(world.other.requests)

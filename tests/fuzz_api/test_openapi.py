@@ -22,11 +22,11 @@ CHECKS = [
     "response_headers_conformance",
 ]
 METHODS = {"get", "put", "post", "delete", "patch"}
-# Operations are dealt out to so many programs, since one Python uses one core.
+# Number of processes that share the operations, since one Python uses one core.
 PROGRAMS = 2
 # How much of the requests the fuzzing phase makes; the others make the rest.
 EXAMPLES_SHARE = 0.32
-# They end by themselves; this is for one that does not.
+# They end on their own; this limit is for one that does not.
 TIMEOUT = 2000
 
 

@@ -6,7 +6,7 @@ import trustme
 
 
 class Certificates:
-    """`client` is a folder for `DOCKER_CERT_PATH`; `stranger` one whose certificate is of another authority."""
+    """`client` is a folder for `DOCKER_CERT_PATH`; `other_user` one whose certificate is from another authority."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -14,7 +14,7 @@ class Certificates:
         self.daemon = self._write("daemon", authority, authority.issue_cert("127.0.0.1", "localhost"))
         self.client = self._write("client", authority, authority.issue_cert("client@docker.test"))
         self.other_user = self._write("stranger", authority, other.issue_cert("stranger@docker.test"))
-        # Trusts somebody else, so that the daemon itself is a stranger.
+        # Trusts another authority, so it rejects the daemon's certificate.
         self.distrustful = self._write("distrustful", other, authority.issue_cert("client@docker.test"))
 
     def _write(self, name, authority, certificate):

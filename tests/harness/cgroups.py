@@ -1,4 +1,4 @@
-"""Cgroups that a test made, and whoever is still in them."""
+"""Cgroups that a test created, and the processes that are still in them."""
 
 import errno
 import os

@@ -206,7 +206,7 @@ def _end(process):
 
 
 def _is_removed(folder):
-    """Removes a folder with all that is mounted in it. Mounts and files may go by themselves meanwhile."""
+    """Removes a folder with all that is mounted in it. Mounts and files may disappear meanwhile."""
     for location in reversed(_mounts_below(folder)):
         subprocess.run(["umount", "--lazy", location], capture_output=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -44,7 +44,7 @@ def reset_peak(pid):
 
 
 def end(pid, timeout=60.0):
-    """Asks a process to end, and makes it when it is not gone after `patience` seconds."""
+    """Terminates a process, and kills it when it has not ended after `timeout` seconds."""
     for number, limit in ((signal.SIGTERM, timeout), (signal.SIGKILL, 60.0)):
         try:
             os.kill(pid, number)

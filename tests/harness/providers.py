@@ -1,4 +1,4 @@
-"""The provider that a suite runs with, and what is really there behind a server, whoever runs the sandboxes."""
+"""The provider that a suite runs with, and the actual instances behind a server."""
 
 import docker_labels
 import server as servers
@@ -16,7 +16,7 @@ class Embedded:
     name = "embedded"
 
     def instances(self, server):
-        """What there is, with the host's id of each one's first process."""
+        """All instances, with the host's id of each first process."""
         found = server.data.instances()
         return [{"id": one["id"], "state": one["state"], "pid": (one["init"] or {}).get("pid")} for one in found]
 
@@ -53,6 +53,6 @@ class Docker:
 
 
 def docker_variables(host, **more):
-    """How a server is told to make containers. Nothing is fetched from a registry."""
+    """Settings of a server that creates containers. Nothing is fetched from a registry."""
     own = {"SANDBOX_PROVIDER": "docker", "DOCKER_HOST": host, "DOCKER_IMAGE": IMAGE, "SANDYARD_DOCKER_PULL": "never"}
     return {**own, **more}

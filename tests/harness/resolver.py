@@ -1,4 +1,4 @@
-"""Wildcard names for clients of a test: `*.sbx.test` is this host, for the programs that are told so and for nobody else.
+"""Wildcard names for clients of a test: `*.sbx.test` is this host, for the programs of the test only.
 
 A name server answers on a loopback address of its own, and a command runs in a mount namespace where `/etc/resolv.conf`
 names that server. Nothing of the host changes, and all of it is gone when the command ends. Needs root.

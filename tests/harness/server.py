@@ -172,7 +172,7 @@ def delete_all(api, at_once=8, is_away_fine=False):
 
 
 def server_that_refuses(*flags, **settings):
-    """Starts a server that must end by itself; returns its exit code and what it said."""
+    """Starts a server that must exit; returns its exit code and output."""
     server = Server(*flags, **settings)
     try:
         server.launch()

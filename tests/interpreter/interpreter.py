@@ -87,7 +87,7 @@ class Interpreter:
 
 @contextmanager
 def agent_with(variables):
-    """Stands in for the agent, which needs a sandbox: tells these variables to whoever shows the key."""
+    """Stands in for the agent, which needs a sandbox: returns these variables to clients with the key."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):

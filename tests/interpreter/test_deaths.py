@@ -1,4 +1,4 @@
-"""Kernels that end, and what is told about it."""
+"""Kernels that die, and how that is reported."""
 
 import os
 import signal

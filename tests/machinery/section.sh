@@ -15,7 +15,7 @@ max_flaky=5
 max_reruns=20
 
 # A run of everything that `sections` calls, with its summary. What sections report is kept in files, since lanes are subshells:
-# NAME.section has kind, limit and command, NAME.result the counts and seconds, NAME.failed what can be run again by itself.
+# NAME.section has kind, limit and command, NAME.result the counts and seconds, NAME.failed the tests that can be repeated alone.
 run_sections() {
     results=$(mktemp -d "$logs/results.XXXXXX") || return
     rm -rf "${logs:?}/flaky" "$logs/failed-again"
@@ -40,13 +40,13 @@ section() {
     printf '%s   %s: %d passed, %d failed%s (%d s, %d s of work)\n' "$tail" "$name" "$good" "$bad" "$note" "$seconds" "$work"
 }
 
-# Runs a section's command: run_logged LOG FAILED ONLY KIND LIMIT COMMAND…. What failed and can be run by itself is listed in
+# Runs a section's command: run_logged LOG FAILED ONLY KIND LIMIT COMMAND…. Failed tests that can be repeated alone are listed in
 # FAILED; ONLY is one of those, or nothing. Sets code, good, bad, skipped, seconds and work, which are the caller's.
 run_logged() {
     local log=$1 failures=$2 only=$3 kind=$4 limit=$5 began=$SECONDS TIMEFORMAT='%0U + %0S'
     shift 5
     local variables=(SANDYARD_TEST_FAILED="$failures" SANDYARD_TEST_ONLY="$only")
-    # The plugin is by itself in its folder, so that no test can import something else by accident.
+    # The plugin is alone in its folder, so that no test can import another module by accident.
     [ "$kind" != pytest ] ||
         variables+=(PYTEST_ADDOPTS='-p sandyard_rerun' PYTHONPATH="$machinery/pytest_plugin")
     work=$( { time env "${variables[@]}" "${politely[@]}" timeout --kill-after=10 "$limit" "$runner" call "$@" \

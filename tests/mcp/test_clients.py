@@ -208,7 +208,7 @@ def test_the_tool_server_comes_back_after_its_death(api, server, fresh):
         try:
             return not endpoint.call_any("LS", path=".").is_error
         except Exception:
-            # Whoever comes while it dies may be cut off.
+            # A connection may break while the server dies.
             return False
 
     wait_for(answers, "the tools answer again")

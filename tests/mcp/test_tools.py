@@ -39,7 +39,7 @@ def test_a_command_that_takes_too_long_goes_on_and_can_be_stopped(endpoint):
 
 
 def too_long(endpoint, session, command, word):
-    """What is told of a command that does not end in time. It is given more until it has said something: machines are busy."""
+    """The result of a command that exceeds its timeout. The timeout grows until there is some output, for busy machines."""
     for timeout in (3, 20, 60):
         late = endpoint.call("Bash", session_name=session, command=command, timeout=timeout)
         if word in text(late) or timeout == 60:

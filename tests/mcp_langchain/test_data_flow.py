@@ -56,7 +56,7 @@ def test_an_agent_writes_and_starts_a_web_app_that_people_can_open(server, api, 
     assert any("Open for business" in text for text in response), response
     assert messages[-1].text == "The shop is open."
     assert "Open for business" in api.read(sandbox, "/workspace/shop/app.py")
-    # 10: people look at it.
+    # 10: a person views it.
     url = api.ok("POST", "/sandboxes/expose-port", {"sandbox_id": sandbox, "port": 8000})["url"]
     picture = tmp_path / "shop.png"
     title, heading, colour = view_page(url, server.admin_key, picture)

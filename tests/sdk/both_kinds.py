@@ -85,7 +85,7 @@ class Terminal:
     def _read(self):
         try:
             self.result = (self.handle.wait(on_pty=self.printed.extend).exit_code,)
-        except Exception as error:  # What the test looks at is the code, whatever carried it.
+        except Exception as error:  # The test checks the code, whatever carried it.
             self.result = (getattr(error, "exit_code", error),)
 
     def _ended(self):

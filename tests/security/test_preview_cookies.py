@@ -1,4 +1,4 @@
-"""A page that a sandbox serves runs in the browser of the person who looks at it: it reaches neither the API nor another sandbox."""
+"""A page that a sandbox serves runs in the browser of the person who views it: it reaches neither the API nor another sandbox."""
 
 import json
 from pathlib import Path

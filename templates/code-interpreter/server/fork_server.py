@@ -1,4 +1,4 @@
-"""A Python that has imported what every kernel needs, and forks one for whoever asks.
+"""A Python that has imported what every kernel needs, and forks one on request.
 
 Asked over the socket whose descriptor is the first argument: `{"cwd", "word"}` with the three descriptors of the new
 kernel (its socket, its standard output and its error output). Answers `{"pid"}` or `{"error"}`, and `{"ended", "code"}` when a

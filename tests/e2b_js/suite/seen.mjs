@@ -2,7 +2,7 @@
 // SDK grows.
 
 const called = new Set()
-const sdk_methods = new Set()
+const sdkMethods = new Set()
 
 // Watches the methods of a class, or its static ones; `apart` are those that are not the public's.
 export function watch(name, holder, apart = []) {
@@ -11,7 +11,7 @@ export function watch(name, holder, apart = []) {
     if (method === 'constructor' || apart.includes(method) || typeof property.value !== 'function') continue
     if (method === 'length' || method === 'prototype') continue
     const label = `${name}.${method}`
-    sdk_methods.add(label)
+    sdkMethods.add(label)
     const original = property.value
     holder[method] = function (...args) {
       called.add(label)
@@ -21,5 +21,5 @@ export function watch(name, holder, apart = []) {
 }
 
 export function forgotten() {
-  return [...sdk_methods].filter((label) => !called.has(label)).sort()
+  return [...sdkMethods].filter((label) => !called.has(label)).sort()
 }

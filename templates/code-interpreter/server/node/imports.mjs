@@ -10,10 +10,10 @@ export function importable(script) {
   const inert = masked(script);
   const isCode = (place) => inert[place] === script[place];
   const withCalls = script.replace(DYNAMIC, (word, place) => (isCode(place) ? LOADER : word));
-  const again = withCalls === script ? inert : masked(withCalls);
+  const maskedCalls = withCalls === script ? inert : masked(withCalls);
   return withCalls.replace(STATIC, (text, indent, clause, _quote, name, place) => {
     const start = place + indent.length;
-    return again[start] === withCalls[start] ? indent + declaration(clause, name) + lines(text) : text;
+    return maskedCalls[start] === withCalls[start] ? indent + declaration(clause, name) + lines(text) : text;
   });
 }
 

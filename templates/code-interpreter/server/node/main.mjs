@@ -2,7 +2,7 @@
 //
 // The other half, worker.mjs, has the socket. It has code evaluated here through node's inspector, as a browser's console
 // does, and can end code that never returns because it does not run in this thread. The inspector is asked from here and
-// not across threads: whoever ends an evaluation must not find the inspector still busy with it.
+// not across threads: the thread that ends an evaluation must not find the inspector still busy with it.
 
 import { writeSync } from 'node:fs';
 import { Session } from 'node:inspector';

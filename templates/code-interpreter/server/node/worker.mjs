@@ -76,7 +76,7 @@ async function execute({ code, set, own }) {
     const answer = await Promise.race([unlessStopped, stop]);
     if (answer) send(answer);
   } finally {
-    // Whoever is about to end this must not end the next one.
+    // A caller that is about to end this evaluation must not end the next one.
     if (isStopping) await stop;
     interrupted = null;
     isStopping = false;
@@ -113,11 +113,11 @@ async function failure(details) {
   }
   const read = 'function () { return { name: String(this.name), value: String(this.message), stack: String(this.stack) }; }';
   const { name, value, stack } = await call(thrown, read);
-  return { type: 'error', name, value, traceback: own(stack) };
+  return { type: 'error', name, value, traceback: ownFrames(stack) };
 }
 
 /** The part of a stack that is the code's: what called it is ours. */
-function own(stack) {
+function ownFrames(stack) {
   const lines = stack.split('\n');
   const end = lines.findIndex((line) => /^\s+at .*(node:inspector|[/]node[/]main\.mjs)/.test(line));
   return lines.slice(0, end < 0 ? undefined : end).join('\n');
@@ -141,13 +141,13 @@ async function interrupt() {
   const stop = interrupted;
   if (!stop || isStopping) return;
   isStopping = true;
-  // Only now: node does not end by itself while somebody of another thread is connected.
+  // Only now: node does not exit while another thread is connected.
   const interrupter = new Session();
   interrupter.connectToMainThread();
   let force = null;
   // Longer each time: on a busy machine one that does nothing may be slow to say so.
-  for (let patience = 50; ; patience = Math.min(2 * patience, 2000)) {
-    const isAnswering = await answers(patience);
+  for (let delayMs = 50; ; delayMs = Math.min(2 * delayMs, 2000)) {
+    const isAnswering = await answers(delayMs);
     if (isAnswering && !force) break;
     if (!isAnswering) {
       const used = () => (force = null);
@@ -177,18 +177,18 @@ function pause(milliseconds) {
 
 // --- the inspector of the main thread
 
-const asked = new Map();
+const pendingRequests = new Map();
 let count = 0;
 
 function inspector(method, parameters) {
   const id = ++count;
   parentPort.postMessage({ id, method, parameters });
-  return new Promise((resolve, reject) => asked.set(id, { resolve, reject }));
+  return new Promise((resolve, reject) => pendingRequests.set(id, { resolve, reject }));
 }
 
 parentPort.on('message', ({ id, error, reply }) => {
-  const { resolve, reject } = asked.get(id);
-  asked.delete(id);
+  const { resolve, reject } = pendingRequests.get(id);
+  pendingRequests.delete(id);
   if (error) reject(new Error(error));
   else resolve(reply);
 });

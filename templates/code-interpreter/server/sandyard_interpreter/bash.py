@@ -2,7 +2,7 @@
 
 Interactive, because only then does an interrupt end everything that runs and nothing else: functions, loops and
 variables stay. The shell reads our lines from its input and, from there too, the code; the code itself runs with an
-empty input and with the output streams of the context. What the shell says by itself goes nowhere.
+empty input and with the output streams of the context. Other output of the shell is discarded.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ __sandyard_report() { printf '%s %s\0' "$1" "$__sandyard_status" >&9; }
 __sandyard_deaf
 """
 READ = "__sandyard_status=130; IFS= read -r -d '' -u 9 __sandyard_code\n"
-# Who is told that it has begun may interrupt it, so it listens before it tells.
+# The server may interrupt code once it knows that it has started, so the trap is set before the start is reported.
 EVALUATE = (
     "trap - INT; printf '%s started\\0' {number} >&9; "
     'eval "$__sandyard_code" </dev/null >&7 2>&8 7>&- 8>&- 9>&-; __sandyard_status=$?\n'

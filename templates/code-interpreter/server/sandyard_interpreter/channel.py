@@ -111,7 +111,7 @@ class Channel:
             output.add(self._read(pipe))
 
     def _read(self, pipe: int) -> bytes:
-        """What is in the pipe now and no more, lest somebody who never stops printing keeps us here."""
+        """Reads what is in the pipe now and no more: a program that never stops printing must not block the caller."""
         waiting = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
         try:
             data = os.read(pipe, waiting or CHUNK)

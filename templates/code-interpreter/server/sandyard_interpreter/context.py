@@ -103,7 +103,7 @@ class Context:
             return self._kernel
 
     async def _open_ahead(self) -> None:
-        # Who executes next is told why it does not work.
+        # The next execution reports why it does not work.
         with contextlib.suppress(KernelFailed):
             await self.open()
 
@@ -127,7 +127,7 @@ class Context:
         if not self._kernel:
             return
         self._kernel.kill()
-        # Whoever executes still reads from it and drops it.
+        # The running execution still reads from it and drops it.
         if not self._running:
             self._drop_if_gone()
 

@@ -1,4 +1,4 @@
-"""What a client is told when it cannot have what it asked for."""
+"""Errors that are returned to clients."""
 
 
 class Refused(Exception):

@@ -5,7 +5,7 @@ from collections import deque
 
 from . import events
 
-# A few, so that reading goes on while one is sent; not more, because whoever does not take them holds the code up.
+# Events that wait to be sent. A few, so that reading continues while one is sent; a slow client then blocks the code instead of filling memory.
 QUEUE_SIZE = 8
 
 

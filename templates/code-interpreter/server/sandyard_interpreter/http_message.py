@@ -11,7 +11,7 @@ from .errors import Refused
 MAX_HEAD = 64 * 1024
 MAX_BODY = 32 * 1024 * 1024
 # A connection may be silent for as long before a request begins. Then a whole head has to arrive in time, and a body at the
-# rate below: whoever is slower only holds a connection.
+# rate below: a slower client only occupies a connection.
 IDLE_SECONDS = 60.0
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
@@ -173,7 +173,7 @@ async def of_body(reading, seconds: float) -> bytes:
 
 
 async def in_time(reading, seconds: float) -> bytes:
-    """What arrives in this time. It is looked at before it is said to be late: this process may have had to wait itself."""
+    """Reads what arrives in this time. Data is checked before the time-out, because this process itself may have been delayed."""
     task = asyncio.ensure_future(reading)
     try:
         await asyncio.wait({task}, timeout=seconds)

@@ -16,7 +16,7 @@ from .output import Output
 # What is printed within this time goes out as one line: code prints piece by piece, and each line costs the client.
 GATHER_SECONDS = 0.02
 GATHER_CHARACTERS = 256 * 1024
-# Kernels leave out larger results themselves; whoever sends more is not one of ours any more.
+# Kernels leave out larger results themselves; a process that sends more is not a kernel of this server any more.
 MAX_FRAME = 128 * 1024 * 1024
 # How long a process may take to end that says nothing any more.
 ENDING_SECONDS = 10.0
@@ -179,7 +179,7 @@ class Kernel:
     # --- between executions
 
     def _rest(self) -> None:
-        """Whatever is printed between executions belongs to nobody, but whoever prints must not get stuck."""
+        """Discards output between executions, so that a program that prints does not block."""
         if not self.is_gone:
             self._idle = asyncio.ensure_future(self._discard())
 
@@ -238,7 +238,7 @@ class Kernel:
         return f"{self.program} ended with exit code {code}"
 
     def last_event(self, code: int | None) -> dict | None:
-        """What is told to whose code it happened."""
+        """The error event for the execution during which it happened."""
         return died(self.epitaph(code))
 
 

@@ -6,7 +6,7 @@ from collections import deque
 
 # After the kernel's secret word: the number of the answer that was sent when everything before the mark had been printed.
 NUMBER = struct.Struct(">Q")
-# So much waits for an answer. Then it is not waited for any longer: whoever marks and does not answer is not one of ours.
+# Bytes that may wait for an answer. Beyond that the process is not a kernel of this server: it marked its streams and did not answer.
 MAX_WAITING = 1024 * 1024
 
 

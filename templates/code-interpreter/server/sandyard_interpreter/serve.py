@@ -16,7 +16,7 @@ from .languages import Languages
 
 
 def run(options: Namespace, process: ForkProcess, token: str | None, node_kernel: Path) -> None:
-    """Serves until it is told to end."""
+    """Serves until it receives a signal to end."""
     asyncio.run(serve(options, process, token, node_kernel))
 
 

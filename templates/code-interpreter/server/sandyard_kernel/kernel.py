@@ -43,7 +43,7 @@ def run(cwd: str, word: bytes, control: int, stdout: int, stderr: int) -> None:
     os.environ["PWD"] = cwd
     # Figures become results.
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    # IPython's advice to whoever calls `sys.exit` is for people at a keyboard.
+    # IPython's advice about `sys.exit` is for interactive users.
     warnings.filterwarnings("ignore", message="To exit: use")
     wire = Wire(socket.socket(fileno=control), Marks(word, stdout, stderr))
     redirect_streams(stdout, stderr)
@@ -82,7 +82,7 @@ class SocketSession(Session):
     """Sends what ipykernel publishes to our socket instead of ZeroMQ's."""
 
     wire: Wire
-    # Whether the code that runs has been told to have failed.
+    # Whether the failure of the running code has been reported.
     has_failed = False
 
     def send(self, stream, msg_or_type, content=None, parent=None, **_):

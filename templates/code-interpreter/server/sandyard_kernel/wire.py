@@ -55,7 +55,7 @@ class Wire:
             loop.remove_reader(self._socket)
 
     def answer(self, answer: dict) -> None:
-        """Hands over what the client shall see, after what was printed before it. From any thread."""
+        """Sends an event to the client, after the output that was printed before it. From any thread."""
         if os.getpid() != self._owner:
             return
         for stream in (sys.stdout, sys.stderr):
@@ -75,7 +75,7 @@ class Wire:
         self._socket.sendall(struct.pack(">I", len(data)) + data)
 
     def interrupt(self, *_) -> None:
-        """What an interrupt does while code runs. It waits for an answer that is being sent: half of one would make nonsense of
+        """What an interrupt does while code runs. It waits for an answer that is being sent: half of one would corrupt
         all that follow."""
         if self._is_sending:
             self._is_interrupted = True
@@ -101,7 +101,7 @@ class Wire:
 class Marks:
     """Tells the server in the output itself how far it had come when an answer was sent.
 
-    A mark is so short that the kernel writes it in one piece, whoever else prints.
+    A mark is so short that the kernel writes it in one piece, even if other processes print.
     """
 
     def __init__(self, word: bytes, *pipes: int):

@@ -1,6 +1,6 @@
 """`mcp-gateway --config JSON`: what the SDKs run as root after a create with `mcp=`.
 
-Prepares the servers, starts the gateway in the background and ends when it answers, so that whoever waits for this command
+Prepares the servers, starts the gateway in the background and ends when it answers, so that a client that waits for this command
 finds the tools there. Every failure is one readable text on standard error: the SDKs show it.
 """
 

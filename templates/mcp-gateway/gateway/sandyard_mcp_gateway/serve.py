@@ -1,4 +1,4 @@
-"""The gateway itself: all servers as one, for whoever has the token."""
+"""The gateway itself: all servers behind one address, for clients with the token."""
 
 import asyncio
 import hmac
@@ -17,7 +17,7 @@ PORT = 50005
 
 
 class TokenOnly:
-    """Lets requests through that show the token. In front of everything, so that nothing is parsed for strangers."""
+    """Requires the token. In front of everything, so that requests without it are not parsed."""
 
     def __init__(self, app, token):
         self._app, self._expected = app, f"Bearer {token}".encode()
@@ -56,7 +56,7 @@ async def serve(servers, token):
                 sys.exit(f"server `{name}` does not answer: {error}")
             # Under its own names, as its documentation calls them.
             gateway.mount(create_proxy(client, name=name))
-        # Whoever has the token may come by any name: previews have a host of their own for every sandbox.
+        # Any host name is accepted with the token: previews have a separate host for every sandbox.
         app = gateway.http_app(path="/mcp", host_origin_protection=False)
         config = uvicorn.Config(TokenOnly(app, token), host="0.0.0.0", port=PORT, log_level="warning", lifespan="on")
         await uvicorn.Server(config).serve()

@@ -12,7 +12,7 @@ KINDS = (pies, boxes, bars, points)
 
 
 class ChartFormatter(BaseFormatter):
-    """Knows figures by itself: matplotlib's inline backend forgets what was registered for them."""
+    """Handles figures itself: matplotlib's inline backend drops formatters that were registered for them."""
 
     format_type = Unicode(CHART)
 
