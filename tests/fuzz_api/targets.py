@@ -59,9 +59,9 @@ class Targets:
             finally:
                 self._tending.release()
 
-    def _sandboxes(self, found, purpose, count):
+    def _sandboxes(self, targets_found, purpose, count):
         owner = f"target-{os.getpid()}-{purpose}"
-        there = [one["sandbox_id"] for one in found if one["user_id"] == owner and one["status"] in ("running", "paused")]
+        there = [one["sandbox_id"] for one in targets_found if one["user_id"] == owner and one["status"] in ("running", "paused")]
         return there[:count] + [self._sandbox(owner) for _ in range(count - len(there))]
 
     def _sandbox(self, owner):
