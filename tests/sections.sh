@@ -291,6 +291,16 @@ langchain_tests() {
     with_program "$venv/bin/python" -m pytest -q -p no:cacheprovider --durations=5 tests/mcp_langchain
 }
 
+# Lints the published OpenAPI document with the recommended rules of Redocly. This line of versions runs on the Node.js of Debian.
+openapi_lint() {
+    local place=$CARGO_TARGET_DIR/node/redocly version=1.34.21
+    mkdir -p "$place"
+    grep -qs "\"version\": \"$version\"" "$place/node_modules/@redocly/cli/package.json" ||
+        npm install --silent --no-audit --no-fund --prefix "$place" "@redocly/cli@$version" || return
+    REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true \
+        "$place/node_modules/.bin/redocly" lint --extends recommended docs/openapi.json
+}
+
 # Generated requests against the published OpenAPI document.
 api_fuzz() {
     must_be_root "fuzzing the API" || return

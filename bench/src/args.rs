@@ -1,4 +1,4 @@
-//! The command line, and the subjects it names.
+//! Command line, and the subjects that it selects.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ use crate::subject::engine::OwnEngine;
 use crate::subject::sdk::Sdk;
 use crate::subject::server::{Pool, Server};
 
-/// Prints the performance table. Who is named is measured: see `bench/run`, which names everybody.
+/// Prints the performance table. Measures the subjects that options name; `bench/run` names all.
 #[derive(Debug, Parser)]
 #[command(name = "sandyard-bench")]
 pub(crate) struct Args {
-    /// Take few samples: to see that it works, not to compare.
+    /// Take few samples, to see that it works; not for comparison.
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -27,15 +27,15 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "ROWS")]
     pub(crate) only: Vec<String>,
 
-    /// Print JSON in place of the table.
+    /// Print JSON instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write the JSON to this file as well.
+    /// Also write the JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 
-    /// Folder for the data directories of our own engine and servers, which are then measured.
+    /// Directory for the data of our own engine and servers; enables measuring them.
     #[arg(long, value_name = "DIR", requires = "sandyard")]
     data_dir: Option<PathBuf>,
 
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROGRAM")]
     sandyard: Option<PathBuf>,
 
-    /// Take away what an earlier run on the same folder has left running, and measure nothing.
+    /// Remove what an earlier run in the same directory left running, and measure nothing.
     #[arg(long, requires = "data_dir")]
     pub(crate) clear_up: bool,
 
@@ -51,11 +51,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", requires = "data_dir")]
     pub(crate) churn: Option<usize>,
 
-    /// With `--churn`: through a server that keeps no ready sandboxes, in place of the engine.
+    /// With `--churn`: use a server without ready sandboxes instead of the engine.
     #[arg(long, requires = "churn")]
     pub(crate) http: bool,
 
-    /// With `--churn`: say where in the kernel our processes had to wait.
+    /// With `--churn`: report where in the kernel our processes waited.
     #[arg(long, requires = "churn")]
     pub(crate) waits: bool,
 
@@ -71,11 +71,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "IMAGE")]
     docker_image: Option<String>,
 
-    /// The daemon has a bridge: measure `docker run` with network, too.
+    /// The daemon has a bridge: also measure `docker run` with network.
     #[arg(long)]
     docker_bridge: bool,
 
-    /// A Python that has the SDKs of clients/requirements.txt: measures through them, too.
+    /// A Python with the SDKs of clients/requirements.txt; enables measuring through them.
     #[arg(long, value_name = "PROGRAM", requires = "sdk_client")]
     sdk_python: Option<PathBuf>,
 
@@ -88,17 +88,17 @@ pub(crate) struct Args {
     bwrap: Option<PathBuf>,
 }
 
-/// Everybody who is measured, and the names and versions of the rivals among them.
+/// Subjects to measure, with names and versions of the rivals among them.
 #[derive(Default)]
 pub(crate) struct Field {
-    /// The measured, in no particular order.
+    /// Subjects, in no particular order.
     pub(crate) subjects: Vec<Box<dyn Subject>>,
-    /// What the rivals call themselves.
+    /// Names and versions of the rivals.
     pub(crate) rivals: Vec<String>,
 }
 
 impl Args {
-    /// Makes everybody of `section` who is named.
+    /// Creates the selected subjects of `section`.
     pub(crate) fn field(&self, section: Section) -> Result<Field> {
         match section {
             Section::Engine => self.engine_field(),
@@ -149,7 +149,7 @@ impl Args {
         Ok(Field { subjects, rivals })
     }
 
-    /// Starts our own engine, if it is named.
+    /// Starts our own engine, if it is selected.
     pub(crate) fn engine(&self) -> Result<Option<OwnEngine>> {
         let Some((program, folder)) = self.own() else {
             return Ok(None);
@@ -159,7 +159,7 @@ impl Args {
             .context("failed to start the engine")
     }
 
-    /// Starts a server of our own, if it is named.
+    /// Starts a server of our own, if it is selected.
     pub(crate) fn server(&self, pool: Pool) -> Result<Option<Server>> {
         let Some((program, folder)) = self.own() else {
             return Ok(None);
@@ -169,11 +169,11 @@ impl Args {
             .context("failed to start the server")
     }
 
-    /// Takes away what an earlier run has left.
+    /// Removes what an earlier run left.
     pub(crate) fn clear_up(&self) -> Result<()> {
         let (program, folder) = self.own().context("`--clear-up` needs `--sandyard`")?;
         Server::clear_up(&program, &folder)?;
-        // Takes everything away when it goes.
+        // Dropping it removes everything.
         self.engine().map(drop)
     }
 

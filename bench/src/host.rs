@@ -32,7 +32,7 @@ pub(crate) fn describe(rivals: Vec<String>) -> Result<Host> {
     })
 }
 
-/// Measures how long starting a plain `true` takes: what moves here from round to round is the host, not what we measure.
+/// Measures how long it takes to start a plain `true`. Differences between rounds are noise of the host.
 pub(crate) fn spawn_round(count: usize) -> Result<Vec<f64>> {
     (0..count).map(|_| spawn_millis()).collect()
 }
@@ -43,6 +43,6 @@ fn spawn_millis() -> Result<f64> {
         .stdin(Stdio::null())
         .status()
         .context("failed to run `true`")?;
-    ensure!(status.success(), "`true` said {status}");
+    ensure!(status.success(), "`true` exited with {status}");
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }

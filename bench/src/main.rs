@@ -4,12 +4,12 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod choice;
 mod host;
 mod memory;
 mod plan;
 mod report;
 mod rows;
+mod selection;
 mod stats;
 mod subject;
 mod table;
@@ -23,10 +23,10 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 
 use crate::args::{Args, Field};
-use crate::choice::Choice;
 use crate::plan::Plan;
 use crate::report::{Report, Row, Section};
 use crate::rows::group::GROUPS;
+use crate::selection::Selection;
 use crate::stats::Samples;
 use crate::subject::server::Pool;
 use crate::subject::{Live, Subject};
@@ -39,15 +39,15 @@ fn main() -> Result<()> {
     if let Some(count) = args.churn {
         return profile(&args, count);
     }
-    let plan = Plan::new(args.quick, Choice::parse(&args.only)?);
+    let plan = Plan::new(args.quick, Selection::parse(&args.only)?);
     let mut found = Found::default();
     let measured = measure(&args, &plan, &mut found);
-    // What was measured before a failure took its time and is worth a look.
+    // Results from before a failure are still useful.
     print(&args, &plan, found)?;
     measured
 }
 
-/// Prints the report, and keeps it where that is asked for.
+/// Prints the report and writes it to the requested file.
 fn print(args: &Args, plan: &Plan, found: Found) -> Result<()> {
     let Found {
         rows,
@@ -77,7 +77,7 @@ fn print(args: &Args, plan: &Plan, found: Found) -> Result<()> {
         .context("failed to print the table")
 }
 
-/// Gives a profiler something to look at.
+/// Returns a profiler something to look at.
 fn profile(args: &Args, count: usize) -> Result<()> {
     const MISSING: &str = "`--churn` needs `--sandyard`";
     if args.http {
@@ -89,7 +89,7 @@ fn profile(args: &Args, count: usize) -> Result<()> {
     }
 }
 
-/// Creates, runs `true` and deletes, and says what each took and where it waited.
+/// Creates sandboxes, runs `true`, deletes them, and reports how long each step took and where it waited.
 fn churn(subject: &dyn Live, count: usize, show_waits: bool) -> Result<()> {
     let steps: [RefCell<Vec<f64>>; 3] = Default::default();
     let round = || {
@@ -101,7 +101,7 @@ fn churn(subject: &dyn Live, count: usize, show_waits: bool) -> Result<()> {
         }
         anyhow::Ok(())
     };
-    // The first ones make what all later ones share.
+    // The first ones create what later ones share.
     (0..count.min(5)).try_for_each(|_| round())?;
     for step in &steps {
         step.borrow_mut().clear();
@@ -130,7 +130,7 @@ fn churn(subject: &dyn Live, count: usize, show_waits: bool) -> Result<()> {
         .context("failed to print")
 }
 
-/// What the sections found together.
+/// Results of all sections.
 #[derive(Default)]
 struct Found {
     rows: Vec<Row>,
@@ -138,10 +138,10 @@ struct Found {
     rivals: Vec<String>,
 }
 
-/// Runs the sections one after another, so that nobody waits in the memory of another's rows.
+/// Runs the sections one after another, so that idle subjects of one do not use memory during the other.
 fn measure(args: &Args, plan: &Plan, found: &mut Found) -> Result<()> {
     for section in Section::ALL {
-        if plan.choice.has_section(section) {
+        if plan.selection.has_section(section) {
             let field = args.field(section)?;
             let are_new = |rival: &&String| !found.rivals.contains(rival);
             let rivals: Vec<String> = field.rivals.iter().filter(are_new).cloned().collect();
@@ -153,12 +153,12 @@ fn measure(args: &Args, plan: &Plan, found: &mut Found) -> Result<()> {
     Ok(())
 }
 
-/// Runs the groups one after another, with a look at the host's own noise before each.
+/// Runs the groups one after another, and measures the noise of the host before each.
 fn measure_section(plan: &Plan, section: Section, field: &Field, found: &mut Found) -> Result<()> {
     for group in GROUPS {
-        // An SDK speaks HTTP; in the other section it would be Docker's alone.
+        // SDKs use HTTP, so the engine section would only have Docker's.
         let is_elsewhere = group.name == "sdk" && section == Section::Engine;
-        if is_elsewhere || !plan.choice.has_group(section, &group) {
+        if is_elsewhere || !plan.selection.has_group(section, &group) {
             continue;
         }
         found.noise.push_round(host::spawn_round(plan.samples)?);
@@ -171,7 +171,7 @@ fn measure_section(plan: &Plan, section: Section, field: &Field, found: &mut Fou
             .collect();
         let rows = (group.measure)(plan, &subjects)
             .with_context(|| format!("failed to measure `{name}`"))?;
-        let is_wanted = |row: &Row| plan.choice.has_row(section, row.id);
+        let is_wanted = |row: &Row| plan.selection.has_row(section, row.id);
         found.rows.extend(
             rows.into_iter()
                 .filter(is_wanted)

@@ -40,7 +40,7 @@ pub(crate) fn rss(pids: &[u32]) -> Result<u64> {
         .sum()
 }
 
-/// Gives the children of `pid` whose program has this name.
+/// Returns the children of `pid` whose program has this name.
 pub(crate) fn children_called(pid: u32, name: &str) -> Result<Vec<u32>> {
     let is_called = |pid: &u32| {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim() == name)
@@ -52,7 +52,7 @@ pub(crate) fn children_called(pid: u32, name: &str) -> Result<Vec<u32>> {
         .collect())
 }
 
-/// Gives the processes whose command line has both words, by their id.
+/// Returns the processes whose command line has both words, by their id.
 pub(crate) fn started_as(first: &str, second: &str) -> Result<Vec<u32>> {
     let has_both = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -65,14 +65,14 @@ pub(crate) fn started_as(first: &str, second: &str) -> Result<Vec<u32>> {
     Ok(processes()?.into_iter().filter(has_both).collect())
 }
 
-/// Gives the parent of `pid`.
+/// Returns the parent of `pid`.
 pub(crate) fn parent_of(pid: u32) -> Result<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))
         .with_context(|| format!("failed to read parent of {pid}"))?;
     parent_in(&stat).with_context(|| format!("/proc/{pid}/stat names no parent"))
 }
 
-/// Gives the memory that new work could use, in bytes: falls by kernel memory too, which PSS does not show.
+/// Returns the memory that new work could use, in bytes: falls by kernel memory too, which PSS does not show.
 pub(crate) fn available_bytes() -> Result<u64> {
     Ok(field(
         &fs::read_to_string("/proc/meminfo").context("failed to read /proc/meminfo")?,
@@ -80,7 +80,7 @@ pub(crate) fn available_bytes() -> Result<u64> {
     ))
 }
 
-/// Gives the memory of the host, in bytes.
+/// Returns the memory of the host, in bytes.
 pub(crate) fn total_bytes() -> Result<u64> {
     Ok(field(
         &fs::read_to_string("/proc/meminfo").context("failed to read /proc/meminfo")?,

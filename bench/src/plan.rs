@@ -1,8 +1,8 @@
 //! How much to measure.
 
-use crate::choice::Choice;
+use crate::selection::Selection;
 
-/// Says how much to measure and which groups of rows.
+/// Amount of work, and groups of rows to measure.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Whether this is the short run.
@@ -17,13 +17,13 @@ pub(crate) struct Plan {
     pub(crate) crowd: usize,
     /// Bytes of the file that travels.
     pub(crate) file_bytes: usize,
-    /// Which part of the table is asked for.
-    pub(crate) choice: Choice,
+    /// Selection of the parts of the table to measure.
+    pub(crate) selection: Selection,
 }
 
 impl Plan {
     /// Makes the full or the quick plan.
-    pub(crate) fn new(quick: bool, choice: Choice) -> Self {
+    pub(crate) fn new(quick: bool, selection: Selection) -> Self {
         match quick {
             true => Self {
                 quick,
@@ -32,7 +32,7 @@ impl Plan {
                 burst: 20,
                 crowd: 50,
                 file_bytes: 16 << 20,
-                choice,
+                selection,
             },
             false => Self {
                 quick,
@@ -41,7 +41,7 @@ impl Plan {
                 burst: 100,
                 crowd: 1000,
                 file_bytes: 100 << 20,
-                choice,
+                selection,
             },
         }
     }

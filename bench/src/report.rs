@@ -1,24 +1,24 @@
-//! What one run found: rows of cells, goals, and the host they were measured on.
+//! Results of one run: rows of cells, goals, and the host.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Names the two ways to ask: each is a table of its own with its own columns.
+/// The two sections of the report. Each is a table with its own columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Section {
-    /// Our engine through its client library, and everybody else.
+    /// Our engine through its client library, and all rivals.
     Engine,
-    /// Our server through HTTP, and whoever else has an HTTP API.
+    /// Our server through HTTP, and rivals with an HTTP API.
     Http,
 }
 
 impl Section {
-    /// Names both, in the order in which they are measured.
+    /// Both sections, in the order in which they are measured.
     pub(crate) const ALL: [Self; 2] = [Self::Engine, Self::Http];
 
-    /// Gives the name by which it is asked for.
+    /// Returns the name by which it is asked for.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Engine => "engine",
@@ -26,7 +26,7 @@ impl Section {
         }
     }
 
-    /// Gives the heading of its table.
+    /// Returns the heading of its table.
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Engine => "Engine, through its client library",
@@ -35,7 +35,7 @@ impl Section {
     }
 }
 
-/// Names who was measured. The order is the order of the table's columns.
+/// Measured subjects, in the order of the table's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Column {
@@ -43,7 +43,7 @@ pub(crate) enum Column {
     Sandyard,
     /// Our server when it keeps no ready sandboxes.
     SandyardNoPool,
-    /// The same whose sandboxes have no way out.
+    /// Our server without ready sandboxes, and with sandboxes without egress.
     SandyardNoGateway,
     /// The host itself, with no sandbox around the program.
     Host,
@@ -51,14 +51,14 @@ pub(crate) enum Column {
     DockerApi,
     /// Docker through its command line, containers without network.
     DockerCli,
-    /// Docker through its command line, containers on a bridge: what `docker run` does when nobody says otherwise.
+    /// Docker through its command line, containers on a bridge: the default of `docker run`.
     DockerBridge,
     /// `bwrap`, which has no daemon, limits, own root tree or live sandboxes: a floor, not a rival.
     Bubblewrap,
 }
 
 impl Column {
-    /// Gives the heading of the column.
+    /// Returns the heading of the column.
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Sandyard => "sandyard",
@@ -73,7 +73,7 @@ impl Column {
     }
 }
 
-/// Says what a figure counts and so which direction is better.
+/// Unit of a figure, which tells the better direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
@@ -83,12 +83,12 @@ pub(crate) enum Unit {
     Mebibytes,
     /// Megabytes (10⁶ bytes) per second; more is better.
     MegabytesPerSecond,
-    /// How many of how many answered; more is better.
+    /// Fraction of requests that were answered; more is better.
     Count,
 }
 
 impl Unit {
-    /// Gives the unit as written behind a number.
+    /// Returns the unit as written behind a number.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Millis => " ms",
@@ -98,7 +98,7 @@ impl Unit {
         }
     }
 
-    /// Says whether a larger figure is the better one.
+    /// Whether a larger figure is the better one.
     pub(crate) fn is_more_better(self) -> bool {
         matches!(self, Self::MegabytesPerSecond | Self::Count)
     }
@@ -109,33 +109,33 @@ impl Unit {
 pub(crate) struct Cell {
     /// The figure, in the row's unit.
     pub(crate) value: f64,
-    /// How many sandboxes the figure is for: a wall time of 20 containers is compared per container.
+    /// Number of sandboxes that the figure covers: a wall time of 20 containers is compared per container.
     pub(crate) batch: usize,
-    /// How many samples stand behind it.
+    /// Number of samples.
     pub(crate) samples: usize,
-    /// How far the rounds lie apart; see [`crate::stats::Samples::spread`].
+    /// Spread between rounds; see [`crate::stats::Samples::spread`].
     pub(crate) spread: Option<f64>,
 }
 
 /// Holds one line of the table.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// The table it stands in.
+    /// Table that the row belongs to.
     pub(crate) section: Section,
     /// Stable name within its section, for scripts that compare runs.
     pub(crate) id: &'static str,
-    /// What a person reads.
+    /// Label for people.
     pub(crate) label: String,
-    /// What the cells count.
+    /// Unit of the cells.
     pub(crate) unit: Unit,
-    /// The figure to reach, at least or at most by [`Unit::is_more_better`].
+    /// Goal: a minimum or maximum, depending on [`Unit::is_more_better`].
     pub(crate) goal: Option<f64>,
-    /// One figure per subject that can do this at all.
+    /// One figure for each subject that supports the operation.
     pub(crate) cells: BTreeMap<Column, Cell>,
 }
 
 impl Row {
-    /// Starts a row without cells; whoever runs the group says in which section.
+    /// Creates a row without cells. The runner of the group sets the section.
     pub(crate) fn new(
         id: &'static str,
         label: impl Into<String>,
@@ -152,7 +152,7 @@ impl Row {
         }
     }
 
-    /// Says whether our own figure reaches the goal; none when either is missing.
+    /// Whether our own figure reaches the goal; none when either is missing.
     pub(crate) fn is_goal_met(&self) -> Option<bool> {
         let (goal, ours) = (self.goal?, self.cells.get(&Column::Sandyard)?.value);
         Some(if self.unit.is_more_better() {
@@ -162,7 +162,7 @@ impl Row {
         })
     }
 
-    /// Says how many times better we are than `column`, per sandbox; below one, we are worse.
+    /// Returns how many times better we are than `column`, per sandbox; below one, we are worse.
     pub(crate) fn ratio_to(&self, column: Column) -> Option<f64> {
         let (ours, theirs) = (self.cells.get(&Column::Sandyard)?, self.cells.get(&column)?);
         if column == Column::Sandyard || self.unit == Unit::Count {
@@ -194,11 +194,11 @@ pub(crate) struct Host {
 /// Holds a whole run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
-    /// Where it ran.
+    /// Host of the run.
     pub(crate) host: Host,
-    /// Whether iterations were cut down.
+    /// Whether this was a quick run.
     pub(crate) quick: bool,
-    /// Median of starting a plain `true`, and how far the rounds of that lie apart: the noise of the host itself.
+    /// Median time to start a plain `true`, and its spread between rounds: the noise of the host.
     pub(crate) spawn_millis: f64,
     /// See `spawn_millis`.
     pub(crate) spawn_spread: f64,

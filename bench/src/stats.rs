@@ -1,9 +1,9 @@
-//! Samples, their percentiles, and how far rounds lie apart.
+//! Samples, percentiles, and spread between rounds.
 
-/// Holds the samples of one figure of one subject, round by round.
+/// Samples of one figure of one subject, by round.
 ///
-/// Subjects take turns in rounds, so that a slow minute of the host falls on all of them, and the distance between the
-/// rounds tells how much of a difference is noise.
+/// Subjects take turns in rounds, so that a slow minute of the host affects all of them. The spread between rounds
+/// tells how much of a difference is noise.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samples {
     rounds: Vec<Vec<f64>>,
@@ -20,12 +20,12 @@ impl Samples {
         self.rounds.iter().map(Vec::len).sum()
     }
 
-    /// Gives the `percent`th percentile over all rounds, or none when nothing was sampled.
+    /// Returns the `percent`th percentile over all rounds, or none when nothing was sampled.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
         percentile(self.rounds.concat(), percent)
     }
 
-    /// Gives (highest − lowest) / middle of the rounds' medians: 0.1 means the rounds agree within ten per cent.
+    /// Returns (highest − lowest) / middle of the rounds' medians: 0.1 means the rounds agree within ten per cent.
     pub(crate) fn spread(&self) -> Option<f64> {
         let medians: Vec<f64> = self
             .rounds
@@ -42,7 +42,7 @@ impl Samples {
     }
 }
 
-/// Gives the nearest-rank percentile: the smallest sample that at least `percent` per cent of all do not exceed.
+/// Returns the nearest-rank percentile: the smallest sample that at least `percent` per cent of all do not exceed.
 pub(crate) fn percentile(mut samples: Vec<f64>, percent: f64) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
     let rank = (percent / 100.0 * samples.len() as f64).ceil() as usize;

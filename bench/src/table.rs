@@ -80,7 +80,7 @@ fn cell(row: &Row, column: Column) -> String {
         return "–".to_owned();
     };
     let mut text = figure(row.unit, cell);
-    // A goal is for one size; whoever was measured with another says so in the cell.
+    // A goal holds for one size; a cell measured with another size says so.
     if row.cells.values().any(|other| other.batch != cell.batch) && row.unit != Unit::Count {
         let _ = write!(text, " for {}", cell.batch);
     }

@@ -1,20 +1,20 @@
-//! Where processes of ours sleep inside the kernel, unable to go on: what no profiler of busy time shows.
+//! Stacks of our processes that wait in the kernel, which CPU profilers do not show.
 
 use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Time between two looks; most waits worth knowing last a millisecond or more.
+/// Sampling interval. Relevant waits last a millisecond or more.
 const INTERVAL: Duration = Duration::from_millis(2);
 
 /// Functions kept of each stack: enough to tell what it was all for.
 const DEPTH: usize = 8;
 
-/// Runs `work` and gives its result with the stacks met meanwhile, most often met first.
+/// Runs `work` and returns its result with the sampled stacks, most frequent first.
 ///
-/// Only processes named after us in uninterruptible sleep are looked at, which is how waiting for a disk, a lock or a
-/// grace period looks. Reading stacks needs root.
+/// Samples only our processes in uninterruptible sleep, the state of waiting for a disk, a lock or a grace period.
+/// Reading stacks needs root.
 pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> (T, Vec<(String, usize)>) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -34,7 +34,7 @@ pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> (T, Vec<(String, usize)>) {
     })
 }
 
-/// Counts the stack of each process that waits right now. Processes come and go meanwhile, and are then passed over.
+/// Counts the stack of each waiting process. Skips processes that end meanwhile.
 fn look(met: &mut HashMap<String, usize>) {
     let Ok(processes) = fs::read_dir("/proc") else {
         return;
@@ -53,7 +53,7 @@ fn look(met: &mut HashMap<String, usize>) {
     }
 }
 
-/// Gives the name of a process of ours that waits, from its `stat`.
+/// Returns the name of a process of ours that waits, from its `stat`.
 fn waiting_process(stat: &str) -> Option<&str> {
     let (head, rest) = stat.rsplit_once(") ")?;
     let name = head.split_once('(')?.1;

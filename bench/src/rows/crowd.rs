@@ -1,4 +1,4 @@
-//! Many live, what they cost, and a restart of what manages them.
+//! Many live sandboxes: their cost, and a restart of their manager.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ fn empty_rows(count: usize) -> Vec<Row> {
 }
 
 fn cell(id: &str, value: f64, count: usize) -> Cell {
-    // Wall times and head counts are for the whole crowd, all else is for one sandbox already.
+    // Wall times and counts cover the whole crowd; other figures are per sandbox.
     let is_whole = matches!(
         id,
         "crowd_create"
@@ -156,7 +156,7 @@ fn living(
 ) -> Result<Vec<Option<f64>>> {
     let count = ids.len() as f64;
     let answered = subject.exec_all(ids)?;
-    // None when somebody else on the host gave back more than we took.
+    // `None` if other programs on the host released more memory than the crowd used.
     let taken = before.checked_sub(memory::available_bytes()?);
     let roots: Vec<Vec<u32>> = ids
         .iter()
@@ -166,7 +166,7 @@ fn living(
     let pss = memory::pss_of_trees(&roots)?;
     let execs = here_and_there(plan, subject, ids, |subject, id| subject.exec(id))?;
     let statuses = here_and_there(plan, subject, ids, |subject, id| subject.status(id))?;
-    // After the work, so that what the work made it keep is counted.
+    // Measured after the work, so that memory kept because of it is counted.
     let manager = memory::rss(&subject.managers()?)?;
     let restart = subject.restart(ids)?;
     let since_kill = |part: fn(&Restart) -> Duration| {

@@ -1,4 +1,4 @@
-//! The way out: what the gateway costs a download, a connection and a create.
+//! Egress: what the gateway costs a download, a connection and a create.
 
 use anyhow::{Context as _, Result};
 
@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::report::{Cell, Column, Row, Unit};
 use crate::subject::Live;
 
-/// Bytes of an answer that is all about its first one.
+/// Size of a response of which only the first byte matters.
 const SMALL: usize = 1;
 
 /// Measures downloads from a site on loopback: in a sandbox, through the gateway, and with the same program on the host. And
@@ -52,7 +52,7 @@ fn first_byte_row(plan: &Plan, subjects: &[&dyn Live]) -> Result<Row> {
         in_turns(plan, subjects, |index, subject| {
             let downloads = subject.download(&ids[index], SMALL)?;
             let millis = downloads.map(|both| both.map(|it| it.first_byte.as_secs_f64() * 1e3));
-            millis.context("there is no way out")
+            millis.context("there is no egress")
         })
     })?;
     let direct = direct.into_values().map(|samples| (Column::Host, samples));
@@ -61,7 +61,7 @@ fn first_byte_row(plan: &Plan, subjects: &[&dyn Live]) -> Result<Row> {
     Ok(median_row("egress_first_byte_p50", label, None, &ours))
 }
 
-/// What the row before says in one figure: the difference of the two medians.
+/// Difference of the two medians of the previous row.
 fn added_row(first_byte: &Row) -> Row {
     let label = "the same: added by the gateway, p50";
     let mut row = Row::new("egress_added_p50", label, Unit::Millis, Some(0.3));

@@ -6,7 +6,7 @@ use super::{Subjects, in_turns, lasting, median_row, timed, with_live};
 use crate::plan::Plan;
 use crate::report::Row;
 
-/// Measures freezing and thawing of one sandbox, and how long a command takes that finds it frozen.
+/// Measures pause and resume of a sandbox, and a command that finds it paused.
 pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let subjects = lasting(subjects);
     let [pause, resume, wake] = with_live(&subjects, |ids| {

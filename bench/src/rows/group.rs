@@ -9,11 +9,11 @@ use crate::report::Row;
 /// Rows that are measured together.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// What it is asked for by.
+    /// Name on the command line.
     pub(crate) name: &'static str,
-    /// The ids of its rows, known before anything is measured, so that one of them can be asked for.
+    /// IDs of its rows, known before measuring, so that the command line can select one.
     pub(crate) rows: &'static [&'static str],
-    /// Measures everybody and gives the rows.
+    /// Measures all subjects and returns the rows.
     pub(crate) measure: fn(&Plan, &Subjects<'_>) -> Result<Vec<Row>>,
 }
 
@@ -113,11 +113,11 @@ pub(crate) const GROUPS: [Group; 11] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choice::Choice;
+    use crate::selection::Selection;
 
     #[test]
     fn every_group_gives_the_rows_it_names() {
-        let plan = Plan::new(true, Choice::default());
+        let plan = Plan::new(true, Selection::default());
         for group in GROUPS {
             let rows = (group.measure)(&plan, &[]).unwrap();
             let ids: Vec<_> = rows.iter().map(|row| row.id).collect();

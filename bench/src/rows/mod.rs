@@ -8,7 +8,7 @@
 //! - [`burst`]: many at once
 //! - [`crowd`]: many live, what they cost, and a restart of what manages them
 //! - [`files`]: a large file in and out
-//! - [`egress`]: the way out, and what it costs
+//! - [`egress`]: the cost of the egress gateway
 //! - [`tools`]: the tool server of a sandbox
 //! - [`sdk`]: from nothing to the first output, through an official SDK
 //!
@@ -37,7 +37,7 @@ use crate::report::{Cell, Column, Row, Unit};
 use crate::stats::Samples;
 use crate::subject::{Live, Subject};
 
-/// Everybody who is measured.
+/// Subjects to measure.
 pub(crate) type Subjects<'a> = [&'a dyn Subject];
 
 /// Keeps the samples of one figure for each subject.
@@ -123,7 +123,7 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     Ok((result, start.elapsed().as_secs_f64() * 1e3))
 }
 
-/// Gives the subjects that have sandboxes that stay.
+/// Returns the subjects that have sandboxes that stay.
 fn lasting<'a>(subjects: &Subjects<'a>) -> Vec<&'a dyn Live> {
     subjects
         .iter()
@@ -131,7 +131,7 @@ fn lasting<'a>(subjects: &Subjects<'a>) -> Vec<&'a dyn Live> {
         .collect()
 }
 
-/// Gives `work` one live sandbox of each of `subjects`, by position, and deletes them whatever comes of it.
+/// Returns `work` one live sandbox of each of `subjects`, by position, and deletes them whatever comes of it.
 fn with_live<T>(subjects: &[&dyn Live], work: impl FnOnce(&[String]) -> Result<T>) -> Result<T> {
     let mut ids = Vec::new();
     let result = subjects

@@ -6,7 +6,7 @@ use super::{Subjects, in_turns, median_row, tail_row};
 use crate::plan::Plan;
 use crate::report::Row;
 
-/// Measures how long a person waits who has no sandbox yet.
+/// Measures how long a user without a sandbox waits for the first output.
 pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let [first] = in_turns(plan, subjects, |_, subject| {
         Ok([subject.first_output()?.as_secs_f64() * 1e3])

@@ -8,13 +8,13 @@ use crate::report::Row;
 use crate::stats::Samples;
 use crate::subject::Live;
 
-/// Sandboxes kept ready where we may choose; a round takes all of them and lets the pool fill up again before the next.
+/// Size of the pool where it can be chosen. A round takes all sandboxes and lets the pool fill up again.
 const READY: usize = 20;
 
 /// Most rounds: a small pool needs many, and each waits for it to fill up.
 const MAX_ROUNDS: usize = 20;
 
-/// Measures creates that find a ready sandbox, for whoever can keep such.
+/// Measures creates that find a ready sandbox, for subjects with a pool.
 pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let mut figures = Figures::new();
     for subject in lasting(subjects) {

@@ -1,7 +1,7 @@
-//! Through an SDK, as users meet us: from nothing to the first command's output.
+//! Through an SDK, as users do: from nothing to the output of the first command.
 //!
-//! The independent leaderboards of sandbox services measure this ("time to interactive"): one after another, and a hundred at
-//! once.
+//! Independent leaderboards of sandbox services measure this ("time to interactive"): one after another, and a hundred
+//! at once.
 
 use anyhow::Result;
 
@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::report::{Cell, Row, Unit};
 use crate::subject::SdkOrder;
 
-/// One after another and at once, each with its percentiles and how many of how many worked.
+/// One after another and all at once, each with percentiles and success rate.
 pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let one_by_one = [("sdk_p50", 50.0), ("sdk_p95", 95.0), ("sdk_p99", 99.0)];
     let at_once = [

@@ -1,4 +1,4 @@
-//! The tool server: from nothing to a tool's answer, a tool's answer, and what it costs.
+//! The tool server: time to the first result, time of a call, and memory.
 
 use anyhow::{Context as _, Result};
 
@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::report::{Column, Row, Unit};
 use crate::subject::Live;
 
-/// Measures who has one: the server with what is kept ready by default.
+/// Measures subjects with a tool server: the server with its default pool.
 pub(crate) fn measure(plan: &Plan, subjects: &Subjects<'_>) -> Result<Vec<Row>> {
     let with_tools: Vec<&dyn Live> = lasting(subjects)
         .into_iter()

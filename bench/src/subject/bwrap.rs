@@ -21,7 +21,7 @@ impl Bubblewrap {
         Self { program }
     }
 
-    /// Gives its name and version.
+    /// Returns its name and version.
     pub(crate) fn version(&self) -> Result<String> {
         spawn::run(Command::new(&self.program).arg("--version"))
     }

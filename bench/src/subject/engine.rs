@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use super::{Live, Restart, Subject};
 use crate::report::Column;
 
-/// Requests under way together where a whole crowd is visited: enough to keep a few processors busy.
+/// Number of concurrent requests for work on a whole crowd: enough to keep a few processors busy.
 const WIDTH: usize = 32;
 
 /// Asks an engine of its own data directory, from one thread, as a server's task would.
@@ -64,7 +64,7 @@ impl OwnEngine {
         let output = agent.run(command("true"), &RunOptions::default()).await?;
         ensure!(
             output.exit.exit_code == 0,
-            "`true` in a sandbox said {:?}",
+            "`true` in a sandbox returned {:?}",
             output.exit
         );
         Ok(())
@@ -93,7 +93,7 @@ impl OwnEngine {
         bail!("`echo` in a sandbox wrote nothing")
     }
 
-    /// Kills the launcher without a word, as a crash would.
+    /// Kills the launcher with SIGKILL, like a crash.
     fn kill_launcher(&self, signal: Signal) -> Result<()> {
         let pid = Pid::from_raw(self.launcher_pid()?).context("the launcher has no process id")?;
         kill_process(pid, signal).context("failed to kill the launcher")
@@ -136,7 +136,7 @@ impl OwnEngine {
 }
 
 impl Drop for OwnEngine {
-    /// Leaves nothing running, also when a row failed half-way.
+    /// Leaves nothing running, even if a row failed.
     fn drop(&mut self) {
         if let Err(error) = self.clear_up() {
             use std::io::Write as _;
@@ -150,7 +150,7 @@ impl Subject for OwnEngine {
         Column::Sandyard
     }
 
-    /// The way out is the server's.
+    /// Egress needs the server.
     fn is_in(&self, group: &str) -> bool {
         group != "egress"
     }

@@ -1,4 +1,4 @@
-//! As much HTTP/1.1 over one kept connection as the subjects need: as little work as a client can do.
+//! Minimal HTTP/1.1 client over one connection, to add as little work as possible.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,13 +9,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
-/// No answer for this long means that none will come.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Bytes of a large body read at once.
 const PIECE: usize = 256 << 10;
 
-/// A connection that stays open from request to request, as every client's does that asks often.
+/// Persistent connection, as frequent clients use.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: BufReader<Stream>,
@@ -27,8 +27,8 @@ impl Connection {
     pub(super) fn open_unix(socket: &Path) -> Result<Self> {
         let stream = UnixStream::connect(socket)
             .with_context(|| format!("failed to connect to `{}`", socket.display()))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+        stream.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
         Ok(Self::over(Stream::Unix(stream), "localhost".to_owned()))
     }
 
@@ -37,12 +37,12 @@ impl Connection {
         let stream = TcpStream::connect(address)
             .with_context(|| format!("failed to connect to `{address}`"))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+        stream.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
         Ok(Self::over(Stream::Tcp(stream), address.to_string()))
     }
 
-    /// Gives the process at the other end of a Unix socket.
+    /// Returns the process at the other end of a Unix socket.
     pub(super) fn other_side(&self) -> Result<u32> {
         let Stream::Unix(stream) = self.stream.get_ref() else {
             bail!("only a Unix socket knows who is at its other end");
@@ -59,7 +59,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request and gives the reply's JSON; a status of 300 and more is an error, save 304 (already so).
+    /// Sends a request and returns the JSON of the response. A status of 300 or above is an error, except 304 (already
+    /// in that state).
     pub(super) fn request(
         &mut self,
         method: &str,
@@ -165,7 +166,7 @@ impl Connection {
             .context("failed to send a request")
     }
 
-    /// Reads a reply as text; a status of 300 and more is an error, save 304.
+    /// Reads a response as text. A status of 300 or above is an error, except 304.
     fn read_reply(&mut self, method: &str, path: &str) -> Result<String> {
         let head = self.read_head()?;
         let reply = self.read_body(&head)?;
@@ -330,13 +331,13 @@ mod tests {
     use super::*;
 
     fn connection(reply: &str) -> Connection {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        theirs.write_all(reply.as_bytes()).unwrap();
+        let (client, mut server) = UnixStream::pair().unwrap();
+        server.write_all(reply.as_bytes()).unwrap();
         // Keep the other end readable but finished, as a daemon that closed after its reply.
         std::thread::spawn(move || {
-            std::io::copy(&mut theirs.try_clone().unwrap(), &mut std::io::sink())
+            std::io::copy(&mut server.try_clone().unwrap(), &mut std::io::sink())
         });
-        Connection::over(Stream::Unix(ours), "test".to_owned())
+        Connection::over(Stream::Unix(client), "test".to_owned())
     }
 
     #[test]

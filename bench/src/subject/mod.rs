@@ -27,39 +27,39 @@ use crate::report::Column;
 
 /// Something that can run a command in isolation.
 pub(crate) trait Subject {
-    /// Says which column its figures go to.
+    /// Returns which column its figures go to.
     fn column(&self) -> Column;
 
-    /// Says whether it takes part in the group of this name: most take part in all.
+    /// Whether it takes part in the group of this name: most take part in all.
     fn is_in(&self, _group: &str) -> bool {
         true
     }
 
-    /// Says how many samples to take of it when a fast subject gets `full`.
+    /// Returns how many samples to take of it when a fast subject gets `full`.
     fn samples(&self, full: usize) -> usize;
 
-    /// Starts a sandbox, runs `true`, takes the sandbox away.
+    /// Starts a sandbox, runs `true`, and deletes the sandbox.
     fn one_shot(&self) -> Result<()>;
 
-    /// Starts a sandbox, runs `echo` and says how long its first byte took; then takes the sandbox away.
+    /// Starts a sandbox, runs `echo`, returns the time to its first byte, and deletes the sandbox.
     fn first_output(&self) -> Result<Duration>;
 
-    /// Says how many to start at once when a fast subject gets `full`.
+    /// Returns how many to start at once when a fast subject gets `full`.
     fn burst_size(&self, full: usize) -> usize;
 
-    /// Starts `count` sandboxes at once, runs `true` in each and says how long all took; then takes them away.
+    /// Starts `count` sandboxes at once, runs `true` in each, returns the total time, and deletes them.
     fn burst(&self, count: usize) -> Result<Duration>;
 
-    /// Has `count` sandboxes made through an official SDK and runs `echo` in each; none where there is no SDK.
+    /// Creates `count` sandboxes through an official SDK and runs `echo` in each. `None` without an SDK.
     fn with_sdk(&self, _order: SdkOrder, _count: usize) -> Result<Option<SdkRun>> {
         Ok(None)
     }
 
-    /// Gives what can be asked about sandboxes that stay, if it has such.
+    /// Returns what can be asked about sandboxes that stay, if it has such.
     fn live(&self) -> Option<&dyn Live>;
 }
 
-/// Says in which order sandboxes are made.
+/// Order in which sandboxes are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SdkOrder {
     /// One after another.
@@ -68,7 +68,7 @@ pub(crate) enum SdkOrder {
     AtOnce,
 }
 
-/// What a run through an SDK gave.
+/// Result of a run through an SDK.
 #[derive(Clone, Debug)]
 pub(crate) struct SdkRun {
     /// Milliseconds of each that worked, from before its create until its first output.
@@ -83,29 +83,29 @@ pub(crate) trait Live: Subject {
     /// Runs `true` and waits for its exit code.
     fn exec(&self, id: &str) -> Result<()>;
 
-    /// Freezes.
+    /// Pauses the sandbox.
     fn pause(&self, id: &str) -> Result<()>;
 
-    /// Thaws.
+    /// Resumes the sandbox.
     fn resume(&self, id: &str) -> Result<()>;
 
-    /// Runs `true` in a frozen one, by the shortest way there is.
+    /// Runs `true` in a paused sandbox, with as few requests as possible.
     fn wake(&self, id: &str) -> Result<()> {
         self.resume(id)?;
         self.exec(id)
     }
 
-    /// Asks where it stands; anything but running is an error.
+    /// Checks the status; anything but running is an error.
     fn status(&self, id: &str) -> Result<()>;
 
-    /// Takes away with everything it holds.
+    /// Deletes the sandbox with its files.
     fn delete(&self, id: &str) -> Result<()>;
 
-    /// Has `count` sandboxes kept ready from now on, or as many as it is set up for, and waits until they are; says how
-    /// many, or 0 where there is no such thing.
+    /// Keeps `count` sandboxes ready, or as many as configured, and waits until they are. Returns the number, or 0
+    /// without a pool.
     fn keep_ready(&self, count: usize) -> Result<usize>;
 
-    /// Says how many to keep live when a fast subject gets `full`; none where nobody would learn from it.
+    /// Returns how many to keep live when a fast subject gets `full`; none where nobody would learn from it.
     fn crowd_size(&self, full: usize) -> Option<usize>;
 
     /// Starts `count` sandboxes at once and answers when `true` ran in each.
@@ -114,34 +114,34 @@ pub(crate) trait Live: Subject {
     /// Runs `true` in each and says in how many it worked.
     fn exec_all(&self, ids: &[String]) -> Result<usize>;
 
-    /// Takes all away at once.
+    /// Deletes all at once.
     fn delete_many(&self, ids: &[String]) -> Result<()>;
 
-    /// Gives the roots of the process trees that exist because of this sandbox.
+    /// Returns the roots of the process trees that exist because of this sandbox.
     fn processes(&self, id: &str) -> Result<Vec<u32>>;
 
-    /// Gives the processes that manage all sandboxes.
+    /// Returns the processes that manage all sandboxes.
     fn managers(&self) -> Result<Vec<u32>>;
 
-    /// Kills what manages the sandboxes, starts it anew, and says how long until all `ids` are as before; none where a
-    /// restart ends the sandboxes or is not ours to do.
+    /// Kills the manager of the sandboxes, restarts it, and returns the time until all `ids` work again. `None` if a
+    /// restart ends the sandboxes or is not possible.
     fn restart(&self, ids: &[String]) -> Result<Option<Restart>>;
 
-    /// Writes `bytes` of data to a file inside and reads it back; none where that is not measured.
+    /// Writes a file of `bytes` inside and reads it back. `None` if not measured.
     fn file_round_trip(&self, id: &str, bytes: usize) -> Result<Option<Duration>>;
 
-    /// Downloads `bytes` from a site on this host, inside by the way out and then on the host itself; none where there is no way
-    /// out.
+    /// Downloads `bytes` from a site on this host, inside through the gateway and then on the host itself. `None`
+    /// without egress.
     fn download(&self, _id: &str, _bytes: usize) -> Result<Option<[Download; 2]>> {
         Ok(None)
     }
 
-    /// Says whether its sandboxes have a tool server.
+    /// Whether its sandboxes have a tool server.
     fn has_tools(&self) -> bool {
         false
     }
 
-    /// Shakes hands with the tool server as MCP wants it, writes a small file with a tool, and gives the session's id.
+    /// Initializes an MCP session, writes a small file with a tool, and returns the session ID.
     fn first_tool_call(&self, _id: &str) -> Result<String> {
         bail!("there are no tools")
     }
@@ -151,16 +151,16 @@ pub(crate) trait Live: Subject {
         bail!("there are no tools")
     }
 
-    /// Gives the bytes that the tool server uses (PSS).
+    /// Returns the bytes that the tool server uses (PSS).
     fn tools_memory(&self, _id: &str) -> Result<u64> {
         bail!("there are no tools")
     }
 }
 
-/// Says how long after a kill of what manages sandboxes something was the case again.
+/// Returns how long after a kill of what manages sandboxes something was the case again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Restart {
-    /// The new one answered.
+    /// The new manager answered.
     pub(crate) back: Duration,
     /// All were listed as running, and `true` ran in some of them.
     pub(crate) some_ran: Duration,
@@ -168,7 +168,7 @@ pub(crate) struct Restart {
     pub(crate) all_ran: Duration,
 }
 
-/// Some of `ids` from all over the list: those that are asked first after a restart.
+/// Sample of `ids` from all over the list, which are tested first after a restart.
 pub(crate) fn some_of(ids: &[String]) -> Vec<String> {
     const SOME: usize = 20;
     // A prime larger than any crowd visits each only once.
@@ -178,7 +178,7 @@ pub(crate) fn some_of(ids: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Runs `true` in all of `ids` and complains when one does not answer.
+/// Runs `true` in all of `ids`. Fails if one does not answer.
 pub(crate) fn all_answer(subject: &dyn Live, ids: &[String]) -> Result<()> {
     let answered = subject.exec_all(ids)?;
     ensure!(
@@ -189,7 +189,7 @@ pub(crate) fn all_answer(subject: &dyn Live, ids: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The burst of a subject that keeps what it makes: all of them made, then, outside the time, deleted.
+/// Burst of a subject with sandboxes that stay: creates all, and deletes them outside the measured time.
 pub(crate) fn burst_of(subject: &dyn Live, count: usize) -> Result<Duration> {
     let start = Instant::now();
     let ids = subject.create_many(count)?;

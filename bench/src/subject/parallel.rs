@@ -1,4 +1,4 @@
-//! Many requests under way together, from threads with a connection each.
+//! Concurrent requests from threads with a connection each.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

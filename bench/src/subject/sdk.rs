@@ -25,7 +25,7 @@ struct Printed {
 }
 
 impl Sdk {
-    /// Has `count` sandboxes made by the SDK called `name`, which finds the other side by `variables`.
+    /// Creates `count` sandboxes with the SDK `name`, configured by `variables`.
     pub(super) fn run(
         &self,
         name: &str,
@@ -38,7 +38,7 @@ impl Sdk {
         if order == SdkOrder::AtOnce {
             command.arg("--at-once");
         }
-        // Nothing of our own surroundings may lead it elsewhere.
+        // The environment of this process must not configure the SDK.
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -46,12 +46,12 @@ impl Sdk {
         let output = command
             .output()
             .with_context(|| format!("failed to start `{}`", self.python.display()))?;
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.success(),
-            "the SDK's program said {}: {}",
+            "the SDK's program exited with {}: {}",
             output.status,
-            last_words(&said)
+            last_line(&stderr)
         );
         let printed = String::from_utf8_lossy(&output.stdout);
         let line = printed.lines().last().unwrap_or_default();
@@ -70,7 +70,7 @@ impl Sdk {
     }
 }
 
-fn last_words(text: &str) -> String {
+fn last_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().rev().take(3).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! A web site on loopback and a name server that knows it: what sandboxes download from.
+//! Web site on loopback, and a name server for it, that sandboxes download from.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -11,13 +11,13 @@ use anyhow::{Context as _, Result, ensure};
 /// A loopback address of its own: the operator's settings open this one and nothing else.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 77);
 
-/// How sandboxes call it.
+/// Host name of the site.
 const NAME: &str = "site.bench.test";
 
 /// Bytes written at once.
 const PIECE: usize = 1 << 20;
 
-/// How one download went, as the program that made it says.
+/// Result of a download, as reported by the downloading program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Download {
     /// From the first packet of the connection to the first byte of the answer; looking the name up comes before that.
@@ -37,7 +37,7 @@ impl Site {
     /// Listens on free ports.
     pub(crate) fn start() -> Result<Self> {
         let http = TcpListener::bind((ADDRESS, 0)).context("failed to listen")?;
-        let names = UdpSocket::bind((ADDRESS, 0)).context("failed to listen for look-ups")?;
+        let names = UdpSocket::bind((ADDRESS, 0)).context("failed to listen for DNS queries")?;
         let site = Self {
             http: http.local_addr()?,
             names: names.local_addr()?,
@@ -46,7 +46,7 @@ impl Site {
         std::thread::spawn(move || {
             for stream in http.incoming().flatten() {
                 let piece = Arc::clone(&piece);
-                // A client that goes away in the middle is its own affair.
+                // A client that disconnects is not an error of the site.
                 std::thread::spawn(move || serve(&stream, &piece).ok());
             }
         });
@@ -67,16 +67,16 @@ impl Site {
         download(&format!("http://{NAME}:{}/{bytes}", self.http.port()))
     }
 
-    /// Downloads `bytes` with the same program on the host, where nothing is in the way.
+    /// Downloads `bytes` with the same program on the host, without a gateway.
     pub(crate) fn download_directly(&self, bytes: usize) -> Result<Download> {
-        let words = download(&format!("http://{}/{bytes}", self.http));
-        let output = Command::new(&words[0])
-            .args(&words[1..])
+        let argv = download(&format!("http://{}/{bytes}", self.http));
+        let output = Command::new(&argv[0])
+            .args(&argv[1..])
             .output()
             .context("failed to run `curl`")?;
         ensure!(
             output.status.success(),
-            "`curl` on the host said {}",
+            "`curl` on the host exited with {}",
             output.status
         );
         read_download(&String::from_utf8_lossy(&output.stdout), bytes)
@@ -98,7 +98,7 @@ pub(crate) fn read_download(printed: &str, bytes: usize) -> Result<Download> {
 
 fn download(url: &str) -> Vec<String> {
     let figures = "%{time_namelookup} %{time_starttransfer} %{speed_download} %{size_download}";
-    let words = [
+    let argv = [
         "curl",
         "--silent",
         "--noproxy",
@@ -106,8 +106,8 @@ fn download(url: &str) -> Vec<String> {
         "--output",
         "/dev/null",
     ];
-    let words = words.into_iter().chain(["--write-out", figures, url]);
-    words.map(str::to_owned).collect()
+    let argv = argv.into_iter().chain(["--write-out", figures, url]);
+    argv.map(str::to_owned).collect()
 }
 
 /// Answers one request for as many bytes as its path says.
@@ -115,7 +115,7 @@ fn serve(stream: &TcpStream, piece: &[u8]) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next().transpose()?.unwrap_or_default();
     let path = first.split(' ').nth(1).unwrap_or_default();
-    let mut left: usize = path.trim_start_matches('/').parse().unwrap_or(0);
+    let mut remaining: usize = path.trim_start_matches('/').parse().unwrap_or(0);
     for line in lines {
         if line?.is_empty() {
             break;
@@ -124,17 +124,17 @@ fn serve(stream: &TcpStream, piece: &[u8]) -> std::io::Result<()> {
     let mut stream = stream;
     write!(
         stream,
-        "HTTP/1.1 200 OK\r\nContent-Length: {left}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 200 OK\r\nContent-Length: {remaining}\r\nConnection: close\r\n\r\n"
     )?;
-    while left > 0 {
-        let count = left.min(piece.len());
+    while remaining > 0 {
+        let count = remaining.min(piece.len());
         stream.write_all(&piece[..count])?;
-        left -= count;
+        remaining -= count;
     }
     Ok(())
 }
 
-/// Says to everybody that every name is here (RFC 1035).
+/// Answers every query with the site's address (RFC 1035).
 fn answer_look_ups(socket: &UdpSocket) {
     let mut buffer = [0; 1024];
     while let Ok((length, client)) = socket.recv_from(&mut buffer) {

@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Runs `command` to its end and gives what it wrote; anything but exit code 0 is an error with its complaint.
+/// Runs `command` and returns its output. A non-zero exit code is an error with its standard error.
 pub(super) fn run(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("failed to run {command:?}"))?;
-    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     ensure!(
         output.status.success(),
-        "{command:?} said {}: {complaint}",
+        "{command:?} exited with {}: {stderr}",
         output.status
     );
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs `command` to its end and says how long its first byte of output took.
+/// Runs `command` and returns the time to its first byte of output.
 pub(super) fn first_byte(command: &mut Command) -> Result<Duration> {
     let start = Instant::now();
     let mut child = spawn(command.stdout(Stdio::piped()))?;
@@ -51,6 +51,6 @@ fn spawn(command: &mut Command) -> Result<Child> {
 
 fn finish(mut child: Child, command: &Command) -> Result<()> {
     let status = child.wait().context("failed to wait for a child")?;
-    ensure!(status.success(), "{command:?} said {status}");
+    ensure!(status.success(), "{command:?} exited with {status}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One server and the key to it.
+//! The client: server address, credentials and HTTP connections.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,18 +13,18 @@ use crate::error::ClientError;
 use crate::resolve::Resolver;
 use crate::tls;
 
-/// How to reach a server.
+/// Settings of a client.
 #[derive(Clone, Default)]
 pub struct ClientConfig {
-    /// Where, like `http://127.0.0.1:8100`. A path in front of the routes is kept.
+    /// Address of the server, like `http://127.0.0.1:8100`. A path before the routes is kept.
     pub url: String,
-    /// API key or session token; none where the server is open.
+    /// API key or session token. `None` for a server that requires no credentials.
     pub key: Option<String>,
-    /// Certificates to trust beside the host's, as PEM: for a server that made its own.
+    /// Certificates in PEM to trust besides the host's, for a server with a self-signed certificate.
     pub ca_pem: Option<Vec<u8>>,
 }
 
-/// Talks to one server. Cheap to clone.
+/// Client of one server. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -39,11 +39,11 @@ struct Inner {
 }
 
 impl Client {
-    /// A client of the server at `url`.
+    /// Creates a client of the server at `url`. Does not connect yet.
     ///
     /// # Errors
     ///
-    /// When the address or the key cannot be one. Nothing is connected to yet.
+    /// If the address or the key is malformed.
     pub fn new(url: &str, key: Option<&str>) -> Result<Self> {
         Self::with_config(ClientConfig {
             url: url.to_owned(),
@@ -52,11 +52,11 @@ impl Client {
         })
     }
 
-    /// A client with more to say about the connection.
+    /// Creates a client from settings.
     ///
     /// # Errors
     ///
-    /// As [`Client::new`]; also when a certificate cannot be read.
+    /// As [`Client::new`], and if a certificate cannot be parsed.
     pub fn with_config(config: ClientConfig) -> Result<Self> {
         let url = parse_url(&config.url)?;
         let authorization = config.key.as_deref().map(bearer).transpose()?;
@@ -88,7 +88,8 @@ impl Client {
         })
     }
 
-    /// The same client for files of another user inside: new ones belong to it, relative paths count from its home.
+    /// Returns a client that accesses files as this user of the sandbox: new files belong to the user, and relative
+    /// paths start at the user's home directory.
     #[must_use]
     pub fn with_file_user(&self, user: &str) -> Self {
         Self {
@@ -101,25 +102,25 @@ impl Client {
         self.file_user.as_deref()
     }
 
-    /// Where the server is.
+    /// Address of the server.
     pub fn url(&self) -> &str {
         self.inner.url.as_str().trim_end_matches('/')
     }
 
-    /// At which port the server is.
+    /// Port of the server.
     pub fn server_port(&self) -> u16 {
         self.inner
             .url
             .port_or_known_default()
-            .expect("only http and https addresses are taken, and those have ports")
+            .expect("only http and https addresses are accepted, and those have ports")
     }
 
-    /// Says whether the server is on this host and nowhere else.
+    /// Whether the address of the server is a loopback address.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.inner.url)
     }
 
-    /// The key that is shown to the server. A secret: not for logs.
+    /// Key sent to the server. Do not log it.
     pub fn key(&self) -> Option<&str> {
         let value = self.inner.authorization.as_ref()?.to_str().ok()?;
         value.strip_prefix("Bearer ")
@@ -137,11 +138,11 @@ impl Client {
         self.inner.authorization.as_ref()
     }
 
-    /// The address of a route given by its segments, each of which is escaped.
+    /// URL of a route given by its path segments, which are escaped.
     pub(crate) fn route<'a>(&self, segments: impl IntoIterator<Item = &'a str>) -> Url {
         let mut url = self.inner.url.clone();
         url.path_segments_mut()
-            .expect("only http and https addresses are taken, and those have paths")
+            .expect("only http and https addresses are accepted, and those have paths")
             .pop_if_empty()
             .extend(segments);
         url
@@ -165,22 +166,22 @@ impl fmt::Debug for ClientConfig {
 }
 
 fn parse_url(text: &str) -> Result<Url> {
-    let refuse = |problem: String| ClientError::Address {
+    let invalid = |problem: String| ClientError::Address {
         url: text.to_owned(),
         problem,
     };
     let url: Url = text
         .trim()
         .parse()
-        .map_err(|error| refuse(format!("{error}; write it like http://127.0.0.1:8100")))?;
+        .map_err(|error| invalid(format!("{error}; write it like http://127.0.0.1:8100")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(refuse("it must begin with http:// or https://".to_owned()));
+        return Err(invalid("it must begin with http:// or https://".to_owned()));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refuse("credentials do not belong in it".to_owned()));
+        return Err(invalid("it must not contain credentials".to_owned()));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(refuse("it must have no `?` and no `#`".to_owned()));
+        return Err(invalid("it must not contain `?` or `#`".to_owned()));
     }
     Ok(url)
 }
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_are_none_are_refused_with_a_reason() {
+    fn malformed_addresses_are_rejected() {
         for url in [
             "",
             "127.0.0.1:8100",
@@ -225,17 +226,17 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_escaped_and_a_path_in_front_is_kept() {
-        let client = Client::new("http://host:1/yard/", None).unwrap();
+    fn segments_are_escaped_and_the_base_path_is_kept() {
+        let client = Client::new("http://host:1/base/", None).unwrap();
         assert_eq!(
             client.route(["sandboxes", "a/b c", "info"]).as_str(),
-            "http://host:1/yard/sandboxes/a%2Fb%20c/info"
+            "http://host:1/base/sandboxes/a%2Fb%20c/info"
         );
-        assert_eq!(client.url(), "http://host:1/yard");
+        assert_eq!(client.url(), "http://host:1/base");
     }
 
     #[test]
-    fn a_key_is_never_shown() {
+    fn debug_output_hides_the_key() {
         let client = Client::new("http://localhost:1", Some("e2b_secret")).unwrap();
         assert!(!format!("{client:?} {:?}", client.authorization()).contains("secret"));
         assert!(client.is_loopback());

@@ -1,4 +1,4 @@
-//! A file or folder on its way here.
+//! Streamed downloads.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::Result;
 use crate::client::Client;
 use crate::error::ClientError;
 
-/// Bytes from a sandbox, as they come. Never held as a whole.
+/// Streamed download of a file or archive from a sandbox.
 #[derive(Debug)]
 pub struct Download {
     client: Client,
@@ -32,32 +32,32 @@ impl Download {
         }
     }
 
-    /// How many bytes there will be, if the server said so.
+    /// Size in bytes, if the server sent it.
     pub fn size_bytes(&self) -> Option<u64> {
         self.response.content_length()
     }
 
-    /// The next bytes; none: that was all.
+    /// Returns the next bytes, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// When the connection breaks before the end.
+    /// If the connection breaks before the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>> {
         let chunk = self.response.chunk().await;
         chunk.map_err(|error| self.client.failed(self.operation, error))
     }
 
-    /// The same as something to read from. A connection that breaks is an error there too, never an early end.
+    /// Converts the download to a reader. A broken connection is a read error, never an early end of file.
     pub fn into_reader(self) -> impl AsyncRead + Send + Unpin {
         let chunks = self.response.bytes_stream();
         StreamReader::new(chunks.map_err(|error| io::Error::other(error.without_url())))
     }
 
-    /// All of it, if it is no more than `limit` bytes.
+    /// Reads the whole download of at most `limit` bytes.
     ///
     /// # Errors
     ///
-    /// When it is more, or the connection breaks.
+    /// If the download is larger, or the connection breaks.
     pub async fn read_to_end(mut self, limit: usize) -> Result<Vec<u8>> {
         let mut whole = Vec::new();
         while let Some(chunk) = self.next().await? {

@@ -1,41 +1,41 @@
-//! What can go wrong between here and the server.
+//! Errors of the client.
 
 use std::time::Duration;
 
 use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
 
-/// What the server answered instead of doing it. The body is kept as it came.
+/// Error response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
-    /// The HTTP status; 0 when the refusal came inside a stream.
+    /// HTTP status; 0 if the error arrived within a stream.
     pub status: u16,
-    /// The stable word for programs, like `sandbox_not_found`; empty when the answer had none.
+    /// Machine-readable error code, like `sandbox_not_found`. Empty if the response had none.
     pub code: String,
-    /// What went wrong.
+    /// What went wrong, for people.
     pub detail: String,
-    /// What to do about it.
+    /// What to do about the error.
     pub hint: Option<String>,
-    /// Which field of the request is meant.
+    /// Request field that caused the error.
     pub field: Option<String>,
-    /// When to try again.
+    /// Time to wait before the next attempt.
     pub retry_after: Option<Duration>,
-    /// What a command wrote before it was killed for its time-out.
+    /// Output of a command that exceeded its timeout and was killed.
     pub partial_output: Option<PartialOutput>,
-    /// The answer's body, whole.
+    /// Whole body of the response.
     pub body: String,
 }
 
-/// What a command wrote before it was killed for its time-out.
+/// Output of a command that exceeded its timeout and was killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartialOutput {
-    /// From its standard output.
+    /// Standard output of the command.
     pub stdout: String,
-    /// From its standard error.
+    /// Standard error of the command.
     pub stderr: String,
-    /// Whether it wrote more than this.
+    /// Whether the command wrote more than this.
     pub is_truncated: bool,
-    /// Its process id inside.
+    /// Process ID inside the sandbox.
     pub pid: u32,
 }
 
@@ -52,7 +52,7 @@ struct Body {
 }
 
 impl ApiError {
-    /// Reads an error answer; one that is not in our words keeps its body as the detail.
+    /// Parses an error response. The detail of a response in another format is its body.
     pub fn from_body(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body).into_owned();
         let parsed: Body = serde_json::from_slice(body).unwrap_or_default();
@@ -78,14 +78,14 @@ impl ApiError {
         }
     }
 
-    /// Reads a refusal that came inside a stream.
+    /// Parses an error that arrived within a stream.
     pub(crate) fn in_stream(body: &[u8]) -> Self {
         let read = Self::from_body(StatusCode::OK, None, body);
         Self { status: 0, ..read }
     }
 }
 
-/// Enough of a foreign body to recognise it by; the whole one is in [`ApiError::body`].
+/// Beginning of a body in another format; [`ApiError::body`] has all of it.
 fn shortened(text: &str) -> String {
     const ENOUGH: usize = 300;
     match text.char_indices().nth(ENOUGH) {
@@ -94,88 +94,88 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Why a call did not succeed.
+/// Reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The server's address makes no sense.
-    #[error("`{url}` is not the address of a server: {problem}")]
+    /// The server's address is malformed.
+    #[error("`{url}` is not a valid server address: {problem}")]
     Address {
-        /// What was given.
+        /// Address that was given.
         url: String,
-        /// What is wrong with it.
+        /// What is wrong with the address.
         problem: String,
     },
-    /// The key cannot be sent.
-    #[error("the API key has characters that a key cannot have")]
+    /// The key contains characters that cannot be sent in a header.
+    #[error("the API key contains characters that are not allowed")]
     Key,
-    /// The client could not be put together.
-    #[error("cannot prepare connections: {problem}")]
+    /// The HTTP client could not be built.
+    #[error("cannot set up the HTTP client: {problem}")]
     Setup {
-        /// What failed.
+        /// Error of the HTTP library.
         problem: String,
     },
-    /// Nobody answers at the server's address.
+    /// No server answers at the address.
     #[error("no server at `{url}`")]
     Unreachable {
-        /// Where it was looked for.
+        /// Address that was tried.
         url: String,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The server shows a certificate that is not for this name, or not trusted.
+    /// The server's certificate is for another name, or not trusted.
     #[error("the certificate of `{url}` is not accepted")]
     Untrusted {
-        /// Where the server is.
+        /// Address of the server.
         url: String,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The connection broke while something was under way.
+    /// The connection broke during an operation.
     #[error("the connection failed while {operation}")]
     Connection {
-        /// What was being done.
+        /// Operation that failed.
         operation: &'static str,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The connection to a process was lost for good.
+    /// The connection to a process was lost and could not be restored.
     #[error("the connection to process {pid} of sandbox `{sandbox}` was lost: {problem}")]
     Disconnected {
-        /// Which sandbox it is in.
+        /// Sandbox of the process.
         sandbox: String,
-        /// Its process id inside.
+        /// Process ID inside the sandbox.
         pid: u32,
-        /// Why it was not restored.
+        /// Reason why the connection was not restored.
         problem: String,
-        /// How the last try failed.
+        /// Error of the last attempt.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// The server said no.
+    /// The server returned an error response.
     #[error("{}", .0.detail)]
     Api(Box<ApiError>),
-    /// The server answered something that is not in the contract.
-    #[error("the server's answer while {operation} makes no sense: {problem}")]
+    /// The response of the server violates the API.
+    #[error("the server's response while {operation} is not valid: {problem}")]
     Protocol {
-        /// What was being done.
+        /// Operation that failed.
         operation: &'static str,
-        /// What is wrong with the answer.
+        /// What is wrong with the response.
         problem: String,
     },
 }
 
 impl ClientError {
-    /// There was no connection: nobody is there, or somebody with a certificate that is not accepted.
+    /// Classifies a failed connection: no server, or a certificate that is not accepted.
     pub(crate) fn not_connected(
         url: &str,
         source: Box<dyn std::error::Error + Send + Sync>,
     ) -> Self {
         let url = url.to_owned();
-        // The libraries between here and the handshake hide its error's type, not its words.
+        // The HTTP library hides the type of a TLS error, so its text decides.
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*source);
         while let Some(error) = cause {
             if error.to_string().contains("certificate") {
@@ -186,7 +186,7 @@ impl ClientError {
         Self::Unreachable { url, source }
     }
 
-    /// What the server said, if it was the server that refused.
+    /// Error response of the server, if there was one.
     pub fn api(&self) -> Option<&ApiError> {
         match self {
             Self::Api(error) => Some(error),
@@ -194,32 +194,32 @@ impl ClientError {
         }
     }
 
-    /// The server's stable word for what went wrong.
+    /// Machine-readable error code of the server.
     pub fn code(&self) -> Option<&str> {
         self.api().map(|error| error.code.as_str())
     }
 
-    /// The HTTP status, if there was an answer.
+    /// HTTP status, if the server responded.
     pub fn status(&self) -> Option<u16> {
         self.api().map(|error| error.status)
     }
 
-    /// What a command wrote before it was killed for its time-out.
+    /// Output of a command that exceeded its timeout and was killed.
     pub fn partial_output(&self) -> Option<&PartialOutput> {
         self.api()?.partial_output.as_ref()
     }
 
-    /// What to do about it.
+    /// What to do about the error.
     pub fn hint(&self) -> Option<&str> {
         self.api()?.hint.as_deref()
     }
 
-    /// Says whether there was nobody to talk to.
+    /// Whether no server was reached.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
 
-    /// Says whether the connection failed, so that nobody knows what the server did.
+    /// Whether the connection failed, so that the outcome of the operation is unknown.
     pub(crate) fn is_connection_failure(&self) -> bool {
         matches!(
             self,

@@ -1,7 +1,7 @@
-//! A command with its input and output as they happen, over WebSocket.
+//! Commands with streamed input and output, over WebSocket.
 //!
 //! ```text
-//!  here                                   server
+//!  client                                 server
 //!  {command, tty, cwd, …}          ──▶
 //!                                  ◀──   {"type":"start","pid"}
 //!  bytes: standard input           ──▶
@@ -10,15 +10,15 @@
 //!                                  ◀──   {"type":"exit","exit_code"} or {"type":"error","code","detail"}
 //! ```
 //!
-//! A connection that is lost after the start is opened again, to the process: see `reconnect`. Both directions go on where they
-//! were cut: output by the bytes received so far, input by the bytes the process has taken.
+//! A connection that is lost after the start is restored by attaching to the process: see `reconnect`. Both directions continue
+//! where they were cut off: output at the bytes received so far, input at the bytes that the process has read.
 
 mod connect;
 mod input;
 mod message;
 mod output;
 mod reconnect;
-mod shared;
+mod session;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,7 @@ use crate::error::ClientError;
 use crate::model::Command;
 
 use reconnect::Target;
-use shared::Shared;
+use session::Session;
 
 pub use input::ExecInput;
 pub use output::{ExecEvent, ExecOutput};
@@ -48,39 +48,39 @@ type Socket = WebSocketStream<connect::Connection>;
 type Sink = SplitSink<Socket, Message>;
 type Source = SplitStream<Socket>;
 
-/// Columns and rows of a terminal.
+/// Size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSize {
-    /// Columns.
+    /// Number of columns.
     pub cols: u16,
-    /// Rows.
+    /// Number of rows.
     pub rows: u16,
 }
 
-/// What to run, and how.
+/// Command to run over WebSocket.
 #[derive(Clone, Serialize)]
 pub struct ExecRequest {
-    /// What.
+    /// Command to run.
     #[serde(flatten)]
     pub command: Command,
-    /// A terminal to run in; none: with pipes.
+    /// Size of the terminal to run in. `None`: run with pipes.
     pub tty: Option<TerminalSize>,
-    /// Where; none: the user's home.
+    /// Working directory. `None`: the user's home directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Variables on top of the sandbox's.
+    /// Environment variables added to the sandbox's.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// As whom; none: the sandbox's user.
+    /// User inside the sandbox. `None`: the sandbox's default user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// How many seconds it may take; none: any time.
+    /// Maximum run time in seconds. `None`: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
 }
 
 impl ExecRequest {
-    /// A command with nothing special about it.
+    /// Creates a request with default settings.
     pub fn new(command: Command) -> Self {
         Self {
             command,
@@ -101,31 +101,32 @@ impl fmt::Debug for ExecRequest {
     }
 }
 
-/// A command under way.
+/// Running command.
 #[derive(Debug)]
 pub struct Exec {
-    /// The way in.
+    /// Standard input, signals and terminal size.
     pub input: ExecInput,
-    /// The way out.
+    /// Output and exit code.
     pub output: ExecOutput,
 }
 
-/// A process that ran already.
+/// Process that was running before the client attached.
 #[derive(Debug)]
 pub struct AttachedProcess {
-    /// Its input and output.
+    /// Input and output of the process.
     pub exec: Exec,
-    /// Whether it has a terminal.
+    /// Whether the process has a terminal.
     pub has_terminal: bool,
 }
 
 impl Client {
-    /// Attaches to a process of a sandbox: first its output that is still kept, then what it does from now on. It runs on when the
-    /// client goes. One that ended within the last minutes gives what is left of its output, and its exit code.
+    /// Attaches to a process of a sandbox. The output that is still kept comes first. The process keeps running when
+    /// the client disconnects. A process that ended within the last minutes returns the rest of its output and its exit
+    /// code.
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, or knows no such process.
+    /// If the server cannot be reached, or does not know the process.
     pub async fn attach(&self, sandbox: &str, pid: u32) -> Result<AttachedProcess> {
         let target = Target {
             client: self.clone(),
@@ -135,23 +136,23 @@ impl Client {
         let attached = target.attach(pid).await?;
         let has_terminal = attached.start.tty.unwrap_or(false);
         let input_offset = attached.start.input_offset.unwrap_or(0);
-        let shared = Arc::new(Shared::new(attached.sink, input_offset));
-        let output = ExecOutput::new(attached.source, Arc::clone(&shared), target);
+        let session = Arc::new(Session::new(attached.sink, input_offset));
+        let output = ExecOutput::new(attached.source, Arc::clone(&session), target);
         Ok(AttachedProcess {
             exec: Exec {
-                input: ExecInput::new(shared),
-                output: output.started(attached.start),
+                input: ExecInput::new(session),
+                output: output.with_start(attached.start),
             },
             has_terminal,
         })
     }
 
-    /// Starts a command in a sandbox and stays connected to it. Never started a second time by itself.
+    /// Starts a command in a sandbox and stays connected to it. The client never starts it a second time.
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached or refuses the connection; a command that cannot be started is the first thing
-    /// that [`ExecOutput::next`] gives.
+    /// If the server cannot be reached or rejects the connection. [`ExecOutput::next`] returns the error of a command
+    /// that cannot be started.
     pub async fn exec(&self, sandbox: &str, request: &ExecRequest) -> Result<Exec> {
         let socket = connect::connect(self, self.route(["sandboxes", sandbox, "exec"])).await?;
         let (mut sink, source) = socket.split();
@@ -159,24 +160,26 @@ impl Client {
             operation: OPERATION,
             problem: error.to_string(),
         })?;
-        sink.send(Message::text(first)).await.map_err(broken)?;
+        sink.send(Message::text(first))
+            .await
+            .map_err(connection_error)?;
         let target = Target {
             client: self.clone(),
             sandbox: sandbox.to_owned(),
             kill_on_disconnect: true,
         };
-        let shared = Arc::new(Shared::new(sink, 0));
+        let session = Arc::new(Session::new(sink, 0));
         Ok(Exec {
-            output: ExecOutput::new(source, Arc::clone(&shared), target),
-            input: ExecInput::new(shared),
+            output: ExecOutput::new(source, Arc::clone(&session), target),
+            input: ExecInput::new(session),
         })
     }
 }
 
-fn broken(error: tungstenite::Error) -> ClientError {
+fn connection_error(error: tungstenite::Error) -> ClientError {
     use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
     match error {
-        // What a server that was killed looks like; the library's words for it help nobody.
+        // A killed server causes these errors; the texts of the library would not help a user.
         tungstenite::Error::Protocol(ResetWithoutClosingHandshake)
         | tungstenite::Error::ConnectionClosed
         | tungstenite::Error::AlreadyClosed => closed(),
@@ -185,7 +188,7 @@ fn broken(error: tungstenite::Error) -> ClientError {
     }
 }
 
-/// The other side went.
+/// Error for a connection that the server closed.
 fn closed() -> ClientError {
     failed(io::Error::new(
         io::ErrorKind::ConnectionReset,

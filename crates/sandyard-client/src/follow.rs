@@ -1,4 +1,4 @@
-//! Things as they happen, over SSE; after a cut the stream goes on where it was.
+//! Server-sent events as a stream of items. After a broken connection the stream continues after the last event.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,18 +12,17 @@ use serde::de::DeserializeOwned;
 use crate::Result;
 use crate::client::Client;
 use crate::error::{ApiError, ClientError};
-use crate::request::Patience;
+use crate::request::TimeLimit;
 use crate::sse::{SseEvent, SseParser};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// How long to wait before the next try, unless the server says otherwise: twice as long each time, since one that starts on a
-/// busy machine takes its time.
-const PAUSE: Duration = Duration::from_millis(500);
-const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// How often in a row a connection may fail without anything new.
+/// First delay before reconnecting, unless the server sends one. It doubles each time.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+const MAX_DELAY: Duration = Duration::from_secs(5);
+/// Maximum number of failed connections in a row without a new event.
 const MAX_FAILURES: u32 = 20;
 
-/// A stream of `T`.
+/// Stream of items of type `T`.
 pub struct Follow<T> {
     client: Client,
     operation: &'static str,
@@ -32,12 +31,12 @@ pub struct Follow<T> {
     response: Option<Response>,
     pending: VecDeque<SseEvent>,
     failures: u32,
-    is_over: bool,
+    has_ended: bool,
     item: PhantomData<fn() -> T>,
 }
 
 impl<T: DeserializeOwned> Follow<T> {
-    /// Opens the stream; a refusal is known at once.
+    /// Opens the stream. Fails at once if the server rejects it.
     pub(crate) async fn open(client: &Client, operation: &'static str, url: Url) -> Result<Self> {
         let mut follow = Self {
             client: client.clone(),
@@ -47,37 +46,37 @@ impl<T: DeserializeOwned> Follow<T> {
             response: None,
             pending: VecDeque::new(),
             failures: 0,
-            is_over: false,
+            has_ended: false,
             item: PhantomData,
         };
         follow.response = Some(follow.connect().await?);
         Ok(follow)
     }
 
-    /// The next item; none: the server said that there will be no more.
+    /// Returns the next item, or `None` at the end of the stream.
     ///
     /// # Errors
     ///
-    /// When the server ends the stream with a reason, or stays away for too long.
+    /// If the server ends the stream with an error, or cannot be reached for too long.
     pub async fn next(&mut self) -> Result<Option<T>> {
         loop {
             while let Some(event) = self.pending.pop_front() {
-                if let Some(item) = self.read(&event)? {
+                if let Some(item) = self.parse(&event)? {
                     return Ok(Some(item));
                 }
             }
-            if self.is_over {
+            if self.has_ended {
                 return Ok(None);
             }
             self.fill().await?;
         }
     }
 
-    fn read(&mut self, event: &SseEvent) -> Result<Option<T>> {
+    fn parse(&mut self, event: &SseEvent) -> Result<Option<T>> {
         match serde_json::from_str(&event.data) {
             Ok(item) => Ok(Some(item)),
-            // Something that happened may be an error as well; a refusal looks otherwise.
-            Err(_) if event.event == "error" => self.refused(&event.data),
+            // An item may have the event name `error` too, but another format.
+            Err(_) if event.event == "error" => self.stream_error(&event.data),
             Err(error) => Err(ClientError::Protocol {
                 operation: self.operation,
                 problem: error.to_string(),
@@ -85,19 +84,19 @@ impl<T: DeserializeOwned> Follow<T> {
         }
     }
 
-    fn refused(&mut self, data: &str) -> Result<Option<T>> {
-        let refusal = ApiError::in_stream(data.as_bytes());
+    fn stream_error(&mut self, data: &str) -> Result<Option<T>> {
+        let error = ApiError::in_stream(data.as_bytes());
         self.response = None;
-        // A server that stops says so; the next one goes on with the stream.
-        if refusal.code == "unavailable" && self.failures < MAX_FAILURES {
+        // A server that stops sends this error; the stream continues on the next server.
+        if error.code == "unavailable" && self.failures < MAX_FAILURES {
             self.failures += 1;
             return Ok(None);
         }
-        self.is_over = true;
-        Err(ClientError::Api(Box::new(refusal)))
+        self.has_ended = true;
+        Err(ClientError::Api(Box::new(error)))
     }
 
-    /// Reads until there is something new, or nothing more to come.
+    /// Reads until there is a new event, or the stream ends.
     async fn fill(&mut self) -> Result<()> {
         let Some(mut response) = self.response.take() else {
             return self.reconnect().await;
@@ -118,9 +117,9 @@ impl<T: DeserializeOwned> Follow<T> {
                 self.response = Some(response);
                 Ok(())
             }
-            // The server may be restarting. A stream that ends again with nothing new has really ended.
+            // The server may be restarting. A stream that ends twice without a new event has really ended.
             Ok(None) if self.failures > 0 => {
-                self.is_over = true;
+                self.has_ended = true;
                 Ok(())
             }
             Ok(None) => {
@@ -140,24 +139,24 @@ impl<T: DeserializeOwned> Follow<T> {
     }
 
     async fn reconnect(&mut self) -> Result<()> {
-        // What was cut off in the middle of an event comes again whole.
+        // The server sends an incomplete event again.
         self.parser = self.parser.for_next_connection();
-        let longer = PAUSE * 2_u32.saturating_pow(self.failures.saturating_sub(1));
-        let pause = self.parser.retry().unwrap_or(longer.min(MAX_PAUSE));
-        tokio::time::sleep(pause).await;
+        let backoff = FIRST_DELAY * 2_u32.saturating_pow(self.failures.saturating_sub(1));
+        let delay = self.parser.retry().unwrap_or(backoff.min(MAX_DELAY));
+        tokio::time::sleep(delay).await;
         match self.connect().await {
             Ok(response) => self.response = Some(response),
-            // Nobody there yet, or there but not ready.
+            // The server is not running or not ready yet.
             Err(error)
                 if (error.is_connection_failure() || error.status() == Some(503))
                     && self.failures < MAX_FAILURES =>
             {
                 self.failures += 1;
             }
-            // What was followed is gone.
-            Err(error) if matches!(error.status(), Some(404 | 409 | 410)) => self.is_over = true,
+            // The sandbox is gone.
+            Err(error) if matches!(error.status(), Some(404 | 409 | 410)) => self.has_ended = true,
             Err(error) => {
-                self.is_over = true;
+                self.has_ended = true;
                 return Err(error);
             }
         }
@@ -175,7 +174,7 @@ impl<T: DeserializeOwned> Follow<T> {
             request = request.header(LAST_EVENT_ID, id);
         }
         self.client
-            .send(self.operation, Patience::Endless, request)
+            .send(self.operation, TimeLimit::Unlimited, request)
             .await
     }
 }

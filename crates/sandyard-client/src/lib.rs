@@ -1,4 +1,4 @@
-//! A typed client of a Sandyard server: the native dialect, files, streams, accounts.
+//! Typed client of a Sandyard server: the native dialect, files, streams and accounts.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), sandyard_client::ClientError> {
@@ -13,15 +13,16 @@
 //! # }
 //! ```
 //!
-//! - [`Client`]: every verb, one file a subject in `verbs/`
-//! - [`ClientError`]: what the server said, whole
-//! - [`Exec`]: a command with its input and output as they happen, over WebSocket
-//! - [`Follow`]: logs and events as they happen, over SSE, resumed after a cut
-//! - [`McpChannel`]: messages of the Model Context Protocol, carried as they are
-//! - [`Download`]: a file or folder on its way here
+//! - [`Client`]: every operation, in `verbs/` with one file for each subject
+//! - [`ClientError`]: errors, with the whole error response of the server
+//! - [`Exec`]: a command with streamed input and output, over WebSocket
+//! - [`Follow`]: streams of logs and events, resumed after a broken connection
+//! - [`McpChannel`]: messages of the Model Context Protocol, forwarded unchanged
+//! - [`Download`]: a streamed file or archive
 //!
-//! Nothing is retried behind the caller's back, with two exceptions: [`Client::create`] always sends an `Idempotency-Key`,
-//! so it may try again when the connection failed; and [`Exec`] reconnects to its process, which is never started again. Redirects are not followed, since a key must not travel with them.
+//! The client retries nothing, with two exceptions: [`Client::create`] sends an `Idempotency-Key`, so it tries again when the
+//! connection failed; and [`Exec`] reconnects to its process, which is never started again. Redirects are not followed, since
+//! the key must not be sent to another server.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -49,5 +50,5 @@ pub use model::*;
 pub use sse::{SseEvent, SseParser};
 pub use verbs::FollowLogs;
 
-/// A result of this crate.
+/// Result with the error of this crate.
 pub type Result<T, E = ClientError> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! Sending one request and reading its answer.
+//! Sends requests and parses responses.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::Result;
 use crate::client::Client;
 use crate::error::{ApiError, ClientError};
 
-/// How long an answer may take that has nothing long to do.
-const SHORT: Duration = Duration::from_secs(120);
-/// The largest error body that is read.
+/// Time limit of requests that do no long work.
+const SHORT_LIMIT: Duration = Duration::from_secs(120);
+/// Largest error body that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 1 << 20;
 
-/// How long to wait for an answer.
+/// Time limit of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
-    /// The server has nothing long to do.
+pub(crate) enum TimeLimit {
+    /// Two minutes, for operations that do no long work.
     Short,
-    /// As long as it takes.
-    Endless,
+    /// Unlimited, for operations that may take any time.
+    Unlimited,
 }
 
 impl Client {
-    /// A request to a route.
+    /// Creates a request to a route.
     pub(crate) fn request<'a>(
         &self,
         method: Method,
@@ -35,16 +35,16 @@ impl Client {
         self.http().request(method, self.route(segments))
     }
 
-    /// Sends a request; an answer that is no success becomes an error with all that was said.
+    /// Sends a request. A response other than success becomes an error that carries the whole response.
     pub(crate) async fn send(
         &self,
         operation: &'static str,
-        patience: Patience,
+        limit: TimeLimit,
         request: RequestBuilder,
     ) -> Result<Response> {
-        let request = match patience {
-            Patience::Short => request.timeout(SHORT),
-            Patience::Endless => request,
+        let request = match limit {
+            TimeLimit::Short => request.timeout(SHORT_LIMIT),
+            TimeLimit::Unlimited => request,
         };
         let response = request
             .send()
@@ -53,17 +53,17 @@ impl Client {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(self.refusal(operation, response).await)
+        Err(self.error_response(operation, response).await)
     }
 
-    /// Sends a request whose answer is JSON.
+    /// Sends a request whose response is JSON.
     pub(crate) async fn fetch<T: DeserializeOwned>(
         &self,
         operation: &'static str,
-        patience: Patience,
+        limit: TimeLimit,
         request: RequestBuilder,
     ) -> Result<T> {
-        let response = self.send(operation, patience, request).await?;
+        let response = self.send(operation, limit, request).await?;
         let body = response
             .bytes()
             .await
@@ -81,7 +81,7 @@ impl Client {
         segments: impl IntoIterator<Item = &'a str>,
     ) -> Result<T> {
         let request = self.request(Method::GET, segments);
-        self.fetch(operation, Patience::Short, request).await
+        self.fetch(operation, TimeLimit::Short, request).await
     }
 
     /// Posts JSON to a route and reads JSON back.
@@ -92,12 +92,12 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T> {
         let request = self.request(Method::POST, segments).json(body);
-        self.fetch(operation, Patience::Short, request).await
+        self.fetch(operation, TimeLimit::Short, request).await
     }
 
-    /// Says what a failed exchange means.
+    /// Converts an error of the HTTP library.
     pub(crate) fn failed(&self, operation: &'static str, error: reqwest::Error) -> ClientError {
-        // The address is said once, by us.
+        // The error names the address already.
         let is_connect = error.is_connect();
         let source = Box::new(error.without_url());
         if is_connect {
@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    async fn refusal(&self, operation: &'static str, mut response: Response) -> ClientError {
+    async fn error_response(&self, operation: &'static str, mut response: Response) -> ClientError {
         let status = response.status();
         let retry_after = response
             .headers()
@@ -119,7 +119,7 @@ impl Client {
             match response.chunk().await {
                 Ok(Some(chunk)) if body.len() < MAX_ERROR_BYTES => body.extend_from_slice(&chunk),
                 Ok(_) => break,
-                // Half an explanation is better than none.
+                // A truncated error message is better than none.
                 Err(_) if !body.is_empty() => break,
                 Err(error) => return self.failed(operation, error),
             }

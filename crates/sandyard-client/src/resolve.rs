@@ -1,20 +1,20 @@
-//! Names to addresses.
+//! Name resolution.
 //!
-//! `localhost` and numbers are answered here. Everything else goes to the C library, which in a static program knows
-//! `/etc/hosts` and DNS (both are built in since glibc 2.34) but none of the other sources of `nsswitch.conf`: so the
-//! names that every host must know do not depend on it.
+//! `localhost` and IP addresses are resolved here, so that they do not depend on the C library. Everything else goes to
+//! the C library, which in a static program supports `/etc/hosts` and DNS (built in since glibc 2.34) but no other
+//! source of `nsswitch.conf`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Answers names for all connections of a client.
+/// Resolver for all connections of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resolver;
 
 impl Resolver {
-    /// The addresses of a host, best first.
+    /// Resolves a host name. The best address comes first.
     pub(crate) async fn lookup(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         if let Some(addresses) = well_known(host) {
             let with_port = |address| SocketAddr::new(address, port);
@@ -34,7 +34,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// The addresses of names that need no question: numbers, and all under `localhost` (RFC 6761, section 6.3).
+/// Addresses of names that need no lookup: IP addresses, and names under `localhost` (RFC 6761, section 6.3).
 fn well_known(host: &str) -> Option<Vec<IpAddr>> {
     let bare = host
         .strip_prefix('[')

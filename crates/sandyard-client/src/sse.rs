@@ -1,29 +1,29 @@
-//! Server-sent events: lines to events, in any slices they come.
+//! Incremental parser of server-sent events.
 //!
 //! <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>
 
 use std::time::Duration;
 
-/// Longest event that is taken; a server that sends more is not ours.
+/// Longest accepted event, in bytes.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// One event of a stream.
+/// Server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its kind; `message` if the server did not say.
+    /// Name of the event; `message` if the server sent none.
     pub event: String,
-    /// Its lines, joined by newlines.
+    /// Data lines, joined by newlines.
     pub data: String,
-    /// The last id the server gave, at this event or before.
+    /// Last ID that the server sent, with this event or before.
     pub id: Option<String>,
 }
 
-/// Says that the stream is not one of events.
+/// The stream is not a stream of server-sent events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event has more than {MAX_EVENT_BYTES} bytes")]
 pub struct TooLong;
 
-/// Reads events from bytes.
+/// Parser of a byte stream.
 #[derive(Debug, Default)]
 pub struct SseParser {
     line: Vec<u8>,
@@ -36,11 +36,11 @@ pub struct SseParser {
 }
 
 impl SseParser {
-    /// Takes the next bytes and gives the events they complete.
+    /// Parses the next bytes and returns the events that they complete.
     ///
     /// # Errors
     ///
-    /// When an event gets too long.
+    /// If an event is too long.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, TooLong> {
         let mut events = Vec::new();
         for &byte in bytes {
@@ -57,17 +57,17 @@ impl SseParser {
         Ok(events)
     }
 
-    /// The last id the server gave.
+    /// Last ID that the server sent.
     pub fn last_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// How long the server wants to be left alone before the next try.
+    /// Delay before reconnecting that the server asked for.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// A parser for the connection after this one: it knows the last id, and nothing of what was cut off.
+    /// Returns a parser for the next connection, which keeps the last ID and drops the incomplete event.
     pub(crate) fn for_next_connection(&self) -> Self {
         Self {
             id: self.id.clone(),
@@ -112,7 +112,7 @@ impl SseParser {
     fn end_event(&mut self) -> Option<SseEvent> {
         let mut event = std::mem::take(&mut self.event);
         let mut data = std::mem::take(&mut self.data);
-        // Without data there is no event, only perhaps an id to remember.
+        // Without data there is no event, but its ID counts.
         data.pop()?;
         if event.is_empty() {
             event = "message".to_owned();

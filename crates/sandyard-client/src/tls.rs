@@ -1,4 +1,4 @@
-//! Which servers are trusted: those the host trusts, and those whose certificate the caller names.
+//! TLS settings: the client trusts the host's certificates and those that the caller names.
 
 use rustls::{ClientConfig, RootCertStore};
 use sandyard_tls::roots;

@@ -1,5 +1,6 @@
 //! Types that every crate shares: ids, limits, states, error kinds. No I/O; the only system calls are for the time and for random bytes.
 //!
+//! - [`bounds`]: longest names, texts and maps of a request
 //! - [`caller`]: who makes a request, and what that caller may do
 //! - [`clock`]: the time, passed in as a value
 //! - [`error_kind`]: the registry of failures
@@ -14,6 +15,7 @@
 //! - [`token_bucket`]: how often something may happen
 #![forbid(unsafe_code)]
 
+pub mod bounds;
 pub mod caller;
 pub mod clock;
 pub mod error_kind;

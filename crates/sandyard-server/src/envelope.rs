@@ -60,21 +60,21 @@ pub(crate) fn is_enveloped(path: &str) -> bool {
     PREFIXES.iter().any(|(prefix, _)| is_below(prefix)) || (is_below(AUTH) && !is_below(LOGIN))
 }
 
-/// A failure in this dialect.
+/// Error response of the enveloped API.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EnvelopedError {
-    /// The HTTP status.
+    /// HTTP status of the response.
     code: u16,
-    /// What went wrong.
+    /// What went wrong, for people.
     msg: String,
-    /// Nothing.
+    /// Always null in an error.
     #[schema(value_type = Option<Object>)]
     data: (),
-    /// The request's id, to find it in the log.
+    /// ID of the request, to find it in the server's log.
     trace_id: String,
-    /// A stable word for programs.
+    /// Machine-readable error code, stable between versions, for example `not_found`.
     error: String,
-    /// What to do about it.
+    /// What to do about the error, if there is advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     hint: Option<String>,

@@ -11,18 +11,18 @@ use sandyard_service::{PartialOutput, ServiceError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What every error answer holds.
+/// Error response of the native and the Docker-style API.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
-    /// What went wrong.
+    /// What went wrong, for people.
     pub detail: String,
-    /// A stable word for programs.
+    /// Machine-readable error code, stable between versions, for example `not_found`.
     pub code: String,
-    /// What to do about it.
+    /// What to do about the error, if there is advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub hint: Option<String>,
-    /// Which field of the request is meant.
+    /// Request field or parameter that caused the error, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub field: Option<String>,
@@ -30,26 +30,26 @@ pub(crate) struct ErrorBody {
     pub partial_output: PartialOutputFields,
 }
 
-/// What a command wrote before it exceeded its `timeout` and was killed. Present only in the 408 response to a command.
+/// Output of a command that exceeded its `timeout` and was killed. Present only in the 408 response to a command.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub(crate) struct PartialOutputFields {
-    /// Standard output of the command until then.
+    /// Standard output of the command until it was killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     stdout: Option<String>,
-    /// Standard error of the command until then.
+    /// Standard error of the command until it was killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     stderr: Option<String>,
-    /// Standard output, then standard error.
+    /// Standard output followed by standard error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     output: Option<String>,
-    /// Whether the command wrote more than this response holds.
+    /// Whether the command wrote more than the response holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     is_truncated: Option<bool>,
-    /// Process id of the command inside the sandbox.
+    /// Process ID of the command inside the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pid: Option<u32>,

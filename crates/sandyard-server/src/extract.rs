@@ -9,6 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError};
+use sandyard_core::bounds::MAX_IDEMPOTENCY_KEY;
 use sandyard_core::{ErrorKind, percent};
 use sandyard_service::{MEMORY_WAIT, MemoryHold, ServiceError, UNCOUNTED_BYTES};
 use serde::de::DeserializeOwned;
@@ -188,11 +189,11 @@ impl<S: Send + Sync> FromRequestParts<S> for PathName {
     }
 }
 
-/// The sandbox a path names. What cannot be the name of one is not found.
+/// Sandbox named in the path.
 #[derive(Clone, Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct SandboxName {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox to act on: its ID, its alias, or the ID its provider gave it.
     #[param(min_length = 1, max_length = 128)]
     pub id: String,
 }
@@ -227,11 +228,12 @@ fn is_plain(word: &str) -> bool {
     (1..=128).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// What makes repeating a request safe.
+/// Header that makes a retry safe.
 #[derive(Clone, Debug, Default, IntoParams)]
 #[into_params(parameter_in = Header)]
 pub(crate) struct IdempotencyKey {
-    /// Repeating a request with the same key gives the same sandbox instead of another.
+    /// Any unique text. Repeating a request with the same key returns the sandbox of the first request instead of
+    /// creating another one.
     #[param(
         rename = "Idempotency-Key",
         min_length = 1,
@@ -250,7 +252,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
         };
         match value.to_str() {
             Ok(key)
-                if (1..=255).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic()) =>
+                if (1..=MAX_IDEMPOTENCY_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic()) =>
             {
                 Ok(Self {
                     key: Some(key.to_owned()),
@@ -258,7 +260,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
             }
             _ => Err(ApiError::new(
                 ErrorKind::Invalid,
-                "`Idempotency-Key` has 1 to 255 visible ASCII characters",
+                format!("`Idempotency-Key` must have 1 to {MAX_IDEMPOTENCY_KEY} visible ASCII characters"),
             )
             .field(Some("Idempotency-Key".to_owned()))),
         }

@@ -63,10 +63,12 @@ pub fn table() -> Vec<RouteEntry> {
     all().iter().flat_map(Route::entries).collect()
 }
 
-/// The OpenAPI document of this server.
+/// Get this OpenAPI document
+///
+/// Returns the OpenAPI 3.1 description of all operations of this server.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "get_openapi", tag = "operations",
-    responses((status = 200, description = "The OpenAPI 3.1 document.", body = Object))
+    responses((status = 200, description = "OpenAPI document returned.", body = Object))
 )]
 async fn get_openapi() -> Json<&'static Value> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();

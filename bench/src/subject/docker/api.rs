@@ -26,7 +26,7 @@ impl DockerApi {
         Ok(Self { config, connection })
     }
 
-    /// Gives Docker's name and version.
+    /// Returns Docker's name and version.
     pub(crate) fn version(&self) -> Result<String> {
         let version = self.request("GET", "/version", None)?;
         Ok(format!(
@@ -72,7 +72,7 @@ impl DockerApi {
         reply["Id"]
             .as_str()
             .map(str::to_owned)
-            .context("Docker named no container")
+            .context("the response has no container ID")
     }
 
     fn start(&self, id: &str) -> Result<()> {
@@ -104,7 +104,10 @@ impl Subject for DockerApi {
         let id = self.create_with(&["true"])?;
         self.start(&id)?;
         let exit = self.request("POST", &format!("/containers/{id}/wait"), None)?;
-        ensure!(exit["StatusCode"] == 0, "`true` in a container said {exit}");
+        ensure!(
+            exit["StatusCode"] == 0,
+            "`true` in a container returned {exit}"
+        );
         self.delete(&id)
     }
 
@@ -157,7 +160,7 @@ impl Live for DockerApi {
     fn exec(&self, id: &str) -> Result<()> {
         let body = json!({ "AttachStdout": true, "Cmd": ["true"] });
         let exec = self.request_in_time(&format!("/containers/{id}/exec"), Some(&body))?;
-        let exec = exec["Id"].as_str().context("Docker named no exec")?;
+        let exec = exec["Id"].as_str().context("the response has no exec ID")?;
         let start = json!({ "Detach": false, "Tty": false });
         Connection::open_unix(&self.config.socket)?
             .upgrade(&format!("/exec/{exec}/start"), Some(&start))?
@@ -165,7 +168,7 @@ impl Live for DockerApi {
         let state = self.request("GET", &format!("/exec/{exec}/json"), None)?;
         ensure!(
             state["ExitCode"] == 0,
-            "`true` in a container said {}",
+            "`true` in a container returned {}",
             state["ExitCode"]
         );
         Ok(())

@@ -10,7 +10,7 @@ use super::{CONTAINERS, DockerConfig, fewer_samples};
 use crate::report::Column;
 use crate::subject::{Live, Restart, Subject, spawn};
 
-/// Says what network a container gets.
+/// Network of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
     /// Loopback only, as our own sandboxes have.

@@ -16,7 +16,7 @@ use super::sdk::Sdk;
 pub(crate) use self::api::DockerApi;
 pub(crate) use self::cli::{DockerCli, Network};
 
-/// Says how a private Docker is reached.
+/// Address and program of a private Docker.
 #[derive(Clone, Debug)]
 pub(crate) struct DockerConfig {
     /// The daemon's Unix socket.
@@ -47,5 +47,5 @@ fn fewer_samples(full: usize, fraction: usize) -> usize {
     (full / fraction).max(5)
 }
 
-/// Says how many containers take part where sandboxes come in hundreds.
+/// Returns how many containers take part where sandboxes come in hundreds.
 const CONTAINERS: usize = 20;

@@ -2,7 +2,7 @@
 
 const BLOCK: usize = 512;
 
-/// Gives the header of a plain file of `bytes`.
+/// Returns the header of a plain file of `bytes`.
 pub(super) fn head(name: &str, bytes: usize) -> Vec<u8> {
     let mut head = vec![0; BLOCK];
     put(&mut head, 0, name.as_bytes());
@@ -20,7 +20,7 @@ pub(super) fn head(name: &str, bytes: usize) -> Vec<u8> {
     head
 }
 
-/// Gives what follows the content: zeroes to the end of its block, and two blocks that end the archive.
+/// Returns what follows the content: zeroes to the end of its block, and two blocks that end the archive.
 pub(super) fn padding(bytes: usize) -> Vec<u8> {
     vec![0; bytes.next_multiple_of(BLOCK) - bytes + 2 * BLOCK]
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::subject::http::Connection;
 
-/// Users the sandboxes are spread over, because each may have a hundred when nothing is configured.
+/// Number of users that own the sandboxes, because each may have a hundred by default.
 const USERS: usize = 16;
 
 /// The most sandboxes the server lists at once.
@@ -47,10 +47,11 @@ impl Api {
             "a new sandbox does not run: {reply}"
         );
         let id = reply["sandbox_id"].as_str();
-        id.map(str::to_owned).context("the server named no sandbox")
+        id.map(str::to_owned)
+            .context("the response has no sandbox ID")
     }
 
-    /// Runs a program without a shell around it, as everybody else does here, and gives its output.
+    /// Runs a program without a shell, like the other subjects, and returns its output.
     pub(super) fn run<T: Serialize + std::fmt::Debug>(
         &self,
         id: &str,
@@ -60,12 +61,12 @@ impl Api {
         let reply = self.post("/sandboxes/run-command", &body)?;
         ensure!(
             reply["exit_code"] == 0,
-            "{argv:?} in a sandbox said {reply}"
+            "{argv:?} in a sandbox returned {reply}"
         );
         Ok(reply["stdout"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Asks where a sandbox stands.
+    /// Returns the status of a sandbox.
     pub(super) fn status(&self, id: &str) -> Result<String> {
         let reply = self.get(&format!("/sandboxes/{id}/status"))?;
         let status = reply["status"].as_str();
@@ -74,19 +75,19 @@ impl Api {
             .with_context(|| format!("no status in {reply}"))
     }
 
-    /// Freezes.
+    /// Pauses the sandbox.
     pub(super) fn pause(&self, id: &str) -> Result<()> {
         let path = format!("/sandboxes/{id}/pause");
         self.post(&path, &json!({})).map(drop)
     }
 
-    /// Thaws.
+    /// Resumes the sandbox.
     pub(super) fn resume(&self, id: &str) -> Result<()> {
         let path = format!("/sandboxes/{id}/resume");
         self.post(&path, &json!({})).map(drop)
     }
 
-    /// Takes away.
+    /// Deletes a sandbox.
     pub(super) fn delete(&self, id: &str) -> Result<()> {
         let mut connection = self.connection.borrow_mut();
         connection
@@ -123,7 +124,7 @@ impl Api {
         Ok(())
     }
 
-    /// Shakes hands with a sandbox's tool server, writes a small file with it, and gives the session's id.
+    /// Initializes a session with a sandbox's tool server, writes a small file with it, and returns the session ID.
     pub(super) fn first_tool_call(&self, id: &str) -> Result<String> {
         let path = tools_path(id);
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -136,8 +137,11 @@ impl Api {
         connection.tell(&path, Some(&session), &ready)?;
         let arguments = json!({"file_path": "bench.txt", "content": "a small file\n"});
         let (_, answer) = connection.tell(&path, Some(&session), &call("Write", &arguments))?;
-        ensure!(answer["result"]["isError"] != true, "Write said {answer}");
-        ensure!(answer["result"].is_object(), "Write said {answer}");
+        ensure!(
+            answer["result"]["isError"] != true,
+            "Write returned {answer}"
+        );
+        ensure!(answer["result"].is_object(), "Write returned {answer}");
         Ok(session)
     }
 
@@ -148,7 +152,7 @@ impl Api {
         let (_, answer) = connection.tell(&tools_path(id), Some(session), &question)?;
         ensure!(
             answer.to_string().contains("a small file"),
-            "Read said {answer}"
+            "Read returned {answer}"
         );
         Ok(())
     }

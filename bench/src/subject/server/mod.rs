@@ -1,4 +1,4 @@
-//! Our own server: a real `sandyard serve` with nothing configured, asked over HTTP/1.1 with kept connections.
+//! Our own server: a real `sandyard serve` with default settings, over persistent HTTP/1.1 connections.
 
 mod api;
 mod process;
@@ -17,23 +17,23 @@ use super::{Live, Restart, SdkOrder, SdkRun, Subject, parallel};
 use crate::memory;
 use crate::report::Column;
 
-/// Connections where a whole crowd is visited: enough to keep a few processors busy.
+/// Number of connections for work on a whole crowd: enough to keep a few processors busy.
 const WIDTH: usize = 32;
 
-/// A connection that was quiet for longer may have been closed by the server while others were measured.
+/// A connection idle for longer may have been closed by the server.
 const STALE: Duration = Duration::from_secs(5);
 
-/// How long a pool may take to fill up.
+/// Time limit for the pool to fill up.
 const POOL_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Says whether the server keeps sandboxes ready.
+/// Whether the server keeps sandboxes ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pool {
-    /// As many as it does when nobody says otherwise.
+    /// The default number.
     Default,
     /// None.
     Empty,
-    /// None, and sandboxes have no way out.
+    /// None, and sandboxes have no egress.
     EmptyNoGateway,
 }
 
@@ -53,7 +53,7 @@ impl Pool {
         }
     }
 
-    /// Nothing that costs or saves time: where the site is that sandboxes download from.
+    /// Settings without effect on speed: the site that sandboxes download from.
     fn settings(self, site: &Site) -> Vec<(&'static str, String)> {
         match self {
             Self::Default | Self::Empty => site.settings().into(),
@@ -69,7 +69,7 @@ pub(crate) struct Server {
     data_dir: PathBuf,
     site: Site,
     process: RefCell<Process>,
-    kept: RefCell<(Api, Instant)>,
+    connection: RefCell<(Api, Instant)>,
     made: Cell<usize>,
     sdk: Option<Sdk>,
 }
@@ -89,19 +89,19 @@ impl Server {
             settings: pool.settings(&site),
         };
         let process = Process::start(program, data_dir.clone(), setup)?;
-        let kept = (Api::open(process.address)?, Instant::now());
+        let connection = (Api::open(process.address)?, Instant::now());
         Ok(Self {
             pool,
             data_dir,
             site,
             process: RefCell::new(process),
-            kept: RefCell::new(kept),
+            connection: RefCell::new(connection),
             made: Cell::new(0),
             sdk,
         })
     }
 
-    /// Takes away what servers with their data below `folder` have left, whoever started them.
+    /// Removes what servers with data below `folder` left.
     pub(crate) fn clear_up(program: &Path, folder: &Path) -> Result<()> {
         [Pool::Default, Pool::Empty, Pool::EmptyNoGateway]
             .into_iter()
@@ -109,13 +109,13 @@ impl Server {
     }
 
     /// Asks over the kept connection.
-    fn ask<T>(&self, question: impl FnOnce(&Api) -> Result<T>) -> Result<T> {
-        let mut kept = self.kept.borrow_mut();
-        if kept.1.elapsed() > STALE {
-            kept.0 = self.open()?;
+    fn ask<T>(&self, request: impl FnOnce(&Api) -> Result<T>) -> Result<T> {
+        let mut connection = self.connection.borrow_mut();
+        if connection.1.elapsed() > STALE {
+            connection.0 = self.open()?;
         }
-        let answer = question(&kept.0);
-        kept.1 = Instant::now();
+        let answer = request(&connection.0);
+        connection.1 = Instant::now();
         answer
     }
 
@@ -128,10 +128,10 @@ impl Server {
         &self,
         count: usize,
         width: usize,
-        question: impl Fn(&Api, usize) -> Result<T> + Sync,
+        request: impl Fn(&Api, usize) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let address = self.process.borrow().address;
-        parallel::each(count, width, || Api::open(address), question)
+        parallel::each(count, width, || Api::open(address), request)
     }
 
     fn next_number(&self) -> usize {
@@ -139,7 +139,7 @@ impl Server {
         self.made.get()
     }
 
-    /// Counts the sandboxes of the pool that are made and not only begun.
+    /// Counts the finished sandboxes of the pool.
     fn ready_count(&self) -> usize {
         let marks = std::fs::read_dir(self.data_dir.join("spares"));
         marks
@@ -161,7 +161,8 @@ impl Subject for Server {
         }
     }
 
-    /// Without a pool only making sandboxes is another thing; without a gateway only that, beside one with it.
+    /// Without a pool only creates differ; without a gateway only creates are compared with the same server that has
+    /// one.
     fn is_in(&self, group: &str) -> bool {
         match self.pool {
             Pool::Default => true,
@@ -256,7 +257,7 @@ impl Live for Server {
     }
 
     fn keep_ready(&self, count: usize) -> Result<usize> {
-        // What nothing configured means; see `sandbox.ready`.
+        // The default; see `sandbox.ready`.
         const READY: usize = 8;
         if self.pool != Pool::Default || count == 0 {
             return Ok(0);
@@ -306,7 +307,7 @@ impl Live for Server {
         let start = Instant::now();
         self.process.borrow_mut().crash_and_restart()?;
         let back = start.elapsed();
-        self.kept.replace((self.open()?, Instant::now()));
+        self.connection.replace((self.open()?, Instant::now()));
         let listed = self.ask(Api::count_running)?;
         ensure!(
             listed >= ids.len(),
@@ -334,8 +335,8 @@ impl Live for Server {
         if self.pool == Pool::EmptyNoGateway {
             return Ok(None);
         }
-        let words = self.site.download_by_name(bytes);
-        let printed = self.ask(|api| api.run(id, &words))?;
+        let argv = self.site.download_by_name(bytes);
+        let printed = self.ask(|api| api.run(id, &argv))?;
         let ours = site::read_download(&printed, bytes)?;
         Ok(Some([ours, self.site.download_directly(bytes)?]))
     }

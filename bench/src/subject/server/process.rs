@@ -1,4 +1,4 @@
-//! The server as a process: started with nothing configured, killed, started again, and taken away.
+//! The server as a process: started with default settings, killed, restarted and removed.
 
 use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -14,13 +14,13 @@ use super::api::Api;
 use crate::memory;
 use crate::subject::engine::OwnEngine;
 
-/// How long a server may take until it answers.
+/// Time limit for a server to answer.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a server may take to end when asked, longer than what it grants running requests.
+/// Time limit for a server to stop, longer than its grace period for running requests.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time between two looks.
+/// Polling interval.
 const INTERVAL: Duration = Duration::from_millis(1);
 
 /// A running `sandyard serve` with a data directory of its own.
@@ -60,12 +60,12 @@ impl Process {
         Ok(process)
     }
 
-    /// Gives its process id.
+    /// Returns its process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills it without a word, as a crash would, and starts it anew on the same data; says when the new one answered.
+    /// Kills the server with SIGKILL and restarts it on the same data. Returns when the new one answered.
     pub(super) fn crash_and_restart(&mut self) -> Result<()> {
         self.child.kill().context("failed to kill the server")?;
         self.child.wait().context("failed to wait for the server")?;
@@ -81,18 +81,19 @@ impl Process {
                 return Ok(());
             };
             if let Some(status) = self.child.try_wait()? {
-                bail!("the server said {status}: {}", self.last_words());
+                bail!("the server exited with {status}: {}", self.last_log_line());
             }
             if Instant::now() > give_up {
-                return Err(
-                    error.context(format!("the server does not answer: {}", self.last_words()))
-                );
+                return Err(error.context(format!(
+                    "the server does not answer: {}",
+                    self.last_log_line()
+                )));
             }
             std::thread::sleep(INTERVAL);
         }
     }
 
-    fn last_words(&self) -> String {
+    fn last_log_line(&self) -> String {
         let text = std::fs::read(log_file(&self.data_dir)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().rev().take(5).collect();
@@ -105,7 +106,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Leaves nothing running, also when a row failed half-way.
+    /// Leaves nothing running, even if a row failed.
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
             use std::io::Write as _;
@@ -115,9 +116,9 @@ impl Drop for Process {
     }
 }
 
-/// Ends the servers of an earlier run on `data_dir`, if any, and takes their sandboxes away.
+/// Stops the servers of an earlier run on `data_dir` and deletes their sandboxes.
 pub(super) fn clear_up(program: &Path, data_dir: &Path) -> Result<()> {
-    // Only what names this very directory is ours.
+    // Only processes that name this directory belong to the benchmark.
     for pid in memory::started_as("serve", &data_dir.display().to_string())? {
         end(pid, || Ok(!Path::new(&format!("/proc/{pid}")).exists()))?;
     }
@@ -127,7 +128,7 @@ pub(super) fn clear_up(program: &Path, data_dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The engine below takes them away when it goes, and says so where it fails.
+/// Dropping the engine deletes them and reports failures.
 fn take_sandboxes_away(program: &Path, data_dir: &Path) {
     if let Err(error) = OwnEngine::start(program.to_owned(), data_dir.to_owned()) {
         use std::io::Write as _;
@@ -135,7 +136,7 @@ fn take_sandboxes_away(program: &Path, data_dir: &Path) {
     }
 }
 
-/// Asks a process to end, and makes it end when it does not.
+/// Terminates a process, and kills it if it does not stop in time.
 fn end(pid: u32, mut is_over: impl FnMut() -> Result<bool>) -> Result<()> {
     let target = Pid::from_raw(i32::try_from(pid)?).context("there is no process 0")?;
     for signal in [Signal::TERM, Signal::KILL] {
@@ -154,7 +155,7 @@ fn end(pid: u32, mut is_over: impl FnMut() -> Result<bool>) -> Result<()> {
     bail!("process {pid} does not end")
 }
 
-/// Nothing of our own surroundings may configure it: no variables, no files of the folder we are in.
+/// The environment and working directory of this process must not configure the server.
 fn spawn(program: &Path, data_dir: &Path, setup: &Setup, address: SocketAddr) -> Result<Child> {
     let log = open_log(data_dir)?;
     Command::new(program)
@@ -167,7 +168,7 @@ fn spawn(program: &Path, data_dir: &Path, setup: &Setup, address: SocketAddr) ->
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .envs(setup.settings.iter().cloned())
         .current_dir(data_dir)
-        // A Ctrl-C in the terminal is for us: we end the servers when we are done with them.
+        // A Ctrl-C in the terminal must not reach the servers: the benchmark stops them itself.
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(log.try_clone().context("failed to share a log")?)

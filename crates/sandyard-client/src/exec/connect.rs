@@ -1,4 +1,5 @@
-//! The connection under a WebSocket: our own names, our own trust, and refusals read like any other answer.
+//! Opens WebSockets with the client's own name resolution and trusted certificates, and parses error responses like
+//! those of other requests.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,15 +16,15 @@ use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, protocol::WebSocketConfig};
 
-use super::{Socket, broken};
+use super::{Socket, connection_error};
 use crate::Result;
 use crate::client::Client;
 use crate::error::{ApiError, ClientError};
 use crate::resolve::Resolver;
 
-/// How long the whole way to an open WebSocket may take; a paused sandbox is woken on it.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Largest message taken; the server sends output in far smaller ones.
+/// Maximum time to open a WebSocket, including waking a paused sandbox.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Largest accepted message. The server sends output in much smaller ones.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// A plain or a TLS connection.
@@ -35,11 +36,11 @@ pub(super) enum Connection {
 
 /// Opens a WebSocket to an `http` or `https` address.
 pub(super) async fn connect(client: &Client, url: Url) -> Result<Socket> {
-    tokio::time::timeout(PATIENCE, open(client, url))
+    tokio::time::timeout(CONNECT_TIMEOUT, open(client, url))
         .await
         .unwrap_or_else(|_| {
-            let slow = io::Error::from(io::ErrorKind::TimedOut);
-            Err(unreachable(client, slow))
+            let error = io::Error::from(io::ErrorKind::TimedOut);
+            Err(unreachable(client, error))
         })
 }
 
@@ -50,7 +51,10 @@ async fn open(client: &Client, mut url: Url) -> Result<Socket> {
     let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
     url.set_scheme(scheme)
         .expect("http and https may become ws and wss");
-    let mut request = url.as_str().into_client_request().map_err(broken)?;
+    let mut request = url
+        .as_str()
+        .into_client_request()
+        .map_err(connection_error)?;
     if let Some(authorization) = client.authorization() {
         request
             .headers_mut()
@@ -65,17 +69,17 @@ async fn open(client: &Client, mut url: Url) -> Result<Socket> {
             let status = StatusCode::from_u16(response.status().as_u16())
                 .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let body = response.body().as_deref().unwrap_or_default();
-            let refusal = ApiError::from_body(status, None, body);
-            Err(ClientError::Api(Box::new(refusal)))
+            let error = ApiError::from_body(status, None, body);
+            Err(ClientError::Api(Box::new(error)))
         }
-        Err(error) => Err(broken(error)),
+        Err(error) => Err(connection_error(error)),
     }
 }
 
 async fn dial(client: &Client, url: &Url) -> io::Result<Connection> {
-    let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
-    let host = url.host_str().ok_or_else(wrong)?;
-    let port = url.port_or_known_default().ok_or_else(wrong)?;
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let host = url.host_str().ok_or_else(invalid)?;
+    let port = url.port_or_known_default().ok_or_else(invalid)?;
     let stream = dial_any(Resolver.lookup(host, port).await?).await?;
     stream.set_nodelay(true)?;
     if url.scheme() != "https" {
@@ -83,7 +87,7 @@ async fn dial(client: &Client, url: &Url) -> io::Result<Connection> {
     }
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let name = ServerName::try_from(bare.to_owned()).map_err(io::Error::other)?;
-    // HTTP/1.1 is what a WebSocket begins with; reqwest is held to it by its features.
+    // A WebSocket starts with HTTP/1.1, which is the only version that reqwest is built with.
     let connector = TlsConnector::from(Arc::clone(&client.tls()));
     Ok(Connection::Tls(Box::new(
         connector.connect(name, stream).await?,

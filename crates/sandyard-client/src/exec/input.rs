@@ -1,4 +1,4 @@
-//! What is sent to a running command.
+//! Input of a running command.
 
 use std::sync::Arc;
 
@@ -6,19 +6,20 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::TerminalSize;
-use super::shared::Shared;
+use super::session::Session;
 use crate::Result;
 
-/// The server takes messages of a limited size.
+/// Largest piece of input in one message, in bytes. The server limits the size of messages.
 const MAX_PIECE: usize = 256 << 10;
 
-/// The way in to a running command. It survives a lost connection while [`ExecOutput::next`](super::ExecOutput::next) is called.
+/// Input of a running command. It survives a lost connection as long as [`ExecOutput::next`](super::ExecOutput::next)
+/// is called.
 #[derive(Debug)]
 pub struct ExecInput {
-    shared: Arc<Shared>,
+    session: Arc<Session>,
 }
 
-/// A message beside the input.
+/// Control message.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Control<'a> {
@@ -29,53 +30,53 @@ pub(super) enum Control<'a> {
 
 impl Control<'_> {
     pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("words and numbers are always JSON")
+        serde_json::to_string(self).expect("a control message is always valid JSON")
     }
 }
 
 impl ExecInput {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(super) fn new(session: Arc<Session>) -> Self {
+        Self { session }
     }
 
-    /// Writes to the command's standard input or terminal. While the connection is lost this waits for the next one.
+    /// Writes to the command's standard input or terminal. Waits while the connection is lost.
     ///
     /// # Errors
     ///
-    /// When the connection is gone for good.
+    /// If the connection cannot be restored.
     pub async fn write(&mut self, mut bytes: Bytes) -> Result<()> {
         while !bytes.is_empty() {
             let piece = bytes.split_to(bytes.len().min(MAX_PIECE));
-            self.shared.write(piece).await?;
+            self.session.write(piece).await?;
         }
         Ok(())
     }
 
-    /// Ends its standard input.
+    /// Closes the command's standard input.
     ///
     /// # Errors
     ///
-    /// When the connection is gone for good.
+    /// If the connection cannot be restored.
     pub async fn end(&mut self) -> Result<()> {
-        self.shared.end().await
+        self.session.end().await
     }
 
-    /// Says that the terminal has another size.
+    /// Changes the size of the terminal.
     ///
     /// # Errors
     ///
-    /// When the connection is gone for good.
+    /// If the connection cannot be restored.
     pub async fn resize(&mut self, size: TerminalSize) -> Result<()> {
-        self.shared.resize(size).await
+        self.session.resize(size).await
     }
 
-    /// Sends a signal, by a name like `SIGINT`.
+    /// Sends a signal by name, like `SIGINT`.
     ///
     /// # Errors
     ///
-    /// When the connection is gone for good.
+    /// If the connection cannot be restored.
     pub async fn signal(&mut self, signal: &str) -> Result<()> {
-        self.shared.signal(signal).await
+        self.session.signal(signal).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the server says in text.
+//! Text messages of the server.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::OPERATION;
 use crate::Result;
 use crate::error::{ApiError, ClientError};
 
-/// A message of the server's.
+/// Parsed text message of the server.
 #[derive(Debug)]
 pub(super) enum ServerMessage {
     Start(Start),
@@ -14,31 +14,31 @@ pub(super) enum ServerMessage {
         exit_code: i32,
     },
     Error(ClientError),
-    /// One of a later version.
+    /// Message of a later version of the server.
     Other,
 }
 
-/// That the command runs, and how to come back to it.
+/// First message: the command runs, and how to reconnect to it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Start {
     pub(super) pid: u32,
-    /// An id of the process that no other has; none: the server cannot continue it.
+    /// Unique ID of the process. `None`: the server cannot reconnect to it.
     #[serde(default)]
     pub(super) process: Option<String>,
-    /// Whether it has a terminal.
+    /// Whether the process has a terminal.
     #[serde(default)]
     pub(super) tty: Option<bool>,
-    /// Which byte of its output comes first.
+    /// Offset of the first byte of output that follows.
     #[serde(default)]
     pub(super) output_offset: Option<u64>,
-    /// How many bytes of input it was given before this connection.
+    /// Number of bytes of input that the command received before this connection.
     #[serde(default)]
     pub(super) input_offset: Option<u64>,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Word {
+enum RawMessage {
     Start(Start),
     Exit {
         exit_code: i32,
@@ -50,18 +50,18 @@ enum Word {
 
 impl ServerMessage {
     pub(super) fn parse(text: &str) -> Result<Self> {
-        let word = serde_json::from_str(text).map_err(|error| ClientError::Protocol {
+        let message = serde_json::from_str(text).map_err(|error| ClientError::Protocol {
             operation: OPERATION,
             problem: error.to_string(),
         })?;
-        Ok(match word {
-            Word::Start(start) => Self::Start(start),
-            Word::Exit { exit_code } => Self::Exit { exit_code },
-            Word::Error {} => {
-                let refusal = ApiError::in_stream(text.as_bytes());
-                Self::Error(ClientError::Api(Box::new(refusal)))
+        Ok(match message {
+            RawMessage::Start(start) => Self::Start(start),
+            RawMessage::Exit { exit_code } => Self::Exit { exit_code },
+            RawMessage::Error {} => {
+                let error = ApiError::in_stream(text.as_bytes());
+                Self::Error(ClientError::Api(Box::new(error)))
             }
-            Word::Other => Self::Other,
+            RawMessage::Other => Self::Other,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What comes from a running command.
+//! Output of a running command.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,101 +12,102 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::message::{ServerMessage, Start};
 use super::reconnect::Target;
-use super::shared::Shared;
-use super::{OPERATION, Source, broken};
+use super::session::Session;
+use super::{OPERATION, Source, connection_error};
 use crate::Result;
 use crate::error::ClientError;
 
-/// Something a command did, or its connection.
+/// Event of a running command or of its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExecEvent {
-    /// It runs.
+    /// The command started.
     Start {
-        /// Its process id inside.
+        /// Process ID inside the sandbox.
         pid: u32,
     },
-    /// It wrote to its standard output, or to its terminal.
+    /// The command wrote to its standard output or terminal.
     Stdout(Bytes),
-    /// It wrote to its standard error.
+    /// The command wrote to its standard error.
     Stderr(Bytes),
-    /// The connection was lost. The command goes on, and the next call reconnects to it.
+    /// The connection was lost. The command keeps running, and the next call reconnects to it.
     Disconnected,
-    /// The connection is back; output goes on where it was cut.
+    /// The connection was restored; output continues where it was cut off.
     Reconnected {
-        /// Bytes of output that are missing, because the sandbox no longer kept them.
+        /// Number of bytes of output that are missing because the sandbox no longer keeps them.
         missing: u64,
     },
-    /// It ended; nothing comes after this.
+    /// The command ended. This is the last event.
     Exit {
-        /// How; 128 + n after signal n.
+        /// Exit code, or 128 + n if signal n ended the command.
         exit_code: i32,
     },
 }
 
-/// The way out of a running command.
+/// Output of a running command.
 #[derive(Debug)]
 pub struct ExecOutput {
     source: Source,
-    shared: Arc<Shared>,
+    session: Arc<Session>,
     target: Target,
-    /// Known once it has started, if its server can continue it.
+    /// Start message of the command, if the server can reconnect to it.
     process: Option<Start>,
-    /// How many bytes the command has written as far as they were handed out here.
+    /// Number of bytes of output that were returned to the caller.
     offset: u64,
-    /// Bytes to leave out, which were handed out before the connection was lost.
-    repeated: u64,
-    /// Since when there is no connection.
-    lost: Option<Instant>,
-    /// Sends input again; ends with this.
+    /// Number of bytes to skip, because they were returned before the connection was lost.
+    skip_bytes: u64,
+    /// Time at which the connection was lost.
+    lost_since: Option<Instant>,
+    /// Task that sends input again; aborted when this is dropped.
     resending: Option<AbortHandle>,
-    /// What the server complained about. It may be about input that came too late: only if nothing else follows is it
-    /// the end of the command.
-    complaint: Option<ClientError>,
-    is_over: bool,
+    /// Error message of the server. It may concern input that came too late, so it ends the stream only if nothing
+    /// follows.
+    server_error: Option<ClientError>,
+    has_ended: bool,
 }
 
 impl ExecOutput {
-    pub(super) fn new(source: Source, shared: Arc<Shared>, target: Target) -> Self {
+    pub(super) fn new(source: Source, session: Arc<Session>, target: Target) -> Self {
         Self {
             source,
-            shared,
+            session,
             target,
             process: None,
             offset: 0,
-            repeated: 0,
-            lost: None,
+            skip_bytes: 0,
+            lost_since: None,
             resending: None,
-            complaint: None,
-            is_over: false,
+            server_error: None,
+            has_ended: false,
         }
     }
 
-    /// One whose first message was read already.
-    pub(super) fn started(mut self, start: Start) -> Self {
+    /// Continues after the start message.
+    pub(super) fn with_start(mut self, start: Start) -> Self {
         self.begin(start);
         self
     }
 
-    /// The next thing that happened; none after [`ExecEvent::Exit`]. Loses nothing when cancelled.
+    /// Returns the next event, or `None` after [`ExecEvent::Exit`]. Safe to cancel.
     ///
-    /// When the connection is lost, or the server ends, this reconnects to the command for some minutes:
-    /// [`ExecEvent::Disconnected`], then [`ExecEvent::Reconnected`] and what the command did meanwhile.
+    /// When the connection is lost or the server stops, this reconnects to the command for some minutes: it returns
+    /// [`ExecEvent::Disconnected`], then [`ExecEvent::Reconnected`] and the output since.
     ///
     /// # Errors
     ///
-    /// What the server says went wrong; or that the connection broke before the command's end was known, and could not be restored.
+    /// If the server reports an error, or the connection broke before the exit code was known and could not be
+    /// restored.
     pub async fn next(&mut self) -> Result<Option<ExecEvent>> {
-        while !self.is_over {
-            if let Some(since) = self.lost {
+        while !self.has_ended {
+            if let Some(since) = self.lost_since {
                 return self.reconnect(since).await.map(Some);
             }
             let event = match self.source.next().await {
                 Some(Ok(Message::Close(Some(frame)))) if is_final(&frame) => {
-                    return Err(self.cut_off(None));
+                    return Err(self.ended_early(None));
                 }
                 Some(Ok(Message::Close(_))) | None => self.disconnected(None)?,
-                Some(Err(error)) => self.disconnected(Some(broken(error)))?,
+                Some(Err(error)) => self.disconnected(Some(connection_error(error)))?,
                 Some(Ok(message)) => self.read(message)?,
             };
             if event.is_some() {
@@ -118,15 +119,15 @@ impl ExecOutput {
 
     fn read(&mut self, message: Message) -> Result<Option<ExecEvent>> {
         let event = match message {
-            Message::Binary(bytes) => output(bytes).map(|event| self.new_part(event)),
-            Message::Text(text) => self.take(ServerMessage::parse(text.as_str())),
+            Message::Binary(bytes) => output(bytes).map(|event| self.skip_returned(event)),
+            Message::Text(text) => self.handle(ServerMessage::parse(text.as_str())),
             _ => Ok(None),
         };
-        self.is_over = matches!(event, Err(_) | Ok(Some(ExecEvent::Exit { .. })));
+        self.has_ended = matches!(event, Err(_) | Ok(Some(ExecEvent::Exit { .. })));
         event
     }
 
-    fn take(&mut self, message: Result<ServerMessage>) -> Result<Option<ExecEvent>> {
+    fn handle(&mut self, message: Result<ServerMessage>) -> Result<Option<ExecEvent>> {
         Ok(match message? {
             ServerMessage::Start(start) => {
                 let pid = start.pid;
@@ -134,8 +135,8 @@ impl ExecOutput {
                 Some(ExecEvent::Start { pid })
             }
             ServerMessage::Exit { exit_code } => Some(ExecEvent::Exit { exit_code }),
-            ServerMessage::Error(complaint) => {
-                self.complaint = Some(complaint);
+            ServerMessage::Error(server_error) => {
+                self.server_error = Some(server_error);
                 None
             }
             ServerMessage::Other => None,
@@ -147,16 +148,16 @@ impl ExecOutput {
         self.process = start.process.is_some().then_some(start);
     }
 
-    /// Counts output, and leaves out what was handed out before.
-    fn new_part(&mut self, event: ExecEvent) -> Option<ExecEvent> {
+    /// Counts output and skips what was returned before.
+    fn skip_returned(&mut self, event: ExecEvent) -> Option<ExecEvent> {
         let (ExecEvent::Stdout(mut bytes) | ExecEvent::Stderr(mut bytes)) = event.clone() else {
             return Some(event);
         };
-        let cut = usize::try_from(self.repeated)
+        let cut = usize::try_from(self.skip_bytes)
             .unwrap_or(usize::MAX)
             .min(bytes.len());
         bytes.advance(cut);
-        self.repeated -= cut as u64;
+        self.skip_bytes -= cut as u64;
         self.offset += bytes.len() as u64;
         if bytes.is_empty() {
             return None;
@@ -167,26 +168,26 @@ impl ExecOutput {
         })
     }
 
-    /// Notes that the connection is lost; an error if nobody knows how to go on.
+    /// Records that the connection is lost. Fails if the server cannot reconnect to the command.
     fn disconnected(&mut self, failure: Option<ClientError>) -> Result<Option<ExecEvent>> {
         if self.process.is_none() {
-            return Err(self.cut_off(failure));
+            return Err(self.ended_early(failure));
         }
-        // That the server ends, or something about input that is sent again.
-        self.complaint = None;
-        self.lost = Some(Instant::now());
+        // The error was that the server stops, or concerned input that is sent again.
+        self.server_error = None;
+        self.lost_since = Some(Instant::now());
         Ok(Some(ExecEvent::Disconnected))
     }
 
     async fn reconnect(&mut self, since: Instant) -> Result<ExecEvent> {
         match self.reconnect_until(since).await {
             Ok(event) => {
-                self.lost = None;
+                self.lost_since = None;
                 Ok(event)
             }
             Err(error) => {
-                self.is_over = true;
-                self.shared.close();
+                self.has_ended = true;
+                self.session.close();
                 Err(error)
             }
         }
@@ -194,32 +195,34 @@ impl ExecOutput {
 
     async fn reconnect_until(&mut self, since: Instant) -> Result<ExecEvent> {
         let Some(process) = &self.process else {
-            return Err(self.cut_off(None));
+            return Err(self.ended_early(None));
         };
-        let again = self.target.reconnect(process, self.offset, since).await?;
-        let resumed = self.shared.resume(again.sink, again.start.input_offset);
+        let attached = self.target.reconnect(process, self.offset, since).await?;
+        let resumed = self
+            .session
+            .resume(attached.sink, attached.start.input_offset);
         let Some(resumed) = resumed.await else {
             return Err(self.target.input_lost(process.pid));
         };
-        // Beside the output: a command may only read on when its output is read.
+        // Runs concurrently: a command may read its input only after its output was read.
         let resending = tokio::spawn(resumed.send());
-        if let Some(before) = self.resending.replace(resending.abort_handle()) {
-            before.abort();
+        if let Some(previous) = self.resending.replace(resending.abort_handle()) {
+            previous.abort();
         }
-        let begins = again.start.output_offset.unwrap_or(self.offset);
+        let begins = attached.start.output_offset.unwrap_or(self.offset);
         let missing = begins.saturating_sub(self.offset);
-        self.repeated = self.offset.saturating_sub(begins);
+        self.skip_bytes = self.offset.saturating_sub(begins);
         self.offset += missing;
-        self.source = again.source;
+        self.source = attached.source;
         Ok(ExecEvent::Reconnected { missing })
     }
 
-    /// Why the stream ended without the command's end.
-    fn cut_off(&mut self, failure: Option<ClientError>) -> ClientError {
-        self.is_over = true;
-        self.shared.close();
-        let complaint = self.complaint.take().or(failure);
-        complaint.unwrap_or_else(|| ClientError::Protocol {
+    /// Error for a stream that ended before the command.
+    fn ended_early(&mut self, failure: Option<ClientError>) -> ClientError {
+        self.has_ended = true;
+        self.session.close();
+        let server_error = self.server_error.take().or(failure);
+        server_error.unwrap_or_else(|| ClientError::Protocol {
             operation: OPERATION,
             problem: "the connection was closed before the command's end was known".to_owned(),
         })
@@ -234,7 +237,8 @@ impl Drop for ExecOutput {
     }
 }
 
-/// Whether the server closed because there is nothing more to say. One that ends closes with `Away`, and the command goes on.
+/// Whether the server closed the connection for good. A server that stops closes with `Away`, and the command keeps
+/// running.
 fn is_final(frame: &CloseFrame) -> bool {
     !matches!(frame.code, CloseCode::Away | CloseCode::Restart)
 }

@@ -1,4 +1,4 @@
-//! Back to a process after the connection to it was lost.
+//! Reconnects to a process after the connection to it was lost.
 
 use std::time::{Duration, Instant};
 
@@ -6,20 +6,20 @@ use futures_util::StreamExt;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::message::{ServerMessage, Start};
-use super::{OPERATION, Sink, Source, broken, closed, connect};
+use super::{OPERATION, Sink, Source, closed, connect, connection_error};
 use crate::Result;
 use crate::client::Client;
 use crate::error::ClientError;
 
-/// How long a lost connection is tried again: a server that is upgraded or restarted is back by then.
-const RECONNECT_FOR: Duration = Duration::from_secs(5 * 60);
-/// The first pause between two tries; each next one is twice as long.
+/// Maximum time to reconnect: enough for an upgrade or restart of the server.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// First delay between two attempts; it doubles each time.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const MAX_DELAY: Duration = Duration::from_secs(3);
-/// How long an open connection may take to say that the command runs.
-const START_TIME: Duration = Duration::from_secs(30);
+/// Maximum time for the start message on an open connection.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which sandbox a session is in, and what the server does when its client goes.
+/// Sandbox of a session, and what happens when the client disconnects.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) client: Client,
@@ -27,7 +27,7 @@ pub(super) struct Target {
     pub(super) kill_on_disconnect: bool,
 }
 
-/// A connection to a process that runs, or has lately ended.
+/// Connection to a process that runs or ended recently.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) sink: Sink,
@@ -36,12 +36,12 @@ pub(super) struct Attached {
 }
 
 impl Target {
-    /// Attaches to a process, to show all of its output that is still kept.
+    /// Attaches to a process from the oldest output that is still kept.
     pub(super) async fn attach(&self, pid: u32) -> Result<Attached> {
         self.open(pid, &[]).await
     }
 
-    /// Tries until it works, until the server says that it never will, or until it is too late.
+    /// Retries until the connection is restored, the server rejects it for good, or the time is over.
     pub(super) async fn reconnect(
         &self,
         process: &Start,
@@ -58,7 +58,7 @@ impl Target {
                 Err(error) => error,
             };
             if error.code() == Some("not_found") {
-                return Err(self.given_up(
+                return Err(self.disconnected(
                     process.pid,
                     "the process ended and its exit code is no longer known",
                 ));
@@ -66,8 +66,8 @@ impl Target {
             if !is_temporary(&error) {
                 return Err(error);
             }
-            if since.elapsed() + delay > RECONNECT_FOR {
-                let minutes = RECONNECT_FOR.as_secs() / 60;
+            if since.elapsed() + delay > RECONNECT_TIMEOUT {
+                let minutes = RECONNECT_TIMEOUT.as_secs() / 60;
                 return Err(ClientError::Disconnected {
                     sandbox: self.sandbox.clone(),
                     pid: process.pid,
@@ -80,12 +80,12 @@ impl Target {
         }
     }
 
-    /// More input was on its way than is kept here.
+    /// Error for lost input that the client no longer keeps.
     pub(super) fn input_lost(&self, pid: u32) -> ClientError {
-        self.given_up(pid, "input on its way to the process was lost")
+        self.disconnected(pid, "input on its way to the process was lost")
     }
 
-    fn given_up(&self, pid: u32, problem: &str) -> ClientError {
+    fn disconnected(&self, pid: u32, problem: &str) -> ClientError {
         ClientError::Disconnected {
             sandbox: self.sandbox.clone(),
             pid,
@@ -107,7 +107,7 @@ impl Target {
             },
         );
         let (sink, mut source) = connect::connect(&self.client, url).await?.split();
-        let start = tokio::time::timeout(START_TIME, first_message(&mut source)).await;
+        let start = tokio::time::timeout(START_TIMEOUT, first_message(&mut source)).await;
         Ok(Attached {
             start: start.unwrap_or_else(|_| Err(closed()))?,
             sink,
@@ -121,7 +121,7 @@ async fn first_message(source: &mut Source) -> Result<Start> {
         let text = match source.next().await {
             Some(Ok(Message::Text(text))) => text,
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
-            Some(Err(error)) => return Err(broken(error)),
+            Some(Err(error)) => return Err(connection_error(error)),
             Some(Ok(Message::Close(_))) | None => return Err(closed()),
             Some(Ok(_)) => {
                 return Err(ClientError::Protocol {
@@ -138,13 +138,13 @@ async fn first_message(source: &mut Source) -> Result<Start> {
     }
 }
 
-/// Whether a server that comes back, or is less busy, may answer otherwise.
+/// Whether a later attempt may succeed.
 fn is_temporary(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } | ClientError::Connection { .. } => true,
-        ClientError::Api(refusal) => {
-            matches!(refusal.status, 408 | 429 | 500 | 502 | 503 | 504)
-                || matches!(refusal.code.as_str(), "busy" | "unavailable")
+        ClientError::Api(error) => {
+            matches!(error.status, 408 | 429 | 500 | 502 | 503 | 504)
+                || matches!(error.code.as_str(), "busy" | "unavailable")
         }
         _ => false,
     }

@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use super::Other;
 
-/// A user.
+/// User account.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct User {
-    /// Its name.
+    /// Name of the user.
     pub name: String,
     /// `admin` or `user`.
     #[serde(default)]
     pub role: String,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// A user to be made.
+/// Request to create a user.
 #[derive(Clone, Serialize)]
 pub struct UserRequest {
-    /// Its name.
+    /// Name of the user.
     pub name: String,
-    /// Its password; none: it cannot log in.
+    /// Password. `None`: the user cannot log in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
     /// `admin` or `user`.
     pub role: String,
-    /// How many sandboxes it may have; none: up to the settings.
+    /// Maximum number of sandboxes. `None`: the server's setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_sandboxes: Option<i64>,
 }
@@ -43,19 +43,19 @@ impl fmt::Debug for UserRequest {
     }
 }
 
-/// What changes of a user; what is empty stays.
+/// Changes to a user. `None` leaves a field as it is.
 #[derive(Clone, Default, Serialize)]
 pub struct UserChange {
-    /// Its new password.
+    /// New password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// Its new role.
+    /// New role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Whether it is shut out.
+    /// Whether the account is disabled.
     #[serde(rename = "disabled", skip_serializing_if = "Option::is_none")]
     pub is_disabled: Option<bool>,
-    /// How many sandboxes it may have.
+    /// Maximum number of sandboxes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_sandboxes: Option<i64>,
 }
@@ -70,50 +70,50 @@ impl fmt::Debug for UserChange {
     }
 }
 
-/// A key, without the key.
+/// API key, without the key itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApiKey {
-    /// Its public name.
+    /// ID of the key.
     pub id: String,
-    /// What its owner calls it.
+    /// Name that the owner gave the key.
     #[serde(default)]
     pub name: String,
-    /// Whose.
+    /// User whom the key belongs to.
     #[serde(default)]
     pub owner: String,
-    /// How it begins and ends.
+    /// Beginning and end of the key.
     #[serde(default)]
     pub mask: String,
-    /// What it may be used for.
+    /// Operations that the key permits.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// A key to be made.
+/// Request to create an API key.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KeyRequest {
-    /// What to call it.
+    /// Name of the key.
     pub name: String,
-    /// Whose; only an admin may name somebody else.
+    /// User whom the key belongs to. Only an admin may name another user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// What it may be used for; empty: all that its owner may do.
+    /// Operations that the key permits. Empty: all that the caller may do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// Seconds until it ends; none: never.
+    /// Lifetime in seconds. `None`: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<u64>,
 }
 
-/// A key that was just made: the only time it is shown.
+/// Created API key. The key itself is shown only here.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct NewKey {
-    /// The key itself. A secret.
+    /// The key itself. Do not log it.
     pub key: String,
-    /// All that may be shown of it.
+    /// Information about the key.
     #[serde(flatten)]
     pub about: ApiKey,
 }

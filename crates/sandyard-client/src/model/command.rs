@@ -7,39 +7,39 @@ use serde::{Deserialize, Serialize};
 
 use super::Other;
 
-/// What to run.
+/// Command to run.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub enum Command {
-    /// A text for `bash -lc`.
+    /// Text for `bash -lc`.
     #[serde(rename = "command")]
     Shell(String),
-    /// A program and its arguments, as they are.
+    /// Program and arguments.
     #[serde(rename = "argv")]
     Argv(Vec<String>),
 }
 
-/// A command to be run.
+/// Request to run a command.
 #[derive(Clone, PartialEq)]
 pub struct RunCommand {
-    /// What.
+    /// Command to run.
     pub command: Command,
-    /// Where; none: the user's home.
+    /// Working directory. `None`: the user's home directory.
     pub cwd: Option<String>,
-    /// Variables on top of the sandbox's.
+    /// Environment variables added to the sandbox's.
     pub env: BTreeMap<String, String>,
-    /// As whom; none: the sandbox's user.
+    /// User inside the sandbox. `None`: the sandbox's default user.
     pub user: Option<String>,
-    /// How many seconds it may take; none: up to the server.
+    /// Maximum run time in seconds. `None`: the server's default.
     pub timeout: Option<f64>,
 }
 
 impl RunCommand {
-    /// A text for the shell.
+    /// Creates a request with text for the shell.
     pub fn shell(text: impl Into<String>) -> Self {
         Self::new(Command::Shell(text.into()))
     }
 
-    /// A program and its arguments.
+    /// Creates a request with a program and its arguments.
     pub fn argv<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
         Self::new(Command::Argv(words.into_iter().map(Into::into).collect()))
     }
@@ -57,7 +57,7 @@ impl RunCommand {
 
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Commands carry secrets often enough.
+        // Commands may contain secrets.
         f.write_str("Command(..)")
     }
 }
@@ -70,28 +70,28 @@ impl fmt::Debug for RunCommand {
     }
 }
 
-/// What a command wrote and how it ended.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommandResult {
-    /// From its standard output.
+    /// Standard output of the command.
     #[serde(default)]
     pub stdout: String,
-    /// From its standard error.
+    /// Standard error of the command.
     #[serde(default)]
     pub stderr: String,
-    /// How it ended; 128 + n after signal n.
+    /// Exit code, or 128 + n if signal n ended the command.
     pub exit_code: i32,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// A command that goes on without us.
+/// Command started in the background.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartedCommand {
-    /// Its process id inside.
+    /// Process ID inside the sandbox.
     pub process_id: u32,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }

@@ -4,36 +4,36 @@ use serde::{Deserialize, Serialize};
 
 use super::Other;
 
-/// A file or folder in a sandbox.
+/// File or directory in a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Its name.
+    /// Last component of the path.
     #[serde(default)]
     pub name: String,
-    /// Where it is.
+    /// Absolute path inside the sandbox.
     pub path: String,
     /// `file`, `directory` or `symlink`.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// Its size.
+    /// Size in bytes.
     #[serde(default)]
     pub size: i64,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
 impl FileEntry {
-    /// Says whether there may be more in it.
+    /// Whether this is a directory.
     pub fn is_folder(&self) -> bool {
         self.kind == "directory"
     }
 }
 
-/// A file that differs from the template's.
+/// File that differs from the template's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Where.
+    /// Path inside the sandbox.
     pub path: String,
     /// `added`, `modified` or `deleted`.
     pub kind: String,

@@ -1,55 +1,55 @@
-//! What happened.
+//! Events, logs and the audit log.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Other;
 
-/// Something that happened to a sandbox.
+/// Event in the life of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Counts up over all sandboxes.
+    /// Sequence number, increasing over all sandboxes.
     pub seq: i64,
-    /// Which sandbox.
+    /// ID of the sandbox.
     pub sandbox_id: String,
-    /// What.
+    /// Kind of event.
     pub kind: String,
-    /// Who did it.
+    /// User who caused the event, or `system`.
     #[serde(default)]
     pub actor: String,
-    /// More about it.
+    /// Details, depending on the kind.
     #[serde(default)]
     pub data: Value,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// Which events to list.
+/// Filter for a list of events.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct EventFilter {
-    /// Only those after this number.
+    /// Return only events with a greater `seq`.
     #[serde(rename = "after", skip_serializing_if = "Option::is_none")]
     pub after_seq: Option<i64>,
-    /// At most so many.
+    /// Maximum number of results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// A line of a sandbox's log.
+/// Line of a sandbox's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Counts up.
+    /// Sequence number, increasing.
     #[serde(default)]
     pub seq: u64,
-    /// `stdout`, `stderr`, `event`, `gateway` for what was denied, or `notice` for what is missing in the log.
+    /// Source of the line: `stdout`, `stderr`, `event`, `gateway` (a denied connection) or `notice` (a gap in the log).
     pub source: String,
-    /// Which process wrote it.
+    /// Process that wrote the line.
     #[serde(default)]
     pub pid: Option<u32>,
-    /// What.
+    /// Text of the line.
     pub text: String,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
@@ -68,33 +68,33 @@ pub struct LogPage {
     pub has_more: bool,
 }
 
-/// Who did what.
+/// Entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// Counts up.
+    /// Sequence number, increasing.
     pub seq: i64,
-    /// Who.
+    /// User who made the request.
     pub actor: String,
-    /// What.
+    /// ID of the operation.
     pub action: String,
-    /// To what.
+    /// Resource that the operation acted on.
     #[serde(default)]
     pub target: Option<String>,
-    /// How it ended: the HTTP status.
+    /// HTTP status of the response.
     #[serde(default)]
     pub status: i64,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// Which entries of the audit to list.
+/// Filter for the audit log.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AuditFilter {
-    /// Only what this one did.
+    /// Return only entries of this user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// At most so many.
+    /// Maximum number of results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }

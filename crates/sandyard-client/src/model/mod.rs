@@ -1,6 +1,7 @@
-//! What is sent and what comes back.
+//! Requests and responses.
 //!
-//! Answers keep fields that this version does not know in `other`, so that a program which passes them on drops nothing.
+//! Responses keep fields that this version does not know in `other`, so that a program that passes them on loses
+//! nothing.
 
 mod account;
 mod command;
@@ -27,5 +28,5 @@ pub use sandbox::{
 };
 pub use volume::Volume;
 
-/// Fields of an answer that have no place in its type.
+/// Fields of a response that its type does not have.
 pub type Other = serde_json::Map<String, serde_json::Value>;

@@ -1,4 +1,4 @@
-//! What sandboxes reach, and secrets they use without seeing them.
+//! Egress policies, network activity, and secrets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,32 +7,32 @@ use serde::{Deserialize, Serialize};
 
 use super::Other;
 
-/// What a sandbox may reach. [`Default`]: what the server's operator lets everybody reach, with no entries.
+/// Egress policy: which hosts a sandbox may reach. [`Default`]: the operator's policy, without entries.
 ///
-/// Targets are names, `*.names`, addresses and networks, with or without `:port`. What is in `allow_out` is allowed, whatever
-/// the rest says; then what is in `deny_out` is denied; then the rest is allowed if `allow_internet_access` is.
+/// Targets are names, `*.name`, addresses and networks, with or without `:port`. Targets in `allow_out` are allowed in
+/// any case; then targets in `deny_out` are denied; the rest is allowed if `allow_internet_access` is set.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkPolicy {
-    /// Whether what no entry names may be reached; none: up to the server.
+    /// Whether hosts that no entry names may be reached. `None`: the operator's policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_internet_access: Option<bool>,
-    /// What may be reached in any case.
+    /// Hosts that may be reached in any case.
     #[serde(default)]
     pub allow_out: Vec<String>,
-    /// What may not.
+    /// Hosts that may not be reached.
     #[serde(default)]
     pub deny_out: Vec<String>,
-    /// By host, what is done to requests on their way: `api.example.com`, `*.example.com`, with or without `:port`; over TLS
-    /// alone, unless written `http://registry.internal`.
+    /// Changes made to requests, by host: `api.example.com` or `*.example.com`, with or without `:port`. They apply to
+    /// TLS connections only, unless the host is written `http://registry.internal`.
     #[serde(default)]
     pub rules: BTreeMap<String, Vec<NetworkRule>>,
-    /// Whether anybody may open the previews of its ports.
+    /// Whether anyone may open the preview URLs of the sandbox's ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_public_traffic: Option<bool>,
-    /// The `Host` that servers inside see on previews.
+    /// Value of the `Host` header that programs in the sandbox see on preview requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask_request_host: Option<String>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
@@ -48,18 +48,18 @@ impl fmt::Debug for NetworkPolicy {
     }
 }
 
-/// What is done to a request.
+/// Rule for requests to a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkRule {
-    /// How it is changed.
+    /// Change that is made to each request.
     #[serde(default)]
     pub transform: NetworkTransform,
 }
 
-/// How a request is changed.
+/// Change of a request.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkTransform {
-    /// Headers that are set, whatever the program sent. In answers every value is `***`.
+    /// Headers to set, replacing what the program sent. Responses show every value as `***`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
 }
@@ -70,96 +70,109 @@ impl fmt::Debug for NetworkTransform {
     }
 }
 
-/// What a sandbox may reach, as the server answers.
+/// Egress policy of a sandbox, as the server returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Network {
-    /// Which sandbox.
+    /// ID of the sandbox.
     pub sandbox_id: String,
-    /// The policy in force.
+    /// Policy in force.
     pub network: NetworkPolicy,
-    /// What of it the sandbox's provider cannot see to.
+    /// Parts of the policy that the sandbox's provider cannot enforce.
     #[serde(default)]
-    pub lacks: Vec<String>,
-    /// What else was said.
+    pub limitations: Vec<String>,
+    /// Old name of `limitations`, for servers of the previous version.
+    #[serde(default)]
+    lacks: Vec<String>,
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// One attempt to reach something, or several alike in a short time.
+impl Network {
+    /// Parts of the policy that the sandbox's provider cannot enforce, under the new name or the old one.
+    pub fn limitations(&self) -> &[String] {
+        match self.limitations.is_empty() {
+            true => &self.lacks,
+            false => &self.limitations,
+        }
+    }
+}
+
+/// Attempt of a sandbox to reach a host, or several similar attempts within a short time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Counts up over all sandboxes.
+    /// Sequence number, increasing over all sandboxes.
     pub seq: i64,
-    /// Which sandbox.
+    /// ID of the sandbox.
     pub sandbox_id: String,
-    /// When it began.
+    /// Time at which the attempt began (RFC 3339).
     #[serde(default)]
     pub at: String,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// What it spoke: `tcp`, `udp`, `dns`, `icmp` or `other`; none: it stands for attempts of all kinds.
+    /// Protocol: `tcp`, `udp`, `dns`, `icmp` or `other`. `None` in a summary.
     #[serde(default)]
     pub protocol: Option<String>,
-    /// The name it was for, where one is known.
+    /// Host name, if known.
     #[serde(default)]
     pub name: Option<String>,
-    /// The address that was dialled, or meant.
+    /// IP address that was dialled, or would have been.
     #[serde(default)]
     pub address: Option<String>,
-    /// The port.
+    /// Port of the remote host.
     #[serde(default)]
     pub port: Option<u16>,
-    /// What became of it: `allowed`, `denied` or `failed`.
+    /// Outcome: `allowed`, `denied` or `failed`.
     pub verdict: String,
-    /// Why it was denied, in a word for programs.
+    /// Machine-readable reason for a denial.
     #[serde(default)]
     pub code: Option<String>,
-    /// Why it was denied or failed, for people.
+    /// Explanation of a denial or failure for people.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Bytes from the sandbox.
+    /// Number of bytes that the sandbox sent.
     #[serde(default)]
     pub sent_bytes: u64,
-    /// Bytes to it.
+    /// Number of bytes that the sandbox received.
     #[serde(default)]
     pub received_bytes: u64,
-    /// How many attempts this stands for.
+    /// Number of similar attempts that this entry stands for.
     #[serde(default)]
     pub count: u64,
-    /// Whether it stands for attempts of all kinds, which were too many to tell each of them.
+    /// Whether this entry summarises attempts that were too many to list.
     #[serde(default)]
     pub is_summary: bool,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// Which flows to list.
+/// Filter for a list of flows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FlowFilter {
-    /// Only those that ended so: `allowed`, `denied` or `failed`.
+    /// Return only flows with this outcome: `allowed`, `denied` or `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
-    /// Only those after this number; none: the newest.
+    /// Return only flows with a greater `seq`. `None`: the newest.
     #[serde(rename = "after", skip_serializing_if = "Option::is_none")]
     pub after_seq: Option<i64>,
-    /// At most so many.
+    /// Maximum number of results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// A secret to be kept.
+/// Secret to store.
 #[derive(Clone, Serialize)]
 pub struct SecretRequest {
-    /// What is kept. Never shown again.
+    /// Value of the secret. It is never returned.
     pub value: String,
-    /// Where it may go, and nowhere else: `api.example.com`, `*.example.com`, with or without `:port`.
+    /// Hosts that may receive the secret: `api.example.com` or `*.example.com`, with or without `:port`.
     pub hosts: Vec<String>,
-    /// What sandboxes have in its place; none: up to the server.
+    /// Text that stands for the secret inside sandboxes. `None`: made by the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placeholder: Option<String>,
-    /// Whether every user may use it; only an admin may say so.
+    /// Whether every user may use the secret. Only an admin may set it.
     pub is_shared: bool,
 }
 
@@ -172,24 +185,24 @@ impl fmt::Debug for SecretRequest {
     }
 }
 
-/// What can be told of a secret.
+/// Secret without its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Secret {
-    /// Its name.
+    /// Name of the secret.
     pub name: String,
-    /// Whose it is.
+    /// User who owns the secret.
     #[serde(default)]
     pub owner: String,
-    /// Where it may go, and nowhere else.
+    /// Hosts that may receive the secret.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// What sandboxes have in its place.
+    /// Text that stands for the secret inside sandboxes.
     #[serde(default)]
     pub placeholder: String,
-    /// Whether every user may use it.
+    /// Whether every user may use the secret.
     #[serde(default)]
     pub is_shared: bool,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }

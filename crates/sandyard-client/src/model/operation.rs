@@ -1,4 +1,4 @@
-//! What those ask who keep a server running.
+//! Health, providers, nodes and repair.
 
 use std::collections::BTreeMap;
 
@@ -7,71 +7,71 @@ use serde_json::Value;
 
 use super::Other;
 
-/// How the server is.
+/// Health of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    /// `healthy`, `degraded` while a provider cannot be reached, or what else.
+    /// `healthy`, `degraded`, `stopping` or `unhealthy`.
     pub status: String,
-    /// Its version.
+    /// Version of the server.
     #[serde(default)]
     pub version: String,
-    /// Where sandboxes run, the default first.
+    /// Providers of the server, the default first.
     #[serde(default)]
     pub providers: Vec<Provider>,
-    /// What else was said: provider, store, counts.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: BTreeMap<String, Value>,
 }
 
-/// How the server is reached.
+/// Information about the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
-    /// Its version.
+    /// Version of the server.
     #[serde(default)]
     pub version: String,
-    /// For programs written for E2B.
+    /// Addresses for clients of E2B.
     pub e2b: E2bInfo,
-    /// Where sandboxes run, the default first.
+    /// Providers of the server, the default first.
     #[serde(default)]
     pub providers: Vec<Provider>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// Where sandboxes run.
+/// Provider of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provider {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// `healthy` or `unreachable`.
     #[serde(default)]
     pub status: String,
-    /// When that last changed.
+    /// Time at which the status last changed (RFC 3339).
     #[serde(default)]
     pub since: Option<String>,
-    /// Why it cannot be reached; for admins.
+    /// Reason why the provider is unreachable. Shown to admins only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it makes what nobody asks another one for.
+    /// Whether this is the default provider.
     #[serde(default)]
     pub default: bool,
-    /// What can be done with its sandboxes, by word: `pause`, `snapshot`, …
+    /// Operations that the provider supports: `pause`, `snapshot` and so on.
     #[serde(default)]
     pub capabilities: BTreeMap<String, bool>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// How a program written for E2B is pointed at the server.
+/// Settings that point a client of E2B at the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct E2bInfo {
-    /// Where E2B's API is.
+    /// URL of the E2B-compatible API.
     pub url: String,
-    /// What stands behind `{port}-{id}.` in the hosts of ports.
+    /// Domain of sandbox ports: a port is reached at `{port}-{id}.` followed by this.
     pub domain: String,
-    /// Whether the domain alone is enough to reach everything.
+    /// Whether setting the domain alone is enough.
     #[serde(default)]
     pub is_domain_enough: bool,
     /// Whether the API has a listener of its own. If not, it is below a path, which some clients drop.
@@ -79,65 +79,65 @@ pub struct E2bInfo {
     pub has_listener: bool,
 }
 
-/// What sandboxes start from.
+/// Templates that sandboxes start from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Template {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The provider that has it.
+    /// Provider that has the template.
     #[serde(default)]
     pub provider: String,
-    /// How many bytes it takes.
+    /// Size in bytes.
     #[serde(default)]
     pub size_bytes: Option<u64>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// One of the servers that share a store.
+/// Server that shares the database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name; new at every start.
+    /// ID of the node, new at every start.
     pub id: String,
-    /// Its version.
+    /// Version of the server.
     #[serde(default)]
     pub version: String,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// An instance of the installation that the server's database knows nothing of.
+/// Instance of the installation that is not in the server's database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnknownInstance {
-    /// Its provider's name for it.
+    /// ID that the provider gave the instance.
     pub id: String,
-    /// The provider it is with.
+    /// Provider that runs the instance.
     pub provider: String,
-    /// The sandbox it was made for, as it says itself.
+    /// ID of the sandbox that the instance was created for, according to its label.
     #[serde(default)]
     pub sandbox_id: Option<String>,
-    /// What it is at this moment.
+    /// State according to the provider.
     #[serde(default)]
     pub state: String,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// A timer that was given up.
+/// Timer that is no longer retried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeadTimer {
-    /// What it was for: a sandbox's id.
+    /// ID of the sandbox that the timer belongs to.
     pub subject: String,
-    /// How often it was tried.
+    /// Number of attempts so far.
     #[serde(default)]
     pub attempts: i64,
-    /// Why the last try failed.
+    /// Error of the last attempt.
     #[serde(default)]
     pub last_error: Option<String>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }

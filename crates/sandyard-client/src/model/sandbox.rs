@@ -7,52 +7,52 @@ use serde::{Deserialize, Serialize};
 
 use super::{NetworkPolicy, Other};
 
-/// A sandbox to be made; what is empty is up to the server.
+/// Request to create a sandbox. An empty field takes the server's default.
 #[derive(Clone, Default, Serialize)]
 pub struct CreateSandbox {
-    /// For whom; only an admin may name somebody else.
+    /// Owner of the sandbox. Only an admin may name another user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// Which provider shall run it; none: the server's choice.
+    /// Provider that runs the sandbox. `None`: the server's choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// What it starts from.
+    /// Template or snapshot to start from.
     #[serde(rename = "template_id", skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Another name for it.
+    /// Second name for the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
-    /// How many seconds it lives without activity.
+    /// Idle timeout in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
-    /// What happens then: `pause` or `delete`.
+    /// What happens when the timeout is over: `pause` or `delete`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_action: Option<String>,
-    /// Its maker's own words.
+    /// Labels chosen by the caller.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// Variables every command gets.
+    /// Environment variables of every command.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Memory, like `512m`.
+    /// Memory limit, like `512m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<String>,
-    /// Cores, like `0.5`.
+    /// CPU limit in cores, like `0.5`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_limit: Option<f64>,
-    /// Bytes it may write, like `4g`.
+    /// Disk space that the sandbox may write, like `4g`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_limit: Option<String>,
-    /// Processes and threads at once.
+    /// Maximum number of processes and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids_limit: Option<u32>,
-    /// What it may reach; none: the server's default.
+    /// Egress policy. `None`: the server's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkPolicy>,
-    /// Secrets it uses without seeing them: by variable, the secret's name.
+    /// Secrets that the sandbox uses without seeing them: environment variable to name of the secret.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, String>,
-    /// Volumes in it: by path inside, the volume's name or id.
+    /// Volumes to mount: path inside the sandbox to name or ID of the volume.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub volumes: BTreeMap<String, String>,
 }
@@ -67,114 +67,114 @@ impl fmt::Debug for CreateSandbox {
     }
 }
 
-/// A sandbox, as a change to it answers.
+/// Sandbox after an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sandbox {
-    /// Its name.
+    /// ID of the sandbox.
     pub sandbox_id: String,
-    /// Where it stands.
+    /// Status of the sandbox.
     #[serde(default)]
     pub status: String,
-    /// The provider's name for it.
+    /// ID that the provider gave the sandbox.
     #[serde(default)]
     pub provider_sandbox_id: Option<String>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// All that is known of a sandbox.
+/// Everything known about a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxInfo {
-    /// Its name.
+    /// ID of the sandbox.
     pub sandbox_id: String,
-    /// Where it stands.
+    /// Status of the sandbox.
     pub status: String,
-    /// Another name its owner gave it.
+    /// Second name that the owner chose.
     #[serde(default)]
     pub alias: Option<String>,
-    /// Whose it is.
+    /// Owner of the sandbox.
     #[serde(default)]
     pub user_id: String,
-    /// Which provider runs it.
+    /// Provider that runs the sandbox.
     #[serde(default)]
     pub provider: String,
-    /// What can be done with it there, by word: `pause`, `snapshot`, …
+    /// Operations that the provider supports: `pause`, `snapshot` and so on.
     #[serde(default)]
     pub capabilities: Option<BTreeMap<String, bool>>,
-    /// What it was made from.
+    /// Template or snapshot that the sandbox was created from.
     #[serde(default)]
     pub template_id: String,
-    /// When it was made.
+    /// Time of creation (RFC 3339).
     #[serde(default)]
     pub created_at: Option<String>,
-    /// When its time is over if it is not used.
+    /// Time at which the timeout is over unless the sandbox is used (RFC 3339).
     #[serde(default)]
     pub expires_at: Option<String>,
-    /// Ports anybody may open.
+    /// Ports that anyone may open.
     #[serde(default)]
     pub public_ports: Vec<u16>,
-    /// What it may reach.
+    /// Egress policy in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkPolicy>,
-    /// Secrets it uses without seeing them: by variable, the secret's name.
+    /// Secrets that the sandbox uses without seeing them: environment variable to name of the secret.
     #[serde(default)]
     pub secrets: BTreeMap<String, String>,
-    /// Volumes in it: by path inside, the volume's name.
+    /// Mounted volumes: path inside the sandbox to name of the volume.
     #[serde(default)]
     pub volumes: BTreeMap<String, String>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// Which sandboxes to list.
+/// Filter for a list of sandboxes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ListFilter {
-    /// Whose; only an admin may ask for somebody else's.
+    /// Return only sandboxes of this user. Only admins see sandboxes of others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// In which status; none: all but deleted.
+    /// Return only sandboxes with this status. `None`: all except deleted ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// At most so many on a page.
+    /// Maximum number of results on a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// Where the page begins: `next` of the page before.
+    /// Position to continue from: `next` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// Part of a list.
+/// One page of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<T> {
-    /// What was found.
+    /// Results on this page.
     pub items: Vec<T>,
-    /// Where the next page begins; none: that was all.
+    /// Value of `cursor` for the next page. `None` on the last page.
     pub next: Option<String>,
 }
 
-/// A sandbox's new time.
+/// Request to change the idle timeout.
 #[derive(Clone, Debug, Serialize)]
 pub struct SetTimeout {
-    /// Seconds, from now on and after every activity.
+    /// New idle timeout in seconds.
     #[serde(rename = "timeout_seconds")]
     pub seconds: u64,
-    /// What happens then, `pause` or `delete`; none: as before.
+    /// What happens when the timeout is over: `pause` or `delete`. `None`: unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
 }
 
-/// What is different in a copy of a sandbox.
+/// Settings of a fork that differ from the original's.
 #[derive(Clone, Default, Serialize)]
 pub struct ForkSandbox {
-    /// Its variables; none: as the original.
+    /// Environment variables. `None`: as the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
-    /// Words of its maker; none: as the original.
+    /// Labels. `None`: as the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
-    /// Seconds it lives without activity; none: as the original.
+    /// Idle timeout in seconds. `None`: as the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
 }
@@ -185,56 +185,56 @@ impl fmt::Debug for ForkSandbox {
     }
 }
 
-/// A port of a sandbox that can be reached from outside.
+/// Port of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Port {
-    /// The port inside.
+    /// TCP port inside the sandbox.
     pub port: u16,
-    /// Where it is reached, by those who may.
+    /// Preview URL of the port.
     pub url: String,
-    /// The same for whoever has this link, for a day.
+    /// URL with an access token, valid for 24 hours for anyone who has it.
     #[serde(default)]
     pub signed_url: Option<String>,
-    /// Whether anybody may open it.
+    /// Whether anyone may open the port.
     #[serde(default)]
     pub public: bool,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// What a sandbox used over some seconds.
+/// Resource usage at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MetricsPoint {
-    /// When, in milliseconds since 1970.
+    /// Time of the measurement, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
-    /// Processor time used since the point before, in percent of what its limit allows.
+    /// CPU time used since the previous point, in percent of the CPU limit.
     pub cpu_percent: f64,
-    /// Memory in bytes, without page cache.
+    /// Memory in use in bytes, page cache excluded.
     pub memory_bytes: u64,
     /// Page cache in bytes.
     pub cache_bytes: u64,
-    /// Bytes written on top of the template.
+    /// Number of bytes written on top of the template.
     pub disk_bytes: u64,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }
 
-/// What a sandbox uses.
+/// Current resource usage of a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metrics {
-    /// Memory in bytes, page cache included.
+    /// Memory in use in bytes, page cache included.
     pub memory_bytes: Option<u64>,
-    /// Processor time used so far, in microseconds.
+    /// CPU time used so far, in microseconds.
     pub cpu_usage_us: Option<u64>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub pids: Option<u64>,
-    /// Bytes written on top of the template.
+    /// Number of bytes written on top of the template.
     pub disk_bytes: Option<u64>,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }

@@ -1,23 +1,23 @@
-//! Folders that outlive sandboxes.
+//! Volumes: storage that outlives sandboxes.
 
 use serde::{Deserialize, Serialize};
 
 use super::Other;
 
-/// A volume.
+/// Volume: storage that outlives sandboxes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Volume {
-    /// Its id.
+    /// ID of the volume.
     pub volume_id: String,
-    /// Its name.
+    /// Name of the volume.
     pub name: String,
-    /// Whose it is.
+    /// User who owns the volume.
     #[serde(default)]
     pub owner: String,
-    /// How many bytes fit into it.
+    /// Capacity in bytes.
     #[serde(default)]
     pub size_bytes: u64,
-    /// What else was said.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Other,
 }

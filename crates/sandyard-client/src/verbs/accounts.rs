@@ -2,84 +2,84 @@
 
 use reqwest::Method;
 
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::model::{ApiKey, KeyRequest, NewKey, User, UserChange, UserRequest};
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
 impl Client {
-    /// Lists users; for admins.
+    /// Lists users. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When the caller is none.
+    /// If the caller is not an admin.
     pub async fn users(&self) -> Result<Vec<User>> {
         let operation = "listing users";
         let answer: Wrapped = self.get(operation, ["users"]).await?;
         Ok(answer.page(operation, "users")?.items)
     }
 
-    /// Makes a user; for admins.
+    /// Creates a user. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When the name is taken or makes no sense.
+    /// If the name is taken or not valid.
     pub async fn add_user(&self, user: &UserRequest) -> Result<User> {
-        self.post("making a user", ["users"], user).await
+        self.post("creating a user", ["users"], user).await
     }
 
-    /// Changes a user; for admins.
+    /// Changes a user. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When there is no such user.
+    /// If the user does not exist.
     pub async fn change_user(&self, name: &str, change: &UserChange) -> Result<User> {
         let request = self.request(Method::PATCH, ["users", name]).json(change);
-        self.fetch("changing a user", Patience::Short, request)
+        self.fetch("changing a user", TimeLimit::Short, request)
             .await
     }
 
-    /// Removes a user; for admins.
+    /// Deletes a user. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When there is no such user.
+    /// If the user does not exist.
     pub async fn remove_user(&self, name: &str) -> Result<()> {
         let request = self.request(Method::DELETE, ["users", name]);
-        self.send("removing a user", Patience::Short, request)
+        self.send("deleting a user", TimeLimit::Short, request)
             .await?;
         Ok(())
     }
 
-    /// Lists keys.
+    /// Lists API keys.
     ///
     /// # Errors
     ///
-    /// When the caller may not.
+    /// If the caller may not list keys.
     pub async fn keys(&self) -> Result<Vec<ApiKey>> {
         let operation = "listing keys";
         let answer: Wrapped = self.get(operation, ["keys"]).await?;
         Ok(answer.page(operation, "keys")?.items)
     }
 
-    /// Makes a key, and shows it this once.
+    /// Creates an API key. The key itself is returned only here.
     ///
     /// # Errors
     ///
-    /// When the scopes or the owner are not the caller's to give.
+    /// If the caller may not grant the scopes, or not to this owner.
     pub async fn add_key(&self, key: &KeyRequest) -> Result<NewKey> {
-        self.post("making a key", ["keys"], key).await
+        self.post("creating a key", ["keys"], key).await
     }
 
-    /// Revokes a key.
+    /// Revokes an API key.
     ///
     /// # Errors
     ///
-    /// When there is no such key.
+    /// If the key does not exist.
     pub async fn remove_key(&self, id: &str) -> Result<()> {
         let request = self.request(Method::DELETE, ["keys", id]);
-        self.send("revoking a key", Patience::Short, request)
+        self.send("revoking a key", TimeLimit::Short, request)
             .await?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Commands without a stream. Never repeated by themselves: nobody knows what a command did the first time.
+//! Commands without a stream. They are never retried, since a lost response does not tell whether the command ran.
 
 use reqwest::Method;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::client::Client;
 use crate::model::{Command, CommandResult, RunCommand, StartedCommand};
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -24,37 +24,39 @@ struct Body<'a> {
     timeout: Option<f64>,
 }
 
-/// Whether the answer waits for the command's end.
+/// Whether the response waits for the end of the command.
 #[derive(Clone, Copy, PartialEq)]
-enum Ground {
-    Fore,
-    Back,
+enum RunMode {
+    Foreground,
+    Background,
 }
 
 impl Client {
-    /// Runs a command to its end. One that fails is no error: look at the exit code.
+    /// Runs a command and waits for its end. A non-zero exit code is not an error.
     ///
     /// # Errors
     ///
-    /// When it cannot be started, or ran out of time and was killed.
+    /// If the command cannot be started, or exceeded its timeout and was killed.
     pub async fn run(&self, sandbox: &str, command: &RunCommand) -> Result<CommandResult> {
-        self.run_command(sandbox, command, Ground::Fore).await
+        self.run_command(sandbox, command, RunMode::Foreground)
+            .await
     }
 
-    /// Starts a command and leaves it running; its output goes to the log.
+    /// Starts a command in the background. Its output goes to the log.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// If the command cannot be started.
     pub async fn start(&self, sandbox: &str, command: &RunCommand) -> Result<StartedCommand> {
-        self.run_command(sandbox, command, Ground::Back).await
+        self.run_command(sandbox, command, RunMode::Background)
+            .await
     }
 
     async fn run_command<T: DeserializeOwned>(
         &self,
         sandbox: &str,
         command: &RunCommand,
-        ground: Ground,
+        ground: RunMode,
     ) -> Result<T> {
         let body = Body {
             sandbox_id: sandbox,
@@ -62,7 +64,7 @@ impl Client {
                 Command::Shell(text) => json!(text),
                 Command::Argv(words) => json!(words),
             },
-            background: ground == Ground::Back,
+            background: ground == RunMode::Background,
             cwd: command.cwd.as_deref(),
             env: &command.env,
             user: command.user.as_deref(),
@@ -71,7 +73,7 @@ impl Client {
         let request = self
             .request(Method::POST, ["sandboxes", "run-command"])
             .json(&body);
-        self.fetch("running a command", Patience::Endless, request)
+        self.fetch("running a command", TimeLimit::Unlimited, request)
             .await
     }
 }

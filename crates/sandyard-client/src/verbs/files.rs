@@ -1,4 +1,4 @@
-//! Files in a sandbox, in bytes; of any size where a stream is said.
+//! Files of a sandbox.
 
 use bytes::Bytes;
 use reqwest::header::CONTENT_LENGTH;
@@ -7,22 +7,22 @@ use serde_json::json;
 use tokio::io::AsyncRead;
 use tokio_util::io::ReaderStream;
 
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::download::Download;
 use crate::model::FileEntry;
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
-/// What is read from a file or pipe at once on its way to the server.
+/// Size of the pieces in which an upload is read, in bytes.
 const CHUNK: usize = 256 << 10;
 
 impl Client {
-    /// Writes a whole file, with the folders above it.
+    /// Writes a file and creates its missing parent directories.
     ///
     /// # Errors
     ///
-    /// When the path cannot be written.
+    /// If the path cannot be written.
     pub async fn write(&self, sandbox: &str, path: &str, content: impl Into<Bytes>) -> Result<()> {
         self.put(sandbox, path, content.into().into(), None).await
     }
@@ -31,7 +31,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the path cannot be written, or the stream fails.
+    /// If the path cannot be written, or the stream fails.
     pub async fn upload(
         &self,
         sandbox: &str,
@@ -57,7 +57,7 @@ impl Client {
         if let Some(size) = size_bytes {
             request = request.header(CONTENT_LENGTH, size);
         }
-        self.send("writing a file", Patience::Endless, request)
+        self.send("writing a file", TimeLimit::Unlimited, request)
             .await?;
         Ok(())
     }
@@ -66,111 +66,112 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When there is no such file, or it is longer.
+    /// If the file does not exist, or is larger.
     pub async fn read(&self, sandbox: &str, path: &str, limit: usize) -> Result<Vec<u8>> {
         let download = self.download(sandbox, path).await?;
         download.read_to_end(limit).await
     }
 
-    /// Reads a file of any size as it comes.
+    /// Reads a file of any size as a stream.
     ///
     /// # Errors
     ///
-    /// When there is no such file.
+    /// If the file does not exist.
     pub async fn download(&self, sandbox: &str, path: &str) -> Result<Download> {
         let operation = "reading a file";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "files"])
             .query(&self.place(path));
-        let response = self.send(operation, Patience::Endless, request).await?;
+        let response = self.send(operation, TimeLimit::Unlimited, request).await?;
         Ok(Download::new(self, operation, response))
     }
 
-    /// Lists a folder, so many levels deep.
+    /// Lists a directory, down to `depth` levels.
     ///
     /// # Errors
     ///
-    /// When there is no such folder.
+    /// If the directory does not exist.
     pub async fn list_files(
         &self,
         sandbox: &str,
         path: &str,
         depth: u32,
     ) -> Result<Vec<FileEntry>> {
-        let operation = "listing a folder";
+        let operation = "listing a directory";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "files", "list"])
             .query(&self.place(path))
             .query(&[("depth", depth)]);
-        let answer: Wrapped = self.fetch(operation, Patience::Short, request).await?;
+        let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         Ok(answer.page(operation, "entries")?.items)
     }
 
-    /// What is known of a file or folder.
+    /// Returns information about a file or directory.
     ///
     /// # Errors
     ///
-    /// When there is no such file.
+    /// If the file does not exist.
     pub async fn stat(&self, sandbox: &str, path: &str) -> Result<FileEntry> {
-        let operation = "looking at a file";
+        let operation = "fetching information about a file";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "files", "stat"])
             .query(&self.place(path));
-        let answer: Wrapped = self.fetch(operation, Patience::Short, request).await?;
-        answer.one(operation, "entry")
+        let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
+        answer.field(operation, "entry")
     }
 
-    /// Makes a folder, with those above it.
+    /// Creates a directory with its missing parents.
     ///
     /// # Errors
     ///
-    /// When something is there already.
+    /// If the path exists already.
     pub async fn make_folder(&self, sandbox: &str, path: &str) -> Result<()> {
         let request = self
             .request(Method::POST, ["sandboxes", sandbox, "files", "mkdir"])
             .query(&self.place(path));
-        self.send("making a folder", Patience::Short, request)
+        self.send("creating a directory", TimeLimit::Short, request)
             .await?;
         Ok(())
     }
 
-    /// Moves a file or folder.
+    /// Moves a file or directory.
     ///
     /// # Errors
     ///
-    /// When there is no such file.
+    /// If the file does not exist.
     pub async fn rename(&self, sandbox: &str, from: &str, to: &str) -> Result<()> {
         let request = self
             .request(Method::POST, ["sandboxes", sandbox, "files", "rename"])
             .json(&json!({ "from": from, "to": to, "user": self.file_user() }));
-        self.send("moving a file", Patience::Short, request).await?;
+        self.send("moving a file", TimeLimit::Short, request)
+            .await?;
         Ok(())
     }
 
-    /// Removes a file, or a folder with all that is in it.
+    /// Deletes a file, or a directory with everything in it.
     ///
     /// # Errors
     ///
-    /// When there is no such file.
+    /// If the file cannot be deleted.
     pub async fn remove(&self, sandbox: &str, path: &str) -> Result<()> {
         let request = self
             .request(Method::DELETE, ["sandboxes", sandbox, "files"])
             .query(&self.place(path));
-        self.send("removing a file", Patience::Endless, request)
+        self.send("deleting a file", TimeLimit::Unlimited, request)
             .await?;
         Ok(())
     }
 }
 
 impl Client {
-    /// Which file, and on whose behalf.
+    /// Query of a file route: path and user.
     pub(super) fn place<'a>(&'a self, path: &'a str) -> Vec<(&'static str, &'a str)> {
         let user = self.file_user().map(|user| ("user", user));
         std::iter::once(("path", path)).chain(user).collect()
     }
 }
 
-/// A body that is read while it is sent.
+/// Request body that is read while it is sent.
 pub(super) fn stream_body(content: impl AsyncRead + Send + 'static) -> Body {
     Body::wrap_stream(ReaderStream::with_capacity(content, CHUNK))
 }

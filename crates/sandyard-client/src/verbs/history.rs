@@ -1,52 +1,52 @@
-//! Logs and events, as far as they went and as they happen.
+//! Logs, events and the audit log.
 
 use reqwest::Method;
 
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::follow::Follow;
 use crate::model::{AuditEntry, AuditFilter, Event, EventFilter, LogEntry, LogPage};
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
-/// Lines asked for at once.
+/// Lines per request.
 const PAGE_LINES: u64 = 10_000;
 
-/// A sandbox's log as it grows.
+/// Stream of a sandbox's log.
 pub type FollowLogs = Follow<LogEntry>;
 
 impl Client {
-    /// The newest lines of a sandbox's log.
+    /// Returns the newest lines of a sandbox's log.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn logs(&self, sandbox: &str, tail: usize) -> Result<Vec<LogEntry>> {
         let operation = "reading a log";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "logs"])
             .query(&[("tail", tail)]);
-        let answer: Wrapped = self.fetch(operation, Patience::Short, request).await?;
+        let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         Ok(answer.page(operation, "logs")?.items)
     }
 
-    /// The lines of a sandbox's log after one, oldest first; those after line 0 are all that are kept.
+    /// Returns the lines of a sandbox's log after a sequence number, oldest first. After 0 means all that are kept.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn logs_after(&self, sandbox: &str, after: u64) -> Result<LogPage> {
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "logs"])
             .query(&[("tail", PAGE_LINES), ("after", after)]);
-        self.fetch("reading a log", Patience::Short, request).await
+        self.fetch("reading a log", TimeLimit::Short, request).await
     }
 
-    /// The newest lines of a sandbox's log, and those to come.
+    /// Returns the newest lines of a sandbox's log and streams new ones.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn follow_logs(&self, sandbox: &str, tail: usize) -> Result<FollowLogs> {
         let mut url = self.route(["sandboxes", sandbox, "logs"]);
         url.query_pairs_mut()
@@ -55,25 +55,25 @@ impl Client {
         Follow::open(self, "following a log", url).await
     }
 
-    /// What happened to a sandbox, also after its deletion.
+    /// Lists events of a sandbox, also after its deletion.
     ///
     /// # Errors
     ///
-    /// When there was no such sandbox.
+    /// If the sandbox never existed.
     pub async fn events(&self, sandbox: &str, filter: &EventFilter) -> Result<Vec<Event>> {
         let operation = "listing events";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "events"])
             .query(filter);
-        let answer: Wrapped = self.fetch(operation, Patience::Short, request).await?;
+        let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         Ok(answer.page(operation, "events")?.items)
     }
 
-    /// What happened to a sandbox, and what will.
+    /// Lists events of a sandbox and streams new ones.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn follow_events(&self, sandbox: &str, tail: usize) -> Result<Follow<Event>> {
         let mut url = self.route(["sandboxes", sandbox, "events"]);
         url.query_pairs_mut()
@@ -82,15 +82,15 @@ impl Client {
         Follow::open(self, "following events", url).await
     }
 
-    /// Who did what; for admins.
+    /// Lists audit entries. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When the caller is none.
+    /// If the caller is not an admin.
     pub async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>> {
-        let operation = "reading the audit";
+        let operation = "listing audit entries";
         let request = self.request(Method::GET, ["audit"]).query(filter);
-        let answer: Wrapped = self.fetch(operation, Patience::Short, request).await?;
+        let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         Ok(answer.page(operation, "entries")?.items)
     }
 }

@@ -1,33 +1,33 @@
-//! Sandboxes from create to delete.
+//! Lifecycle of sandboxes.
 
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::model::{
     Change, CreateSandbox, ForkSandbox, ListFilter, Metrics, MetricsPoint, Page, Sandbox,
     SandboxInfo, SetTimeout, Template,
 };
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
-/// How often a create is sent when the connection fails.
+/// Maximum number of attempts of a create whose connection fails.
 const CREATE_TRIES: u32 = 4;
 
 impl Client {
-    /// Makes a sandbox. Tried again when the connection fails: the key it carries keeps that from making two.
+    /// Creates a sandbox. Retried if the connection fails: the idempotency key prevents a second sandbox.
     ///
     /// # Errors
     ///
-    /// What the server refused and why; or that it cannot be reached.
+    /// If the server rejects the request, or cannot be reached.
     pub async fn create(&self, request: &CreateSandbox) -> Result<Sandbox> {
         self.create_with_key(request, &random_key()).await
     }
 
-    /// Makes a sandbox; a repetition with the same key gives the same sandbox.
+    /// Creates a sandbox with an idempotency key: a repetition with the same key returns the same sandbox.
     ///
     /// # Errors
     ///
@@ -51,44 +51,44 @@ impl Client {
             .request(Method::POST, ["sandboxes", "create"])
             .header("Idempotency-Key", key)
             .json(request);
-        self.fetch("creating a sandbox", Patience::Short, request)
+        self.fetch("creating a sandbox", TimeLimit::Short, request)
             .await
     }
 
-    /// Makes a sandbox run if it does not, and restarts its time.
+    /// Wakes a sandbox if needed, and restarts its idle timeout.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox, or it cannot run.
+    /// If the sandbox does not exist or cannot run.
     pub async fn connect(&self, sandbox: &str) -> Result<Sandbox> {
         let body = json!({ "sandbox_id": sandbox });
         self.post("connecting to a sandbox", ["sandboxes", "connect"], &body)
             .await
     }
 
-    /// All that is known of a sandbox.
+    /// Returns everything known about a sandbox.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn inspect(&self, sandbox: &str) -> Result<SandboxInfo> {
         let route = ["sandboxes", sandbox, "info"];
-        self.get("looking at a sandbox", route).await
+        self.get("fetching a sandbox", route).await
     }
 
-    /// One page of the sandboxes.
+    /// Returns one page of sandboxes.
     ///
     /// # Errors
     ///
-    /// When the filter makes no sense.
+    /// If the filter is not valid.
     pub async fn list(&self, filter: &ListFilter) -> Result<Page<SandboxInfo>> {
         let operation = "listing sandboxes";
         let request = self.request(Method::GET, ["sandboxes"]).query(filter);
-        let answer: Wrapped = self.fetch(operation, Patience::Short, request).await?;
+        let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         answer.page(operation, "sandboxes")
     }
 
-    /// All the sandboxes, page after page.
+    /// Returns all sandboxes, reading page after page.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Client {
         loop {
             let page = self.list(&filter).await?;
             all.extend(page.items);
-            // A server that hands out the same place twice would keep us forever.
+            // A server that returned the same cursor twice would cause an endless loop.
             match page.next {
                 Some(next) if filter.cursor.as_ref() != Some(&next) => filter.cursor = Some(next),
                 _ => return Ok(all),
@@ -107,58 +107,58 @@ impl Client {
         }
     }
 
-    /// Freezes a sandbox with its memory kept.
+    /// Pauses a sandbox and keeps its memory.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox, or it cannot be frozen.
+    /// If the sandbox does not exist or cannot be paused.
     pub async fn pause(&self, sandbox: &str) -> Result<Sandbox> {
         let route = ["sandboxes", sandbox, "pause"];
         let request = self.request(Method::POST, route);
-        self.fetch("pausing a sandbox", Patience::Short, request)
+        self.fetch("pausing a sandbox", TimeLimit::Short, request)
             .await
     }
 
-    /// Thaws or starts a sandbox.
+    /// Resumes or starts a sandbox.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox, or it cannot run.
+    /// If the sandbox does not exist or cannot run.
     pub async fn resume(&self, sandbox: &str) -> Result<Sandbox> {
         let route = ["sandboxes", sandbox, "resume"];
         let request = self.request(Method::POST, route);
-        self.fetch("resuming a sandbox", Patience::Short, request)
+        self.fetch("resuming a sandbox", TimeLimit::Short, request)
             .await
     }
 
-    /// Ends a sandbox's processes and keeps its files.
+    /// Stops a sandbox and keeps its files.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn stop(&self, sandbox: &str) -> Result<Sandbox> {
         let request = self.request(Method::POST, ["sandboxes", sandbox, "stop"]);
-        self.fetch("stopping a sandbox", Patience::Short, request)
+        self.fetch("stopping a sandbox", TimeLimit::Short, request)
             .await
     }
 
-    /// Removes a sandbox.
+    /// Deletes a sandbox.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn delete(&self, sandbox: &str) -> Result<()> {
         let request = self.request(Method::DELETE, ["sandboxes", sandbox]);
-        self.send("deleting a sandbox", Patience::Short, request)
+        self.send("deleting a sandbox", TimeLimit::Short, request)
             .await?;
         Ok(())
     }
 
-    /// Gives a sandbox a new time.
+    /// Changes the idle timeout of a sandbox.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox, or the time makes no sense.
+    /// If the sandbox does not exist, or the timeout is not valid.
     pub async fn set_timeout(
         &self,
         sandbox: &str,
@@ -167,44 +167,40 @@ impl Client {
         let mut body = json!(timeout);
         body["sandbox_id"] = json!(sandbox);
         let route = ["sandboxes", "schedule-timeout"];
-        self.post("setting a time-out", route, &body).await
+        self.post("setting the timeout", route, &body).await
     }
 
-    /// Keeps a sandbox's files as a template.
+    /// Saves a sandbox's files as a template.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox, or its provider cannot do this.
+    /// If the sandbox does not exist, or its provider does not support snapshots.
     pub async fn snapshot(&self, sandbox: &str, name: &str) -> Result<Template> {
         let request = self
             .request(Method::POST, ["sandboxes", sandbox, "snapshot"])
             .json(&json!({ "name": name }));
-        self.fetch(
-            "keeping a sandbox as a template",
-            Patience::Endless,
-            request,
-        )
-        .await
+        self.fetch("creating a snapshot", TimeLimit::Unlimited, request)
+            .await
     }
 
-    /// Makes another sandbox from the files of this one.
+    /// Creates another sandbox from the files of this one.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox, or its provider cannot do this.
+    /// If the sandbox does not exist, or its provider does not support forks.
     pub async fn fork(&self, sandbox: &str, request: &ForkSandbox) -> Result<Sandbox> {
         let request = self
             .request(Method::POST, ["sandboxes", sandbox, "fork"])
             .json(request);
-        self.fetch("forking a sandbox", Patience::Endless, request)
+        self.fetch("forking a sandbox", TimeLimit::Unlimited, request)
             .await
     }
 
-    /// Lists what changed since the template.
+    /// Lists files that differ from the template's.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox, or its provider cannot tell.
+    /// If the sandbox does not exist, or its provider does not support diffs.
     pub async fn diff(&self, sandbox: &str) -> Result<Vec<Change>> {
         let operation = "comparing a sandbox with its template";
         let route = ["sandboxes", sandbox, "diff"];
@@ -212,23 +208,24 @@ impl Client {
         Ok(answer.page(operation, "changes")?.items)
     }
 
-    /// What a sandbox uses now.
+    /// Returns the current resource usage of a sandbox.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn metrics(&self, sandbox: &str) -> Result<Metrics> {
         let route = ["sandboxes", sandbox, "metrics"];
-        self.get("measuring a sandbox", route).await
+        self.get("fetching resource usage", route).await
     }
 
-    /// What a sandbox used over the last hour, oldest first: a point every five seconds that it ran.
+    /// Returns the resource usage of the last hour, oldest first: one point for every five seconds that the sandbox
+    /// ran.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn metrics_history(&self, sandbox: &str) -> Result<Vec<MetricsPoint>> {
-        let operation = "reading what a sandbox used";
+        let operation = "fetching resource usage";
         let route = ["sandboxes", sandbox, "metrics", "history"];
         let answer: Wrapped = self.get(operation, route).await?;
         Ok(answer.page(operation, "points")?.items)

@@ -1,17 +1,17 @@
-//! The verbs, one file a subject.
+//! Operations of the API, one file for each subject.
 
 mod accounts;
+mod archives;
 mod commands;
 mod files;
-mod folders;
 mod history;
 mod lifecycle;
-mod listing;
 mod network;
 mod operations;
 mod ports;
 mod secrets;
 mod templates;
 mod volumes;
+mod wrapped;
 
 pub use history::FollowLogs;

@@ -1,32 +1,32 @@
-//! What sandboxes reach.
+//! Egress policies and network activity.
 
 use reqwest::Method;
 use serde::Serialize;
 use serde_json::json;
 
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::follow::Follow;
 use crate::model::{Flow, FlowFilter, Network};
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
 impl Client {
-    /// What a sandbox may reach. Wakes nothing.
+    /// Returns the egress policy of a sandbox. Does not wake it.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn network(&self, sandbox: &str) -> Result<Network> {
         let route = ["sandboxes", sandbox, "network"];
-        self.get("looking at a sandbox's network", route).await
+        self.get("fetching the egress policy", route).await
     }
 
-    /// Replaces what a sandbox may reach, all of it: a [`NetworkPolicy`](crate::NetworkPolicy), or the JSON of one.
+    /// Replaces the whole egress policy of a sandbox: a [`NetworkPolicy`](crate::NetworkPolicy), or the JSON of one.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox, or an entry makes no sense: it is named.
+    /// If the sandbox does not exist, or an entry is not valid; the error names it.
     pub async fn set_network(
         &self,
         sandbox: &str,
@@ -35,11 +35,11 @@ impl Client {
         let request = self
             .request(Method::PUT, ["sandboxes", sandbox, "network"])
             .json(policy);
-        let operation = "setting what a sandbox may reach";
-        self.fetch(operation, Patience::Short, request).await
+        let operation = "setting the egress policy";
+        self.fetch(operation, TimeLimit::Short, request).await
     }
 
-    /// Lets a sandbox reach these targets too.
+    /// Allows a sandbox to reach these targets.
     ///
     /// # Errors
     ///
@@ -47,11 +47,10 @@ impl Client {
     pub async fn allow_network(&self, sandbox: &str, targets: &[String]) -> Result<Network> {
         let route = ["sandboxes", sandbox, "network", "allow"];
         let body = json!({ "targets": targets });
-        self.post("letting a sandbox reach something", route, &body)
-            .await
+        self.post("allowing egress", route, &body).await
     }
 
-    /// Lets a sandbox reach these targets no more.
+    /// Denies a sandbox to reach these targets.
     ///
     /// # Errors
     ///
@@ -59,29 +58,29 @@ impl Client {
     pub async fn deny_network(&self, sandbox: &str, targets: &[String]) -> Result<Network> {
         let route = ["sandboxes", sandbox, "network", "deny"];
         let body = json!({ "targets": targets });
-        self.post("keeping a sandbox from something", route, &body)
-            .await
+        self.post("denying egress", route, &body).await
     }
 
-    /// What a sandbox tried to reach, oldest first, also after its deletion.
+    /// Lists the network activity of a sandbox, oldest first, also after its deletion.
     ///
     /// # Errors
     ///
-    /// When there was no such sandbox.
+    /// If the sandbox never existed.
     pub async fn flows(&self, sandbox: &str, filter: &FlowFilter) -> Result<Vec<Flow>> {
         let operation = "listing flows";
         let request = self
             .request(Method::GET, ["sandboxes", sandbox, "flows"])
             .query(filter);
-        let answer: Wrapped = self.fetch(operation, Patience::Short, request).await?;
+        let answer: Wrapped = self.fetch(operation, TimeLimit::Short, request).await?;
         Ok(answer.page(operation, "flows")?.items)
     }
 
-    /// What a sandbox tried to reach, and what it will. The filter's limit says with how many of the newest to begin.
+    /// Lists the network activity of a sandbox and streams new flows. The limit of the filter is the number of newest
+    /// flows to start with.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn follow_flows(&self, sandbox: &str, filter: &FlowFilter) -> Result<Follow<Flow>> {
         let mut url = self.route(["sandboxes", sandbox, "flows"]);
         let pairs = [

@@ -1,94 +1,99 @@
-//! What those ask who keep a server running.
+//! Operations for operators of the server.
 
 use reqwest::Method;
 
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::model::{DeadTimer, Health, Node, ServerInfo, UnknownInstance};
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
 impl Client {
-    /// How the server is. One that is not well answers too.
+    /// Returns the health of the server, also if it is unhealthy.
     ///
     /// # Errors
     ///
-    /// When it cannot be reached.
+    /// If the server cannot be reached.
     pub async fn health(&self) -> Result<Health> {
-        let answer = self.get("asking for the server's health", ["health"]);
+        let answer = self.get("fetching the server's health", ["health"]);
         answer.await.or_else(|error| {
-            let told = error.api().filter(|refusal| refusal.status == 503);
-            let told = told.and_then(|refusal| serde_json::from_str(&refusal.body).ok());
-            told.ok_or(error)
+            let health = error.api().filter(|error| error.status == 503);
+            let health = health.and_then(|error| serde_json::from_str(&error.body).ok());
+            health.ok_or(error)
         })
     }
 
-    /// How the server is reached.
+    /// Returns information about the server.
     ///
     /// # Errors
     ///
-    /// When it cannot be reached, or does not want this caller.
+    /// If the server cannot be reached, or rejects the credentials.
     pub async fn server_info(&self) -> Result<ServerInfo> {
-        self.get("asking how the server is reached", ["info"]).await
+        self.get("fetching information about the server", ["info"])
+            .await
     }
 
-    /// The servers that share the store; for admins.
+    /// Lists the servers that share the database. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When the caller is none.
+    /// If the caller is not an admin.
     pub async fn nodes(&self) -> Result<Vec<Node>> {
         let operation = "listing nodes";
         let answer: Wrapped = self.get(operation, ["nodes"]).await?;
         Ok(answer.page(operation, "nodes")?.items)
     }
 
-    /// Timers that were given up; for admins.
+    /// Lists timers that are no longer retried. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When the caller is none.
+    /// If the caller is not an admin.
     pub async fn dead_timers(&self) -> Result<Vec<DeadTimer>> {
         let operation = "listing dead timers";
         let answer: Wrapped = self.get(operation, ["timers", "dead"]).await?;
         Ok(answer.page(operation, "timers")?.items)
     }
 
-    /// Gives a dead timer another chance; for admins.
+    /// Retries a failed timer. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When there is no such timer.
+    /// If the timer does not exist.
     pub async fn revive_timer(&self, subject: &str) -> Result<()> {
         let route = ["timers", "dead", subject, "revive"];
         let request = self.request(Method::POST, route);
-        self.send("reviving a timer", Patience::Short, request)
+        self.send("reviving a timer", TimeLimit::Short, request)
             .await?;
         Ok(())
     }
 
-    /// Instances of the installation that the database knows nothing of; for admins.
+    /// Lists instances of the installation that are not in the database. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When the caller is none.
+    /// If the caller is not an admin.
     pub async fn unknown_instances(&self) -> Result<Vec<UnknownInstance>> {
-        let operation = "listing unknown instances";
+        let operation = "listing orphaned instances";
         let request = self.request(Method::GET, ["instances", "unknown"]);
-        // Every place is asked for all it has.
-        let answer: Wrapped = self.fetch(operation, Patience::Endless, request).await?;
+        // The server lists the instances of all providers.
+        let answer: Wrapped = self.fetch(operation, TimeLimit::Unlimited, request).await?;
         Ok(answer.page(operation, "instances")?.items)
     }
 
-    /// Removes such an instance; for admins.
+    /// Deletes an orphaned instance. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When there is no such instance.
+    /// If the instance does not exist or belongs to a sandbox.
     pub async fn delete_unknown_instance(&self, id: &str) -> Result<()> {
         let request = self.request(Method::DELETE, ["instances", "unknown", id]);
-        self.send("removing an unknown instance", Patience::Endless, request)
-            .await?;
+        self.send(
+            "deleting an orphaned instance",
+            TimeLimit::Unlimited,
+            request,
+        )
+        .await?;
         Ok(())
     }
 }

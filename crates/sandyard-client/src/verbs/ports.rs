@@ -1,4 +1,4 @@
-//! Ports of a sandbox, from outside.
+//! Ports of a sandbox.
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,27 @@ use crate::Result;
 use crate::client::Client;
 use crate::model::Port;
 
-/// What the kernel calls a socket that waits for connections, in `/proc/net/tcp`: `TCP_LISTEN`.
+/// State of a listening socket in `/proc/net/tcp`: `TCP_LISTEN`.
 const LISTENS: &str = "0A";
-/// Where the agent itself listens, in every sandbox.
+/// Port of the agent in every sandbox.
 const AGENT_PORT: u16 = 49983;
-/// The largest table of sockets that is read.
+/// Largest socket table that is read, in bytes.
 const MAX_TABLE_BYTES: usize = 16 << 20;
-/// At most so many ports are listed; a sandbox could open thousands to keep us busy.
+/// Maximum number of listed ports: a hostile sandbox could open thousands.
 const MAX_PORTS: usize = 200;
 
 impl Client {
-    /// The ports on which something in the sandbox listens. Wakes it.
+    /// Lists the ports on which programs in the sandbox listen. Wakes the sandbox.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn ports(&self, sandbox: &str) -> Result<Vec<Port>> {
         let mut numbers = BTreeSet::new();
         for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
             match self.read(sandbox, table, MAX_TABLE_BYTES).await {
                 Ok(table) => numbers.extend(listening(&String::from_utf8_lossy(&table))),
-                // A sandbox may know only one of the two.
+                // A sandbox may have only one of the two files.
                 Err(error) if error.code() == Some("file_not_found") => {}
                 Err(error) => return Err(error),
             }
@@ -41,42 +41,46 @@ impl Client {
         Ok(ports)
     }
 
-    /// Where a port of a sandbox is reached, and by whom. Wakes nothing.
+    /// Returns the address of a port and who may open it. Does not wake the sandbox.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn port(&self, sandbox: &str, port: u16) -> Result<Port> {
         let port = port.to_string();
         let route = ["sandboxes", sandbox, "ports", &port];
-        self.get("looking at a port", route).await
+        self.get("fetching the address of a port", route).await
     }
 
-    /// Where a port of a sandbox is reached by those who may.
+    /// Returns the preview URL of a port.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn expose_port(&self, sandbox: &str, port: u16) -> Result<Port> {
         let body = json!({ "sandbox_id": sandbox, "port": port });
-        self.post("opening a port", ["sandboxes", "expose-port"], &body)
-            .await
+        self.post(
+            "fetching the URL of a port",
+            ["sandboxes", "expose-port"],
+            &body,
+        )
+        .await
     }
 
-    /// Lets anybody open a port.
+    /// Makes a port public.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn share_port(&self, sandbox: &str, port: u16) -> Result<Port> {
         self.set_public(sandbox, port, true).await
     }
 
-    /// Takes that back.
+    /// Makes a port private.
     ///
     /// # Errors
     ///
-    /// When there is no such sandbox.
+    /// If the sandbox does not exist.
     pub async fn unshare_port(&self, sandbox: &str, port: u16) -> Result<Port> {
         self.set_public(sandbox, port, false).await
     }
@@ -84,12 +88,16 @@ impl Client {
     async fn set_public(&self, sandbox: &str, port: u16, public: bool) -> Result<Port> {
         let port = port.to_string();
         let route = ["sandboxes", sandbox, "ports", &port];
-        self.post("sharing a port", route, &json!({ "public": public }))
-            .await
+        self.post(
+            "changing access to a port",
+            route,
+            &json!({ "public": public }),
+        )
+        .await
     }
 }
 
-/// The ports in the kernel's tables of sockets that somebody listens on.
+/// Parses the listening ports of the kernel's socket tables.
 fn listening(tables: &str) -> BTreeSet<u16> {
     let port = |line: &str| {
         let mut words = line.split_whitespace().skip(1);

@@ -2,43 +2,43 @@
 
 use reqwest::Method;
 
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::model::{Secret, SecretRequest};
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
 impl Client {
-    /// The secrets the caller may use, without their values.
+    /// Lists the secrets that the caller may use, without their values.
     ///
     /// # Errors
     ///
-    /// When the server cannot tell.
+    /// If the request fails.
     pub async fn secrets(&self) -> Result<Vec<Secret>> {
         let operation = "listing secrets";
         let answer: Wrapped = self.get(operation, ["secrets"]).await?;
         Ok(answer.page(operation, "secrets")?.items)
     }
 
-    /// Keeps a secret, or changes the one of this name.
+    /// Creates or replaces a secret.
     ///
     /// # Errors
     ///
-    /// When the name, a host or the placeholder makes no sense; it says which.
+    /// If the name, a host or the placeholder is not valid; the error names it.
     pub async fn put_secret(&self, name: &str, request: &SecretRequest) -> Result<Secret> {
         let request = self.request(Method::PUT, ["secrets", name]).json(request);
-        self.fetch("keeping a secret", Patience::Short, request)
+        self.fetch("storing a secret", TimeLimit::Short, request)
             .await
     }
 
-    /// Forgets a secret.
+    /// Deletes a secret.
     ///
     /// # Errors
     ///
-    /// When there is no such secret of the caller's.
+    /// If the caller has no such secret.
     pub async fn delete_secret(&self, name: &str) -> Result<()> {
         let request = self.request(Method::DELETE, ["secrets", name]);
-        self.send("deleting a secret", Patience::Short, request)
+        self.send("deleting a secret", TimeLimit::Short, request)
             .await?;
         Ok(())
     }

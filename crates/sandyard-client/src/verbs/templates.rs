@@ -1,32 +1,32 @@
-//! What sandboxes start from.
+//! Templates that sandboxes start from.
 
 use reqwest::Method;
 use tokio::io::AsyncRead;
 
 use super::files::stream_body;
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::model::Template;
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
 impl Client {
     /// Lists templates.
     ///
     /// # Errors
     ///
-    /// When the server cannot tell.
+    /// If the request fails.
     pub async fn templates(&self) -> Result<Vec<Template>> {
         let operation = "listing templates";
         let answer: Wrapped = self.get(operation, ["templates"]).await?;
         Ok(answer.page(operation, "templates")?.items)
     }
 
-    /// Makes a template from a tar archive of any size; for admins.
+    /// Creates a template from a tar archive of any size. Requires an admin.
     ///
     /// # Errors
     ///
-    /// When it is no archive, or the name is taken or makes no sense.
+    /// If the archive is not valid, or the name is taken or not valid.
     pub async fn import_template(
         &self,
         name: &str,
@@ -35,11 +35,11 @@ impl Client {
         self.import_template_to(None, name, archive).await
     }
 
-    /// Makes a template from a tar archive with one of the server's providers; none: the default. For admins.
+    /// Creates a template from a tar archive at a provider. `None`: the default provider. Requires an admin.
     ///
     /// # Errors
     ///
-    /// As [`Client::import_template`], or when there is no such provider.
+    /// As [`Client::import_template`], and if the provider does not exist.
     pub async fn import_template_to(
         &self,
         provider: Option<&str>,
@@ -50,29 +50,29 @@ impl Client {
             .request(Method::PUT, ["templates", name])
             .query(&[("provider", provider)])
             .body(stream_body(archive));
-        self.fetch("importing a template", Patience::Endless, request)
+        self.fetch("importing a template", TimeLimit::Unlimited, request)
             .await
     }
 
-    /// Removes a template; for admins.
+    /// Deletes a template.
     ///
     /// # Errors
     ///
-    /// When there is no such template.
+    /// If the template does not exist.
     pub async fn remove_template(&self, name: &str) -> Result<()> {
         self.remove_template_from(None, name).await
     }
 
-    /// Removes a template of one of the server's providers; none: the caller's snapshot, or the default provider's.
+    /// Deletes a template of a provider. `None`: the caller's snapshot, or the default provider's template.
     ///
     /// # Errors
     ///
-    /// When there is no such template or provider.
+    /// If the template or provider does not exist.
     pub async fn remove_template_from(&self, provider: Option<&str>, name: &str) -> Result<()> {
         let request = self
             .request(Method::DELETE, ["templates", name])
             .query(&[("provider", provider)]);
-        self.send("removing a template", Patience::Short, request)
+        self.send("deleting a template", TimeLimit::Short, request)
             .await?;
         Ok(())
     }

@@ -1,56 +1,56 @@
-//! Folders that outlive sandboxes.
+//! Volumes: storage that outlives sandboxes.
 
 use reqwest::Method;
 use serde_json::json;
 
-use super::listing::Wrapped;
+use super::wrapped::Wrapped;
 use crate::Result;
 use crate::client::Client;
 use crate::model::Volume;
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
 impl Client {
-    /// The caller's volumes.
+    /// Lists the caller's volumes.
     ///
     /// # Errors
     ///
-    /// When the server cannot tell.
+    /// If the request fails.
     pub async fn volumes(&self) -> Result<Vec<Volume>> {
         let operation = "listing volumes";
         let answer: Wrapped = self.get(operation, ["volumes"]).await?;
         Ok(answer.page(operation, "volumes")?.items)
     }
 
-    /// Makes an empty volume.
+    /// Creates an empty volume.
     ///
     /// # Errors
     ///
-    /// When the name makes no sense or is taken, or there are as many as allowed.
+    /// If the name is taken or not valid, or the maximum number of volumes is reached.
     pub async fn create_volume(&self, name: &str) -> Result<Volume> {
         let request = self
             .request(Method::POST, ["volumes"])
             .json(&json!({ "name": name }));
-        self.fetch("making a volume", Patience::Short, request)
+        self.fetch("creating a volume", TimeLimit::Short, request)
             .await
     }
 
-    /// Shows a volume, by name or id.
+    /// Returns a volume by name or ID.
     ///
     /// # Errors
     ///
-    /// When there is no such volume of the caller's.
+    /// If the caller has no such volume.
     pub async fn volume(&self, name: &str) -> Result<Volume> {
-        self.get("looking at a volume", ["volumes", name]).await
+        self.get("fetching a volume", ["volumes", name]).await
     }
 
-    /// Removes a volume and all that is in it, by name or id.
+    /// Deletes a volume and all files in it, by name or ID.
     ///
     /// # Errors
     ///
-    /// When there is no such volume of the caller's, or a sandbox has it; it says which.
+    /// If the caller has no such volume, or a sandbox uses it; the error names the sandbox.
     pub async fn delete_volume(&self, name: &str) -> Result<()> {
         let request = self.request(Method::DELETE, ["volumes", name]);
-        self.send("deleting a volume", Patience::Short, request)
+        self.send("deleting a volume", TimeLimit::Short, request)
             .await?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::script::{Act, Script};
 const MADE: &str = r#"{"success":true,"sandbox_id":"abc","status":"running","mcp_url":"m"}"#;
 
 #[tokio::test]
-async fn a_create_whose_answer_was_lost_is_repeated_with_the_same_key() {
+async fn create_is_retried_with_the_same_key_after_a_lost_response() {
     let server = Script::play(vec![Act::Cut, Act::Cut, Act::json("200 OK", MADE)]).await;
     let sandbox = server
         .client
@@ -26,7 +26,7 @@ async fn a_create_whose_answer_was_lost_is_repeated_with_the_same_key() {
 }
 
 #[tokio::test]
-async fn two_creates_have_two_keys() {
+async fn each_create_has_its_own_idempotency_key() {
     let acts = vec![Act::json("200 OK", MADE), Act::json("200 OK", MADE)];
     let server = Script::play(acts).await;
     for _ in 0..2 {
@@ -41,7 +41,7 @@ async fn two_creates_have_two_keys() {
 }
 
 #[tokio::test]
-async fn a_refused_create_is_not_repeated() {
+async fn rejected_create_is_not_retried() {
     let full = Act::json(
         "503 Service Unavailable",
         r#"{"detail":"full","code":"no_capacity"}"#,
@@ -57,7 +57,7 @@ async fn a_refused_create_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_command_is_never_repeated() {
+async fn command_is_never_retried() {
     let done = Act::json("200 OK", r#"{"exit_code":0,"stdout":"","stderr":""}"#);
     let server = Script::play(vec![Act::Cut, done]).await;
     let run = server.client.run("abc", &RunCommand::shell("true")).await;

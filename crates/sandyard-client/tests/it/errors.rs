@@ -5,7 +5,7 @@ use sandyard_client::{Client, ClientError};
 use crate::script::{Act, Script};
 
 #[tokio::test]
-async fn everything_the_server_said_is_kept() {
+async fn api_error_keeps_the_whole_response() {
     let answer = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\nconnection: close\r\ncontent-length: 76\r\n\r\n\
         {\"detail\":\"too many\",\"code\":\"rate_limited\",\"hint\":\"wait\",\"field\":\"x\",\"y\":1}";
     let server = Script::play(vec![Act::Answer(answer.to_owned())]).await;
@@ -27,7 +27,7 @@ async fn a_redirect_is_not_followed_with_the_key() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_apart_from_a_broken_connection() {
+async fn missing_server_differs_from_a_broken_connection() {
     // Nobody is given this port, as may happen to one that was free a moment ago.
     let nobody = Client::new("http://127.0.0.1:1", None).unwrap();
     let error = nobody.health().await.unwrap_err();
@@ -38,7 +38,7 @@ async fn nobody_there_is_told_apart_from_a_broken_connection() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_well_can_still_tell() {
+async fn unhealthy_server_still_reports_its_health() {
     let ill = Act::json(
         "503 Service Unavailable",
         r#"{"status":"starting","version":"1"}"#,
@@ -48,14 +48,14 @@ async fn a_server_that_is_not_well_can_still_tell() {
 }
 
 #[tokio::test]
-async fn nonsense_is_called_so() {
+async fn invalid_response_is_a_protocol_error() {
     let server = Script::play(vec![Act::json("200 OK", "<html>")]).await;
     let error = server.client.inspect("abc").await.unwrap_err();
     assert!(matches!(error, ClientError::Protocol { .. }), "{error:?}");
 }
 
 #[tokio::test]
-async fn names_cannot_lead_to_other_routes() {
+async fn sandbox_names_cannot_change_the_route() {
     let server = Script::play(vec![Act::Cut]).await;
     let _ = server.client.inspect("../users?x=#").await;
     let request = server.requests().remove(0);

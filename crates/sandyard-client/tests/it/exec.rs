@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::script::{Act, Script};
 
 #[tokio::test]
-async fn input_output_and_exit_code_travel() {
+async fn input_output_and_exit_code_are_transferred() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let server = tokio::spawn(async move {
@@ -78,7 +78,7 @@ async fn input_output_and_exit_code_travel() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_keeps_the_servers_words() {
+async fn rejected_connection_keeps_the_error_response() {
     let refusal = r#"{"detail":"no sandbox `abc`","code":"sandbox_not_found","hint":"list them"}"#;
     let server = Script::play(vec![Act::json("404 Not Found", refusal)]).await;
     let request = ExecRequest::new(Command::Shell("true".into()));
@@ -147,7 +147,7 @@ async fn input_that_comes_too_late_does_not_hide_the_exit_code() {
 }
 
 #[tokio::test]
-async fn an_error_that_is_the_last_word_is_the_end() {
+async fn error_as_last_message_ends_the_stream() {
     let seen = ends_of(vec![Message::text(
         r#"{"type":"error","code":"timed_out","detail":"too slow"}"#,
     )])

@@ -25,7 +25,7 @@ async fn an_upload_is_sent_as_it_is_read() {
 }
 
 #[tokio::test]
-async fn half_a_download_is_an_error_and_never_an_end() {
+async fn truncated_download_is_an_error() {
     let half = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this";
     let acts = vec![Act::Answer(half.to_owned()), Act::Answer(half.to_owned())];
     let server = Script::play(acts).await;
@@ -38,7 +38,7 @@ async fn half_a_download_is_an_error_and_never_an_end() {
 }
 
 #[tokio::test]
-async fn a_file_larger_than_wanted_is_not_held() {
+async fn file_larger_than_the_limit_is_rejected() {
     let large = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n123456789";
     let acts = vec![Act::Answer(large.to_owned()), Act::Answer(large.to_owned())];
     let server = Script::play(acts).await;

@@ -35,7 +35,7 @@ async fn a_cut_stream_is_resumed_after_the_last_event() {
 }
 
 #[tokio::test]
-async fn a_server_that_restarts_is_waited_for() {
+async fn follow_waits_for_a_restarting_server() {
     let leaving = format!(
         "{RETRY_AT_ONCE}{}event: error\ndata: {{\"code\":\"unavailable\",\"detail\":\"the server ends\"}}\n\n",
         line(1)
@@ -54,7 +54,7 @@ async fn a_server_that_restarts_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_twice_with_nothing_new_has_ended() {
+async fn stream_that_ends_twice_without_events_has_ended() {
     let acts = vec![
         Act::events(&format!("{RETRY_AT_ONCE}{}", line(1))),
         Act::events(": hi\n\n"),
@@ -66,7 +66,7 @@ async fn a_stream_that_ends_twice_with_nothing_new_has_ended() {
 }
 
 #[tokio::test]
-async fn what_happened_may_be_an_error_and_a_refusal_is_one() {
+async fn error_event_may_be_an_item_or_a_failure() {
     let happened =
         "id: 4\nevent: error\ndata: {\"seq\":4,\"sandbox_id\":\"abc\",\"kind\":\"error\"}\n\n";
     let refused = "event: error\ndata: {\"code\":\"internal\",\"detail\":\"broken\"}\n\n";
@@ -78,7 +78,7 @@ async fn what_happened_may_be_an_error_and_a_refusal_is_one() {
 }
 
 #[tokio::test]
-async fn a_refusal_at_the_beginning_is_known_at_once() {
+async fn rejected_follow_fails_at_once() {
     let server = Script::play(vec![Act::json("404 Not Found", r#"{"detail":"no"}"#)]).await;
     assert_eq!(
         server

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::script::{Act, Script};
 
-const NETWORK: &str = r#"{"sandbox_id":"abc","lacks":[],"network":{"allow_internet_access":false,"allow_out":["pypi.org"],
+const NETWORK: &str = r#"{"sandbox_id":"abc","lacks":["DNS queries are not filtered"],"network":{"allow_internet_access":false,"allow_out":["pypi.org"],
 "deny_out":[],"rules":{"a.example":[{"transform":{"headers":{"X-Key":"***"}}}]},"allow_public_traffic":null,
 "mask_request_host":null,"to_come":1}}"#;
 const SECRET: &str = r#"{"name":"key","owner":"alice","hosts":["api.example.com"],"placeholder":"p","is_shared":false,
@@ -25,12 +25,17 @@ fn parts(request: &str) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn a_policy_is_read_changed_and_sent_back_whole() {
+async fn policy_keeps_unknown_fields_when_sent_back() {
     let acts = vec![Act::json("200 OK", NETWORK); 4];
     let server = Script::play(acts).await;
     let found = server.client.network("a b").await.unwrap();
     assert_eq!(found.network.allow_internet_access, Some(false));
     assert_eq!(found.network.allow_out, ["pypi.org"]);
+    assert_eq!(
+        found.limitations(),
+        ["DNS queries are not filtered"],
+        "the old name is read"
+    );
     server
         .client
         .set_network("abc", &found.network)
@@ -57,7 +62,7 @@ async fn a_policy_is_read_changed_and_sent_back_whole() {
 }
 
 #[tokio::test]
-async fn a_create_says_of_the_network_what_its_maker_says() {
+async fn create_sends_the_requested_network_policy() {
     let made = r#"{"sandbox_id":"abc","status":"running"}"#;
     let server = Script::play(vec![Act::json("200 OK", made); 2]).await;
     let nothing = CreateSandbox::default();
@@ -114,7 +119,7 @@ async fn flows_are_listed_and_followed() {
 }
 
 #[tokio::test]
-async fn secrets_are_kept_listed_and_deleted_and_never_shown() {
+async fn secrets_are_stored_listed_and_deleted_without_values() {
     let acts = vec![
         Act::json("200 OK", SECRET),
         Act::json("200 OK", &format!(r#"{{"secrets":[{SECRET}]}}"#)),
@@ -147,7 +152,7 @@ async fn secrets_are_kept_listed_and_deleted_and_never_shown() {
 }
 
 #[test]
-fn values_of_headers_are_not_printed() {
+fn debug_output_hides_header_values() {
     let policy: NetworkPolicy = serde_json::from_value(json!({
         "rules": {"a.example": [{"transform": {"headers": {"X-Key": "s3cret"}}}]}
     }))

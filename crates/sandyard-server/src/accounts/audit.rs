@@ -1,4 +1,4 @@
-//! `GET /audit`: who did what, for admins.
+//! `GET /audit`: the audit log, for admins.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,37 +12,41 @@ use crate::error::ApiError;
 use crate::extract::Query;
 use crate::time::iso;
 
-/// Which entries.
+/// Query of a list of audit entries.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AuditQuery {
-    /// Only what this one did.
+    /// Return only entries of this user.
     #[param(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
     actor: Option<String>,
-    /// Only those before this `seq`: the next page.
+    /// Return only entries with a smaller `seq`. Default: the newest entries.
     #[param(inline)]
     before: Option<Whole<0, 9_007_199_254_740_991>>,
-    /// At most so many.
+    /// Maximum number of results, 1–1000 (default 100).
     #[param(inline)]
     limit: Option<Whole<1, 1000>>,
 }
 
-/// Who did what.
+/// Entry of the audit log.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AuditView {
-    /// Counts up.
+    /// Sequence number, increasing.
     seq: i64,
+    /// Time of the request (RFC 3339).
     at: String,
+    /// User who made the request.
     actor: String,
-    /// With which credentials.
+    /// Kind and ID of the credentials.
     via: String,
-    /// The operation.
+    /// ID of the operation, for example `create_sandbox`.
     action: String,
-    /// To what.
+    /// Sandbox or other resource that the operation acted on, if any.
     target: Option<String>,
-    /// How it ended: the HTTP status; 499 when the client hung up.
+    /// HTTP status of the response; 499 if the client disconnected first.
     status: i64,
+    /// ID of the request.
     request_id: String,
+    /// IP address of the client, if known.
     address: Option<String>,
 }
 
@@ -62,28 +66,31 @@ impl From<AuditEntry> for AuditView {
     }
 }
 
-/// How long the list waits for entries that are not written yet.
+/// Maximum time to wait for entries that are not written yet.
 const FLUSH_WITHIN: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// Part of the audit.
+/// Entries of the audit log.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AuditList {
-    /// Newest first.
+    /// Entries, newest first.
     entries: Vec<AuditView>,
 }
 
-/// Tells who did what, newest first.
+/// List audit entries
+///
+/// Returns who did what, newest first. To read older entries, set `before` to the smallest `seq` of the response.
+/// Requires the scope `admin`.
 #[utoipa::path(
     get, path = "/audit", operation_id = "list_audit", tag = "accounts",
     params(AuditQuery),
-    responses((status = 200, description = "Entries.", body = AuditList))
+    responses((status = 200, description = "Audit entries returned.", body = AuditList))
 )]
 pub(crate) async fn list_audit(
     State(app): State<App>,
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<AuditList>, ApiError> {
     bounds::optional_text("actor", query.actor.as_deref(), 1, 255)?;
-    // The list includes requests that ended a moment before, unless the store does not take their entries.
+    // The list includes requests that ended just before, unless the store rejects their entries.
     let _ = tokio::time::timeout(FLUSH_WITHIN, app.audit().flush()).await;
     let limit = query.limit.map_or(100, |limit| limit.0 as usize);
     let entries = app

@@ -1,4 +1,4 @@
-//! `/keys`: everybody's own, and everybody else's for admins.
+//! `/keys`: a user's own keys, and all keys for admins.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,45 +16,48 @@ use crate::error::{ApiError, from_auth};
 use crate::extract::{Body, PathName, Query};
 use crate::model::Done;
 
-/// A key to be made.
+/// Request to create an API key.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct CreateKey {
-    /// What its owner calls it.
+    /// Name of the key, 1–100 characters.
     #[schema(
         min_length = 1,
         max_length = 100,
         pattern = r"^[^\u0000-\u001f\u007f]+$"
     )]
     name: String,
-    /// Whose; only an admin may name somebody else.
+    /// User whom the key belongs to. Only an admin may name another user. Default: the caller.
     #[schema(
         min_length = 1,
         max_length = 63,
         pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
     )]
     user: Option<String>,
-    /// What it may be used for; left out: all that these credentials may be used for.
+    /// Operations that the key permits. Default: those of the request's credentials.
     #[schema(max_items = 4)]
     scopes: Option<Vec<ScopeWord>>,
-    /// Seconds until it ends; left out: never.
+    /// Lifetime in seconds.
     #[schema(schema_with = bounds::key_life_schema)]
     expires_in: Option<Whole<1, 3_153_600_000>>,
 }
 
-/// A key that was just made: the only time it is shown.
+/// API key that was created. The key itself is shown only here.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct NewKeyReply {
-    /// The key itself.
+    /// The API key itself.
     key: String,
     #[serde(flatten)]
     about: Key,
 }
 
-/// Makes a key and shows it this once.
+/// Create an API key
+///
+/// Creates an API key and returns it. The response is the only place where the key is shown: store it. Send it in
+/// `X-API-Key` or `Authorization: Bearer`.
 #[utoipa::path(
     post, path = "/keys", operation_id = "create_key", tag = "accounts",
     request_body = CreateKey,
-    responses((status = 200, description = "The key.", body = NewKeyReply))
+    responses((status = 200, description = "API key created.", body = NewKeyReply))
 )]
 pub(crate) async fn create_key(
     State(app): State<App>,
@@ -83,7 +86,7 @@ pub(crate) async fn create_key(
     }))
 }
 
-/// All that the caller may give and the owner may have.
+/// All scopes that the caller may grant and the owner may have.
 async fn default_scopes(app: &App, caller: &Caller, owner: &str) -> Vec<Scope> {
     let owner = app.auth().user(owner).await;
     let is_admin = owner.is_ok_and(|owner| owner.role == sandyard_core::Role::Admin);
@@ -93,26 +96,29 @@ async fn default_scopes(app: &App, caller: &Caller, owner: &str) -> Vec<Scope> {
         .collect()
 }
 
-/// Whose keys.
+/// Query of a list of keys.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct KeyQuery {
-    /// Whose; for admins. Left out: an admin sees everybody's.
+    /// Return only keys of this user. Only admins may name another user. Default: the caller; for admins, all users.
     #[param(min_length = 1, max_length = 63)]
     user: Option<String>,
 }
 
-/// Keys, without the keys.
+/// API keys, without the keys themselves.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct KeyList {
+    /// API keys, newest first.
     keys: Vec<Key>,
 }
 
-/// Lists keys, newest first: one's own, or everybody's for an admin.
+/// List API keys
+///
+/// Returns the caller's API keys, newest first; an admin sees those of all users. The keys themselves are not returned.
 #[utoipa::path(
     get, path = "/keys", operation_id = "list_keys", tag = "accounts",
     params(KeyQuery),
-    responses((status = 200, description = "They.", body = KeyList))
+    responses((status = 200, description = "API keys returned.", body = KeyList))
 )]
 pub(crate) async fn list_keys(
     State(app): State<App>,
@@ -133,11 +139,13 @@ pub(crate) async fn list_keys(
     Ok(Json(KeyList { keys }))
 }
 
-/// Revokes a key.
+/// Revoke an API key
+///
+/// Revokes an API key. Requests with it fail from then on.
 #[utoipa::path(
     delete, path = "/keys/{name}", operation_id = "revoke_key", tag = "accounts",
-    params(("name" = String, Path, description = "The key's id.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It is worthless.", body = Done))
+    params(("name" = String, Path, description = "ID of the key.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "API key revoked.", body = Done))
 )]
 pub(crate) async fn revoke_key(
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `POST /api/v1/auth/login/swagger` and its relatives: login, refresh, logout, who am I.
+//! `/api/v1/auth/*`: log in, refresh, log out, current user.
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
@@ -17,32 +17,35 @@ use crate::error::{ApiError, from_auth};
 use crate::extract::{Body, Query, media_type, small_body};
 use crate::model::Done;
 
-/// Longest body of a login.
+/// Longest body of a login, in bytes.
 const MAX_LOGIN: usize = 16 << 10;
 
-/// A name and a password.
+/// Name and password of a user.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Login {
+    /// Name of the user.
     #[param(min_length = 1, max_length = 255)]
     #[schema(min_length = 1, max_length = 255)]
     username: Option<String>,
+    /// Password of the user.
     #[param(min_length = 1, max_length = 1024)]
     #[schema(min_length = 1, max_length = 1024)]
     password: Option<String>,
 }
 
-/// What a login gives.
+/// Tokens of a login.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LoginReply {
-    /// For `Authorization: Bearer`.
+    /// Token for the header `Authorization: Bearer`.
     access_token: String,
     /// Always `bearer`.
     token_type: &'static str,
-    /// Good once, for the next pair.
+    /// Token for `POST /api/v1/auth/refresh`. It can be used once.
     refresh_token: String,
-    /// Seconds the access token is good.
+    /// Lifetime of the access token in seconds.
     expires_in: i64,
+    /// User who logged in.
     user: User,
 }
 
@@ -59,12 +62,16 @@ impl LoginReply {
     }
 }
 
-/// Logs in. Name and password come in the query, or in the body as a form or JSON.
+/// Log in with a form
+///
+/// Checks a user's name and password and returns tokens. Name and password may be sent in the query, as a form, or as
+/// JSON. After five wrong passwords in a row the user name is locked for five minutes (`auth.lockout_failures`,
+/// `auth.lockout_period`).
 #[utoipa::path(
     post, path = "/api/v1/auth/login/swagger", operation_id = "login", tag = "accounts",
     params(Login),
     request_body(content((Option<Login> = "application/json"), (Login = "application/x-www-form-urlencoded"))),
-    responses((status = 200, description = "Tokens.", body = LoginReply))
+    responses((status = 200, description = "Login succeeded; tokens returned.", body = LoginReply))
 )]
 pub(crate) async fn login(
     State(app): State<App>,
@@ -84,20 +91,26 @@ pub(crate) async fn login(
     .await
 }
 
-/// A name and a password, in a body.
+/// Name and password of a user.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct LoginBody {
+    /// Name of the user.
     #[schema(min_length = 1, max_length = 255)]
     username: String,
+    /// Password of the user.
     #[schema(min_length = 1, max_length = 1024)]
     password: String,
 }
 
-/// Logs in, with name and password in the body.
+/// Log in
+///
+/// Checks a user's name and password and returns tokens: an access token for `Authorization: Bearer`, and a refresh
+/// token for `POST /api/v1/auth/refresh`. After five wrong passwords in a row the user name is locked for five minutes
+/// (`auth.lockout_failures`, `auth.lockout_period`).
 #[utoipa::path(
     post, path = "/api/v1/auth/login", operation_id = "login_enveloped", tag = "accounts",
     request_body = LoginBody,
-    responses((status = 200, description = "Tokens.", body = LoginReply))
+    responses((status = 200, description = "Login succeeded; tokens returned.", body = LoginReply))
 )]
 pub(crate) async fn login_enveloped(
     State(app): State<App>,
@@ -127,7 +140,7 @@ async fn log_in(
     };
     length("username", &username, 255)?;
     length("password", &password, 1024)?;
-    // What was sent may be anything, a password in the wrong field too; only what is somebody's name is noted.
+    // The field may contain anything, even a password by mistake; only names of existing users go to the audit log.
     if app.auth().user(&username).await.is_ok() {
         audit::note_target(&username);
     }
@@ -155,18 +168,21 @@ async fn body_of(request: Request) -> Result<Login, ApiError> {
     }
 }
 
-/// A refresh token.
+/// Refresh token of a login.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct Refresh {
+    /// Refresh token of the last login or refresh.
     #[schema(min_length = 1, max_length = 1024)]
     refresh_token: String,
 }
 
-/// Exchanges a refresh token for new tokens. It is good once.
+/// Refresh a login
+///
+/// Exchanges a refresh token for a new pair of tokens. A refresh token can be used once.
 #[utoipa::path(
     post, path = "/api/v1/auth/refresh", operation_id = "refresh_login", tag = "accounts",
     request_body = Refresh,
-    responses((status = 200, description = "Tokens.", body = LoginReply))
+    responses((status = 200, description = "New tokens returned.", body = LoginReply))
 )]
 pub(crate) async fn refresh_login(
     State(app): State<App>,
@@ -177,10 +193,12 @@ pub(crate) async fn refresh_login(
     Ok(Json(LoginReply::new(&app, tokens.map_err(from_auth)?)))
 }
 
-/// Ends the login whose token this is.
+/// Log out
+///
+/// Ends the login that the access token belongs to. Its tokens are invalid from then on.
 #[utoipa::path(
     post, path = "/api/v1/auth/logout", operation_id = "logout", tag = "accounts",
-    responses((status = 200, description = "It is over.", body = Done))
+    responses((status = 200, description = "Logged out.", body = Done))
 )]
 pub(crate) async fn logout(
     State(app): State<App>,
@@ -190,23 +208,27 @@ pub(crate) async fn logout(
     Ok(Json(Done::new("Logged out")))
 }
 
-/// Whose credentials these are.
+/// User and permissions of the request's credentials.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Me {
+    /// Name of the user.
     name: String,
-    /// The same as `name`.
+    /// Same as `name`.
     username: String,
+    /// Role of the user.
     role: RoleWord,
-    /// What these credentials may be used for.
+    /// Operations that the credentials permit.
     scopes: Vec<ScopeWord>,
-    /// Which credentials: `session:…` or `key:…`.
+    /// Kind and ID of the credentials: `session:…` or `key:…`.
     via: String,
 }
 
-/// Tells whose credentials these are.
+/// Get the current user
+///
+/// Returns the user whose credentials the request carries, and what they permit.
 #[utoipa::path(
     get, path = "/api/v1/auth/me", operation_id = "get_me", tag = "accounts",
-    responses((status = 200, description = "Whose.", body = Me))
+    responses((status = 200, description = "Current user returned.", body = Me))
 )]
 pub(crate) async fn get_me(Authenticated(caller): Authenticated) -> Json<Me> {
     Json(Me {

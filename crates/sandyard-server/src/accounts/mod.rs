@@ -1,4 +1,5 @@
-//! Login, users, keys, audit. Always with credentials: an open listener gives sandboxes away, not rights.
+//! Logins, users, API keys and the audit log. They require credentials even on an open listener, which grants access to
+//! sandboxes only.
 
 mod audit;
 mod keys;
@@ -12,7 +13,7 @@ use utoipa_axum::routes;
 use crate::access::Access;
 use crate::route::{Route, route};
 
-/// The longest body: nobody has to say who they are before it is read.
+/// Longest body, in bytes. It is read before the caller is authenticated.
 const MAX_BODY: usize = 16 << 10;
 
 /// The routes of accounts.

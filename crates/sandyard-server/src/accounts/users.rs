@@ -17,22 +17,23 @@ use crate::error::{ApiError, from_auth};
 use crate::extract::{Body, PathName};
 use crate::model::Done;
 
-/// A user to be made.
+/// Request to create a user.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct CreateUser {
-    /// Letters, digits, dots, dashes and underscores; `local` and `system` are taken.
+    /// Name of the user: 1–63 letters, digits, `.`, `_` and `-`, beginning with a letter or digit. `local` and `system`
+    /// are reserved.
     #[schema(
         min_length = 1,
         max_length = 63,
         pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
     )]
     name: String,
-    /// Left out: it cannot log in, but can have keys.
+    /// Password, 8–1024 characters. Default: none; the user cannot log in, but can have keys.
     #[schema(min_length = 8, max_length = 1024, pattern = r"^[^\u0000]+$")]
     password: Option<String>,
-    /// `user` if it is left out.
+    /// Role of the user (default `user`).
     role: Option<RoleWord>,
-    /// How many sandboxes it may have; none: the settings' number.
+    /// Maximum number of sandboxes.
     #[schema(schema_with = bounds::count_schema)]
     max_sandboxes: Option<Whole<0, 1_000_000>>,
 }
@@ -40,13 +41,16 @@ pub(crate) struct CreateUser {
 /// All users.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UserList {
+    /// Users, sorted by name.
     users: Vec<User>,
 }
 
-/// Lists users by name.
+/// List users
+///
+/// Returns all users, sorted by name. Requires the scope `admin`.
 #[utoipa::path(
     get, path = "/users", operation_id = "list_users", tag = "accounts",
-    responses((status = 200, description = "They.", body = UserList))
+    responses((status = 200, description = "Users returned.", body = UserList))
 )]
 pub(crate) async fn list_users(State(app): State<App>) -> Result<Json<UserList>, ApiError> {
     let users = app.auth().list_users().await.map_err(from_auth)?;
@@ -54,11 +58,14 @@ pub(crate) async fn list_users(State(app): State<App>) -> Result<Json<UserList>,
     Ok(Json(UserList { users }))
 }
 
-/// Makes a user.
+/// Create a user
+///
+/// Creates a user account. Without a password the user cannot log in, but can have API keys. Requires the scope
+/// `admin`.
 #[utoipa::path(
     post, path = "/users", operation_id = "create_user", tag = "accounts",
     request_body = CreateUser,
-    responses((status = 200, description = "It is there.", body = User))
+    responses((status = 200, description = "User created.", body = User))
 )]
 pub(crate) async fn create_user(
     State(app): State<App>,
@@ -76,11 +83,13 @@ pub(crate) async fn create_user(
     Ok(Json(created.await.map_err(from_auth)?.into()))
 }
 
-/// Tells about a user.
+/// Get a user
+///
+/// Returns one user account. Requires the scope `admin`.
 #[utoipa::path(
     get, path = "/users/{name}", operation_id = "get_user", tag = "accounts",
-    params(("name" = String, Path, description = "The user.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It.", body = User))
+    params(("name" = String, Path, description = "Name of the user.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "User returned.", body = User))
 )]
 pub(crate) async fn get_user(
     State(app): State<App>,
@@ -91,26 +100,30 @@ pub(crate) async fn get_user(
     ))
 }
 
-/// What changes of a user; what is left out stays.
+/// Changes to a user. A field that is left out stays as it is.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct ChangeUser {
-    /// Ends all its logins.
+    /// New password, 8–1024 characters. Ends all logins of the user.
     #[schema(min_length = 8, max_length = 1024, pattern = r"^[^\u0000]+$")]
     password: Option<String>,
+    /// New role of the user.
     role: Option<RoleWord>,
-    /// Whether it may do nothing.
+    /// Whether to disable the account: the user can then neither log in nor use keys.
     disabled: Option<bool>,
-    /// How many sandboxes it may have.
+    /// Maximum number of sandboxes.
     #[schema(schema_with = bounds::count_schema)]
     max_sandboxes: Option<Whole<0, 1_000_000>>,
 }
 
-/// Changes a user. The last enabled admin stays one.
+/// Change a user
+///
+/// Changes the password, role, quota or status of a user; fields that are left out stay as they are. A new password
+/// ends all logins of the user. The last enabled admin cannot be disabled or demoted. Requires the scope `admin`.
 #[utoipa::path(
     patch, path = "/users/{name}", operation_id = "change_user", tag = "accounts",
-    params(("name" = String, Path, description = "The user.", min_length = 1, max_length = 128)),
+    params(("name" = String, Path, description = "Name of the user.", min_length = 1, max_length = 128)),
     request_body = ChangeUser,
-    responses((status = 200, description = "It is so.", body = User))
+    responses((status = 200, description = "User changed.", body = User))
 )]
 pub(crate) async fn change_user(
     State(app): State<App>,
@@ -140,11 +153,14 @@ pub(crate) async fn change_user(
     Ok(Json(user.into()))
 }
 
-/// Removes a user with its keys and logins. Refused while it has sandboxes or volumes: a later user of its name would get them.
+/// Delete a user
+///
+/// Deletes a user with all keys and logins. Fails with 409 while the user owns sandboxes or volumes, because a later
+/// user of the same name would get them. Requires the scope `admin`.
 #[utoipa::path(
     delete, path = "/users/{name}", operation_id = "delete_user", tag = "accounts",
-    params(("name" = String, Path, description = "The user.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It is gone.", body = Done))
+    params(("name" = String, Path, description = "Name of the user.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "User deleted.", body = Done))
 )]
 pub(crate) async fn delete_user(
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! Users and keys as answers show them.
+//! Users and keys as responses show them.
 
 use sandyard_auth::UserView;
 use sandyard_core::{Role, Scope};
@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 
 use crate::time::{iso, optional_iso};
 
-/// What a user is.
+/// Role of a user: `admin` may do everything, `user` only sees what belongs to them.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoleWord {
-    /// Sees and does everything, for every user.
+    /// May do everything, for every user.
     Admin,
-    /// Sees only what is its own.
+    /// Sees only their own resources.
     User,
 }
 
@@ -36,15 +36,16 @@ impl From<RoleWord> for Role {
     }
 }
 
-/// What a key may be used for.
+/// Permission of a key: `read` looks at sandboxes, `use` runs commands and accesses files, `manage` creates, changes
+/// and deletes, `admin` administers the server. Scopes do not include each other: list all that the key needs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScopeWord {
-    /// Look.
+    /// Read status, lists, logs, events and metrics.
     Read,
     /// Run commands, read and write files, open ports.
     Use,
-    /// Make, pause, resume, snapshot and delete sandboxes.
+    /// Create, pause, resume, snapshot and delete sandboxes.
     Manage,
     /// Users, keys of others, audit, templates, operations.
     Admin,
@@ -72,19 +73,22 @@ impl From<ScopeWord> for Scope {
     }
 }
 
-/// A user.
+/// User account.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct User {
+    /// Name of the user.
     pub(crate) name: String,
-    /// The same as `name`.
+    /// Same as `name`.
     username: String,
+    /// Role of the user.
     role: RoleWord,
-    /// It may do nothing.
+    /// Whether the account is disabled: the user can neither log in nor use keys.
     disabled: bool,
-    /// It can log in.
+    /// Whether the user has a password and can log in.
     has_password: bool,
-    /// How many sandboxes it may have; none: the settings' number.
+    /// Maximum number of sandboxes of the user. Null: the server's setting `limits.sandboxes_per_user` applies.
     max_sandboxes: Option<i64>,
+    /// Time at which the user was created (RFC 3339).
     created_at: String,
 }
 
@@ -102,20 +106,26 @@ impl From<UserView> for User {
     }
 }
 
-/// A key, without the key.
+/// API key, without the key itself.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Key {
-    /// Its public name.
+    /// ID of the key, used to revoke it.
     pub(crate) id: String,
-    /// What its owner calls it.
+    /// Name that the owner gave the key.
     name: String,
+    /// User whom the key belongs to.
     owner: String,
-    /// How it begins and ends, to recognise it by.
+    /// Beginning and end of the key, to recognise it by.
     mask: String,
+    /// Operations that the key permits.
     scopes: Vec<ScopeWord>,
+    /// Time at which the key was created (RFC 3339).
     created_at: String,
+    /// Time at which the key expires (RFC 3339). Null: never.
     expires_at: Option<String>,
+    /// Time of the last request with the key (RFC 3339). Null: never used.
     last_used_at: Option<String>,
+    /// Time at which the key was revoked (RFC 3339). Null unless it was.
     revoked_at: Option<String>,
 }
 

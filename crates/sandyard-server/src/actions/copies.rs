@@ -14,10 +14,10 @@ use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 use crate::model::template::TemplateView;
 
-/// A template to be made.
+/// Request to create a snapshot.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct Snapshot {
-    /// What it shall be called.
+    /// Name of the new template: 1–63 lower-case letters, digits, `.`, `_` and `-`, beginning with a letter or digit.
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9._-]*$")]
     name: String,
 }
@@ -47,16 +47,16 @@ pub(crate) async fn snapshot_sandbox(
     Ok(template.into())
 }
 
-/// How the copy shall differ. All of it may be left out: then it does not.
+/// Settings of the fork that differ from the original's. Every field is optional.
 #[derive(Default, Deserialize, ToSchema)]
 pub(crate) struct Fork {
-    /// Words of its maker's own.
+    /// Labels of the fork.
     #[schema(schema_with = bounds::metadata_schema)]
     metadata: Option<BTreeMap<String, MetadataValue>>,
-    /// Variables every command gets.
+    /// Environment variables of the fork.
     #[schema(schema_with = bounds::env_schema)]
     env: Option<BTreeMap<String, String>>,
-    /// Seconds it lives without activity.
+    /// Idle timeout of the fork in seconds.
     #[schema(schema_with = bounds::life_seconds_schema)]
     timeout: Option<LifeSeconds>,
 }

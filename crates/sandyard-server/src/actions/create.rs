@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sandyard_core::Caller;
+use sandyard_core::bounds::{MAX_ALIAS, MAX_TEMPLATE};
 use sandyard_service::{CreateRequest, MountRequest, PartialLimits, ServiceError};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,69 +18,72 @@ use crate::links::Links;
 use crate::model::network::{self, NetworkRequest, PolicyDefaults};
 use crate::model::sandbox::{SandboxReply, TimeoutActionWord};
 
-/// A sandbox to be made. All of it may be left out.
+/// Request to create a sandbox. Every field is optional.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct CreateSandbox {
-    /// For whom; only an admin may name somebody else, an ordinary user's word is not looked at.
+    /// Owner of the sandbox. Only an admin may name another user; for other callers the field is ignored. The user need
+    /// not have an account. Default: the caller.
     #[schema(
         min_length = 1,
-        max_length = 255,
+        max_length = 128,
         pattern = r"^[^\u0000-\u001f\u007f]+$"
     )]
     user_id: Option<String>,
-    /// Which provider shall run it, like `docker`. If it is left out: where its volumes or its snapshot are, what the operator
-    /// says of its template, or the default.
+    /// Provider that runs the sandbox, for example `embedded` or `docker` (see `GET /info`). Default: the provider that
+    /// holds the requested volumes or snapshot, else the operator's choice for the template, else the default provider.
     #[schema(min_length = 1, max_length = 64, pattern = "^[a-z0-9-]+$")]
     provider: Option<String>,
-    /// What it starts from. The provider's default if it is left out. Where no provider is named, `docker/python:3.12` names
-    /// one too.
+    /// Template or snapshot to start from. Default: the provider's default template. If `provider` is omitted, a
+    /// provider name may be put in front: `docker/python:3.12`.
     #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     template_id: Option<String>,
-    /// The same as `template_id`.
+    /// Alias of `template_id`.
     #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     sandbox_template_id: Option<String>,
-    /// The same as `template_id`.
+    /// Alias of `template_id`.
     #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     template: Option<String>,
-    /// Seconds it lives without activity.
+    /// Idle timeout in seconds.
     #[schema(schema_with = bounds::life_seconds_schema)]
     timeout: Option<LifeSeconds>,
-    /// What happens then; `pause` if it is left out.
+    /// What happens when the idle timeout is over: `pause` (default) or `delete`.
     timeout_action: Option<TimeoutActionWord>,
-    /// Words of its maker's own.
+    /// Labels chosen by the caller.
     #[schema(schema_with = bounds::metadata_schema)]
     metadata: Option<BTreeMap<String, MetadataValue>>,
-    /// Variables every command gets.
+    /// Environment variables of every command.
     #[schema(schema_with = bounds::env_schema)]
     env: Option<BTreeMap<String, String>>,
+    /// Memory limit.
     #[schema(schema_with = bounds::memory_limit_schema)]
     memory_limit: Option<MemoryLimit>,
+    /// CPU limit in cores.
     #[schema(schema_with = bounds::cpu_limit_schema)]
     cpu_limit: Option<CpuLimit>,
-    /// What it may reach; the operator's default if nothing is said about it.
+    /// Egress policy: which hosts the sandbox may reach. Default: the operator's policy.
     #[schema(value_type = Option<NetworkRequest>)]
     network: Option<Value>,
-    /// Whether it may reach what no entry of `network` names; the same as the word in there.
+    /// Whether the sandbox may reach hosts that no entry of `network` names. Same as `network.allow_internet_access`.
     allow_internet_access: Option<bool>,
-    /// Secrets it uses without seeing them: by variable, the secret's name. The variable holds a placeholder.
+    /// Environment variables that stand for secrets.
     #[schema(schema_with = bounds::secrets_schema)]
     secrets: Option<BTreeMap<String, String>>,
-    /// Volumes in it: by path inside, the volume's name or id.
+    /// Volumes to mount.
     #[schema(schema_with = bounds::volumes_schema)]
     volumes: Option<BTreeMap<String, String>>,
-    /// Bytes it may write, like `4g`.
+    /// Disk space that the sandbox may write.
     #[schema(schema_with = bounds::disk_limit_schema)]
     disk_limit: Option<String>,
-    /// Processes and threads at once.
+    /// Maximum number of processes and threads.
     #[schema(schema_with = bounds::pids_schema)]
     pids_limit: Option<Whole<8, 65_536>>,
-    /// Another name for it, unique among its owner's.
+    /// Second name for the sandbox, usable wherever its ID is. Unique among the owner's sandboxes.
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     alias: Option<String>,
-    /// The same as `alias`.
+    /// Alias of `alias`.
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9-]*$")]
     name: Option<String>,
-    /// Whether a request may wake it when it is paused; yes if it is left out.
+    /// Whether a request wakes the sandbox when it is paused (default true).
     auto_resume: Option<bool>,
 }
 
@@ -93,9 +97,8 @@ impl CreateSandbox {
             .template_id
             .or(self.sandbox_template_id)
             .or(self.template);
-        bounds::optional_text("template_id", template.as_deref(), 1, 512)?;
+        bounds::optional_text("template_id", template.as_deref(), 1, MAX_TEMPLATE)?;
         bounds::provider(self.provider.as_deref())?;
-        owner(self.user_id.as_deref())?;
         let alias = self.alias.or(self.name);
         check_alias(alias.as_deref())?;
         let env = self.env.unwrap_or_default();
@@ -104,7 +107,7 @@ impl CreateSandbox {
             .as_deref()
             .is_some_and(|it| !it.bytes().all(|b| b.is_ascii_graphic()))
         {
-            let problem = "`template_id` is no template's name";
+            let problem = "`template_id` must consist of visible ASCII characters";
             return Err(ServiceError::invalid("template_id", problem).into());
         }
         let secrets = self.secrets.unwrap_or_default();
@@ -130,7 +133,11 @@ impl CreateSandbox {
                     .transpose()?,
                 pids: self.pids_limit.map(|it| it.0 as u32),
             },
-            network: network::read_both(self.network, self.allow_internet_access, defaults)?,
+            network: network::parse_with_access(
+                self.network,
+                self.allow_internet_access,
+                defaults,
+            )?,
             secrets,
             mounts: volumes.into_iter().map(mount).collect(),
             is_auto_resumed: self.auto_resume,
@@ -154,29 +161,19 @@ pub(crate) async fn create_sandbox(
     Ok(SandboxReply::new(&sandbox, links, "Sandbox created"))
 }
 
-/// Checks the name of a user a sandbox shall belong to. That user need not exist.
-fn owner(name: Option<&str>) -> Result<(), ServiceError> {
-    bounds::optional_text("user_id", name, 1, 255)?;
-    if name.is_some_and(|name| name.chars().any(|c| c.is_ascii_control())) {
-        return Err(ServiceError::invalid(
-            "user_id",
-            "`user_id` must not hold control characters",
-        ));
-    }
-    Ok(())
-}
-
 fn check_alias(name: Option<&str>) -> Result<(), ServiceError> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_good = |name: &str| {
-        (1..=63).contains(&name.len())
+        (1..=MAX_ALIAS).contains(&name.len())
             && is_plain(name.as_bytes()[0])
             && name.bytes().all(|byte| is_plain(byte) || byte == b'-')
     };
     match name {
         Some(name) if !is_good(name) => Err(ServiceError::invalid(
             "alias",
-            "`alias` has 1 to 63 lower-case letters, digits and dashes, and begins with none",
+            format!(
+                "`alias` must have 1 to {MAX_ALIAS} lower-case letters, digits and dashes, and must not begin with a dash"
+            ),
         )),
         _ => Ok(()),
     }

@@ -10,31 +10,33 @@ use crate::error::ApiError;
 use crate::extract::sandbox_name;
 use crate::links::Links;
 
-/// A port to be reached from outside.
+/// Request for the URL of a port.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct ExposePort {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox that the port belongs to.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    /// Where a program of the sandbox's listens, or will.
+    /// TCP port inside the sandbox.
     #[schema(schema_with = bounds::port_schema)]
     port: PortNumber,
 }
 
-/// Where a port is reached.
+/// Address of a port of a sandbox.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PortReply {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     pub(crate) success: bool,
-    /// Its URL. Unless the port is public, credentials are asked for there as here.
+    /// Preview URL of the port. Unless the port is public, it requires the same credentials as this API.
     pub(crate) url: String,
-    /// The same with a token in it, good for a day for whoever has it. Only for credentials with the scope `use`.
+    /// URL with an access token in it, valid for 24 hours for anyone who has it. Present only for credentials with the
+    /// scope `use`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signed_url: Option<String>,
+    /// TCP port inside the sandbox.
     pub(crate) port: u16,
-    /// Whether anybody may open it.
+    /// Whether anyone who knows the URL may open the port.
     pub(crate) public: bool,
-    /// What happened, for people.
+    /// Summary of the result for people.
     pub(crate) message: String,
 }
 
@@ -59,7 +61,7 @@ pub(crate) async fn expose_port(
     })
 }
 
-/// A link that opens a port, for those who may open it themselves: to look at a sandbox is not to use it.
+/// Signed URL of a port. Only callers who may use the sandbox get one; the scope `read` is not enough.
 pub(crate) fn signed_url(
     caller: &Caller,
     links: &Links,

@@ -12,30 +12,30 @@ use crate::extract::sandbox_name;
 use crate::model::sandbox::TimeoutActionWord;
 use crate::time::optional_iso;
 
-/// A sandbox's new time.
+/// Request to change the idle timeout. One of `timeout_seconds` and `timeout` is required.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SetTimeout {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox to change.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    /// Seconds, from now on and after every activity.
+    /// New idle timeout in seconds.
     #[schema(schema_with = bounds::life_seconds_schema)]
     timeout_seconds: Option<LifeSeconds>,
-    /// The same as `timeout_seconds`.
+    /// Alias of `timeout_seconds`.
     #[schema(schema_with = bounds::life_seconds_schema)]
     timeout: Option<LifeSeconds>,
-    /// What happens then; as before if it is left out.
+    /// What happens when the idle timeout is over: `pause` or `delete`. Default: unchanged.
     action: Option<TimeoutActionWord>,
 }
 
-/// When a sandbox's time is over.
+/// Idle timeout after the change.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimeoutReply {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
-    /// What happened, for people.
+    /// Summary of the result for people.
     message: String,
-    /// When its time is over if it is not used; none while it does not run.
+    /// Time at which the sandbox expires unless it is used before (RFC 3339). Null while it is not running.
     expires_at: Option<String>,
 }
 

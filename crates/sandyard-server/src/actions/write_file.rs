@@ -11,19 +11,19 @@ use crate::extract::sandbox_name;
 use crate::model::Done;
 use crate::model::file_path::path_of;
 
-/// A text file to be written.
+/// Request to write a text file. One of `path` and `file_path` is required.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct WriteFile {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox that holds the file.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    /// Where; relative paths begin at the user's home.
+    /// Path of the file.
     #[schema(schema_with = bounds::path_schema)]
     path: Option<String>,
-    /// The same as `path`.
+    /// Alias of `path`.
     #[schema(schema_with = bounds::path_schema)]
     file_path: Option<String>,
-    /// What; may be empty.
+    /// New content of the file as text; may be empty.
     #[schema(required = true, value_type = String)]
     content: Option<String>,
 }

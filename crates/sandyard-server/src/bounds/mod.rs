@@ -1,4 +1,5 @@
-//! What fields may hold. Each bound is declared in the OpenAPI document and enforced here, so that they cannot differ.
+//! Checks of request fields. The numbers come from [`sandyard_core::bounds`]; `schemas` states the same numbers in the OpenAPI
+//! document.
 
 mod schemas;
 
@@ -6,6 +7,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub(crate) use sandyard_core::bounds::MAX_PATH;
+use sandyard_core::bounds::{
+    MAX_MAP_ENTRIES, MAX_MAP_KEY, MAX_MAP_VALUE, MAX_PROVIDER, MAX_SECRET_NAME, MAX_VOLUME_NAME,
+};
 use sandyard_core::size::Size;
 use sandyard_service::ServiceError;
 use serde::de::{Deserializer, Error as _, Visitor};
@@ -20,20 +25,10 @@ pub(crate) use schemas::{
     port_schema, sandbox_id_schema, secrets_schema, volumes_schema,
 };
 
-/// Longest path, as Linux has it.
-pub(crate) const MAX_PATH: usize = 4096;
-/// Longest argument of a program, as Linux has it.
+/// Longest argument of a program: `MAX_ARG_STRLEN` of Linux without the closing NUL.
 pub(crate) const MAX_ARGUMENT: usize = 131_071;
-/// Most variables and most words of metadata.
-const MAX_PAIRS: usize = 256;
-const MAX_NAME: usize = 256;
-const MAX_VALUE: usize = 32_768;
-/// Longest name of a secret.
-const MAX_SECRET_NAME: usize = 64;
-/// Longest name of a volume.
-const MAX_VOLUME_NAME: usize = 128;
 
-/// A whole number between two bounds. `3.0` is one too: JSON does not tell them apart.
+/// A whole number between two bounds. `3.0` is accepted too: JSON has one type of number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Whole<const LEAST: i64, const MOST: i64>(pub(crate) i64);
 
@@ -58,7 +53,7 @@ impl<'de, const LEAST: i64, const MOST: i64> Deserialize<'de> for Whole<LEAST, M
         let number = deserializer.deserialize_f64(Number)?;
         if number.fract() != 0.0 || !(LEAST as f64..=MOST as f64).contains(&number) {
             return Err(D::Error::custom(format_args!(
-                "must be a whole number from {LEAST} to {MOST}"
+                "must be a whole number between {LEAST} and {MOST} (got {number})"
             )));
         }
         Ok(Self(number as i64))
@@ -77,17 +72,17 @@ impl<const LEAST: i64, const MOST: i64> ToSchema for Whole<LEAST, MOST> {
     }
 }
 
-/// The longest time anybody may ask for, in seconds: a year, as the settings have it. What this server allows, which is less
-/// unless its operator says so, is for the service to judge.
+/// Longest timeout that a request may ask for, in seconds: one year. The service enforces the operator's maximum, which is
+/// usually lower (`lifecycle.max_timeout`).
 pub(crate) const MAX_SECONDS: i64 = 31_536_000;
-/// Seconds a sandbox may live without activity.
+/// Idle timeout of a sandbox, in seconds.
 pub(crate) type LifeSeconds = Whole<1, MAX_SECONDS>;
 /// A TCP port.
 pub(crate) type PortNumber = Whole<1, 65_535>;
 
 impl PortNumber {
     pub(crate) fn get(self) -> u16 {
-        u16::try_from(self.0).expect("the bounds are those of a port")
+        u16::try_from(self.0).expect("the bounds of the type are those of a port")
     }
 }
 
@@ -97,7 +92,7 @@ impl LifeSeconds {
     }
 }
 
-/// Checks how long a text is, in characters as JSON Schema counts, and that it holds no NUL.
+/// Checks the length of a text, in characters as JSON Schema counts them, and that it contains no NUL.
 pub(crate) fn text(
     field: &'static str,
     value: &str,
@@ -108,19 +103,19 @@ pub(crate) fn text(
     if !(least..=most).contains(&length) {
         return Err(ServiceError::invalid(
             field,
-            format!("`{field}` has {length} characters: allowed is {least} to {most}"),
+            format!("`{field}` must have {least} to {most} characters (got {length})"),
         ));
     }
     if value.contains('\0') {
         return Err(ServiceError::invalid(
             field,
-            format!("`{field}` must not hold a NUL character"),
+            format!("`{field}` must not contain a NUL character"),
         ));
     }
     Ok(())
 }
 
-/// Checks a text if there is one.
+/// Checks a text, if it is present.
 pub(crate) fn optional_text(
     field: &'static str,
     value: Option<&str>,
@@ -130,25 +125,28 @@ pub(crate) fn optional_text(
     value.map_or(Ok(()), |value| text(field, value, least, most))
 }
 
-/// Checks the name of a provider. Which there are is the service's to know.
+/// Checks the form of a provider's name. The service knows which providers exist.
 pub(crate) fn provider(name: Option<&str>) -> Result<(), ServiceError> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_good = |name: &str| (1..=64).contains(&name.len()) && name.bytes().all(is_plain);
+    let is_good =
+        |name: &str| (1..=MAX_PROVIDER).contains(&name.len()) && name.bytes().all(is_plain);
     match name {
         Some(name) if !is_good(name) => Err(ServiceError::invalid(
             "provider",
-            "`provider` is the name of one, like `docker`",
+            format!(
+                "`provider` must be a provider's name like `docker`: 1 to {MAX_PROVIDER} lower-case letters, digits and dashes"
+            ),
         )),
         _ => Ok(()),
     }
 }
 
-/// Checks a path inside a sandbox. Where it leads is the agent's business: it resolves it inside, so `..` cannot leave.
+/// Checks a path inside a sandbox. The agent resolves the path inside the sandbox, so `..` cannot lead out of it.
 pub(crate) fn path(field: &'static str, value: &str) -> Result<(), ServiceError> {
     text(field, value, 1, MAX_PATH)
 }
 
-/// Checks a number.
+/// Checks that a number lies between two bounds.
 pub(crate) fn number(
     field: &'static str,
     value: f64,
@@ -160,32 +158,32 @@ pub(crate) fn number(
     }
     Err(ServiceError::invalid(
         field,
-        format!("`{field}` must be a number from {least} to {most}"),
+        format!("`{field}` must be between {least} and {most} (got {value})"),
     ))
 }
 
-/// Checks the seconds a command may take.
+/// Checks the timeout of a command.
 pub(crate) fn command_seconds(seconds: f64) -> Result<(), ServiceError> {
     number("timeout", seconds, 0.001, MAX_SECONDS as f64)
 }
 
-/// Checks variables.
+/// Checks environment variables.
 pub(crate) fn env(field: &'static str, env: &BTreeMap<String, String>) -> Result<(), ServiceError> {
-    pairs(field, env.len())?;
+    entries(field, env.len())?;
     for (name, value) in env {
-        text(field, name, 1, MAX_NAME)?;
-        text(field, value, 0, MAX_VALUE)?;
+        text(field, name, 1, MAX_MAP_KEY)?;
+        text(field, value, 0, MAX_MAP_VALUE)?;
         if name.contains('=') {
             return Err(ServiceError::invalid(
                 field,
-                format!("the name of a variable in `{field}` must not hold `=`"),
+                format!("`{name}` in `{field}` is not a valid variable name: it contains `=`"),
             ));
         }
     }
     Ok(())
 }
 
-/// Checks variables that hold placeholders of secrets.
+/// Checks the map from environment variables to names of secrets.
 pub(crate) fn secrets(
     field: &'static str,
     secrets: &BTreeMap<String, String>,
@@ -196,30 +194,30 @@ pub(crate) fn secrets(
         .try_for_each(|name| text(field, name, 1, MAX_SECRET_NAME))
 }
 
-/// Checks paths of volumes and their names.
+/// Checks the map from mount paths to names of volumes.
 pub(crate) fn volumes(
     field: &'static str,
     volumes: &BTreeMap<String, String>,
 ) -> Result<(), ServiceError> {
-    pairs(field, volumes.len())?;
+    entries(field, volumes.len())?;
     for (path, name) in volumes {
-        text(field, path, 1, MAX_NAME)?;
+        text(field, path, 1, MAX_MAP_KEY)?;
         text(field, name, 1, MAX_VOLUME_NAME)?;
     }
     Ok(())
 }
 
-fn pairs(field: &'static str, count: usize) -> Result<(), ServiceError> {
-    if count <= MAX_PAIRS {
+fn entries(field: &'static str, count: usize) -> Result<(), ServiceError> {
+    if count <= MAX_MAP_ENTRIES {
         return Ok(());
     }
     Err(ServiceError::invalid(
         field,
-        format!("`{field}` has {count} entries: allowed are {MAX_PAIRS}"),
+        format!("`{field}` must have at most {MAX_MAP_ENTRIES} entries (got {count})"),
     ))
 }
 
-/// A word of metadata. Numbers and truth values are kept as text.
+/// A value of the metadata map. Numbers and booleans are stored as text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum MetadataValue {
@@ -228,13 +226,13 @@ pub(crate) enum MetadataValue {
     Number(serde_json::Number),
 }
 
-/// Checks metadata and makes texts of it.
+/// Checks metadata and converts its values to text.
 pub(crate) fn metadata(
     field: &'static str,
-    words: BTreeMap<String, MetadataValue>,
+    metadata: BTreeMap<String, MetadataValue>,
 ) -> Result<BTreeMap<String, String>, ServiceError> {
-    pairs(field, words.len())?;
-    words
+    entries(field, metadata.len())?;
+    metadata
         .into_iter()
         .map(|(name, value)| {
             let value = match value {
@@ -242,14 +240,14 @@ pub(crate) fn metadata(
                 MetadataValue::Flag(flag) => flag.to_string(),
                 MetadataValue::Number(number) => number.to_string(),
             };
-            text(field, &name, 1, MAX_NAME)?;
-            text(field, &value, 0, MAX_VALUE)?;
+            text(field, &name, 1, MAX_MAP_KEY)?;
+            text(field, &value, 0, MAX_MAP_VALUE)?;
             Ok((name, value))
         })
         .collect()
 }
 
-/// Memory: `2g`, `512m`, or a number of MiB.
+/// Memory limit: `2g`, `512m`, or a number of MiB.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum MemoryLimit {
@@ -272,14 +270,14 @@ impl MemoryLimit {
     }
 }
 
-/// Reads a size of a disk.
+/// Parses the size of a disk.
 pub(crate) fn disk_bytes(text: &str) -> Result<u64, ServiceError> {
     text.parse::<Size>()
         .map(|size| size.0)
         .map_err(|error| ServiceError::invalid("disk_limit", error.to_string()))
 }
 
-/// Processor: `"2.0"` or a number of cores.
+/// CPU limit in cores: `"2.0"` or a number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum CpuLimit {
@@ -291,7 +289,10 @@ impl CpuLimit {
     pub(crate) fn millis(&self) -> Result<u32, ServiceError> {
         let cores = match self {
             Self::Text(text) => text.trim().parse().map_err(|_| {
-                ServiceError::invalid("cpu_limit", "`cpu_limit` is a number of cores, like `2.0`")
+                ServiceError::invalid(
+                    "cpu_limit",
+                    "`cpu_limit` must be a number of cores, like `2.0`",
+                )
             })?,
             Self::Cores(cores) => *cores,
         };
@@ -305,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_may_be_written_with_a_point() {
+    fn whole_numbers_accept_a_decimal_point() {
         let read = |text: &str| serde_json::from_str::<LifeSeconds>(text).map(|value| value.0);
         assert_eq!(read("60.0").unwrap(), 60);
         for text in ["0", "31536001", "1.5", "\"60\"", "null", "1e300"] {
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_read_in_both_forms() {
+    fn limits_are_parsed_from_text_and_numbers() {
         assert_eq!(MemoryLimit::Text("2g".to_owned()).bytes().unwrap(), 2 << 30);
         assert_eq!(MemoryLimit::Mib(512.0).bytes().unwrap(), 512 << 20);
         assert_eq!(CpuLimit::Text("1.5".to_owned()).millis().unwrap(), 1500);

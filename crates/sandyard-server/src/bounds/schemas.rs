@@ -1,11 +1,16 @@
-//! The same bounds in the OpenAPI document.
+//! Schemas of request fields with bounds: what the checks of this module accept, and what each field means.
+//!
+//! A field with `schema_with` takes its description from here, since the derive ignores the field's doc comment.
 
+use sandyard_core::bounds::{
+    MAX_MAP_ENTRIES, MAX_MAP_VALUE, MAX_PATH, MAX_SECRET_NAME, MAX_VOLUME_NAME,
+};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
 };
 use utoipa::openapi::{RefOr, schema};
 
-use super::{MAX_PAIRS, MAX_PATH, MAX_SECONDS, MAX_SECRET_NAME, MAX_VALUE, MAX_VOLUME_NAME};
+use super::MAX_SECONDS;
 
 pub(super) fn whole(least: i64, most: i64) -> schema::Object {
     ObjectBuilder::new()
@@ -16,98 +21,106 @@ pub(super) fn whole(least: i64, most: i64) -> schema::Object {
 }
 
 pub(crate) fn life_seconds_schema() -> schema::Object {
-    whole(1, MAX_SECONDS)
+    let text = "Idle timeout in seconds: after this long without activity, `timeout_action` happens. Any request to the \
+                sandbox counts as activity. Default: `lifecycle.default_timeout` (3600). The operator may set a lower \
+                maximum with `lifecycle.max_timeout`.";
+    described(whole(1, MAX_SECONDS), text)
 }
 
 pub(crate) fn port_schema() -> schema::Object {
-    whole(1, 65_535)
+    described(whole(1, 65_535), "TCP port inside the sandbox.")
 }
 
 pub(crate) fn pids_schema() -> schema::Object {
-    whole(8, 65_536)
+    let text =
+        "Maximum number of processes and threads at the same time. Default: `limits.pids` (1024).";
+    described(whole(8, 65_536), text)
 }
 
-/// How many sandboxes a user may have.
 pub(crate) fn count_schema() -> schema::Object {
-    whole(0, 1_000_000)
+    let text = "Maximum number of sandboxes that the user may have, paused ones included. 0 means no limit. Default: \
+                `limits.sandboxes_per_user`.";
+    described(whole(0, 1_000_000), text)
 }
 
-/// Seconds a key may live.
 pub(crate) fn key_life_schema() -> schema::Object {
-    whole(1, 3_153_600_000)
+    let text = "Lifetime of the key in seconds, up to 100 years. Default: the key does not expire.";
+    described(whole(1, 3_153_600_000), text)
 }
 
-/// The sandbox's name in a body.
 pub(crate) fn sandbox_id_schema() -> schema::Object {
-    string(1, 128, None)
+    let text = "Sandbox to act on: its ID, its alias, or the ID its provider gave it.";
+    described(string(1, 128, None), text)
 }
 
-/// A path in a body.
 pub(crate) fn path_schema() -> schema::Object {
-    string(1, MAX_PATH, Some(r"^[^\u0000]+$"))
+    let text = "Path inside the sandbox. A relative path starts at the user's home directory.";
+    described(string(1, MAX_PATH, Some(r"^[^\u0000]+$")), text)
 }
 
 pub(crate) fn env_schema() -> schema::Object {
-    let value = string(0, MAX_VALUE, Some(r"^[^\u0000]*$"));
-    map(r"^[^=\u0000]{1,256}$", value.into())
+    let text = "Environment variables, name to value. On a sandbox they apply to every command; on a command they are added \
+                to the sandbox's and win over them. At most 64 KiB in total.";
+    let value = string(0, MAX_MAP_VALUE, Some(r"^[^\u0000]*$"));
+    described(map(r"^[^=\u0000]{1,256}$", value.into()), text)
 }
 
 pub(crate) fn secrets_schema() -> schema::Object {
+    let text = "Secrets that the sandbox uses without seeing them: environment variable to name of the secret. The variable \
+                holds a placeholder, which the egress gateway replaces in requests to the secret's hosts.";
     let name = string(1, MAX_SECRET_NAME, Some("^[A-Za-z0-9_-]+$"));
-    map("^[A-Za-z_][A-Za-z0-9_]{0,255}$", name.into())
+    described(map("^[A-Za-z_][A-Za-z0-9_]{0,255}$", name.into()), text)
 }
 
 pub(crate) fn volumes_schema() -> schema::Object {
+    let text = "Volumes to mount: absolute path inside the sandbox to name or ID of the volume.";
     let name = string(1, MAX_VOLUME_NAME, Some("^[A-Za-z0-9_][A-Za-z0-9_.-]*$"));
-    map(r"^/[^\u0000-\u001f\u007f]{1,255}$", name.into())
+    described(map(r"^/[^\u0000-\u001f\u007f]{1,255}$", name.into()), text)
 }
 
 pub(crate) fn metadata_schema() -> schema::Object {
+    let text = "Your own labels for the sandbox, name to value, for example to filter lists by. Numbers and booleans are \
+                stored as text. At most 64 KiB in total.";
     let value = AnyOfBuilder::new()
-        .item(string(0, MAX_VALUE, Some(r"^[^\u0000]*$")))
+        .item(string(0, MAX_MAP_VALUE, Some(r"^[^\u0000]*$")))
         .item(ObjectBuilder::new().schema_type(Type::Boolean))
         .item(ObjectBuilder::new().schema_type(Type::Number));
-    map(r"^[^\u0000]{1,256}$", value.into())
+    described(map(r"^[^\u0000]{1,256}$", value.into()), text)
 }
 
 pub(crate) fn memory_limit_schema() -> Schema {
-    let forms = AnyOfBuilder::new()
-        .item(string(
-            2,
-            8,
-            Some("^([1-9][0-9]{2,3}[mM]|([1-9]|[1-5][0-9])[gG])[bB]?$"),
-        ))
-        .item(
-            ObjectBuilder::new()
-                .schema_type(Type::Number)
-                .minimum(Some(16.0))
-                .maximum(Some(65_536.0)),
-        )
-        .description(Some("Memory: `2g`, `512m`, or a number of MiB"))
-        .build();
-    Schema::AnyOf(forms)
+    let text = "Memory limit: a size like `512m` or `2g`, or a number of MiB. Default: `limits.memory` (2 GiB). The operator \
+                may set a lower maximum with `limits.max_memory`.";
+    let size = "^([1-9][0-9]{2,3}[mM]|([1-9]|[1-5][0-9])[gG])[bB]?$";
+    text_or_number(string(2, 8, Some(size)), 16.0, 65_536.0, text)
 }
 
 pub(crate) fn disk_limit_schema() -> schema::Object {
-    string(
-        2,
-        8,
-        Some("^([1-9][0-9]{2,3}[mM]|([1-9]|[1-9][0-9])[gG])[bB]?$"),
-    )
+    let text = "Disk space that the sandbox may write on top of its template, as a size like `512m` or `4g`. Default: \
+                `limits.disk` (4 GiB).";
+    let size = "^([1-9][0-9]{2,3}[mM]|([1-9]|[1-9][0-9])[gG])[bB]?$";
+    described(string(2, 8, Some(size)), text)
 }
 
 pub(crate) fn cpu_limit_schema() -> Schema {
-    let forms = AnyOfBuilder::new()
-        .item(string(1, 8, Some("^([1-9]|[1-5][0-9])([.][0-9]{1,3})?$")))
-        .item(
-            ObjectBuilder::new()
-                .schema_type(Type::Number)
-                .minimum(Some(0.01))
-                .maximum(Some(64.0)),
-        )
-        .description(Some("Processor cores: `2.0` as text or number"))
-        .build();
-    Schema::AnyOf(forms)
+    let text = "CPU limit in cores, as a number or as text like `2.0`. Default: `limits.cpu` (2). The operator may set a \
+                lower maximum with `limits.max_cpu`.";
+    let cores = string(1, 8, Some("^([1-9]|[1-5][0-9])([.][0-9]{1,3})?$"));
+    text_or_number(cores, 0.01, 64.0, text)
+}
+
+fn text_or_number(form: schema::Object, least: f64, most: f64, description: &str) -> Schema {
+    let number = ObjectBuilder::new()
+        .schema_type(Type::Number)
+        .minimum(Some(least))
+        .maximum(Some(most));
+    let forms = AnyOfBuilder::new().item(form).item(number);
+    Schema::AnyOf(forms.description(Some(description)).build())
+}
+
+fn described(mut schema: schema::Object, description: &str) -> schema::Object {
+    schema.description = Some(description.to_owned());
+    schema
 }
 
 fn string(least: usize, most: usize, pattern: Option<&str>) -> schema::Object {
@@ -128,6 +141,6 @@ fn map(names: &str, value: RefOr<Schema>) -> schema::Object {
         .schema_type(SchemaType::Type(Type::Object))
         .property_names(Some(Schema::Object(names)))
         .additional_properties(Some(AdditionalProperties::RefOr(value)))
-        .max_properties(Some(MAX_PAIRS))
+        .max_properties(Some(MAX_MAP_ENTRIES))
         .build()
 }

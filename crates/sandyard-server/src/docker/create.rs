@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use sandyard_core::Caller;
+use sandyard_core::bounds::{MAX_PROJECT, MAX_TEMPLATE};
 use sandyard_service::{CreateRequest, PartialLimits, Sandbox, ServiceError};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -18,10 +19,10 @@ use crate::bounds::{self, CpuLimit, MemoryLimit, PortNumber};
 use crate::error::ApiError;
 use crate::extract::{Body, IdempotencyKey};
 
-/// Most ports one can name.
+/// Maximum number of ports in a request.
 const MAX_PORTS: usize = 64;
 
-/// A port outside: a number, or a number as text.
+/// Port outside: a number, or a number as text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum HostPort {
@@ -29,31 +30,33 @@ pub(crate) enum HostPort {
     Text(String),
 }
 
-/// A sandbox to be made.
+/// Request to create a sandbox in the Docker style.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct CreateContainer {
-    /// What it is for.
-    #[schema(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
+    /// Name of the project that the sandbox is for, 1–128 characters.
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]
     project_name: String,
-    /// What it starts from: with the provider `docker` an image. The provider's default if it is left out.
+    /// Template to start from; an image if the provider is `docker`. Default: the provider's default template.
     #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     image: Option<String>,
-    /// Which provider shall run it, like `docker`; the operator's choice if it is left out.
+    /// Provider that runs the sandbox, for example `docker`. Default: the operator's choice.
     #[schema(min_length = 1, max_length = 64, pattern = "^[a-z0-9-]+$")]
     provider: Option<String>,
+    /// Memory limit.
     #[schema(schema_with = bounds::memory_limit_schema)]
     memory_limit: Option<MemoryLimit>,
+    /// CPU limit in cores.
     #[schema(schema_with = bounds::cpu_limit_schema)]
     cpu_limit: Option<CpuLimit>,
-    /// Ports by their number inside. They are kept and told; every port has a preview URL anyway.
+    /// Ports by their number inside. They are stored and returned; every port has a preview URL anyway.
     #[schema(schema_with = ports_schema)]
     ports: Option<BTreeMap<String, HostPort>>,
 }
 
 impl CreateContainer {
     fn into_request(self, key: IdempotencyKey) -> Result<CreateRequest, ServiceError> {
-        bounds::text("project_name", &self.project_name, 1, 255)?;
-        bounds::optional_text("image", self.image.as_deref(), 1, 512)?;
+        bounds::text("project_name", &self.project_name, 1, MAX_PROJECT)?;
+        bounds::optional_text("image", self.image.as_deref(), 1, MAX_TEMPLATE)?;
         bounds::provider(self.provider.as_deref())?;
         Ok(CreateRequest {
             project: Some(self.project_name),
@@ -125,14 +128,21 @@ fn ports_schema() -> Object {
         .property_names(Some(Schema::Object(inside)))
         .additional_properties(Some(Schema::AnyOf(outside)))
         .max_properties(Some(MAX_PORTS))
+        .description(Some(
+            "Ports of the sandbox: port inside, like `3000` or `3000/tcp`, to port outside. They are stored and returned, \
+             but not published: every port has a preview URL.",
+        ))
         .build()
 }
 
-/// Makes a sandbox with a folder `/workspace`.
+/// Create a sandbox in the Docker style
+///
+/// Creates a sandbox with a directory `/workspace` for the files of a project, and waits until it is running. Send an
+/// `Idempotency-Key` header to make a retry return the same sandbox.
 #[utoipa::path(
     post, path = "/api/sandboxes/", operation_id = "create_container", tag = "docker",
     params(IdempotencyKey), request_body = CreateContainer,
-    responses((status = 200, description = "It runs.", body = Container))
+    responses((status = 200, description = "Sandbox created and running.", body = Container))
 )]
 pub(crate) async fn create_container(
     State(app): State<App>,
@@ -144,7 +154,7 @@ pub(crate) async fn create_container(
     let sandbox = app.service().create(&caller, request).await?;
     crate::audit::note_target(sandbox.id.as_str());
     if let Err(error) = make_workspace(&app, &caller, &sandbox).await {
-        // The sandbox is there, and the first command makes the folder if it still can be made.
+        // The sandbox exists; the first command tries to create the directory again.
         tracing::warn!(sandbox.id = %sandbox.id, error = %error.error, "No workspace yet in `{}`", sandbox.id);
     }
     let sandbox = app.service().with_template_label(&caller, sandbox).await?;

@@ -19,35 +19,40 @@ use crate::extract::{Body, SandboxName};
 use crate::model::command::{MAX_OUTPUT, argv, argv_schema};
 use crate::streamed_json::StreamedObject;
 
-/// A command to be run.
+/// Request to run a command in the Docker style.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct Execute {
-    /// A program and its arguments, as they are.
+    /// Program and arguments.
     #[schema(schema_with = argv_schema)]
     command: Vec<String>,
-    /// Where; `/workspace` if it is left out.
+    /// Working directory (default `/workspace`).
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     workdir: Option<String>,
 }
 
-/// What a command wrote and how it ended.
+/// Result of a command.
 #[expect(
     dead_code,
     reason = "describes an answer that is written piece by piece"
 )]
 #[derive(ToSchema)]
 pub(crate) struct ExecuteReply {
-    /// How it ended; 128 + n after signal n.
+    /// Exit code of the command, or 128 + n if signal n ended it.
     exit_code: i32,
+    /// Standard output of the command.
     stdout: String,
+    /// Standard error of the command.
     stderr: String,
 }
 
-/// Runs a command to its end. A non-zero exit is no error.
+/// Run a command in the Docker style
+///
+/// Runs a program in `/workspace` and returns its output and exit code when it ends. A non-zero exit code is not an
+/// error.
 #[utoipa::path(
     post, path = "/api/sandboxes/{id}/execute", operation_id = "execute_in_container", tag = "docker",
     params(SandboxName), request_body = Execute,
-    responses((status = 200, description = "It ran.", body = ExecuteReply))
+    responses((status = 200, description = "Command finished.", body = ExecuteReply))
 )]
 pub(crate) async fn execute_in_container(
     State(app): State<App>,
@@ -59,7 +64,7 @@ pub(crate) async fn execute_in_container(
     let workdir = request.workdir.unwrap_or_else(|| WORKSPACE.to_owned());
     bounds::path("workdir", &workdir)?;
     let sandbox = app.service().inspect(&caller, &name.id).await?;
-    // What was stopped stays stopped in this contract; what was idle wakes as everywhere.
+    // In this dialect a stopped sandbox stays stopped; a paused one wakes as everywhere.
     if sandbox.status == SandboxStatus::Stopped {
         return Err(ApiError::new(
             ErrorKind::BadRequest,
@@ -73,7 +78,7 @@ pub(crate) async fn execute_in_container(
     }
     let wanted = RunRequest {
         cwd: Some(workdir),
-        // The answer of this dialect cannot say that something is left out.
+        // The response of this dialect has no field for truncation.
         max_output: Some(MAX_OUTPUT),
         ..RunRequest::new(Command::Argv(command))
     };

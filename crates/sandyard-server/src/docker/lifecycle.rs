@@ -13,11 +13,13 @@ use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 use crate::model::Done;
 
-/// Starts a sandbox; one that runs stays as it is.
+/// Start a sandbox
+///
+/// Starts a stopped sandbox, or resumes a paused one. Starting a running sandbox succeeds.
 #[utoipa::path(
     post, path = "/api/sandboxes/{id}/start", operation_id = "start_container", tag = "docker",
     params(SandboxName),
-    responses((status = 200, description = "It runs.", body = Done))
+    responses((status = 200, description = "Sandbox running.", body = Done))
 )]
 pub(crate) async fn start_container(
     State(app): State<App>,
@@ -28,11 +30,13 @@ pub(crate) async fn start_container(
     Ok(Json(Done::new(format!("Sandbox {} started", sandbox.id))))
 }
 
-/// Ends a sandbox's processes and keeps its files.
+/// Stop a sandbox in the Docker style
+///
+/// Ends all processes of a sandbox and keeps its files. Stopping a stopped sandbox succeeds.
 #[utoipa::path(
     post, path = "/api/sandboxes/{id}/stop", operation_id = "stop_container", tag = "docker",
     params(SandboxName),
-    responses((status = 200, description = "It does not run.", body = Done))
+    responses((status = 200, description = "Sandbox stopped.", body = Done))
 )]
 pub(crate) async fn stop_container(
     State(app): State<App>,
@@ -43,31 +47,33 @@ pub(crate) async fn stop_container(
     Ok(Json(Done::new(format!("Sandbox {} stopped", sandbox.id))))
 }
 
-/// How old.
+/// Query of a cleanup.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CleanupQuery {
-    /// Hours since they were stopped; 24 if it is left out.
+    /// Hours since a sandbox was stopped, 0–87,600 (default 24).
     #[param(minimum = 0, maximum = 87600)]
     hours: Option<f64>,
 }
 
-/// What was removed.
+/// Sandboxes that were deleted.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CleanupReply {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
-    /// What happened, for people.
+    /// Summary of the result for people.
     message: String,
-    /// Which.
+    /// IDs of the deleted sandboxes.
     removed: Vec<String>,
 }
 
-/// Removes the caller's sandboxes that have been stopped for long.
+/// Delete old stopped sandboxes
+///
+/// Deletes the caller's sandboxes that have been stopped for longer than `hours`.
 #[utoipa::path(
     post, path = "/api/sandboxes/cleanup", operation_id = "clean_up_containers", tag = "docker",
     params(CleanupQuery),
-    responses((status = 200, description = "They are gone.", body = CleanupReply))
+    responses((status = 200, description = "Old stopped sandboxes deleted.", body = CleanupReply))
 )]
 pub(crate) async fn clean_up_containers(
     State(app): State<App>,
@@ -84,19 +90,21 @@ pub(crate) async fn clean_up_containers(
     }))
 }
 
-/// What goes with it.
+/// Query of a deletion.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RemoveQuery {
-    /// Whether its files go too. They live in the sandbox, so they do: `false` is refused.
+    /// Whether to delete the files too (default true). They are part of the sandbox, so `false` is rejected.
     remove_volume: Option<bool>,
 }
 
-/// Removes a sandbox and its files.
+/// Delete a sandbox in the Docker style
+///
+/// Deletes a sandbox with its files, including `/workspace`.
 #[utoipa::path(
     delete, path = "/api/sandboxes/{id}", operation_id = "delete_container", tag = "docker",
     params(SandboxName, RemoveQuery),
-    responses((status = 200, description = "It is gone.", body = Done))
+    responses((status = 200, description = "Sandbox deleted.", body = Done))
 )]
 pub(crate) async fn delete_container(
     State(app): State<App>,
@@ -105,7 +113,7 @@ pub(crate) async fn delete_container(
     Query(query): Query<RemoveQuery>,
 ) -> Result<Json<Done>, ApiError> {
     if query.remove_volume == Some(false) {
-        // Whoever asks for this wants the files: better nothing happens than that they are gone.
+        // The caller wants to keep the files, which is not possible: reject the request instead of deleting them.
         app.service().inspect(&caller, &name.id).await?;
         return Err(ApiError::new(
             ErrorKind::Conflict,

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use sandyard_core::SandboxStatus;
+use sandyard_core::bounds::MAX_PROJECT;
 use sandyard_service::{SandboxFilter, ServiceError};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -14,27 +15,34 @@ use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 
-/// Which sandboxes.
+/// Query of a list of sandboxes.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ContainerQuery {
-    /// Of which project; all if it is left out.
-    #[param(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
+    /// Return only sandboxes of this project. Default: all.
+    #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]
     project_name: Option<String>,
 }
 
-/// Lists the caller's sandboxes, at most 1,000.
+/// List sandboxes in the Docker style
+///
+/// Returns the caller's sandboxes, newest first, at most 1,000.
 #[utoipa::path(
     get, path = "/api/sandboxes/", operation_id = "list_containers", tag = "docker",
     params(ContainerQuery),
-    responses((status = 200, description = "They, newest first.", body = Vec<Container>))
+    responses((status = 200, description = "Sandboxes returned.", body = Vec<Container>))
 )]
 pub(crate) async fn list_containers(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     Query(query): Query<ContainerQuery>,
 ) -> Result<Json<Vec<Container>>, ApiError> {
-    bounds::optional_text("project_name", query.project_name.as_deref(), 1, 255)?;
+    bounds::optional_text(
+        "project_name",
+        query.project_name.as_deref(),
+        1,
+        MAX_PROJECT,
+    )?;
     let filter = SandboxFilter {
         project: query.project_name,
         ..SandboxFilter::default()
@@ -46,11 +54,13 @@ pub(crate) async fn list_containers(
     ))
 }
 
-/// Tells about one sandbox.
+/// Get a sandbox in the Docker style
+///
+/// Returns one sandbox. A deleted sandbox is not found.
 #[utoipa::path(
     get, path = "/api/sandboxes/{id}", operation_id = "get_container", tag = "docker",
     params(SandboxName),
-    responses((status = 200, description = "It.", body = Container))
+    responses((status = 200, description = "Sandbox returned.", body = Container))
 )]
 pub(crate) async fn get_container(
     State(app): State<App>,
@@ -58,7 +68,7 @@ pub(crate) async fn get_container(
     name: SandboxName,
 ) -> Result<Json<Container>, ApiError> {
     let sandbox = app.service().inspect(&caller, &name.id).await?;
-    // This contract has no word for what is gone.
+    // This dialect has no status for a deleted sandbox.
     if sandbox.status == SandboxStatus::Deleted {
         return Err(ServiceError::no_sandbox(&name.id).into());
     }

@@ -1,4 +1,4 @@
-//! A sandbox as this dialect shows it.
+//! Sandboxes as this dialect shows them.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use utoipa::ToSchema;
 
 use crate::time::iso;
 
-/// Where files of a project are.
+/// Directory of the files of a project.
 pub(crate) const WORKSPACE: &str = "/workspace";
 
-/// Where a sandbox stands, in this contract's words.
+/// Status of a sandbox in the Docker style: `stopped` covers paused sandboxes too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ContainerStatus)]
 pub(crate) enum Status {
-    /// It is being made.
+    /// The sandbox is being created.
     Creating,
     /// It runs.
     Running,
     /// It does not run.
     Stopped,
-    /// It failed, or is going away.
+    /// The sandbox failed or is being deleted.
     Error,
 }
 
@@ -39,33 +39,37 @@ impl From<SandboxStatus> for Status {
     }
 }
 
-/// How much it may use, as it is asked for.
+/// Resource limits in the form used by requests.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ResourceLimits {
-    /// Like `2g`.
+    /// Memory limit, for example `2g`.
     memory: String,
-    /// Cores, like `2.0`.
+    /// CPU limit in cores, for example `2.0`.
     cpu: String,
 }
 
-/// A sandbox.
+/// Sandbox in the Docker style.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Container {
-    /// Its name.
+    /// ID of the sandbox.
     sandbox_id: String,
-    /// Its provider's name for it.
+    /// ID that the provider gave the sandbox. Null until the provider has created it.
     container_id: Option<String>,
+    /// Name of the project that the sandbox is for.
     project_name: Option<String>,
-    /// What it was made from.
+    /// Template that the sandbox was created from.
     image: String,
-    /// Which provider runs it.
+    /// Name of the provider that runs the sandbox.
     provider: String,
+    /// Current status of the sandbox.
     status: Status,
+    /// Time at which the sandbox was created (RFC 3339).
     created_at: String,
-    /// Where files of the project are.
+    /// Directory inside the sandbox for the files of the project.
     workspace_path: &'static str,
-    /// Ports its maker named: inside, and outside.
+    /// Ports named in the request: port inside to port outside.
     ports: BTreeMap<String, String>,
+    /// Resource limits of the sandbox.
     resource_limits: ResourceLimits,
 }
 
@@ -89,7 +93,7 @@ impl From<Sandbox> for Container {
     }
 }
 
-/// Cores with at least one digit after the point.
+/// Formats cores with at least one decimal digit.
 fn cores(millis: u32) -> String {
     let text = format!("{}.{:03}", millis / 1000, millis % 1000);
     let short = text.trim_end_matches('0');

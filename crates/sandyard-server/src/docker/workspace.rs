@@ -1,4 +1,4 @@
-//! The folder every sandbox of this dialect has.
+//! The directory `/workspace`, which every sandbox of this dialect has.
 
 use sandyard_agent_client::wire::Code;
 use sandyard_core::Caller;
@@ -8,8 +8,8 @@ use super::view::WORKSPACE;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Makes the folder, owned by the sandbox's user, unless it is there. The agent makes it for its user; where that one
-/// may not write to `/`, root makes it.
+/// Creates the directory for the sandbox's user, unless it exists. The agent creates it as its user; if the user may
+/// not write to `/`, root creates it.
 pub(crate) async fn ensure(app: &App, caller: &Caller, live: &Live) -> Result<(), ApiError> {
     match live.agent.make_dir(WORKSPACE).await {
         Ok(_) => return Ok(()),

@@ -28,10 +28,10 @@ use crate::error::ErrorBody;
 /// Says to the SDKs whether they may try again, whatever the status is.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("should-retry");
 
-/// A failure in this dialect.
+/// Error response of the E2B-compatible API.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct E2bError {
-    /// The HTTP status.
+    /// HTTP status of the response.
     pub(crate) code: u16,
     /// What went wrong, and what to do about it.
     pub(crate) message: String,

@@ -45,21 +45,24 @@ cd -- "$(dirname -- "$1")" && exec tar -c -f - -- "$(basename -- "$1")""#;
 /// How the script above says that there is nothing to pack.
 const NO_INPUT: i32 = 66;
 
-/// That an archive was unpacked.
+/// Confirmation that the archive was unpacked.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Copied {
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
+    /// Summary of the result for people.
     message: String,
 }
 
-/// Unpacks a tar archive in a sandbox.
+/// Upload a tar archive
 ///
-/// The body is the archive, plain or compressed with gzip, bzip2, xz or zstd. It is unpacked below `path`.
+/// Unpacks the tar archive in the request body below `path`. The archive may be compressed with gzip, bzip2, xz or
+/// zstd.
 #[utoipa::path(post, path = "/api/sandboxes/{id}/copy-to", operation_id = "copy_to", tag = "docker",
     params(SandboxName, FileQuery),
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
     responses(
-        (status = 200, description = "Unpacked", body = Copied)))]
+        (status = 200, description = "Archive unpacked.", body = Copied)))]
 pub(super) async fn copy_to(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -108,11 +111,13 @@ pub(super) async fn copy_to(
     }))
 }
 
-/// Sends a file or a folder of a sandbox as a tar archive.
+/// Download a file or directory as a tar archive
+///
+/// Returns a file, or a directory with everything in it, as a tar archive.
 #[utoipa::path(post, path = "/api/sandboxes/{id}/copy-from", operation_id = "copy_from", tag = "docker",
     params(SandboxName, FileQuery),
     responses(
-        (status = 200, description = "The archive", content_type = "application/x-tar")))]
+        (status = 200, description = "Archive returned.", content_type = "application/x-tar")))]
 pub(super) async fn copy_from(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::streamed_json::StreamedObject;
 
-/// In which form a file is wanted.
+/// Form of a download: `text` in a JSON object, `bytes` or `stream` unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Format {
@@ -31,38 +31,43 @@ pub(super) enum Format {
     Stream,
 }
 
-/// Which file, in which form.
+/// Request to download a file.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct DownloadRequest {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox that holds the file.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    /// Where; relative to the user's home.
+    /// Path of the file.
     #[schema(schema_with = bounds::path_schema)]
     #[serde(alias = "path")]
     file_path: String,
-    /// `text` if not said.
+    /// Form of the response (default `text`).
     #[serde(default)]
     format: Format,
 }
 
-/// A file as text.
+/// Content of a file as text.
 #[expect(
     dead_code,
     reason = "describes an answer that is written piece by piece"
 )]
 #[derive(Debug, ToSchema)]
 pub(super) struct TextFile {
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
+    /// Whole content of the file as text.
     content: String,
+    /// Summary of the result for people.
     message: String,
 }
 
-/// Sends a file, as text in JSON or as it is.
+/// Download a file as text or bytes
+///
+/// Returns a file in the requested `format`: as text in a JSON object (up to 32 MiB of UTF-8), or unchanged.
 #[utoipa::path(post, path = "/sandboxes/download-file", operation_id = "download_file", tag = "files",
     request_body = DownloadRequest,
     responses(
-        (status = 200, description = "The file", content(
+        (status = 200, description = "File content returned.", content(
             (TextFile = "application/json"), (Vec<u8> = "application/octet-stream")))))]
 pub(super) async fn download_file(
     State(app): State<App>,
@@ -97,11 +102,13 @@ pub(super) async fn download_file(
         .into_response(memory))
 }
 
-/// Sends a file as it is, whatever `format` says.
+/// Download a file as a stream
+///
+/// Returns a file of any size unchanged, whatever `format` says.
 #[utoipa::path(post, path = "/sandboxes/download-file-stream", operation_id = "download_file_stream", tag = "files",
     request_body = DownloadRequest,
     responses(
-        (status = 200, description = "The file", content_type = "application/octet-stream")))]
+        (status = 200, description = "File content returned.", content_type = "application/octet-stream")))]
 pub(super) async fn download_file_stream(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

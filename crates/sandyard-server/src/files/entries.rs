@@ -13,27 +13,29 @@ use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{Body, Query, SandboxName};
 
-/// What is known of a file.
+/// File, directory or symbolic link.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Entry {
     /// Last component of the path.
     name: String,
-    /// In full.
+    /// Absolute path inside the sandbox.
     path: String,
     /// `file`, `directory` or `symlink`.
     r#type: &'static str,
-    /// Bytes.
+    /// Size in bytes.
     size: i64,
-    /// Permission bits.
+    /// Permission bits as a number, for example 420 for `0644`.
     mode: u32,
-    /// The same as `ls -l` shows them.
+    /// Permission bits in the form of `ls -l`.
     permissions: String,
+    /// User name of the owner.
     owner: String,
+    /// Name of the group.
     group: String,
-    /// When its content last changed.
+    /// Time at which the content last changed (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     modified_at: Option<String>,
-    /// Where a symbolic link leads.
+    /// Target of a symbolic link; null for other entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     symlink_target: Option<String>,
 }
@@ -60,18 +62,23 @@ impl From<EntryInfo> for Entry {
     }
 }
 
-/// What a folder holds.
+/// Entries of a directory.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Listing {
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
+    /// Absolute path of the directory.
     path: String,
+    /// Files and directories found.
     entries: Vec<Entry>,
 }
 
-/// One file.
+/// One entry of the file system.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct OneEntry {
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
+    /// File, directory or symbolic link.
     entry: Entry,
 }
 
@@ -88,16 +95,18 @@ impl From<EntryInfo> for OneEntry {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DepthQuery {
-    /// Levels below the folder; 1 if not said.
+    /// Number of levels to descend, 1–64 (default 1: only the directory itself).
     #[param(inline)]
     depth: Option<Whole<1, 64>>,
 }
 
-/// Lists a folder.
+/// List a directory
+///
+/// Returns the entries of a directory, down to `depth` levels.
 #[utoipa::path(get, path = "/sandboxes/{id}/files/list", operation_id = "list_files", tag = "files",
     params(SandboxName, FileQuery, DepthQuery),
     responses(
-        (status = 200, description = "What it holds", body = Listing)))]
+        (status = 200, description = "Directory entries returned.", body = Listing)))]
 pub(super) async fn list_files(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -115,11 +124,13 @@ pub(super) async fn list_files(
     }))
 }
 
-/// Tells what is known of a file.
+/// Get information about a file
+///
+/// Returns type, size, permissions, owner and modification time of a file or directory.
 #[utoipa::path(get, path = "/sandboxes/{id}/files/stat", operation_id = "stat_file", tag = "files",
     params(SandboxName, FileQuery),
     responses(
-        (status = 200, description = "What is known", body = OneEntry)))]
+        (status = 200, description = "Information about the file returned.", body = OneEntry)))]
 pub(super) async fn stat_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -131,11 +142,13 @@ pub(super) async fn stat_file(
     Ok(Json(entry.into()))
 }
 
-/// Makes a folder, with its parents.
+/// Create a directory at a path
+///
+/// Creates a directory with its missing parents.
 #[utoipa::path(post, path = "/sandboxes/{id}/files/mkdir", operation_id = "make_folder", tag = "files",
     params(SandboxName, FileQuery),
     responses(
-        (status = 200, description = "The folder", body = OneEntry)))]
+        (status = 200, description = "Directory created.", body = OneEntry)))]
 pub(super) async fn make_folder(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -147,28 +160,30 @@ pub(super) async fn make_folder(
     Ok(Json(entry.into()))
 }
 
-/// Which file gets which name.
+/// Request to move a file or directory.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct RenameRequest {
-    /// The old path.
-    #[schema(schema_with = bounds::path_schema)]
+    /// Current path. A relative path starts at the user's home directory.
+    #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     #[serde(alias = "source", alias = "old_path")]
     from: String,
-    /// The new path.
-    #[schema(schema_with = bounds::path_schema)]
+    /// New path. A relative path starts at the user's home directory.
+    #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     #[serde(alias = "destination", alias = "new_path")]
     to: String,
-    /// User inside the sandbox; the sandbox's own if not said.
+    /// User inside the sandbox who accesses the file. Default: the sandbox's default user.
     #[schema(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     user: Option<String>,
 }
 
-/// Gives a file or folder another path.
+/// Move a file or directory
+///
+/// Moves or renames a file or directory within a sandbox.
 #[utoipa::path(post, path = "/sandboxes/{id}/files/rename", operation_id = "rename_file", tag = "files",
     params(SandboxName),
     request_body = RenameRequest,
     responses(
-        (status = 200, description = "The file at its new place", body = OneEntry)))]
+        (status = 200, description = "File or directory moved; its entry at the new path is returned.", body = OneEntry)))]
 pub(super) async fn rename_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -184,20 +199,22 @@ pub(super) async fn rename_file(
     Ok(Json(entry.into()))
 }
 
-/// That something was removed.
+/// Confirmation that the path was deleted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Removed {
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
+    /// Summary of the result for people.
     message: String,
 }
 
-/// Removes a file, or a folder with all it holds.
+/// Delete a file or directory
 ///
-/// What does not exist is removed already.
+/// Deletes a file, or a directory with everything in it. Deleting a path that does not exist succeeds.
 #[utoipa::path(delete, path = "/sandboxes/{id}/files", operation_id = "remove_file", tag = "files",
     params(SandboxName, FileQuery),
     responses(
-        (status = 200, description = "Removed", body = Removed)))]
+        (status = 200, description = "File or directory deleted.", body = Removed)))]
 pub(super) async fn remove_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -208,6 +225,6 @@ pub(super) async fn remove_file(
     query.agent(&live).remove(&query.path).await?;
     Ok(Json(Removed {
         success: true,
-        message: format!("`{}` is gone", query.path),
+        message: format!("`{}` deleted", query.path),
     }))
 }

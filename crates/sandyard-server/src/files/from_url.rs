@@ -19,28 +19,29 @@ use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::url_client::FetchedUrl;
 
-/// What to fetch, and where it goes.
+/// Request to write a file from a URL.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct FromUrlRequest {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox that receives the file.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    /// Where to; relative to the user's home.
+    /// Path of the file.
     #[schema(schema_with = bounds::path_schema)]
     #[serde(alias = "path")]
     file_path: String,
-    /// From where: `http` or `https`, port 80, 443 or 1024 and above, a public address.
+    /// URL to download: `http` or `https`, port 80, 443, or 1024 and above, with a public address.
     #[serde(alias = "presigned_url")]
     url: String,
 }
 
-/// Writes a file with what a URL gives.
+/// Upload a file from a URL
 ///
-/// The server fetches it. Only public addresses are asked, also after redirects, of which five are followed.
+/// Downloads a URL on the server and writes the content to a file in the sandbox. Only public addresses are allowed,
+/// also after redirects; at most five redirects are followed.
 #[utoipa::path(post, path = "/sandboxes/upload-file-from-url", operation_id = "upload_file_from_url", tag = "files",
     request_body = FromUrlRequest,
     responses(
-        (status = 200, description = "Written", body = Written)))]
+        (status = 200, description = "File written.", body = Written)))]
 pub(super) async fn upload_file_from_url(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

@@ -22,11 +22,11 @@ use crate::extract::{Query, SandboxName};
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct FileQuery {
-    /// Where; relative to the user's home.
+    /// Path inside the sandbox. A relative path starts at the user's home directory.
     #[serde(alias = "file_path")]
     #[param(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     pub(super) path: String,
-    /// User inside the sandbox; the sandbox's own if not said.
+    /// User inside the sandbox who accesses the file. Default: the sandbox's default user.
     #[param(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     pub(super) user: Option<String>,
 }
@@ -58,13 +58,13 @@ pub(super) fn agent_for(live: &Live, user: Option<&str>) -> AgentClient {
     }
 }
 
-/// Sends a file.
+/// Download a file
 ///
-/// Content of any length, as it is. `HEAD` tells its length.
+/// Returns the content of a file of any size, unchanged. A `HEAD` request returns its size in `Content-Length`.
 #[utoipa::path(get, path = "/sandboxes/{id}/files", operation_id = "get_file", tag = "files",
     params(SandboxName, FileQuery),
     responses(
-        (status = 200, description = "The file", content_type = "application/octet-stream")))]
+        (status = 200, description = "File content returned.", content_type = "application/octet-stream")))]
 pub(super) async fn get_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -76,14 +76,15 @@ pub(super) async fn get_file(
     Ok(send_file(live, file, &query.path))
 }
 
-/// Writes a file.
+/// Upload a file
 ///
-/// The body is the content, of any length. Parent folders are made. A client that breaks off leaves the file as it was.
+/// Writes the request body to a file and creates the missing parent directories. The body may be of any size. If the
+/// upload is interrupted, the file stays as it was.
 #[utoipa::path(put, path = "/sandboxes/{id}/files", operation_id = "put_file", tag = "files",
     params(SandboxName, FileQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 200, description = "Written", body = Written)))]
+        (status = 200, description = "File written.", body = Written)))]
 pub(super) async fn put_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -97,14 +98,14 @@ pub(super) async fn put_file(
     Ok(Json(upload.write(&agent, &query.path).await?))
 }
 
-/// Writes a file.
+/// Upload a file with POST
 ///
-/// The same as `PUT`, for clients that cannot.
+/// Same as `PUT /sandboxes/{id}/files`, for clients that cannot send `PUT`.
 #[utoipa::path(post, path = "/sandboxes/{id}/files", operation_id = "post_file", tag = "files",
     params(SandboxName, FileQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 200, description = "Written", body = Written)))]
+        (status = 200, description = "File written.", body = Written)))]
 pub(super) async fn post_file(
     app: State<App>,
     who: Authenticated,

@@ -15,26 +15,32 @@ use crate::error::ApiError;
 use crate::extract::{PathName, Query};
 use crate::model::template::TemplateQuery;
 
-/// A template that was made.
+/// Template that was imported.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Imported {
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
+    /// Name of the template.
     name: String,
-    /// The provider that has it.
+    /// Provider that has the template.
     provider: String,
+    /// Size of the template in bytes, if known.
     size_bytes: Option<u64>,
+    /// Time at which the template was created, in milliseconds since 1970-01-01 UTC, if known.
     created_ms: Option<i64>,
+    /// Additional remark of the provider, if any.
     note: Option<String>,
 }
 
-/// Makes a template from a tar archive.
+/// Import a template
 ///
-/// The body is the archive of a root file system, compressed or not, of any length.
+/// Creates a template from a tar archive of a root file system, compressed or not and of any size. Requires the scope
+/// `admin`.
 #[utoipa::path(put, path = "/templates/{name}", operation_id = "import_template", tag = "templates",
-    params(("name" = String, Path, description = "The template"), TemplateQuery),
+    params(("name" = String, Path, description = "Name of the new template."), TemplateQuery),
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
     responses(
-        (status = 200, description = "Made", body = Imported)))]
+        (status = 200, description = "Template imported.", body = Imported)))]
 pub(super) async fn import_template(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

@@ -15,38 +15,41 @@ use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 
-/// What to send, and where it goes.
+/// Request to send a file to a URL.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ToUrlRequest {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox that holds the file.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    /// Which file; relative to the user's home.
+    /// Path of the file.
     #[schema(schema_with = bounds::path_schema)]
     #[serde(alias = "path", alias = "sandbox_path")]
     file_path: String,
-    /// Where to, with a `PUT`: `http` or `https`, port 80, 443 or 1024 and above, a public address.
+    /// URL to send the file to: `http` or `https`, port 80, 443, or 1024 and above, with a public address.
     #[serde(alias = "url")]
     presigned_url: String,
 }
 
-/// What was sent.
+/// File that was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Sent {
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
-    /// How many bytes.
+    /// Number of bytes sent.
     size: u64,
+    /// Summary of the result for people.
     message: String,
 }
 
-/// Sends a file to a URL.
+/// Send a file to a URL
 ///
-/// The server does a `PUT` with the file's content, only to a public address and without following redirects.
+/// Uploads a file of the sandbox to a URL with a `PUT` request, for example to a presigned URL of an object store. Only
+/// public addresses are allowed, and redirects are not followed.
 #[utoipa::path(post, path = "/sandboxes/download-to-presigned-url", operation_id = "download_to_presigned_url",
     tag = "files",
     request_body = ToUrlRequest,
     responses(
-        (status = 200, description = "Sent", body = Sent)))]
+        (status = 200, description = "File sent.", body = Sent)))]
 pub(super) async fn download_to_presigned_url(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

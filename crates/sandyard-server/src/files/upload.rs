@@ -37,18 +37,18 @@ pub(super) fn unlimited(mut route: Route) -> Route {
     route
 }
 
-/// The form of an upload.
+/// Form of an upload.
 #[derive(Debug, ToSchema)]
 #[expect(
     dead_code,
     reason = "read piece by piece; this says it to the document"
 )]
 pub(super) struct UploadForm {
-    /// The sandbox. Before `file`.
+    /// Sandbox that receives the file. Must come before `file`.
     sandbox_id: String,
-    /// Where to; relative to the user's home. Before `file`.
+    /// Path of the file. A relative path starts at the user's home directory. Must come before `file`.
     file_path: String,
-    /// The content.
+    /// Content of the file.
     #[schema(format = Binary, content_media_type = "application/octet-stream")]
     file: String,
 }
@@ -57,21 +57,22 @@ pub(super) struct UploadForm {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct UploadQuery {
-    /// The sandbox, if the form does not say.
+    /// Sandbox that receives the file, if the form does not have the field.
     sandbox_id: Option<String>,
-    /// Where to, if the form does not say.
+    /// Path of the file, if the form does not have the field.
     #[serde(alias = "path")]
     file_path: Option<String>,
 }
 
-/// Writes a file from a form.
+/// Upload a file from a form
 ///
-/// The fields `sandbox_id` and `file_path` come before `file`, since the file is passed on as it comes.
+/// Writes a file sent as `multipart/form-data`. The fields `sandbox_id` and `file_path` must come before `file`,
+/// because the server streams the file into the sandbox as it arrives.
 #[utoipa::path(post, path = "/sandboxes/upload-file", operation_id = "upload_file", tag = "files",
     params(UploadQuery),
     request_body(content = UploadForm, content_type = "multipart/form-data"),
     responses(
-        (status = 200, description = "Written", body = Written)))]
+        (status = 200, description = "File written.", body = Written)))]
 pub(super) async fn upload_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

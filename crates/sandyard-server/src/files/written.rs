@@ -3,14 +3,16 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What was written.
+/// File that was written.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Written {
+    /// Always `true`; a failed request has an error status instead.
     pub(super) success: bool,
-    /// Where, in full.
+    /// Absolute path of the file inside the sandbox.
     pub(super) path: String,
-    /// How many bytes.
+    /// Number of bytes written.
     pub(super) size: u64,
+    /// Summary of the result for people.
     pub(super) message: String,
 }
 

@@ -8,52 +8,55 @@ use utoipa::openapi::schema::{
 
 use crate::bounds::{self, MAX_ARGUMENT};
 
-/// Most arguments of a command.
+/// Maximum number of arguments of a command, program included.
 const MAX_ARGUMENTS: usize = 4096;
 
-/// Most bytes that can be asked for of each stream of a command's output.
+/// Largest `max_output_bytes` of a request.
 pub(crate) const MAX_OUTPUT: usize = 8 << 20;
 
-/// What to run: a text for `bash -lc`, or a program and its arguments.
+/// Command of a request: text for `bash -lc`, or a program and its arguments.
 #[derive(Clone, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum CommandWords {
+pub(crate) enum CommandText {
     Shell(String),
     Argv(Vec<String>),
 }
 
-impl CommandWords {
+impl CommandText {
     pub(crate) fn into_command(self) -> Result<Command, ServiceError> {
         match self {
             Self::Shell(text) => {
                 bounds::text("command", &text, 1, MAX_ARGUMENT)?;
                 Ok(Command::Shell(text))
             }
-            Self::Argv(words) => argv(words).map(Command::Argv),
+            Self::Argv(arguments) => argv(arguments).map(Command::Argv),
         }
     }
 }
 
 /// Checks a program and its arguments.
-pub(crate) fn argv(words: Vec<String>) -> Result<Vec<String>, ServiceError> {
-    if !(1..=MAX_ARGUMENTS).contains(&words.len()) || words[0].is_empty() {
+pub(crate) fn argv(arguments: Vec<String>) -> Result<Vec<String>, ServiceError> {
+    if !(1..=MAX_ARGUMENTS).contains(&arguments.len()) || arguments[0].is_empty() {
         return Err(ServiceError::invalid(
             "command",
-            format!("`command` names a program and up to {MAX_ARGUMENTS} arguments"),
+            format!(
+                "`command` must list a program and its arguments, 1 to {MAX_ARGUMENTS} in total"
+            ),
         ));
     }
-    for word in &words {
-        bounds::text("command", word, 0, MAX_ARGUMENT)?;
+    for argument in &arguments {
+        bounds::text("command", argument, 0, MAX_ARGUMENT)?;
     }
-    Ok(words)
+    Ok(arguments)
 }
 
-/// The schema of a program and its arguments.
+/// Schema of a program and its arguments.
 pub(crate) fn argv_schema() -> Array {
     ArrayBuilder::new()
         .items(argument(1))
         .min_items(Some(1))
         .max_items(Some(MAX_ARGUMENTS))
+        .description(Some("Program and its arguments, 1 to 4096 in total."))
         .build()
 }
 
@@ -62,7 +65,7 @@ pub(crate) fn command_schema() -> Schema {
         .item(argument(1))
         .item(argv_schema())
         .description(Some(
-            "A text for `bash -lc`, or a program and its arguments",
+            "Command to run: text for `bash -lc`, or a list of a program and its arguments.",
         ))
         .build();
     Schema::AnyOf(forms)

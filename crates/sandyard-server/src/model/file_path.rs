@@ -5,7 +5,7 @@ use sandyard_service::ServiceError;
 
 use crate::bounds;
 
-/// The path of a request that may call it either.
+/// Path of a request that may use either name.
 pub(crate) fn path_of(
     path: Option<String>,
     file_path: Option<String>,

@@ -19,12 +19,12 @@ pub(crate) mod template;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The answer to what only succeeds or fails.
+/// Confirmation that the operation succeeded.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Done {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     pub(crate) success: bool,
-    /// What happened, for people.
+    /// Summary of the result for people.
     pub(crate) message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a sandbox may reach, as this dialect reads and shows it.
+//! Egress policies as this dialect parses and shows them.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ const TARGET: &str =
 /// What a policy itself calls the word that E2B has beside it.
 const INTERNET: [&str; 2] = ["allow_internet_access", "allowInternetAccess"];
 
-/// What a sandbox shall reach. A list that is left out is empty. E2B's spelling (`allowOut`) is understood too.
+/// Egress policy: which hosts a sandbox may reach. A list that is left out is empty. The spelling of E2B (`allowOut`)
+/// is accepted too.
 #[derive(ToSchema)]
 #[schema(as = NetworkPolicy)]
 #[expect(
@@ -31,54 +32,56 @@ const INTERNET: [&str; 2] = ["allow_internet_access", "allowInternetAccess"];
     reason = "describes what `read` takes, which says more about mistakes than serde can"
 )]
 pub(crate) struct NetworkRequest {
-    /// Whether what no entry names may be reached; as the operator says if it is left out.
+    /// Whether the sandbox may reach hosts that no entry names. Default: the operator's policy.
     allow_internet_access: Option<bool>,
-    /// What may be reached in any case: names, `*.names`, addresses and networks, with or without `:port`.
-    #[schema(schema_with = targets_schema)]
+    /// Hosts that may be reached in any case.
+    #[schema(schema_with = allowed_schema)]
     allow_out: Option<Vec<String>>,
-    /// What may not, unless `allow_out` names it.
-    #[schema(schema_with = targets_schema)]
+    /// Hosts that may not be reached.
+    #[schema(schema_with = denied_schema)]
     deny_out: Option<Vec<String>>,
-    /// By host, what is done to requests on their way: over TLS alone unless the host is written `http://name`, and on every
-    /// port unless it has one (`api.example.com:8443`). A host is a name or `*.name`, never `*`. Naming one here does not
-    /// allow it.
+    /// Changes made to HTTP requests on their way out, by host. They apply to TLS connections only, unless the host is
+    /// written `http://name`, and to every port, unless it has one (`api.example.com:8443`). A host is a name or
+    /// `*.name`, never `*`. A rule does not allow its host.
     rules: Option<BTreeMap<String, Vec<RuleView>>>,
-    /// Whether anybody may open the previews of its ports.
+    /// Whether anyone may open the preview URLs of the sandbox's ports. Default: decided per port.
     allow_public_traffic: Option<bool>,
-    /// The `Host` that servers inside see on previews.
+    /// Value of the `Host` header that programs in the sandbox see on preview requests. Default: the requested host.
     #[schema(min_length = 1, max_length = 255, pattern = r"^[!-~]+$")]
     mask_request_host: Option<String>,
 }
 
-/// What a sandbox may reach. Values of headers are not shown.
+/// Egress policy in force. Values of headers are masked.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct NetworkView {
-    /// Whether what no entry names may be reached.
+    /// Whether the sandbox may reach hosts that no entry names.
     allow_internet_access: bool,
-    /// What may be reached in any case.
+    /// Hosts that may be reached in any case.
     allow_out: Vec<String>,
-    /// What may not, unless `allow_out` names it.
+    /// Hosts that may not be reached, unless `allow_out` names them.
     deny_out: Vec<String>,
-    /// By host, what is done to requests on their way: over TLS alone unless the host is written `http://name`.
+    /// Changes made to HTTP requests on their way out, by host. They apply to TLS connections only, unless the host is
+    /// written `http://name`.
     rules: BTreeMap<String, Vec<RuleView>>,
-    /// Whether anybody may open the previews of its ports; none: up to each port.
+    /// Whether anyone may open the preview URLs of the sandbox's ports. Null: decided per port.
     allow_public_traffic: Option<bool>,
-    /// The `Host` that servers inside see on previews; none: the one that was asked for.
+    /// Value of the `Host` header that programs in the sandbox see on preview requests. Null: the requested host.
     mask_request_host: Option<String>,
 }
 
-/// What is done to a request.
+/// Rule for requests to a host.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = NetworkRule)]
 pub(crate) struct RuleView {
+    /// Change that is made to each request.
     transform: TransformView,
 }
 
-/// How a request is changed.
+/// Change of a request.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = NetworkTransform)]
 pub(crate) struct TransformView {
-    /// Headers that are set, whatever the program sent. In answers every value is `***`.
+    /// Headers to set, replacing what the program sent. Responses show every value as `***`.
     headers: BTreeMap<String, String>,
 }
 
@@ -110,11 +113,11 @@ impl From<NetworkPolicy> for NetworkView {
     }
 }
 
-/// Targets to be opened or closed.
+/// Hosts to allow or deny.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct Targets {
-    /// Names, `*.names`, addresses and networks, with or without `:port`.
-    #[schema(schema_with = some_targets_schema)]
+    /// Hosts to allow or deny.
+    #[schema(schema_with = changed_schema)]
     targets: Vec<String>,
 }
 
@@ -122,22 +125,25 @@ impl Targets {
     /// Reads each of them; the first one that is none is named.
     pub(crate) fn read(self) -> Result<Vec<Target>, ApiError> {
         if self.targets.is_empty() || self.targets.len() > MAX_TARGETS {
-            return Err(refused(
+            return Err(invalid_entry(
                 "targets".to_owned(),
-                format!("name 1 to {MAX_TARGETS} targets"),
+                format!(
+                    "must list 1 to {MAX_TARGETS} hosts (got {})",
+                    self.targets.len()
+                ),
             ));
         }
         let read = |(at, text): (usize, &String)| {
             text.parse()
                 .map_err(|error: sandyard_core::network::TargetError| {
-                    refused(format!("targets[{at}]"), error.to_string())
+                    invalid_entry(format!("targets[{at}]"), error.to_string())
                 })
         };
         self.targets.iter().enumerate().map(read).collect()
     }
 }
 
-/// What counts where a policy does not say.
+/// Defaults for fields that a policy leaves out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PolicyDefaults {
     allow_internet_access: bool,
@@ -151,58 +157,58 @@ impl From<&App> for PolicyDefaults {
     }
 }
 
-/// Reads a policy; what is wrong with it is named with `place` in front: `network.allow_out[2]`.
-pub(crate) fn read(
-    place: &str,
+/// Parses a policy. Errors name the entry with `place` as prefix: `network.allow_out[2]`.
+pub(crate) fn parse(
+    prefix: &str,
     mut policy: Value,
-    otherwise: PolicyDefaults,
+    defaults: PolicyDefaults,
 ) -> Result<NetworkPolicy, ApiError> {
     let text = policy.to_string();
-    // Databases take no NUL, which JSON writes like this.
+    // Databases do not accept NUL, which JSON escapes like this.
     if text.len() > MAX_BYTES || text.contains("\\u0000") {
-        let field = if place.is_empty() { "network" } else { place };
-        let problem = "it is too large or holds a NUL character".to_owned();
-        return Err(refused(field.to_owned(), problem));
+        let field = if prefix.is_empty() { "network" } else { prefix };
+        let problem = "must have at most 256 KiB and no NUL character".to_owned();
+        return Err(invalid_entry(field.to_owned(), problem));
     }
     if let Value::Object(fields) = &mut policy
-        && said_internet(fields).is_none()
+        && internet_access(fields).is_none()
     {
-        // A closed server stays closed to those who only name an entry or two.
+        // If the operator denies by default, a policy that only adds entries does not change that.
         fields.remove(INTERNET[1]);
         fields.insert(
             INTERNET[0].to_owned(),
-            otherwise.allow_internet_access.into(),
+            defaults.allow_internet_access.into(),
         );
     }
     NetworkPolicy::from_value(policy).map_err(|PolicyError { field, problem }| {
-        let field = match (place, field.as_str()) {
+        let field = match (prefix, field.as_str()) {
             ("", _) => field,
-            // What the whole of it is called.
-            (_, "network") => place.to_owned(),
-            _ => format!("{place}.{field}"),
+            // Name of the field as a whole.
+            (_, "network") => prefix.to_owned(),
+            _ => format!("{prefix}.{field}"),
         };
-        refused(field, problem)
+        invalid_entry(field, problem)
     })
 }
 
-/// Reads the two words of a create about the network, which are one policy; none: nothing was said.
-pub(crate) fn read_both(
+/// Combines the two fields of a create about the network into one policy. Returns `None` if both are absent.
+pub(crate) fn parse_with_access(
     network: Option<Value>,
     allow_internet_access: Option<bool>,
-    otherwise: PolicyDefaults,
+    defaults: PolicyDefaults,
 ) -> Result<Option<NetworkPolicy>, ApiError> {
     let Some(allowed) = allow_internet_access else {
         return network
-            .map(|policy| read("network", policy, otherwise))
+            .map(|policy| parse("network", policy, defaults))
             .transpose();
     };
     let mut policy = network.unwrap_or_else(|| Value::Object(Map::new()));
     if let Value::Object(fields) = &mut policy {
-        match said_internet(fields) {
-            Some(said) if *said != Value::Bool(allowed) => {
-                return Err(refused(
+        match internet_access(fields) {
+            Some(value) if *value != Value::Bool(allowed) => {
+                return Err(invalid_entry(
                     INTERNET[0].to_owned(),
-                    "`network` says otherwise: say it once".to_owned(),
+                    "`network` says defaults: say it once".to_owned(),
                 ));
             }
             Some(_) => {}
@@ -211,31 +217,45 @@ pub(crate) fn read_both(
             }
         }
     }
-    read("network", policy, otherwise).map(Some)
+    parse("network", policy, defaults).map(Some)
 }
 
-/// What a policy says about the rest of the internet, in either spelling.
-fn said_internet(fields: &Map<String, Value>) -> Option<&Value> {
+/// Value of `allow_internet_access` in a policy, in either spelling.
+fn internet_access(fields: &Map<String, Value>) -> Option<&Value> {
     INTERNET
         .iter()
         .filter_map(|name| fields.get(*name))
-        .find(|said| !said.is_null())
+        .find(|value| !value.is_null())
 }
 
-/// A refusal that names the entry.
-pub(crate) fn refused(field: String, problem: String) -> ApiError {
+/// Error that names the invalid entry.
+pub(crate) fn invalid_entry(field: String, problem: String) -> ApiError {
     ApiError::new(ErrorKind::BadRequest, format!("`{field}`: {problem}")).field(Some(field))
 }
 
-fn targets_schema() -> Schema {
-    array(0)
+fn allowed_schema() -> Schema {
+    targets_schema(
+        0,
+        "Hosts that the sandbox may reach in any case, at most 1,000: names, `*.name`, addresses and networks, each with or \
+         without `:port`.",
+    )
 }
 
-fn some_targets_schema() -> Schema {
-    array(1)
+fn denied_schema() -> Schema {
+    targets_schema(
+        0,
+        "Hosts that the sandbox may not reach, unless `allow_out` names them, at most 1,000, in the same form.",
+    )
 }
 
-fn array(least: usize) -> Schema {
+fn changed_schema() -> Schema {
+    targets_schema(
+        1,
+        "Hosts to allow or deny, 1 to 1,000: names, `*.name`, addresses and networks, each with or without `:port`.",
+    )
+}
+
+fn targets_schema(least: usize, description: &str) -> Schema {
     let target = ObjectBuilder::new()
         .schema_type(SchemaType::Type(Type::String))
         .min_length(Some(1))
@@ -246,7 +266,8 @@ fn array(least: usize) -> Schema {
     let array = ArrayBuilder::new()
         .items(RefOr::T(Schema::Object(target)))
         .min_items(Some(least))
-        .max_items(Some(MAX_TARGETS));
+        .max_items(Some(MAX_TARGETS))
+        .description(Some(description));
     Schema::Array(array.build())
 }
 
@@ -271,16 +292,16 @@ mod tests {
     fn both_words_about_the_network_are_one() {
         let read = |network: Value, allowed| {
             let network = Some(network).filter(|network| !network.is_null());
-            read_both(network, allowed, OPEN)
+            parse_with_access(network, allowed, OPEN)
                 .map(|policy| policy.map(|it| it.allow_internet_access))
         };
         assert_eq!(read(Value::Null, None).unwrap(), None);
         assert_eq!(read(Value::Null, Some(false)).unwrap(), Some(false));
         assert_eq!(read(json!({}), None).unwrap(), Some(true));
         assert_eq!(read(json!({}), Some(false)).unwrap(), Some(false));
-        let said = json!({"allowInternetAccess": false});
-        assert_eq!(read(said.clone(), Some(false)).unwrap(), Some(false));
-        let refused = read(said, Some(true)).unwrap_err();
+        let value = json!({"allowInternetAccess": false});
+        assert_eq!(read(value.clone(), Some(false)).unwrap(), Some(false));
+        let refused = read(value, Some(true)).unwrap_err();
         assert_eq!(field(refused).as_deref(), Some("allow_internet_access"));
     }
 
@@ -289,7 +310,7 @@ mod tests {
         let closed = PolicyDefaults {
             allow_internet_access: false,
         };
-        let read = |policy| read("network", policy, closed).unwrap();
+        let read = |policy| parse("network", policy, closed).unwrap();
         assert!(!read(json!({"allow_out": ["pypi.org"]})).allow_internet_access);
         assert!(!read(json!({"allowInternetAccess": null})).allow_internet_access);
         assert!(read(json!({"allowInternetAccess": true})).allow_internet_access);
@@ -298,7 +319,7 @@ mod tests {
     #[test]
     fn values_of_headers_are_hidden_whoever_gives_the_policy() {
         let policy = json!({"rules": {"api.example.com": [{"transform": {"headers": {"X-Key": "s3cret"}}}]}});
-        let policy = read("network", policy, OPEN).unwrap();
+        let policy = parse("network", policy, OPEN).unwrap();
         let shown = serde_json::to_value(NetworkView::from(policy)).unwrap();
         let headers = &shown["rules"]["api.example.com"][0]["transform"]["headers"];
         assert_eq!(headers, &json!({"X-Key": "***"}));
@@ -307,7 +328,7 @@ mod tests {
     #[test]
     fn a_policy_that_is_too_large_is_refused_before_it_is_read() {
         let names: Vec<String> = (0..20_000).map(|n| format!("n{n}.example.com")).collect();
-        let refused = read("network", json!({ "allow_out": names }), OPEN).unwrap_err();
+        let refused = parse("network", json!({ "allow_out": names }), OPEN).unwrap_err();
         assert_eq!(field(refused).as_deref(), Some("network"));
     }
 }

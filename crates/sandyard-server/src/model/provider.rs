@@ -7,26 +7,26 @@ use utoipa::ToSchema;
 
 use crate::time::optional_iso;
 
-/// What can be done with sandboxes of a provider.
+/// Operations that a provider supports.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CapabilitiesView {
-    /// Freezing with the memory kept.
+    /// Whether sandboxes can be paused with their memory kept.
     pause: bool,
-    /// Shutdown the processes and keeping the files.
+    /// Whether sandboxes can be stopped with their files kept.
     stop: bool,
-    /// Keeping the files as a template.
+    /// Whether the files of a sandbox can be saved as a template.
     snapshot: bool,
-    /// Another sandbox from the files of a live one.
+    /// Whether a sandbox can be created from the files of a running one.
     fork: bool,
-    /// Listing what changed since the template.
+    /// Whether the changes since the template can be listed.
     diff: bool,
-    /// Listing, importing and removing templates.
+    /// Whether templates can be listed, imported and deleted.
     templates: bool,
-    /// Memory, processor, process and disk limits are enforced.
+    /// Whether limits of memory, CPU, processes and disk are enforced.
     limits: bool,
-    /// Volumes.
+    /// Whether volumes can be mounted.
     volumes: bool,
-    /// Telling what was used of late, and not only what is used now.
+    /// Whether past resource usage is available, not only the current one.
     usage_history: bool,
 }
 
@@ -46,17 +46,18 @@ impl From<Capabilities> for CapabilitiesView {
     }
 }
 
-/// How a provider is. Nothing in it tells where it is or how it is reached: everybody may see this.
+/// Health of a provider. Contains nothing about where it is or how it is reached, since anyone may read it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ProviderHealth {
-    /// Its name: `embedded`, `docker`, …
+    /// Name of the provider: `embedded`, `docker` and so on.
     name: String,
     /// `healthy` or `unreachable`.
     status: &'static str,
-    /// When that last changed, if it did.
+    /// Time at which the status last changed (RFC 3339). Null if it never did.
     since: Option<String>,
-    /// Whether it makes what nobody asks another one for.
+    /// Whether the provider runs sandboxes whose request names no provider.
     default: bool,
+    /// Operations that the provider supports.
     capabilities: CapabilitiesView,
 }
 
@@ -75,20 +76,23 @@ impl From<&ProviderView> for ProviderHealth {
     }
 }
 
-/// A provider of this server.
+/// Provider of the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ProviderDetail {
     #[serde(flatten)]
     health: ProviderHealth,
-    /// What sandboxes start from when their maker does not say.
+    /// Template of sandboxes whose request names none.
     default_template: String,
-    /// What it cannot give any sandbox, in words.
+    /// What the provider cannot do on this host, one sentence each; usually empty.
+    limitations: Vec<String>,
+    /// Old name of `limitations`. Will be removed in the next version.
+    #[schema(deprecated)]
     lacks: Vec<String>,
-    /// Where its sandboxes are; for admins, once it was reached.
+    /// Location of its sandboxes. Shown to admins only, once the provider was reached.
     location: Option<String>,
-    /// Why it cannot be reached; for admins.
+    /// Reason why the provider is unreachable. Shown to admins only.
     reason: Option<String>,
-    /// Failures in a row.
+    /// Number of failed calls in a row.
     failures: u32,
 }
 
@@ -100,6 +104,7 @@ impl ProviderDetail {
         Self {
             health: provider.into(),
             default_template: info.default_template.clone(),
+            limitations: info.lacks.clone(),
             lacks: info.lacks.clone(),
             location: location.filter(|_| is_admin),
             reason: condition.reason.clone().filter(|_| is_admin),

@@ -13,20 +13,21 @@ use super::provider::CapabilitiesView;
 use crate::links::Links;
 use crate::time::{iso, optional_iso};
 
-/// Where a sandbox stands, in this contract's words.
+/// Status of a sandbox: `initializing` while it is being created, `running`, `paused` (paused or stopped; a request
+/// wakes it), `error` (it failed; see `reason`), `deleted` (being deleted, or gone).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SandboxStatus)]
 pub(crate) enum Status {
-    /// It is being made.
+    /// The sandbox is being created.
     Initializing,
     /// It runs.
     Running,
-    /// It does not run, and the next request wakes it.
+    /// The sandbox is paused or stopped; the next request wakes it.
     Paused,
-    /// It failed.
+    /// The sandbox failed.
     Error,
-    /// It is gone, or going.
+    /// The sandbox is deleted or being deleted.
     Deleted,
 }
 
@@ -43,28 +44,29 @@ impl From<SandboxStatus> for Status {
 }
 
 impl Status {
-    /// Which of the service's statuses look like this one.
+    /// Statuses of the service that this one stands for.
     pub(crate) fn statuses(self) -> Vec<SandboxStatus> {
         let looks_alike = |status: &SandboxStatus| Self::from(*status) == self;
         SandboxStatus::ALL.into_iter().filter(looks_alike).collect()
     }
 }
 
-/// The answer to what makes or wakes a sandbox.
+/// Sandbox after the operation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SandboxReply {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     pub(crate) success: bool,
-    /// Its name.
+    /// ID of the sandbox.
     pub(crate) sandbox_id: String,
-    /// Its provider's name for it.
+    /// ID that the provider gave the sandbox. Null until the provider has created it.
     pub(crate) provider_sandbox_id: Option<String>,
+    /// Current status of the sandbox.
     pub(crate) status: Status,
-    /// Where its tool server is.
+    /// URL of the tool server for MCP clients.
     pub(crate) mcp_url: String,
-    /// Where its VS Code is.
+    /// URL of VS Code in the browser.
     pub(crate) vscode_url: String,
-    /// What happened, for people.
+    /// Summary of the result for people.
     pub(crate) message: String,
 }
 
@@ -82,15 +84,17 @@ impl SandboxReply {
     }
 }
 
-/// Where a sandbox stands.
+/// Status of a sandbox.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusReply {
-    /// Its name.
+    /// ID of the sandbox.
     pub(crate) sandbox_id: String,
+    /// Current status of the sandbox.
     pub(crate) status: Status,
-    /// Its provider's name for it.
+    /// ID that the provider gave the sandbox. Null until the provider has created it.
     pub(crate) provider_sandbox_id: Option<String>,
-    /// Why, when that is not plain.
+    /// Explanation of the status, for example why the sandbox failed or was paused. Null if there is nothing to
+    /// explain.
     pub(crate) reason: Option<String>,
 }
 
@@ -105,79 +109,93 @@ impl From<&Sandbox> for StatusReply {
     }
 }
 
-/// How much a sandbox may use.
+/// Resource limits of a sandbox.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LimitsView {
-    /// As it is asked for: `2g`.
+    /// Memory limit in the form used by requests, for example `2g`.
     memory: String,
+    /// Memory limit in bytes.
     memory_bytes: u64,
-    /// Cores.
+    /// CPU limit in cores.
     cpu: f64,
-    /// Processes and threads.
+    /// Maximum number of processes and threads.
     pids: u32,
+    /// Maximum number of bytes that the sandbox may write on top of its template.
     disk_bytes: u64,
 }
 
-/// All there is to know about a sandbox, secrets left out.
+/// Everything known about a sandbox, except secrets.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SandboxInfo {
-    /// Its name.
+    /// ID of the sandbox.
     pub(crate) sandbox_id: String,
-    /// Its provider's name for it.
+    /// ID that the provider gave the sandbox. Null until the provider has created it.
     provider_sandbox_id: Option<String>,
-    /// Whose it is.
+    /// Owner of the sandbox.
     user_id: String,
-    /// Another name its owner gave it.
+    /// Second name that the owner chose, if any.
     alias: Option<String>,
-    /// What it is for.
+    /// Project that the sandbox belongs to, if it was created with one.
     project: Option<String>,
+    /// Current status of the sandbox.
     status: Status,
-    /// Why, when that is not plain.
+    /// Explanation of the status, for example why the sandbox failed or was paused. Null if there is nothing to
+    /// explain.
     reason: Option<String>,
-    /// Which kind of provider runs it.
+    /// Name of the provider that runs the sandbox.
     provider: String,
-    /// What can be done with it there. None: its provider is none of this server's.
+    /// Operations that the provider supports for this sandbox. Null if this server does not have that provider.
     capabilities: Option<CapabilitiesView>,
-    /// What it was made from.
+    /// Template or snapshot that the sandbox was created from.
     template: String,
-    /// The same as `template`.
+    /// Same as `template`.
     template_id: String,
+    /// Resource limits of the sandbox.
     limits: LimitsView,
-    /// Its maker's own words.
+    /// Labels that were set when the sandbox was created.
     metadata: BTreeMap<String, String>,
-    /// Ports its maker named.
+    /// Ports named when the sandbox was created through the Docker-style API: port inside to port outside.
     ports: BTreeMap<String, String>,
-    /// Ports anybody may open.
+    /// Ports that anyone may open through their preview URL.
     public_ports: Vec<u16>,
-    /// What it may reach. None: what is kept of it cannot be read, and it reaches nothing.
+    /// Egress policy in force. Null if the stored policy cannot be read; the sandbox then reaches nothing.
     network: Option<NetworkView>,
-    /// Secrets it uses without seeing them: by variable, the secret's name.
+    /// Secrets that the sandbox uses: environment variable to name of the secret.
     secrets: BTreeMap<String, String>,
-    /// Volumes in it: by path inside, the volume's name.
+    /// Mounted volumes: path inside the sandbox to name of the volume.
     volumes: BTreeMap<String, String>,
-    /// Seconds it lives without activity, or at all.
+    /// Timeout in seconds: of idleness, or of the whole life, depending on `expiry`.
     timeout: i64,
-    /// What happens then: `pause` or `delete`.
+    /// What happens when the timeout is over: `pause` or `delete`.
     timeout_action: &'static str,
-    /// From when on that time is counted: `idle` or `fixed`.
+    /// How the timeout is counted: `idle` from the last activity, `fixed` from the start.
     expiry: &'static str,
-    /// What its provider could not give it.
+    /// What the provider could not provide as requested, one sentence each; usually empty.
+    limitations: Vec<String>,
+    /// Old name of `limitations`. Will be removed in the next version.
+    #[schema(deprecated)]
     lacks: Vec<String>,
-    /// Where its tool server is.
+    /// URL of the tool server for MCP clients.
     mcp_url: String,
-    /// Where its VS Code is.
+    /// URL of VS Code in the browser.
     vscode_url: String,
+    /// Time at which the sandbox was created (RFC 3339).
     created_at: String,
+    /// Time at which the sandbox last started running (RFC 3339).
     started_at: Option<String>,
+    /// Time at which the sandbox last stopped running (RFC 3339).
     stopped_at: Option<String>,
+    /// Time of the last activity (RFC 3339).
     last_activity_at: String,
+    /// Time at which the timeout is over unless the sandbox is used before (RFC 3339). Null while it is not running.
     expires_at: Option<String>,
+    /// Time at which the sandbox was deleted (RFC 3339). Null unless it was.
     deleted_at: Option<String>,
 }
 
 impl SandboxInfo {
     pub(crate) fn new(service: &Service, links: &Links, sandbox: Sandbox) -> Self {
-        // One row that cannot be read must not hide all others.
+        // A policy that cannot be parsed must not make the whole list fail.
         let network = service.policy_of(&sandbox).ok().map(NetworkView::from);
         let capabilities = service.capabilities_of(&sandbox);
         let expires_ms = service.expires_ms(&sandbox);
@@ -218,6 +236,7 @@ impl SandboxInfo {
                 Expiry::Idle => "idle",
                 Expiry::Fixed => "fixed",
             },
+            limitations: sandbox.limitations.clone(),
             lacks: sandbox.limitations,
             mcp_url: links.mcp(&sandbox.id),
             vscode_url: links.vscode(&sandbox.id),
@@ -239,7 +258,7 @@ fn action_word(action: TimeoutAction) -> &'static str {
     }
 }
 
-/// What shall happen when a sandbox's time is over.
+/// What happens when the timeout of a sandbox is over: `pause` keeps it, `delete` removes it.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TimeoutActionWord {

@@ -6,20 +6,22 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::time::optional_iso;
 
-/// What can be told of a template.
+/// Template: what sandboxes start from.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TemplateView {
     /// Name to create sandboxes from.
     name: String,
-    /// The provider's own name, random for snapshots of users. Accepted wherever a name is.
+    /// Name that the provider uses; random for snapshots of users. Accepted wherever a name is.
     id: String,
-    /// Owner of the snapshot; null for templates that are for everybody.
+    /// User who owns the snapshot. Null for templates that everyone may use.
     owner: Option<String>,
-    /// The provider that has it.
+    /// Provider that has the template.
     provider: String,
+    /// Time at which the template was created (RFC 3339), if known.
     created_at: Option<String>,
+    /// Size of the template in bytes, if known.
     size_bytes: Option<u64>,
-    /// What else there is to say about it.
+    /// Additional remark of the provider, if any.
     note: Option<String>,
 }
 
@@ -43,28 +45,29 @@ impl From<Template> for TemplateView {
     }
 }
 
-/// What sandboxes can start from.
+/// Templates that the caller can create sandboxes from.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TemplateList {
+    /// Templates of all providers that answered.
     templates: Vec<TemplateView>,
-    /// Providers whose templates are not listed, since they could not be asked.
+    /// Providers whose templates are missing because they did not answer.
     warnings: Vec<TemplateWarning>,
 }
 
-/// A provider that could not be asked.
+/// Provider that did not answer.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TemplateWarning {
-    /// Its name.
+    /// Name of the provider.
     provider: String,
-    /// Why.
+    /// Reason why its templates are missing.
     reason: String,
 }
 
-/// Which provider's.
+/// Query that names a provider.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TemplateQuery {
-    /// The provider that has the template, or shall have it; if it is left out, the default.
+    /// Provider that gets the template. Default: the default provider.
     #[param(min_length = 1, max_length = 64)]
     pub(crate) provider: Option<String>,
 }

@@ -13,19 +13,22 @@ use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 
-/// Names a sandbox.
+/// Request that names a sandbox.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct NamedSandbox {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox to act on.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     pub(crate) sandbox_id: String,
 }
 
-/// Makes a sandbox run if it does not, and restarts its time.
+/// Connect to a sandbox
+///
+/// Makes sure that a sandbox is running: wakes it if it is paused or stopped, and restarts its idle timeout. Connecting
+/// to a running sandbox is safe to repeat.
 #[utoipa::path(
     post, path = "/sandboxes/connect", operation_id = "connect_sandbox", tag = "sandboxes",
     request_body = NamedSandbox,
-    responses((status = 200, description = "It runs.", body = SandboxReply))
+    responses((status = 200, description = "Sandbox running; its idle timeout has been restarted.", body = SandboxReply))
 )]
 pub(crate) async fn connect_sandbox(
     State(app): State<App>,

@@ -16,27 +16,29 @@ use crate::error::ApiError;
 use crate::extract::{OptionalBody, Query, sandbox_name};
 use crate::model::Done;
 
-/// A folder to be made. What the query does not say may be in the body instead.
+/// Request to create a directory. Fields that the query lacks may be in the body.
 #[derive(Default, Deserialize, IntoParams, ToSchema)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CreateDirectory {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox to act on: its ID, its alias, or the ID its provider gave it.
     #[param(required = true, value_type = String, min_length = 1, max_length = 128)]
     #[schema(min_length = 1, max_length = 128)]
     sandbox_id: Option<String>,
-    /// Where; relative paths begin at the user's home.
+    /// Path of the directory. A relative path starts at the user's home directory.
     #[param(required = true, value_type = String, min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     directory_path: Option<String>,
-    /// Whether it is fine that it exists already.
+    /// Whether it is a success if the directory exists already (default false).
     exist_ok: Option<bool>,
 }
 
-/// Makes a folder, with those above it.
+/// Create a directory
+///
+/// Creates a directory with its missing parents. The fields may be sent in the query or in a JSON body.
 #[utoipa::path(
     post, path = "/sandboxes/create-directory", operation_id = "create_directory", tag = "files",
     params(CreateDirectory), request_body = Option<CreateDirectory>,
-    responses((status = 200, description = "It is there.", body = Done))
+    responses((status = 200, description = "Directory created, or it existed already and `exist_ok` was set.", body = Done))
 )]
 pub(crate) async fn create_directory(
     State(app): State<App>,
@@ -55,7 +57,7 @@ pub(crate) async fn create_directory(
     let live = app.service().live(&caller, name).await?;
     match live.agent.make_dir(&path).await {
         Ok(entry) => Ok(Json(Done::new(format!("{} created", entry.path)))),
-        // The second is what agents say when it is a file that is there.
+        // Agents return the second kind if the path is a file.
         Err(error)
             if matches!(
                 error.code(),

@@ -11,11 +11,13 @@ use crate::error::ApiError;
 use crate::extract::{Body, SandboxName, sandbox_name};
 use crate::model::Done;
 
-/// Removes a sandbox and all it holds. Removing it again succeeds.
+/// Delete a sandbox
+///
+/// Deletes a sandbox with all its files. Volumes stay. Deleting a deleted sandbox succeeds.
 #[utoipa::path(
     delete, path = "/sandboxes/{id}", operation_id = "delete_sandbox", tag = "sandboxes",
     params(SandboxName),
-    responses((status = 200, description = "It is gone.", body = Done))
+    responses((status = 200, description = "Sandbox deleted.", body = Done))
 )]
 pub(crate) async fn delete_sandbox(
     State(app): State<App>,
@@ -25,11 +27,13 @@ pub(crate) async fn delete_sandbox(
     delete(&app, &caller, &name.id).await
 }
 
-/// Removes a sandbox and all it holds. Removing it again succeeds.
+/// Delete a sandbox named in the body
+///
+/// Deletes a sandbox with all its files, like `DELETE /sandboxes/{id}`. Deleting a deleted sandbox succeeds.
 #[utoipa::path(
     post, path = "/sandboxes/delete", operation_id = "delete_named_sandbox", tag = "sandboxes",
     request_body = NamedSandbox,
-    responses((status = 200, description = "It is gone.", body = Done))
+    responses((status = 200, description = "Sandbox deleted.", body = Done))
 )]
 pub(crate) async fn delete_named_sandbox(
     State(app): State<App>,

@@ -11,31 +11,34 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::SandboxName;
 
-/// Most changed files that are listed.
+/// Maximum number of changed files in a response.
 const MAX_CHANGES: usize = 10_000;
 
-/// One file that differs from the template's.
+/// File that differs from the template's.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ChangeView {
-    /// Where, as seen inside.
+    /// Path of the file inside the sandbox.
     path: String,
-    /// How: `added`, `modified` or `deleted`.
+    /// Kind of change: `added`, `modified` or `deleted`.
     kind: &'static str,
 }
 
-/// What changed since the template.
+/// Differences between a sandbox and its template.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DiffReply {
+    /// Changed files, sorted by path.
     changes: Vec<ChangeView>,
-    /// Whether there are more than are listed.
+    /// Whether there are more changes than the response lists.
     truncated: bool,
 }
 
-/// Lists what changed in a sandbox since its template.
+/// List changed files
+///
+/// Lists the files that a sandbox added, changed or deleted compared with its template, at most 10,000.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/diff", operation_id = "diff_sandbox", tag = "templates",
     params(SandboxName),
-    responses((status = 200, description = "What changed.", body = DiffReply))
+    responses((status = 200, description = "Changed files returned.", body = DiffReply))
 )]
 pub(crate) async fn diff_sandbox(
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `GET /sandboxes/{id}/flows`: what a sandbox tried to reach, and what became of it.
+//! `GET /sandboxes/{id}/flows`: network activity of a sandbox.
 
 use std::collections::BTreeMap;
 
@@ -21,36 +21,37 @@ use crate::listen::Shutdown;
 use crate::stream::{self, StreamedEvent};
 use crate::time::iso;
 
-/// The kinds of events that are flows.
+/// Kinds of events that are flows.
 const KINDS: [&str; 2] = ["flow", "flow_denied"];
 
-/// Which flows.
+/// Query of a list of flows.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FlowQuery {
-    /// Only those that ended so.
+    /// Return only flows with this outcome. Default: all.
     #[param(inline)]
     verdict: Option<VerdictWord>,
-    /// Only those after this `seq`; left out: the newest.
+    /// Return only flows with a greater `seq`. Default: the newest flows.
     #[param(inline)]
     after: Option<Whole<0, 9_007_199_254_740_991>>,
-    /// At most so many.
+    /// Maximum number of results, 1–1000 (default 100).
     #[param(inline)]
     limit: Option<Whole<1, 1000>>,
-    /// Whether to go on with flows as they happen, as server-sent events.
+    /// Whether to stream new flows as server-sent events (default false).
     follow: Option<bool>,
 }
 
-/// What became of an attempt to reach something.
+/// Outcome of a flow: `allowed` by the policy, `denied` by it, or `failed` (allowed, but the connection could not be
+/// made).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = FlowVerdict)]
 pub(crate) enum VerdictWord {
-    /// It went out.
+    /// The connection was made.
     Allowed,
-    /// It did not, for the reason given.
+    /// The policy denied the connection.
     Denied,
-    /// It was allowed, and the other side could not be reached.
+    /// The policy allowed the connection, but the host could not be reached.
     Failed,
 }
 
@@ -74,20 +75,20 @@ impl From<FlowVerdict> for VerdictWord {
     }
 }
 
-/// What an attempt spoke.
+/// Protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = FlowProtocol)]
 pub(crate) enum ProtocolWord {
-    /// A connection.
+    /// TCP connection.
     Tcp,
-    /// A datagram, other than a look-up.
+    /// UDP datagram other than a DNS query.
     Udp,
-    /// A look-up of a name.
+    /// DNS query.
     Dns,
-    /// A ping or another control message.
+    /// ICMP message, such as a ping.
     Icmp,
-    /// Anything else.
+    /// Any other protocol.
     Other,
 }
 
@@ -103,38 +104,43 @@ impl From<Protocol> for ProtocolWord {
     }
 }
 
-/// One attempt to reach something, or several alike in a short time.
+/// Attempt of a sandbox to reach a host, or several similar attempts within a short time.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FlowView {
-    /// Counts up over all sandboxes and all that happens to them.
+    /// Sequence number, increasing over all sandboxes and all kinds of events.
     seq: i64,
+    /// ID of the sandbox.
     sandbox_id: String,
-    /// When it began.
+    /// Time at which the attempt began (RFC 3339).
     at: String,
+    /// Duration of the connection in milliseconds.
     duration_ms: u64,
-    /// None in a summary.
+    /// Protocol of the attempt. Null in a summary.
     protocol: Option<ProtocolWord>,
-    /// The name it was for, where one is known.
+    /// Host name that the program asked for, if known.
     name: Option<String>,
-    /// The address that was dialled, or meant.
+    /// IP address that was dialled, or would have been.
     address: Option<String>,
+    /// Port of the remote host.
     port: Option<u16>,
+    /// Outcome of the attempt.
     verdict: VerdictWord,
-    /// Why it was denied, in a word for programs: `not_allowed`, `closed_address`, …
+    /// Machine-readable reason for a denial: `not_allowed`, `closed_address` and so on. Null unless denied.
     code: Option<String>,
-    /// Why it was denied or failed, for people.
+    /// Explanation of a denial or failure for people.
     reason: Option<String>,
-    /// Bytes from the sandbox.
+    /// Number of bytes that the sandbox sent.
     sent_bytes: u64,
-    /// Bytes to it.
+    /// Number of bytes that the sandbox received.
     received_bytes: u64,
-    /// How many attempts alike this stands for.
+    /// Number of similar attempts that this entry stands for.
     count: u64,
-    /// Whether it stands for attempts of all kinds, which were too many to tell each of them.
+    /// Whether this entry summarises attempts of all kinds that were too many to list.
     is_summary: bool,
 }
 
-/// A flow as its event holds it. Another server may have written it, so only what everything needs must be there.
+/// Flow as stored in its event. A server of another version may have written it, so only the essential fields are
+/// required.
 #[derive(Deserialize)]
 struct Recorded {
     #[serde(default)]
@@ -163,7 +169,7 @@ fn one() -> u64 {
 }
 
 impl FlowView {
-    /// Reads a flow out of its event; none: it is no flow of a form we know.
+    /// Parses a flow from its event. Returns `None` for an unknown format.
     fn of(event: Event) -> Option<Self> {
         let flow: Recorded = serde_json::from_value(event.data).ok()?;
         Some(Self {
@@ -186,21 +192,24 @@ impl FlowView {
     }
 }
 
-/// What a sandbox tried to reach.
+/// Network activity of a sandbox.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FlowList {
-    /// Oldest first.
+    /// Flows, oldest first.
     flows: Vec<FlowView>,
 }
 
-/// Tells what a sandbox tried to reach and what became of it, also after its deletion.
+/// List network activity of a sandbox
 ///
-/// With `follow=true`, or when the client accepts `text/event-stream`, flows come as they happen, each named `flow` or
-/// `flow_denied`; `Last-Event-ID` goes on after one.
+/// Returns the connections that a sandbox tried to make and their outcome, oldest first. Works after its deletion too,
+/// and does not wake it.
+///
+/// With `follow=true`, or with the header `Accept: text/event-stream`, the response is a stream of server-sent events
+/// named `flow` or `flow_denied`. To continue a broken stream, send the last received event ID in `Last-Event-ID`.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/flows", operation_id = "list_flows", tag = "network",
     params(SandboxName, FlowQuery),
-    responses((status = 200, description = "What it tried to reach.", content(
+    responses((status = 200, description = "Network activity returned, or streamed as it happens.", content(
         (FlowList = "application/json"), (String = "text/event-stream"))))
 )]
 pub(crate) async fn list_flows(
@@ -244,7 +253,7 @@ fn kinds(verdict: Option<VerdictWord>) -> Vec<String> {
     kinds.iter().map(|kind| (*kind).to_owned()).collect()
 }
 
-/// What must be in an event's data: kinds tell only what was denied from all else.
+/// Required content of an event's data: the kind only distinguishes denied flows from others.
 fn words(verdict: Option<VerdictWord>) -> BTreeMap<String, String> {
     let word = match verdict {
         Some(VerdictWord::Allowed) => Some("allowed"),
@@ -256,7 +265,7 @@ fn words(verdict: Option<VerdictWord>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A flow for those who follow.
+/// Server-sent event for a flow.
 fn followed(event: Event) -> Option<StreamedEvent> {
     let (seq, kind) = (event.seq, event.kind.clone());
     let flow = FlowView::of(event)?;

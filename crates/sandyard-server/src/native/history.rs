@@ -19,33 +19,34 @@ use crate::listen::Shutdown;
 use crate::stream::{self, StreamedEvent};
 use crate::time::iso;
 
-/// Which events.
+/// Query of a list of events.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventQuery {
-    /// Only those after this `seq`; left out: the newest.
+    /// Return only events with a greater `seq`. Default: the newest events.
     #[param(inline)]
     after: Option<Whole<0, 9_007_199_254_740_991>>,
-    /// At most so many.
+    /// Maximum number of results, 1–1000 (default 100).
     #[param(inline)]
     limit: Option<Whole<1, 1000>>,
-    /// Whether to go on with events as they happen, as server-sent events.
+    /// Whether to stream new events as server-sent events (default false).
     follow: Option<bool>,
 }
 
-/// Something that happened to a sandbox.
+/// Event in the life of a sandbox.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EventView {
-    /// Counts up over all sandboxes.
+    /// Sequence number, increasing over all sandboxes of the server.
     pub(crate) seq: i64,
+    /// ID of the sandbox.
     pub(crate) sandbox_id: String,
-    /// When.
+    /// Time of the event (RFC 3339).
     pub(crate) at: String,
-    /// What: `created`, `running`, `paused`, …
+    /// Kind of event: `created`, `running`, `paused`, `stopped`, `deleted` and so on.
     pub(crate) kind: String,
-    /// Who did it: a user's name or `system`.
+    /// User who caused the event, or `system`.
     pub(crate) actor: String,
-    /// More about it.
+    /// Details, depending on the kind.
     #[schema(value_type = Object)]
     pub(crate) data: Value,
 }
@@ -66,21 +67,24 @@ impl From<Event> for EventView {
     }
 }
 
-/// What happened to a sandbox.
+/// Events of a sandbox.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EventList {
-    /// Oldest first.
+    /// Events, oldest first.
     events: Vec<EventView>,
 }
 
-/// Tells what happened to a sandbox, also after its deletion.
+/// List events of a sandbox
 ///
-/// With `follow=true`, or when the client accepts `text/event-stream`, events come as they happen, each named by its kind;
-/// `Last-Event-ID` goes on after one.
+/// Returns what happened to a sandbox, oldest first: created, paused, resumed, deleted and so on. Works after its
+/// deletion too, and does not wake it.
+///
+/// With `follow=true`, or with the header `Accept: text/event-stream`, the response is a stream of server-sent events
+/// named by their kind. To continue a broken stream, send the last received event ID in `Last-Event-ID`.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/events", operation_id = "list_events", tag = "monitoring",
     params(SandboxName, EventQuery),
-    responses((status = 200, description = "What happened.", content(
+    responses((status = 200, description = "Events returned, or streamed as they happen.", content(
         (EventList = "application/json"), (String = "text/event-stream"))))
 )]
 pub(crate) async fn list_events(
@@ -111,29 +115,32 @@ pub(crate) async fn list_events(
     Ok(Json(EventList { events }).into_response())
 }
 
-/// What a sandbox uses now. What its provider does not count is none.
+/// Current resource usage of a sandbox. A value that the provider does not measure is null.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UsageReply {
+    /// ID of the sandbox.
     sandbox_id: String,
-    /// Memory in bytes, page cache included.
+    /// Memory in use in bytes, page cache included.
     memory_bytes: Option<u64>,
-    /// Page cache in it.
+    /// Page cache in bytes, part of `memory_bytes`.
     memory_cache_bytes: Option<u64>,
-    /// Processor time used so far, in microseconds.
+    /// CPU time used since the start, in microseconds.
     cpu_usage_us: Option<u64>,
-    /// Processes and threads.
+    /// Number of processes and threads.
     pids: Option<u64>,
-    /// Bytes written on top of the template.
+    /// Number of bytes written on top of the template.
     disk_bytes: Option<u64>,
-    /// Processes the kernel killed for want of memory.
+    /// Number of processes that the kernel killed because memory ran out.
     oom_kills: Option<u64>,
 }
 
-/// Tells what a sandbox uses now. Wakes nothing, and is no activity.
+/// Get current resource usage
+///
+/// Returns what a sandbox uses at this moment. Does not wake the sandbox and does not count as activity.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/metrics", operation_id = "get_sandbox_metrics", tag = "monitoring",
     params(SandboxName),
-    responses((status = 200, description = "What it uses.", body = UsageReply))
+    responses((status = 200, description = "Resource usage returned.", body = UsageReply))
 )]
 pub(crate) async fn get_sandbox_metrics(
     State(app): State<App>,

@@ -12,11 +12,14 @@ use crate::extract::SandboxName;
 use crate::links::Links;
 use crate::model::sandbox::SandboxInfo;
 
-/// Tells all there is to know about a sandbox, also after its deletion.
+/// Get a sandbox
+///
+/// Returns everything known about a sandbox, except secrets. Works after its deletion too, until its history expires
+/// (`lifecycle.history_retention`, 30 days by default). Does not wake the sandbox.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/info", operation_id = "get_sandbox", tag = "sandboxes",
     params(SandboxName),
-    responses((status = 200, description = "All about it.", body = SandboxInfo))
+    responses((status = 200, description = "Sandbox returned.", body = SandboxInfo))
 )]
 pub(crate) async fn get_sandbox(
     State(app): State<App>,
@@ -29,20 +32,22 @@ pub(crate) async fn get_sandbox(
     Ok(Json(SandboxInfo::new(app.service(), &links, sandbox)))
 }
 
-/// URLs of a sandbox's own servers.
+/// URLs of the programs that every sandbox can serve.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UrlsReply {
-    /// Where its tool server is.
+    /// URL of the tool server for MCP clients.
     mcp_url: String,
-    /// Where its VS Code is.
+    /// URL of VS Code in the browser.
     vscode_url: String,
 }
 
-/// Gives the URLs of a sandbox's tool server and VS Code.
+/// Get the URLs of a sandbox
+///
+/// Returns the URLs of the tool server and of VS Code in a sandbox. Does not wake the sandbox.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/urls", operation_id = "get_sandbox_urls", tag = "ports",
     params(SandboxName),
-    responses((status = 200, description = "They.", body = UrlsReply))
+    responses((status = 200, description = "URLs returned.", body = UrlsReply))
 )]
 pub(crate) async fn get_sandbox_urls(
     State(app): State<App>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use sandyard_core::bounds::{MAX_PROJECT, MAX_USER_ID};
 use sandyard_service::{SandboxFilter, ServiceError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -16,49 +17,55 @@ use crate::extract::{Query, decode_query};
 use crate::links::Links;
 use crate::model::sandbox::{SandboxInfo, Status};
 
-/// Begins the names of metadata in a query.
+/// Prefix of metadata filters in a query.
 const METADATA: &str = "metadata.";
-/// Most words of metadata to filter by.
+/// Maximum number of metadata filters.
 const MAX_METADATA: usize = 16;
 
-/// Which sandboxes. `metadata.<name>=<value>` asks for a word of metadata.
+/// Query of a list of sandboxes. `metadata.<name>=<value>` filters by metadata.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// Whose; for admins.
-    #[param(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
+    /// Return only sandboxes of this user. Only admins see sandboxes of others.
+    #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]
     owner: Option<String>,
-    /// The same as `owner`.
-    #[param(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
+    /// Alias of `owner`.
+    #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]
     user_id: Option<String>,
-    /// In which status; all but deleted if it is left out.
+    /// Return only sandboxes with this status. Default: all except `deleted`.
     #[param(inline)]
     status: Option<Status>,
-    /// Of which project.
-    #[param(min_length = 1, max_length = 255, pattern = r"^[^\u0000]+$")]
+    /// Return only sandboxes of this project.
+    #[param(min_length = 1, max_length = 128, pattern = r"^[^\u0000]+$")]
     project: Option<String>,
-    /// At most so many.
+    /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
     limit: Option<Whole<1, 1000>>,
-    /// Continues after an earlier page: its `next`.
+    /// Position to continue from: the `next` of the previous page.
     #[param(max_length = 64, pattern = "^[0-9]{1,15}-[a-z0-9]{1,40}$")]
     cursor: Option<String>,
 }
 
-/// Part of a list.
+/// One page of sandboxes.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SandboxList {
-    /// Newest first.
+    /// Sandboxes, newest first.
     sandboxes: Vec<SandboxInfo>,
-    /// The `cursor` of the next page; none: that was all.
+    /// Value of `cursor` for the next page. Null on the last page.
     next: Option<String>,
 }
 
-/// Lists the caller's sandboxes; an admin's list is everybody's.
+/// List sandboxes
+///
+/// Returns the caller's sandboxes, newest first; an admin sees those of all users. Deleted sandboxes are left out
+/// unless `status=deleted` is given.
+///
+/// To filter by metadata, add up to 16 parameters of the form `metadata.<name>=<value>`. To read the next page, repeat
+/// the request with `cursor` set to the `next` of the last response.
 #[utoipa::path(
     get, path = "/sandboxes", operation_id = "list_sandboxes", tag = "sandboxes",
     params(ListQuery),
-    responses((status = 200, description = "They.", body = SandboxList))
+    responses((status = 200, description = "Sandboxes returned.", body = SandboxList))
 )]
 pub(crate) async fn list_sandboxes(
     State(app): State<App>,
@@ -68,8 +75,8 @@ pub(crate) async fn list_sandboxes(
     RawQuery(raw): RawQuery,
 ) -> Result<Json<SandboxList>, ApiError> {
     let owner = query.owner.or(query.user_id);
-    bounds::optional_text("owner", owner.as_deref(), 1, 255)?;
-    bounds::optional_text("project", query.project.as_deref(), 1, 255)?;
+    bounds::optional_text("owner", owner.as_deref(), 1, MAX_USER_ID)?;
+    bounds::optional_text("project", query.project.as_deref(), 1, MAX_PROJECT)?;
     bounds::optional_text("cursor", query.cursor.as_deref(), 1, 256)?;
     let filter = SandboxFilter {
         owner,
@@ -89,7 +96,7 @@ pub(crate) async fn list_sandboxes(
     }))
 }
 
-/// Reads the words of metadata out of a query.
+/// Parses the metadata filters of a query.
 fn metadata(query: &str) -> Result<BTreeMap<String, String>, ServiceError> {
     let mut words = BTreeMap::new();
     for pair in query.split('&').filter(|pair| pair.starts_with(METADATA)) {

@@ -12,10 +12,12 @@ use crate::extract::{PathName, Query};
 use crate::model::Done;
 use crate::model::template::{TemplateList, TemplateQuery};
 
-/// Lists what sandboxes can start from.
+/// List templates
+///
+/// Returns the templates and snapshots that the caller can create sandboxes from.
 #[utoipa::path(
     get, path = "/templates", operation_id = "list_templates", tag = "templates",
-    responses((status = 200, description = "They.", body = TemplateList))
+    responses((status = 200, description = "Templates returned.", body = TemplateList))
 )]
 pub(crate) async fn list_templates(
     State(app): State<App>,
@@ -24,11 +26,13 @@ pub(crate) async fn list_templates(
     Ok(Json(app.service().templates(&caller).await?.into()))
 }
 
-/// Removes a template. Sandboxes made from it live on.
+/// Delete a template
+///
+/// Deletes a template or snapshot. Sandboxes that were created from it keep working.
 #[utoipa::path(
     delete, path = "/templates/{name}", operation_id = "delete_template", tag = "templates",
-    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128), TemplateQuery),
-    responses((status = 200, description = "It is gone.", body = Done))
+    params(("name" = String, Path, description = "Name or ID of the template.", min_length = 1, max_length = 128), TemplateQuery),
+    responses((status = 200, description = "Template deleted.", body = Done))
 )]
 pub(crate) async fn delete_template(
     State(app): State<App>,
@@ -40,7 +44,7 @@ pub(crate) async fn delete_template(
     bounds::provider(provider)?;
     let removed = app.service().remove_template(&caller, provider, &name);
     removed.await.map_err(|mut error| {
-        // The name is one; it is the template that cannot be removed.
+        // The name is valid, but the template cannot be deleted.
         if error.kind == ErrorKind::Invalid && error.field.is_none() {
             error.kind = ErrorKind::Conflict;
         }

@@ -1,6 +1,7 @@
-//! The native dialect: `/sandboxes/*`, and what an operator and the CLI need beside it. One verb a file.
+//! The native dialect: `/sandboxes/*`, and routes for operators and the CLI. One file for each operation.
 //!
-//! No envelope; errors are `{"detail", "code", "hint", "field"}`. The enveloped dialect is made of the same handlers.
+//! Responses have no envelope; errors are `{"detail", "code", "hint", "field"}`. The enveloped dialect uses the same
+//! handlers.
 
 mod connect;
 mod create_directory;
@@ -33,7 +34,7 @@ use utoipa_axum::routes;
 use crate::access::Access;
 use crate::route::{Route, route};
 
-/// Fields of which one must be there, by schema: two names for one thing.
+/// Schemas with two names for one field, of which one is required.
 pub(crate) const ONE_OF: [(&str, &[&str]); 3] = [
     ("ReadFile", &["path", "file_path"]),
     ("WriteFile", &["path", "file_path"]),

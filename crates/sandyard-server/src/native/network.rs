@@ -1,4 +1,4 @@
-//! `GET` and `PUT /sandboxes/{id}/network`, `POST /sandboxes/{id}/network/allow` and `/deny`: what a sandbox may reach.
+//! `GET` and `PUT /sandboxes/{id}/network`, `POST /sandboxes/{id}/network/allow` and `/deny`: egress policies.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,20 +13,27 @@ use crate::error::ApiError;
 use crate::extract::{Body, SandboxName};
 use crate::model::network::{self as policy, NetworkRequest, NetworkView, PolicyDefaults, Targets};
 
-/// What a sandbox may reach from now on.
+/// Egress policy of a sandbox.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct NetworkReply {
+    /// ID of the sandbox.
     sandbox_id: String,
+    /// Egress policy in force.
     network: NetworkView,
-    /// What of it the sandbox's provider cannot see to.
+    /// Parts of the policy that the sandbox's provider cannot enforce, one sentence each; usually empty.
+    limitations: Vec<String>,
+    /// Old name of `limitations`. Will be removed in the next version.
+    #[schema(deprecated)]
     lacks: Vec<String>,
 }
 
-/// Tells what a sandbox may reach. Wakes nothing.
+/// Get the egress policy
+///
+/// Returns which hosts a sandbox may reach. Values of headers are masked. Does not wake the sandbox.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/network", operation_id = "get_network", tag = "network",
     params(SandboxName),
-    responses((status = 200, description = "What it may reach.", body = NetworkReply))
+    responses((status = 200, description = "Egress policy returned.", body = NetworkReply))
 )]
 pub(crate) async fn get_network(
     State(app): State<App>,
@@ -37,11 +44,14 @@ pub(crate) async fn get_network(
     reply(&app, sandbox)
 }
 
-/// Replaces what a sandbox may reach, all of it. Connections that are open and no longer allowed end.
+/// Replace the egress policy
+///
+/// Replaces the whole egress policy of a sandbox; what the request leaves out is reset to its default. Open connections
+/// that the new policy does not allow are closed.
 #[utoipa::path(
     put, path = "/sandboxes/{id}/network", operation_id = "set_network", tag = "network",
     params(SandboxName), request_body = NetworkRequest,
-    responses((status = 200, description = "It is so.", body = NetworkReply))
+    responses((status = 200, description = "Egress policy replaced.", body = NetworkReply))
 )]
 pub(crate) async fn set_network(
     State(app): State<App>,
@@ -50,18 +60,20 @@ pub(crate) async fn set_network(
     Body(policy): Body<Value>,
 ) -> Result<Json<NetworkReply>, ApiError> {
     let service = app.service();
-    // Whether there is such a sandbox comes first: nobody learns more by what else is wrong.
+    // Checks that the caller may see the sandbox first, so that other errors reveal nothing.
     service.inspect(&caller, &name.id).await?;
-    let policy = policy::read("", policy, PolicyDefaults::from(&app))?;
+    let policy = policy::parse("", policy, PolicyDefaults::from(&app))?;
     let sandbox = service.set_network(&caller, &name.id, policy).await?;
     reply(&app, sandbox)
 }
 
-/// Lets a sandbox reach these targets too.
+/// Allow egress to hosts
+///
+/// Adds hosts to the list that a sandbox may reach, and removes them from the list of denied hosts.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/network/allow", operation_id = "allow_network", tag = "network",
     params(SandboxName), request_body = Targets,
-    responses((status = 200, description = "It is so.", body = NetworkReply))
+    responses((status = 200, description = "Hosts allowed.", body = NetworkReply))
 )]
 pub(crate) async fn allow_network(
     State(app): State<App>,
@@ -76,11 +88,15 @@ pub(crate) async fn allow_network(
     reply(&app, sandbox)
 }
 
-/// Lets a sandbox reach these targets no more.
+/// Deny egress to hosts
+///
+/// Adds hosts to the list that a sandbox may not reach, and removes them from the list of allowed hosts. Open
+/// connections to them are closed. Fails with 422 if a wider entry of the list of allowed hosts still covers one of
+/// them.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/network/deny", operation_id = "deny_network", tag = "network",
     params(SandboxName), request_body = Targets,
-    responses((status = 200, description = "It is so.", body = NetworkReply))
+    responses((status = 200, description = "Hosts denied.", body = NetworkReply))
 )]
 pub(crate) async fn deny_network(
     State(app): State<App>,
@@ -100,6 +116,7 @@ fn reply(app: &App, sandbox: Sandbox) -> Result<Json<NetworkReply>, ApiError> {
     Ok(Json(NetworkReply {
         sandbox_id: sandbox.id.to_string(),
         network: network.into(),
+        limitations: sandbox.limitations.clone(),
         lacks: sandbox.limitations,
     }))
 }

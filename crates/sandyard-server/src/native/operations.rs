@@ -1,4 +1,4 @@
-//! For whoever runs the server: `GET /nodes`, `GET /timers/dead`, `POST /timers/dead/{name}/revive`.
+//! Routes for operators: `GET /nodes`, `GET /timers/dead`, `POST /timers/dead/{name}/revive`.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,30 +12,36 @@ use crate::extract::PathName;
 use crate::model::Done;
 use crate::time::iso;
 
-/// A server that shares this store.
+/// Server that shares the database.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct NodeView {
+    /// ID of the node, new at every start.
     id: String,
-    /// Where other nodes reach it.
+    /// URL at which other nodes reach this one. Null if it cannot be reached.
     url: Option<String>,
-    /// Which places it can reach.
+    /// Locations of sandboxes that the node can operate on.
     locations: Vec<String>,
+    /// Version of the server.
     version: String,
+    /// Time at which the node started (RFC 3339).
     started_at: String,
-    /// When it last said that it is there.
+    /// Time of the node's last heartbeat (RFC 3339).
     seen_at: String,
 }
 
-/// The servers that share this store.
+/// Servers that share the database.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct NodeList {
+    /// Nodes that are alive.
     nodes: Vec<NodeView>,
 }
 
-/// Lists the servers that share this store.
+/// List nodes
+///
+/// Returns the servers that share this server's database. Requires the scope `admin`.
 #[utoipa::path(
     get, path = "/nodes", operation_id = "list_nodes", tag = "operations",
-    responses((status = 200, description = "They.", body = NodeList))
+    responses((status = 200, description = "Nodes returned.", body = NodeList))
 )]
 pub(crate) async fn list_nodes(State(app): State<App>) -> Result<Json<NodeList>, ApiError> {
     let nodes = app.service().nodes().await?;
@@ -51,30 +57,37 @@ pub(crate) async fn list_nodes(State(app): State<App>) -> Result<Json<NodeList>,
     Ok(Json(NodeList { nodes }))
 }
 
-/// A timer that was given up.
+/// Timer that is no longer retried.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TimerView {
-    /// The sandbox it is about.
+    /// ID of the sandbox that the timer belongs to.
     subject: String,
+    /// Kind of work that was due.
     topic: String,
+    /// Location of the sandbox.
     location: String,
+    /// Time at which the work was due (RFC 3339).
     due_at: String,
-    /// How often it was tried.
+    /// Number of attempts so far.
     attempts: i64,
-    /// Why the last try failed.
+    /// Error of the last attempt, if known.
     last_error: Option<String>,
 }
 
-/// Timers that were given up.
+/// Timers that are no longer retried.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TimerList {
+    /// Failed timers.
     timers: Vec<TimerView>,
 }
 
-/// Lists timers that were given up after too many failures.
+/// List failed timers
+///
+/// Returns the timers that the server stopped retrying after too many failures. A timer is work that is due later, such
+/// as pausing or deleting a sandbox. Requires the scope `admin`.
 #[utoipa::path(
     get, path = "/timers/dead", operation_id = "list_dead_timers", tag = "operations",
-    responses((status = 200, description = "They.", body = TimerList))
+    responses((status = 200, description = "Failed timers returned.", body = TimerList))
 )]
 pub(crate) async fn list_dead_timers(State(app): State<App>) -> Result<Json<TimerList>, ApiError> {
     let timers = app.service().dead_timers().await?;
@@ -90,11 +103,13 @@ pub(crate) async fn list_dead_timers(State(app): State<App>) -> Result<Json<Time
     Ok(Json(TimerList { timers }))
 }
 
-/// Gives a dead timer another chance now.
+/// Retry a failed timer
+///
+/// Makes a failed timer due now, so that the server tries it again. Requires the scope `admin`.
 #[utoipa::path(
     post, path = "/timers/dead/{name}/revive", operation_id = "revive_timer", tag = "operations",
-    params(("name" = String, Path, description = "The sandbox it is about.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It will be tried.", body = Done))
+    params(("name" = String, Path, description = "ID of the sandbox that the timer belongs to.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "Timer scheduled for now.", body = Done))
 )]
 pub(crate) async fn revive_timer(
     State(app): State<App>,

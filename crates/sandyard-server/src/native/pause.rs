@@ -1,4 +1,4 @@
-//! `POST /sandboxes/{id}/pause`, `/resume` and `/stop`. All may be repeated.
+//! `POST /sandboxes/{id}/pause`, `/resume` and `/stop`. All are idempotent.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,20 +13,23 @@ use crate::extract::{Query, SandboxName};
 use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 
-/// Why.
+/// Query of a pause.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PauseQuery {
-    /// Kept with the sandbox and its events.
+    /// Reason, stored with the sandbox and its events. At most 256 characters.
     #[param(min_length = 0, max_length = 256, pattern = r"^[^\u0000]*$")]
     reason: Option<String>,
 }
 
-/// Freezes a sandbox with its memory kept.
+/// Pause a sandbox
+///
+/// Freezes a sandbox and keeps its memory, so that its processes continue where they were when it is resumed. If the
+/// provider cannot keep memory, the sandbox is stopped instead. Pausing a paused sandbox succeeds.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/pause", operation_id = "pause_sandbox", tag = "sandboxes",
     params(SandboxName, PauseQuery),
-    responses((status = 200, description = "It does not run.", body = SandboxReply))
+    responses((status = 200, description = "Sandbox paused.", body = SandboxReply))
 )]
 pub(crate) async fn pause_sandbox(
     State(app): State<App>,
@@ -40,11 +43,14 @@ pub(crate) async fn pause_sandbox(
     Ok(Json(SandboxReply::new(&sandbox, &links, "Sandbox paused")))
 }
 
-/// Thaws or starts a sandbox.
+/// Resume a sandbox
+///
+/// Continues a paused sandbox or starts a stopped one, and restarts its idle timeout. Resuming a running sandbox
+/// succeeds.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/resume", operation_id = "resume_sandbox", tag = "sandboxes",
     params(SandboxName),
-    responses((status = 200, description = "It runs.", body = SandboxReply))
+    responses((status = 200, description = "Sandbox running.", body = SandboxReply))
 )]
 pub(crate) async fn resume_sandbox(
     State(app): State<App>,
@@ -56,11 +62,13 @@ pub(crate) async fn resume_sandbox(
     Ok(Json(SandboxReply::new(&sandbox, &links, "Sandbox resumed")))
 }
 
-/// Ends a sandbox's processes and keeps its files.
+/// Stop a sandbox
+///
+/// Ends all processes of a sandbox and keeps its files. Stopping a stopped sandbox succeeds.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/stop", operation_id = "stop_sandbox", tag = "sandboxes",
     params(SandboxName),
-    responses((status = 200, description = "It does not run.", body = SandboxReply))
+    responses((status = 200, description = "Sandbox stopped.", body = SandboxReply))
 )]
 pub(crate) async fn stop_sandbox(
     State(app): State<App>,

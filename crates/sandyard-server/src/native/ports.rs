@@ -15,11 +15,14 @@ use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
 
-/// Gives the URL of a port. Every port has one; nothing needs to listen there yet.
+/// Get the URL of a port
+///
+/// Returns the preview URL of a TCP port in a sandbox. Every port has a URL, whether or not a program listens on it
+/// yet; nothing is changed. Use `POST /sandboxes/{id}/ports/{port}` to make a port public.
 #[utoipa::path(
     post, path = "/sandboxes/expose-port", operation_id = "expose_port", tag = "ports",
     request_body = ExposePort,
-    responses((status = 200, description = "Its URL.", body = PortReply))
+    responses((status = 200, description = "URL of the port returned.", body = PortReply))
 )]
 pub(crate) async fn expose_port(
     State(app): State<App>,
@@ -32,14 +35,14 @@ pub(crate) async fn expose_port(
         .map(Json)
 }
 
-/// The sandbox and port a path names.
+/// Sandbox and port named in the path.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct PortName {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox to act on: its ID, its alias, or the ID its provider gave it.
     #[param(min_length = 1, max_length = 128)]
     id: String,
-    /// Which port.
+    /// TCP port inside the sandbox, 1–65535.
     #[param(minimum = 1, maximum = 65535)]
     port: u16,
 }
@@ -48,19 +51,19 @@ impl<S: Send + Sync> FromRequestParts<S> for PortName {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let words = RawPathParams::from_request_parts(parts, state).await;
-        let words = words.map_err(|_| ServiceError::no_sandbox("-"))?;
-        let word = |name| {
-            words
+        let parameters = RawPathParams::from_request_parts(parts, state).await;
+        let parameters = parameters.map_err(|_| ServiceError::no_sandbox("-"))?;
+        let parameter = |name| {
+            parameters
                 .iter()
                 .find(|(key, _)| *key == name)
-                .map(|(_, word)| word)
+                .map(|(_, parameter)| parameter)
         };
-        let id = word("id").unwrap_or_default().to_owned();
+        let id = parameter("id").unwrap_or_default().to_owned();
         sandbox_name(&id)?;
-        match word("port").unwrap_or_default().parse() {
+        match parameter("port").unwrap_or_default().parse() {
             Ok(port) if port > 0 => Ok(Self { id, port }),
-            _ => Err(ServiceError::invalid("port", "a port is a number from 1 to 65535").into()),
+            _ => Err(ServiceError::invalid("port", "`port` must be between 1 and 65535").into()),
         }
     }
 }
@@ -68,15 +71,18 @@ impl<S: Send + Sync> FromRequestParts<S> for PortName {
 /// Who may open a port.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct PortAccess {
-    /// Whether anybody may, or only its owner and who has a signed link.
+    /// `true` to let anyone with the URL open the port, `false` to require credentials or a signed URL.
     public: bool,
 }
 
-/// Lets anybody, or only its owner, open a port.
+/// Make a port public or private
+///
+/// Sets whether anyone may open a port through its preview URL. A private port (the default) can be opened with
+/// credentials of the owner or with a signed URL. A sandbox may have at most 64 public ports.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/ports/{port}", operation_id = "set_port_access", tag = "ports",
     params(PortName), request_body = PortAccess,
-    responses((status = 200, description = "It is so.", body = PortReply))
+    responses((status = 200, description = "Access to the port changed.", body = PortReply))
 )]
 pub(crate) async fn set_port_access(
     State(app): State<App>,
@@ -98,11 +104,13 @@ pub(crate) async fn set_port_access(
     Ok(Json(reply(&caller, &links, &sandbox, name.port)))
 }
 
-/// Tells where a port is reached and by whom. Wakes nothing.
+/// Get the address of a port
+///
+/// Returns the preview URL of a port and who may open it. Does not wake the sandbox.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/ports/{port}", operation_id = "get_port", tag = "ports",
     params(PortName),
-    responses((status = 200, description = "Its URL.", body = PortReply))
+    responses((status = 200, description = "Address of the port returned.", body = PortReply))
 )]
 pub(crate) async fn get_port(
     State(app): State<App>,
@@ -116,7 +124,7 @@ pub(crate) async fn get_port(
 
 fn reply(caller: &Caller, links: &Links, sandbox: &Sandbox, port: u16) -> PortReply {
     let public = sandbox.public_ports.contains(&port);
-    let whom = if public { "anybody" } else { "its owner" };
+    let whom = if public { "anyone" } else { "its owner" };
     PortReply {
         success: true,
         url: links.port(&sandbox.id, port),

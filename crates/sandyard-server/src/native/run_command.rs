@@ -18,34 +18,36 @@ use crate::bounds::{self, Whole};
 use crate::error::ApiError;
 use crate::extract::{Body, sandbox_name};
 use crate::listen::Shutdown;
-use crate::model::command::{CommandWords, MAX_OUTPUT, command_schema};
+use crate::model::command::{CommandText, MAX_OUTPUT, command_schema};
 use crate::stream::{self, Detach};
 use crate::streamed_json::StreamedObject;
 
-/// A command to be run.
+/// Request to run a command.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct RunCommand {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox to run the command in.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
+    /// Shell command, or program and arguments.
     #[schema(schema_with = command_schema)]
-    command: CommandWords,
-    /// Leaves it running and answers at once.
+    command: CommandText,
+    /// Whether to return at once and leave the command running (default false).
     background: Option<bool>,
-    /// Seconds it may take; then it is killed with all its children, and the 408 response holds what it wrote until then.
+    /// Maximum run time in seconds (default 3600, set by `lifecycle.command_timeout`; unlimited in the background). The
+    /// server then kills the command with all its children.
     #[schema(minimum = 0.001, maximum = 31536000)]
     timeout: Option<f64>,
-    /// Where to run it; the user's home if it is left out.
+    /// Working directory. Default: the user's home directory.
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
-    /// Variables on top of the sandbox's.
+    /// Environment variables added to the sandbox's.
     #[schema(schema_with = bounds::env_schema)]
     env: Option<BTreeMap<String, String>>,
-    /// Who runs it; the sandbox's user if it is left out.
+    /// User inside the sandbox who runs the command. Default: the sandbox's default user.
     #[schema(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     user: Option<String>,
-    /// Bytes kept of its standard output and of its standard error, each (default 1 MiB, at most 8 MiB). `truncated` says whether
-    /// more was written.
+    /// Maximum number of bytes kept of standard output and of standard error, each (default 1 MiB, at most 8 MiB).
+    /// `truncated` tells whether the command wrote more.
     #[schema(inline)]
     max_output_bytes: Option<Whole<1, { MAX_OUTPUT as i64 }>>,
 }
@@ -70,26 +72,28 @@ impl RunCommand {
     }
 }
 
-/// What a command wrote and how it ended. A command that fails is a success of ours: look at `exit_code`.
+/// Result of a command. A command that fails is still a successful request: check `exit_code`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunReply {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
-    /// What it wrote: standard output, then standard error.
+    /// Standard output followed by standard error.
     output: String,
-    /// How it ended; 128 + n after signal n. None while it runs in the background.
+    /// Exit code of the command, or 128 + n if signal n ended it. Null while it runs in the background.
     exit_code: Option<i32>,
+    /// Standard output of the command.
     stdout: String,
+    /// Standard error of the command.
     stderr: String,
-    /// Whether more was written than is told.
+    /// Whether the command wrote more than `max_output_bytes`, so that output is missing.
     truncated: bool,
-    /// Its process id inside.
+    /// Process ID of the command inside the sandbox.
     process_id: u32,
-    /// What happened, for people.
+    /// Summary of the result for people.
     message: String,
 }
 
-/// A [`RunReply`] with the output in memory once.
+/// Writes a [`RunReply`] without a second copy of the output in memory.
 fn reply(output: CommandOutput) -> Response {
     let message = match output.exit_code {
         0 => "Command executed successfully".to_owned(),
@@ -108,13 +112,18 @@ fn reply(output: CommandOutput) -> Response {
         .into_response(output.memory)
 }
 
-/// Runs a command, to its end or in the background. A non-zero exit is no error.
+/// Run a command
 ///
-/// A client that accepts `text/event-stream` gets the output as it comes, as from `run-command-stream`.
+/// Runs a command in a sandbox and returns its output and exit code when it ends. A non-zero exit code is not an error:
+/// the response is 200 and `exit_code` tells. If the command exceeds `timeout`, it is killed with all its children and
+/// the response is 408 with the output so far.
+///
+/// With `background: true` the response comes at once and the command keeps running. With the header `Accept:
+/// text/event-stream` the output is streamed, as by `run-command-stream`.
 #[utoipa::path(
     post, path = "/sandboxes/run-command", operation_id = "run_command", tag = "commands",
     request_body = RunCommand,
-    responses((status = 200, description = "It ran, or runs.", content(
+    responses((status = 200, description = "Command finished, or was started in the background.", content(
         (RunReply = "application/json"), (String = "text/event-stream"))))
 )]
 pub(crate) async fn run_command(

@@ -9,11 +9,13 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::Body;
 
-/// Gives a sandbox a new time. It stays the sandbox's own: later activity restarts it with this value.
+/// Set the idle timeout
+///
+/// Replaces the idle timeout of a sandbox and restarts it. Later activity restarts it with the new value.
 #[utoipa::path(
     post, path = "/sandboxes/schedule-timeout", operation_id = "schedule_timeout", tag = "sandboxes",
     request_body = SetTimeout,
-    responses((status = 200, description = "It is so.", body = TimeoutReply))
+    responses((status = 200, description = "Idle timeout set.", body = TimeoutReply))
 )]
 pub(crate) async fn schedule_timeout(
     State(app): State<App>,

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use sandyard_core::bounds::{MAX_SECRET_BYTES, MAX_SECRET_HOSTS};
 use sandyard_core::network::{BoundHost, BoundHostError, SecretText};
 use sandyard_service::{SecretInfo, SecretRequest};
 use serde::{Deserialize, Serialize};
@@ -13,42 +14,40 @@ use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, PathName};
 use crate::model::Done;
-use crate::model::network::refused;
+use crate::model::network::invalid_entry;
 use crate::time::iso;
 
-/// Most bytes of a secret.
-const MAX_VALUE: usize = 8 << 10;
-/// Most hosts of one.
-const MAX_HOSTS: usize = 64;
-
-/// A secret to be kept. Its value is never shown again.
+/// Secret to store.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct PutSecret {
-    /// What is kept.
+    /// Value of the secret, 1–8192 visible ASCII characters. It is never returned.
     #[schema(min_length = 1, max_length = 8192, pattern = r"^[!-~]+$", write_only)]
     value: String,
-    /// Where it may go, and nowhere else: `api.example.com`, `*.example.com`, with or without `:port`; over TLS alone, unless
-    /// written `http://registry.internal`.
+    /// Hosts that may receive the secret: `api.example.com` or `*.example.com`, with or without `:port`. The secret is
+    /// sent over TLS only, unless the host is written `http://registry.internal`.
     #[schema(min_items = 1, max_items = 64)]
     hosts: Vec<String>,
-    /// What sandboxes have in its place; made from its name if it is left out.
+    /// Text that stands for the secret inside sandboxes, 8–200 visible ASCII characters. Default: made from the name.
     #[schema(min_length = 8, max_length = 200, pattern = r"^[!-~]+$")]
     placeholder: Option<String>,
-    /// Whether every user may use it; only an admin may say so.
+    /// Whether every user may use the secret (default false). Only an admin may set it.
     is_shared: Option<bool>,
 }
 
 impl PutSecret {
     fn into_request(self, name: String) -> Result<SecretRequest, ApiError> {
-        bounds::text("value", &self.value, 1, MAX_VALUE)?;
+        bounds::text("value", &self.value, 1, MAX_SECRET_BYTES)?;
         bounds::optional_text("placeholder", self.placeholder.as_deref(), 8, 200)?;
-        if self.hosts.is_empty() || self.hosts.len() > MAX_HOSTS {
-            let problem = format!("name 1 to {MAX_HOSTS} hosts that the secret may go to");
-            return Err(refused("hosts".to_owned(), problem));
+        if self.hosts.is_empty() || self.hosts.len() > MAX_SECRET_HOSTS {
+            let problem = format!(
+                "`hosts` must list 1 to {MAX_SECRET_HOSTS} hosts that may receive the secret"
+            );
+            return Err(invalid_entry("hosts".to_owned(), problem));
         }
         let read = |(at, text): (usize, &String)| {
-            text.parse()
-                .map_err(|error: BoundHostError| refused(format!("hosts[{at}]"), error.to_string()))
+            text.parse().map_err(|error: BoundHostError| {
+                invalid_entry(format!("hosts[{at}]"), error.to_string())
+            })
         };
         let hosts: Result<Vec<BoundHost>, ApiError> =
             self.hosts.iter().enumerate().map(read).collect();
@@ -62,19 +61,22 @@ impl PutSecret {
     }
 }
 
-/// What can be told of a secret.
+/// Secret without its value.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SecretView {
+    /// Name of the secret.
     name: String,
-    /// Whose it is.
+    /// User who owns the secret.
     owner: String,
-    /// Where it may go, and nowhere else.
+    /// Hosts that may receive the secret.
     hosts: Vec<String>,
-    /// What sandboxes have in its place.
+    /// Text that stands for the secret inside sandboxes.
     placeholder: String,
-    /// Whether every user may use it.
+    /// Whether every user may use the secret.
     is_shared: bool,
+    /// Time at which the secret was created (RFC 3339).
     created_at: String,
+    /// Time at which the secret was last changed (RFC 3339).
     updated_at: String,
 }
 
@@ -92,17 +94,19 @@ impl From<SecretInfo> for SecretView {
     }
 }
 
-/// The secrets a caller may use.
+/// Secrets that the caller may use.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SecretList {
-    /// By name.
+    /// Secrets, sorted by name.
     secrets: Vec<SecretView>,
 }
 
-/// Lists the secrets the caller may use, without their values.
+/// List secrets
+///
+/// Returns the secrets that the caller may use, sorted by name. Values are never returned.
 #[utoipa::path(
     get, path = "/secrets", operation_id = "list_secrets", tag = "network",
-    responses((status = 200, description = "They.", body = SecretList))
+    responses((status = 200, description = "Secrets returned.", body = SecretList))
 )]
 pub(crate) async fn list_secrets(
     State(app): State<App>,
@@ -113,12 +117,16 @@ pub(crate) async fn list_secrets(
     Ok(Json(SecretList { secrets }))
 }
 
-/// Keeps a secret, or changes the one of this name. Sandboxes that use it have the new value at once.
+/// Create or replace a secret
+///
+/// Stores a secret under a name, or replaces the one that has the name. Sandboxes that use the secret use the new value
+/// at once. A sandbox never sees the value: its environment holds the placeholder, and the egress gateway puts the
+/// value into requests to `hosts`.
 #[utoipa::path(
     put, path = "/secrets/{name}", operation_id = "put_secret", tag = "network",
-    params(("name" = String, Path, description = "The secret.", min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")),
+    params(("name" = String, Path, description = "Name of the secret, 1–64 letters, digits, `-` and `_`.", min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")),
     request_body = PutSecret,
-    responses((status = 200, description = "It is kept.", body = SecretView))
+    responses((status = 200, description = "Secret stored.", body = SecretView))
 )]
 pub(crate) async fn put_secret(
     State(app): State<App>,
@@ -131,11 +139,13 @@ pub(crate) async fn put_secret(
     Ok(Json(secret.into()))
 }
 
-/// Forgets a secret. Sandboxes that use it cannot any more.
+/// Delete a secret
+///
+/// Deletes a secret. Sandboxes that use it send the placeholder from then on.
 #[utoipa::path(
     delete, path = "/secrets/{name}", operation_id = "delete_secret", tag = "network",
-    params(("name" = String, Path, description = "The secret.", min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")),
-    responses((status = 200, description = "It is gone.", body = Done))
+    params(("name" = String, Path, description = "Name of the secret, 1–64 letters, digits, `-` and `_`.", min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")),
+    responses((status = 200, description = "Secret deleted.", body = Done))
 )]
 pub(crate) async fn delete_secret(
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `POST /sandboxes/setup-mcp`: has the sandbox's tool server started and told what it needs, and tells its tools.
+//! `POST /sandboxes/setup-mcp`: starts the sandbox's tool server, passes its settings, and lists its tools.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,72 +21,76 @@ use crate::extract::{Body, sandbox_name};
 use crate::links::Links;
 use crate::tool_server::{ToolServer, plain};
 
-/// How long to wait until something listens, unless the caller says.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long all of it may take, unless the caller says: servers that are added may have to be fetched first.
-const TIME: Duration = Duration::from_secs(30);
-/// Where settings are written that a tool server has no route for, below the user's home.
+/// Default time limit until the tool server listens.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(3);
+/// Default time limit of the whole operation. Added servers may have to be downloaded first.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(30);
+/// File below the user's home directory for settings that the tool server has no route for.
 const CONFIG_PATH: &str = ".sandyard/mcp.json";
 const CREDENTIAL_PATH: &str = ".sandyard/credential.json";
-/// Most servers that are told of, most tools of each, and longest words.
+/// Bounds of the response: number of servers, tools of each, and lengths of texts.
 const MAX_SERVERS: usize = 100;
 const MAX_TOOLS: usize = 1000;
 const MAX_NAME: usize = 128;
 const MAX_ERROR: usize = 2000;
 
-/// Settings for a sandbox's tool server.
+/// Settings for the tool server of a sandbox.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct SetupMcp {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox whose tool server to set up.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    /// Given to the tool server, and kept nowhere else.
+    /// Credentials handed to the tool server. The server does not store them.
     #[schema(value_type = Option<Object>)]
     credential: Option<Map<String, Value>>,
-    /// Where the tool server reaches what it does not do itself.
+    /// URL that the tool server calls for tools it does not implement itself.
     #[schema(min_length = 1, max_length = 2048, pattern = r"^[^\u0000]+$")]
     tool_server_url: Option<String>,
-    /// `{"mcpServers": {…}}`: servers of your own. They are started in the sandbox, and their tools are added.
+    /// Your own MCP servers, in the form `{"mcpServers": {"name": {"command": …}}}`. They are started in the sandbox
+    /// and their tools are added.
     #[schema(value_type = Option<Object>)]
     mcp_config: Option<Map<String, Value>>,
-    /// Seconds all of it may take; 30 if it is left out.
+    /// Maximum time for the whole operation in seconds (default 30, at most 120).
     #[schema(inline)]
     timeout: Option<Whole<1, 120>>,
 }
 
-/// A tool server that answers.
+/// Tool server of a sandbox.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct McpReply {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
-    /// Where it is: what MCP clients connect to.
+    /// URL that MCP clients connect to.
     mcp_url: String,
-    /// Names of its tools, those of added servers too.
+    /// Names of all tools, those of added servers included.
     tools: Vec<String>,
-    /// What became of the servers that `mcp_config` names.
+    /// Result for each server named in `mcp_config`.
     servers: BTreeMap<String, AddedServer>,
-    /// What happened, for people.
+    /// Summary of the result for people.
     message: String,
 }
 
-/// What became of a server that was added.
+/// Result of adding one MCP server.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AddedServer {
     /// `ok` or `failed`.
     status: &'static str,
-    /// Names of its tools.
+    /// Names of the tools that the server provides.
     tools: Vec<String>,
-    /// Why it failed.
+    /// Reason for the failure; absent if the server was added.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<String>,
 }
 
-/// Has a sandbox's tool server started, gives it settings, and lists its tools.
+/// Start the tool server
+///
+/// Starts the MCP tool server of a sandbox if it is not running, passes it settings and credentials, adds your own MCP
+/// servers to it, and lists its tools. MCP clients then connect to `mcp_url`.
 #[utoipa::path(
     post, path = "/sandboxes/setup-mcp", operation_id = "setup_mcp", tag = "ports",
     request_body = SetupMcp,
-    responses((status = 200, description = "It answers.", body = McpReply))
+    responses((status = 200, description = "Tool server running.", body = McpReply))
 )]
 pub(crate) async fn setup_mcp(
     State(app): State<App>,
@@ -99,23 +103,23 @@ pub(crate) async fn setup_mcp(
     bounds::optional_text("tool_server_url", url, 1, 2048)?;
     let live = app.service().live(&caller, name).await?;
     let port = app.settings().mcp_port;
-    let asked = request
+    let timeout = request
         .timeout
         .map(|seconds| Duration::from_secs(seconds.0.unsigned_abs()));
     let began = Instant::now();
     let work = async {
-        wait_for_port(&live, port, began + asked.unwrap_or(PATIENCE)).await?;
+        wait_for_port(&live, port, began + timeout.unwrap_or(LISTEN_TIMEOUT)).await?;
         let server = ToolServer::new(&live, port);
-        // For the tool that tells where a port is seen; somebody else's tool server may make of it what it likes.
+        // Used by the tool that returns preview URLs. Another tool server may ignore it.
         let ports = json!({"template": links.port_pattern(&live.sandbox.id)});
         let _ = server.post("/port-url", &ports).await;
-        let servers = give_settings(&live, port, &request).await?;
+        let servers = apply_settings(&live, port, &request).await?;
         let tools = ToolServer::open(&live, port).await?.names().await?;
         Ok::<_, ApiError>((servers, tools))
     };
-    let (servers, tools) = timeout_at(began + asked.unwrap_or(TIME), work)
+    let (servers, tools) = timeout_at(began + timeout.unwrap_or(SETUP_TIMEOUT), work)
         .await
-        .map_err(|_| late())??;
+        .map_err(|_| timed_out())??;
     let failed: Vec<_> = servers
         .iter()
         .filter(|(_, server)| server.status != "ok")
@@ -134,30 +138,30 @@ pub(crate) async fn setup_mcp(
     }))
 }
 
-fn late() -> ApiError {
+fn timed_out() -> ApiError {
     ApiError::new(
         ErrorKind::TimedOut,
-        "the tool server gives no answer in time",
+        "the tool server gives no report in time",
     )
     .hint("give it more time with `timeout`, up to 120 seconds")
 }
 
 async fn wait_for_port(live: &Live, port: u16, until: Instant) -> Result<(), ApiError> {
-    let mut pause = Duration::from_millis(20);
+    let mut delay = Duration::from_millis(20);
     loop {
-        let Err(problem) = reach(live, port).await else {
+        let Err(problem) = check_port(live, port).await else {
             return Ok(());
         };
-        if Instant::now() + pause >= until {
+        if Instant::now() + delay >= until {
             return Err(problem);
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_millis(500));
+        sleep(delay).await;
+        delay = (delay * 2).min(Duration::from_millis(500));
     }
 }
 
-/// Sees that somebody listens on a port. Where a proxy leads there it takes every connection, so something has to be asked.
-async fn reach(live: &Live, port: u16) -> Result<(), ApiError> {
+/// Waits until a program listens on a port. A proxy in between accepts every connection, so a request must be sent.
+async fn check_port(live: &Live, port: u16) -> Result<(), ApiError> {
     let closed = || {
         let detail = format!("nothing listens on port {port} of the sandbox");
         ApiError::new(ErrorKind::Conflict, detail)
@@ -169,21 +173,21 @@ async fn reach(live: &Live, port: u16) -> Result<(), ApiError> {
             let opened = ToolServer::open(live, port).await;
             opened.map(drop).map_err(|_| closed())
         }
-        // What stands in the way of ours, in sandboxes that it has to be brought into.
-        Err(error) if is_reason(error.code()) => Err(error.into()),
+        // Reason why the tool server could not be installed, in sandboxes that need an installation.
+        Err(error) if is_install_error(error.code()) => Err(error.into()),
         Err(_) => Err(closed()),
     }
 }
 
-fn is_reason(code: Option<Code>) -> bool {
+fn is_install_error(code: Option<Code>) -> bool {
     matches!(
         code,
         Some(Code::FailedPrecondition | Code::ResourceExhausted | Code::Aborted)
     )
 }
 
-/// Gives the tool server its settings: by its routes, or as files if it is somebody else's and has none.
-async fn give_settings(
+/// Passes settings to the tool server: by its routes, or as a file if it has none.
+async fn apply_settings(
     live: &Live,
     port: u16,
     request: &SetupMcp,
@@ -197,12 +201,12 @@ async fn give_settings(
                 .await?;
         }
     }
-    // What is kept in the file, for want of a route.
-    let mut kept = Map::new();
+    // Settings written to the file.
+    let mut file_settings = Map::new();
     if let Some(url) = &request.tool_server_url {
         let body = json!({"tool_server_url": url});
         if server.post("/tool-server-url", &body).await?.is_none() {
-            kept.insert("toolServerUrl".to_owned(), url.clone().into());
+            file_settings.insert("toolServerUrl".to_owned(), url.clone().into());
         }
     }
     let mut servers = BTreeMap::new();
@@ -211,21 +215,21 @@ async fn give_settings(
             .post("/custom-mcp", &Value::Object(config.clone()))
             .await?
         {
-            Some(answer) => servers = added(&answer),
-            None => kept.extend(config.clone()),
+            Some(report) => servers = parse_report(&report),
+            None => file_settings.extend(config.clone()),
         }
     }
-    if !kept.is_empty() {
+    if !file_settings.is_empty() {
         live.agent
-            .write_file(CONFIG_PATH, Value::Object(kept).to_string())
+            .write_file(CONFIG_PATH, Value::Object(file_settings).to_string())
             .await?;
     }
     Ok(servers)
 }
 
-/// Reads what the tool server says of servers that were added. It is not believed to be well formed.
-fn added(answer: &Value) -> BTreeMap<String, AddedServer> {
-    let servers = answer["servers"].as_object().into_iter().flatten();
+/// Parses the tool server's report on added servers. The report is untrusted.
+fn parse_report(report: &Value) -> BTreeMap<String, AddedServer> {
+    let servers = report["servers"].as_object().into_iter().flatten();
     servers
         .take(MAX_SERVERS)
         .map(|(name, server)| {
@@ -250,17 +254,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_of_added_servers_is_told_within_bounds() {
-        let answer = json!({"servers": {
+    fn report_on_added_servers_is_bounded() {
+        let report = json!({"servers": {
             "a\u{7}": {"status": "ok", "tools": ["x", 5, "y".repeat(500)]},
             "b": {"status": "failed", "error": "e".repeat(5000)},
             "c": 7,
         }});
-        let servers = added(&answer);
+        let servers = parse_report(&report);
         assert_eq!((servers["a"].status, servers["a"].tools.len()), ("ok", 2));
         assert_eq!(servers["a"].tools[1].len(), MAX_NAME);
         assert_eq!(servers["b"].error.as_ref().unwrap().len(), MAX_ERROR);
         assert_eq!(servers["c"].status, "failed");
-        assert!(added(&json!([])).is_empty());
+        assert!(parse_report(&json!([])).is_empty());
     }
 }

@@ -12,11 +12,14 @@ use crate::links::Links;
 use crate::model::sandbox::SandboxReply;
 use crate::model::template::TemplateView;
 
-/// Keeps a sandbox's files as a template.
+/// Create a snapshot
+///
+/// Saves the files of a sandbox as a template under a new name. Processes and memory are not saved. Create sandboxes
+/// from it by passing the name as `template_id`.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/snapshot", operation_id = "snapshot_sandbox", tag = "templates",
     params(SandboxName), request_body = Snapshot,
-    responses((status = 200, description = "The template.", body = TemplateView))
+    responses((status = 200, description = "Snapshot created.", body = TemplateView))
 )]
 pub(crate) async fn snapshot_sandbox(
     State(app): State<App>,
@@ -29,11 +32,14 @@ pub(crate) async fn snapshot_sandbox(
         .map(Json)
 }
 
-/// Makes another sandbox from the files of this one as they are now.
+/// Fork a sandbox
+///
+/// Creates another sandbox from the current files of this one. Processes and memory are not copied. The request body is
+/// optional; settings that it leaves out are copied from the original.
 #[utoipa::path(
     post, path = "/sandboxes/{id}/fork", operation_id = "fork_sandbox", tag = "sandboxes",
     params(SandboxName), request_body = Option<Fork>,
-    responses((status = 200, description = "The copy, running.", body = SandboxReply))
+    responses((status = 200, description = "Fork created and running.", body = SandboxReply))
 )]
 pub(crate) async fn fork_sandbox(
     State(app): State<App>,

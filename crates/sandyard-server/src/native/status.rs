@@ -1,4 +1,4 @@
-//! `GET /sandboxes/{id}/status`, `GET /sandboxes/status?sandbox_id=`, and of all without an id.
+//! `GET /sandboxes/{id}/status` and `GET /sandboxes/status`, for one sandbox or all.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,11 +12,13 @@ use crate::error::ApiError;
 use crate::extract::{Query, SandboxName, sandbox_name};
 use crate::model::sandbox::StatusReply;
 
-/// Tells where a sandbox stands.
+/// Get the status of a sandbox
+///
+/// Returns the current status of a sandbox without waking it.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/status", operation_id = "get_sandbox_status", tag = "sandboxes",
     params(SandboxName),
-    responses((status = 200, description = "Where it stands.", body = StatusReply))
+    responses((status = 200, description = "Status returned.", body = StatusReply))
 )]
 pub(crate) async fn get_sandbox_status(
     State(app): State<App>,
@@ -27,33 +29,36 @@ pub(crate) async fn get_sandbox_status(
     Ok(Json(StatusReply::from(&sandbox)))
 }
 
-/// Which sandbox.
+/// Query of a status.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StatusQuery {
-    /// The sandbox; left out: all of the caller's.
+    /// Sandbox to return: its ID, its alias, or the ID its provider gave it. Default: all sandboxes of the caller.
     #[param(min_length = 1, max_length = 128)]
     sandbox_id: Option<String>,
 }
 
-/// Where one sandbox stands, or all of the caller's.
+/// Status of the named sandbox, or of all the caller's sandboxes.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum StatusesReply {
-    /// The one that was named.
+    /// Status of the named sandbox.
     One(StatusReply),
-    /// All of the caller's.
+    /// Status of all the caller's sandboxes.
     All {
-        /// Newest first, at most 1,000.
+        /// Sandboxes, newest first, at most 1,000.
         sandboxes: Vec<StatusReply>,
     },
 }
 
-/// Tells where one sandbox stands, or all of the caller's.
+/// Get the status of one or all sandboxes
+///
+/// Returns the status of the named sandbox, or of all the caller's sandboxes (at most 1,000, newest first) if
+/// `sandbox_id` is omitted. Does not wake a sandbox.
 #[utoipa::path(
     get, path = "/sandboxes/status", operation_id = "get_status", tag = "sandboxes",
     params(StatusQuery),
-    responses((status = 200, description = "Where it stands, or they.", body = StatusesReply))
+    responses((status = 200, description = "Status returned.", body = StatusesReply))
 )]
 pub(crate) async fn get_status(
     State(app): State<App>,

@@ -20,41 +20,44 @@ use crate::model::Done;
 use crate::model::file_path::path_of;
 use crate::streamed_json::StreamedObject;
 
-/// Largest file that is put into JSON.
+/// Largest file that is returned in JSON, in bytes.
 const MAX_FILE: usize = 32 << 20;
 
-/// A text file to be read.
+/// Request to read a text file. One of `path` and `file_path` is required.
 #[derive(Deserialize, ToSchema)]
 pub(crate) struct ReadFile {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox that holds the file.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
-    /// Where; relative paths begin at the user's home.
+    /// Path of the file.
     #[schema(schema_with = bounds::path_schema)]
     path: Option<String>,
-    /// The same as `path`.
+    /// Alias of `path`.
     #[schema(schema_with = bounds::path_schema)]
     file_path: Option<String>,
 }
 
-/// A text file.
+/// Content of a text file.
 #[expect(
     dead_code,
     reason = "describes an answer that is written piece by piece"
 )]
 #[derive(Debug, ToSchema)]
 pub(crate) struct FileContent {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
-    /// All of it.
+    /// Whole content of the file as text.
     content: String,
 }
 
-/// Reads a text file of up to 32 MiB.
+/// Read a text file
+///
+/// Returns the content of a UTF-8 text file of up to 32 MiB. Use `GET /sandboxes/{id}/files` for binary or larger
+/// files.
 #[utoipa::path(
     post, path = "/sandboxes/read-file", operation_id = "read_file", tag = "files",
     request_body = ReadFile,
-    responses((status = 200, description = "Its content.", body = FileContent))
+    responses((status = 200, description = "File content returned.", body = FileContent))
 )]
 pub(crate) async fn read_file(
     State(app): State<App>,
@@ -82,11 +85,14 @@ pub(crate) async fn read_file(
         .into_response(memory))
 }
 
-/// Writes a text file, with the folders above it.
+/// Write a text file
+///
+/// Writes a text file and creates the missing parent directories. An existing file is replaced. Use `PUT
+/// /sandboxes/{id}/files` for binary or large content.
 #[utoipa::path(
     post, path = "/sandboxes/write-file", operation_id = "write_file", tag = "files",
     request_body = WriteFile,
-    responses((status = 200, description = "It is written.", body = Done))
+    responses((status = 200, description = "File written.", body = Done))
 )]
 pub(crate) async fn write_file(
     State(app): State<App>,

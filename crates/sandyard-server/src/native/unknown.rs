@@ -1,4 +1,4 @@
-//! For whoever runs the server: `GET /instances/unknown`, `DELETE /instances/unknown/{name}`.
+//! Routes for operators: `GET /instances/unknown`, `DELETE /instances/unknown/{name}`.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,36 +11,42 @@ use crate::extract::PathName;
 use crate::model::Done;
 use crate::time::iso;
 
-/// An instance of this installation that the database knows nothing of.
+/// Instance that the database does not contain.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UnknownInstanceView {
-    /// Its provider's name for it.
+    /// ID that the provider gave the instance.
     id: String,
-    /// The provider it is with.
+    /// Provider that runs the instance.
     provider: String,
+    /// Location of the instance.
     location: String,
-    /// The sandbox it was made for, as it says itself.
+    /// ID of the sandbox that the instance was created for, according to its label.
     sandbox_id: Option<String>,
-    /// `running`, `paused` or `stopped`, as its provider says.
+    /// State according to the provider: `running`, `paused` or `stopped`.
     state: String,
+    /// Template that the instance was created from.
     template: String,
+    /// Time at which the instance was created (RFC 3339).
     created_at: String,
 }
 
-/// Instances of this installation that the database knows nothing of.
+/// Instances of this installation that its database does not contain.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UnknownInstanceList {
+    /// Orphaned instances.
     instances: Vec<UnknownInstanceView>,
-    /// Places that did not say what they have.
+    /// Locations that did not answer, so that their instances are missing.
     unreachable: Vec<String>,
 }
 
-/// Lists instances of this installation that the database knows nothing of.
+/// List orphaned instances
 ///
-/// There are some after an older database was restored, or when another server runs as the same installation. They are left alone.
+/// Returns the instances that belong to this installation but are not in its database. They appear when an older
+/// database was restored, or when another server runs as the same installation. The server leaves them alone. Requires
+/// the scope `admin`.
 #[utoipa::path(
     get, path = "/instances/unknown", operation_id = "list_unknown_instances", tag = "operations",
-    responses((status = 200, description = "They.", body = UnknownInstanceList))
+    responses((status = 200, description = "Orphaned instances returned.", body = UnknownInstanceList))
 )]
 pub(crate) async fn list_unknown_instances(
     State(app): State<App>,
@@ -61,16 +67,19 @@ pub(crate) async fn list_unknown_instances(
     }))
 }
 
-/// Removes such an instance and all it holds. Others cannot be removed so.
+/// Delete an orphaned instance
+///
+/// Deletes an instance that is not in the database, with all its files. Fails with 404 for an instance that belongs to
+/// a sandbox. Requires the scope `admin`.
 #[utoipa::path(
     delete, path = "/instances/unknown/{name}", operation_id = "delete_unknown_instance", tag = "operations",
-    params(("name" = String, Path, description = "Its provider's name for it.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It is gone.", body = Done))
+    params(("name" = String, Path, description = "ID that the provider gave the instance.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "Orphaned instance deleted.", body = Done))
 )]
 pub(crate) async fn delete_unknown_instance(
     State(app): State<App>,
     PathName(id): PathName,
 ) -> Result<Json<Done>, ApiError> {
     app.service().delete_unknown_instance(&id).await?;
-    Ok(Json(Done::new("The instance is gone")))
+    Ok(Json(Done::new("Instance deleted")))
 }

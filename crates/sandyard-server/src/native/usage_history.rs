@@ -12,30 +12,30 @@ use crate::bounds::Whole;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 
-/// Which part of the history.
+/// Query of a usage history.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UsageHistoryQuery {
-    /// Only from this moment on, in milliseconds since 1970.
+    /// Return only points from this time on, in milliseconds since 1970-01-01 UTC. Default: the oldest point.
     #[param(inline)]
     from_ms: Option<Whole<0, 9_007_199_254_740_991>>,
-    /// Only up to this moment, in milliseconds since 1970.
+    /// Return only points up to this time, in milliseconds since 1970-01-01 UTC. Default: now.
     #[param(inline)]
     to_ms: Option<Whole<0, 9_007_199_254_740_991>>,
 }
 
-/// What a sandbox used over some seconds.
+/// Resource usage at one moment.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UsagePointView {
-    /// When, in milliseconds since 1970.
+    /// Time of the measurement, in milliseconds since 1970-01-01 UTC.
     at_ms: i64,
-    /// Processor time used since the point before, in percent of what its limit allows.
+    /// CPU time used since the previous point, in percent of the sandbox's CPU limit.
     cpu_percent: f32,
-    /// Memory in bytes, without page cache.
+    /// Memory in use in bytes, page cache excluded.
     memory_bytes: u64,
     /// Page cache in bytes.
     cache_bytes: u64,
-    /// Bytes written on top of the template.
+    /// Number of bytes written on top of the template.
     disk_bytes: u64,
 }
 
@@ -51,19 +51,23 @@ impl From<UsagePoint> for UsagePointView {
     }
 }
 
-/// What a sandbox used of late.
+/// Resource usage of a sandbox over time.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UsageHistoryReply {
+    /// ID of the sandbox.
     sandbox_id: String,
-    /// Oldest first.
+    /// Measurements, oldest first.
     points: Vec<UsagePointView>,
 }
 
-/// Tells what a sandbox used over the last hour, a point every five seconds that it ran. Wakes nothing, and is no activity.
+/// Get resource usage over time
+///
+/// Returns the resource usage of the last hour, one point for every five seconds in which the sandbox ran. Does not
+/// wake the sandbox and does not count as activity.
 #[utoipa::path(
     get, path = "/sandboxes/{id}/metrics/history", operation_id = "get_sandbox_metrics_history", tag = "monitoring",
     params(SandboxName, UsageHistoryQuery),
-    responses((status = 200, description = "What it used.", body = UsageHistoryReply))
+    responses((status = 200, description = "Resource usage returned.", body = UsageHistoryReply))
 )]
 pub(crate) async fn get_sandbox_metrics_history(
     State(app): State<App>,

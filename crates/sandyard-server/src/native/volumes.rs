@@ -1,7 +1,8 @@
-//! `GET` and `POST /volumes`, `GET` and `DELETE /volumes/{name}`: folders that outlive sandboxes.
+//! `GET` and `POST /volumes`, `GET` and `DELETE /volumes/{name}`: storage that outlives sandboxes.
 
 use axum::Json;
 use axum::extract::State;
+use sandyard_core::bounds::MAX_USER_ID;
 use sandyard_service::Volume;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -15,10 +16,10 @@ use crate::extract::{Body, PathName, Query};
 use crate::model::Done;
 use crate::time::iso;
 
-/// A volume to be made.
+/// Request to create a volume.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateVolume {
-    /// Its name, unique among its owner's.
+    /// Name of the volume: 1–128 letters, digits, `_`, `.` and `-`, unique among the owner's volumes.
     #[schema(
         min_length = 1,
         max_length = 128,
@@ -27,29 +28,32 @@ pub(crate) struct CreateVolume {
     name: String,
 }
 
-/// Whose volumes.
+/// Query of a list of volumes.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListVolumes {
-    /// Whose; only an admin may name somebody else, an ordinary user's word is not looked at.
+    /// Owner of the volumes. Only an admin may name another user; for other callers the parameter is ignored. Default:
+    /// the caller.
     #[param(
         min_length = 1,
-        max_length = 255,
+        max_length = 128,
         pattern = r"^[^\u0000-\u001f\u007f]+$"
     )]
     user_id: Option<String>,
 }
 
-/// A volume.
+/// Volume: storage that outlives sandboxes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VolumeView {
-    /// Its id.
+    /// ID of the volume.
     volume_id: String,
+    /// Name of the volume, unique among its owner's.
     name: String,
-    /// Whose it is.
+    /// User who owns the volume.
     owner: String,
-    /// How many bytes fit into it.
+    /// Capacity of the volume in bytes.
     size_bytes: u64,
+    /// Time at which the volume was created (RFC 3339).
     created_at: String,
 }
 
@@ -65,24 +69,26 @@ impl From<Volume> for VolumeView {
     }
 }
 
-/// Volumes.
+/// Volumes of a user.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct VolumeList {
-    /// By name.
+    /// Volumes, sorted by name.
     volumes: Vec<VolumeView>,
 }
 
-/// Lists the caller's volumes.
+/// List volumes
+///
+/// Returns the caller's volumes, sorted by name.
 #[utoipa::path(
     get, path = "/volumes", operation_id = "list_volumes", tag = "volumes", params(ListVolumes),
-    responses((status = 200, description = "They.", body = VolumeList))
+    responses((status = 200, description = "Volumes returned.", body = VolumeList))
 )]
 pub(crate) async fn list_volumes(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     Query(query): Query<ListVolumes>,
 ) -> Result<Json<VolumeList>, ApiError> {
-    bounds::optional_text("user_id", query.user_id.as_deref(), 1, 255)?;
+    bounds::optional_text("user_id", query.user_id.as_deref(), 1, MAX_USER_ID)?;
     let volumes = app
         .service()
         .volumes(&caller, query.user_id.as_deref())
@@ -91,10 +97,13 @@ pub(crate) async fn list_volumes(
     Ok(Json(VolumeList { volumes }))
 }
 
-/// Makes an empty volume. Sandboxes can have it from their creation on, several at once.
+/// Create a volume
+///
+/// Creates an empty volume. Mount it by naming it in `volumes` when you create a sandbox; several sandboxes may use it
+/// at the same time.
 #[utoipa::path(
     post, path = "/volumes", operation_id = "create_volume", tag = "volumes", request_body = CreateVolume,
-    responses((status = 200, description = "It is there.", body = VolumeView))
+    responses((status = 200, description = "Volume created.", body = VolumeView))
 )]
 pub(crate) async fn create_volume(
     State(app): State<App>,
@@ -106,11 +115,13 @@ pub(crate) async fn create_volume(
     Ok(Json(volume.into()))
 }
 
-/// Shows a volume.
+/// Get a volume
+///
+/// Returns one volume of the caller.
 #[utoipa::path(
     get, path = "/volumes/{name}", operation_id = "get_volume", tag = "volumes",
-    params(("name" = String, Path, description = "Its name or id.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It.", body = VolumeView))
+    params(("name" = String, Path, description = "Name or ID of the volume.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "Volume returned.", body = VolumeView))
 )]
 pub(crate) async fn get_volume(
     State(app): State<App>,
@@ -120,11 +131,13 @@ pub(crate) async fn get_volume(
     Ok(Json(app.service().volume(&caller, &name).await?.into()))
 }
 
-/// Removes a volume and all that is in it. Refused while a sandbox has it.
+/// Delete a volume
+///
+/// Deletes a volume and all files in it. Fails with 409 while a sandbox uses the volume.
 #[utoipa::path(
     delete, path = "/volumes/{name}", operation_id = "delete_volume", tag = "volumes",
-    params(("name" = String, Path, description = "Its name or id.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It is gone.", body = Done))
+    params(("name" = String, Path, description = "Name or ID of the volume.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "Volume deleted.", body = Done))
 )]
 pub(crate) async fn delete_volume(
     State(app): State<App>,

@@ -21,34 +21,38 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const FULL_BELOW_BYTES: u64 = 64 << 20;
 const FULL_BELOW_PART: u64 = 16;
 
-/// How the server is.
+/// Health of the server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `healthy`; `degraded` while a provider cannot be reached or the data disk is full; `stopping`; `unhealthy` while the
-    /// database cannot be read or written.
+    /// `healthy`; `degraded` while a provider is unreachable or the data disk is full; `stopping`; `unhealthy` while
+    /// the database cannot be read or written.
     status: &'static str,
-    /// Causes of a status other than `healthy`: `data disk full: 3 MB free`.
+    /// Causes of a status other than `healthy`, for example `data disk full: 3 MB free`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
+    /// Version of the server.
     version: &'static str,
-    /// Where sandboxes run unless another one is asked for.
+    /// Name of the default provider.
     provider: String,
-    /// All providers of this server, the default first.
+    /// Health of all providers, the default first.
     providers: Vec<ProviderHealth>,
-    /// What is remembered where: `sqlite` or `postgres`.
+    /// Kind of database: `sqlite` or `postgres`.
     store: &'static str,
-    /// The queue of what is due: `database` or `redis`.
+    /// Kind of timer queue: `database` or `redis`.
     timers: &'static str,
-    /// How many sandboxes stand where.
+    /// Number of sandboxes by status.
     sandboxes: BTreeMap<&'static str, i64>,
 }
 
-/// Says whether this server can do its work. It can also while a provider cannot be reached: the others go on.
+/// Check the health of the server
+///
+/// Tells whether the server can do its work. The server stays healthy enough to answer 200 while a single provider is
+/// unreachable: the status is then `degraded`. Requires no credentials.
 #[utoipa::path(
     get, path = "/health", operation_id = "get_health", tag = "operations",
     responses(
-        (status = 200, description = "The server works; `degraded` names what does not.", body = Health),
-        (status = 503, description = "The server is starting or stopping, or its database cannot be read or written.", body = Health),
+        (status = 200, description = "Server works; if `status` is `degraded`, `problems` tells what does not.", body = Health),
+        (status = 503, description = "Server is starting or stopping, or its database cannot be read or written.", body = Health),
     )
 )]
 pub(crate) async fn get_health(

@@ -10,33 +10,36 @@ use crate::app::App;
 use crate::links::Links;
 use crate::model::provider::ProviderDetail;
 
-/// What clients are to know about this server.
+/// Information about the server for clients.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServerInfo {
+    /// Version of the server.
     version: &'static str,
-    /// For programs written for E2B.
+    /// Addresses for clients of E2B.
     e2b: E2bInfo,
-    /// Where sandboxes run, the default first.
+    /// Providers that run sandboxes, the default first.
     providers: Vec<ProviderDetail>,
 }
 
-/// How a program written for E2B is pointed at this server.
+/// Settings that point a client of E2B at this server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct E2bInfo {
-    /// Where E2B's API is: `E2B_API_URL` and `E2B_SANDBOX_URL`.
+    /// URL of the E2B-compatible API, for `E2B_API_URL` and `E2B_SANDBOX_URL`.
     url: String,
-    /// What stands behind `{port}-{id}.` in the hosts of ports.
+    /// Domain of sandbox ports: a port is reached at `{port}-{id}.` followed by this.
     domain: String,
-    /// Whether the domain alone, as `E2B_DOMAIN`, is enough: names below it are served with TLS.
+    /// Whether setting `E2B_DOMAIN` alone is enough, because names below the domain are served with TLS.
     is_domain_enough: bool,
     /// Whether the API has a listener of its own. If not, it is below a path, which some clients drop.
     has_listener: bool,
 }
 
-/// Tells how this server is reached, and where its sandboxes run.
+/// Get information about the server
+///
+/// Returns the version of the server, how clients of E2B reach it, and its providers.
 #[utoipa::path(
     get, path = "/info", operation_id = "get_info", tag = "operations",
-    responses((status = 200, description = "That.", body = ServerInfo))
+    responses((status = 200, description = "Server information returned.", body = ServerInfo))
 )]
 pub(crate) async fn get_info(
     State(app): State<App>,

@@ -9,10 +9,12 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::metrics::recorder;
 
-/// All counters, in Prometheus' text form.
+/// Get metrics for Prometheus
+///
+/// Returns all metrics of the server in the text format of Prometheus.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "get_metrics", tag = "operations",
-    responses((status = 200, description = "They.", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "Metrics returned.", body = String, content_type = "text/plain"))
 )]
 pub(crate) async fn get_metrics(State(app): State<App>) -> Result<Response, ApiError> {
     let counts = app.service().counts().await?;

@@ -28,25 +28,26 @@ const MAX_PROCESS_ID: usize = 64;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AttachQuery {
-    /// Byte of the output to continue from: `output_offset` of the `start` message plus the bytes of output received since. Default:
-    /// the oldest output that is still kept.
+    /// Byte of the output to continue from: `output_offset` of the `start` message plus the bytes of output received
+    /// since. Default: the oldest output that is still kept.
     output_offset: Option<u64>,
-    /// `process` of an earlier `start` message. The request fails with 404 if the pid belongs to another process by now, and
-    /// input that an earlier connection left on its way is discarded. Send again what follows the new `input_offset`.
+    /// Value of `process` in an earlier `start` message. The request fails with 404 if the process ID belongs to
+    /// another process by now, and input of an earlier connection that did not arrive is discarded: send again what
+    /// follows the new `input_offset`.
     #[param(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     process: Option<String>,
-    /// Kill the process when this client disconnects (default false).
+    /// Whether to kill the process when this client disconnects (default false).
     kill_on_disconnect: Option<bool>,
 }
 
-/// Attaches to a process over WebSocket.
+/// Attach to a process over WebSocket
 ///
-/// Messages are those of `exec` after its first one. The field `tty` of `start` says whether the process has a terminal, and
-/// `output_offset` where its output begins: later than requested when the sandbox no longer keeps that much. A process that has
-/// ended within the last minutes answers with the output that is still kept and its exit code. A client that disconnects leaves the
-/// process running, unless it asked for `kill_on_disconnect`.
+/// The messages are those of `exec` after its first one. The `start` message tells in `tty` whether the process has a
+/// terminal, and in `output_offset` where its output begins: later than requested if the sandbox no longer keeps that
+/// much. For a process that ended within the last minutes, the server sends the output that is still kept and the exit
+/// code. The process keeps running when the client disconnects, unless `kill_on_disconnect` is set.
 #[utoipa::path(get, path = "/sandboxes/{id}/processes/{pid}/attach", operation_id = "attach_process", tag = "commands",
-    params(("pid" = u32, Path, description = "Process id inside the sandbox"), SandboxName, AttachQuery),
+    params(("pid" = u32, Path, description = "Process ID inside the sandbox."), SandboxName, AttachQuery),
     responses(
         (status = 101, description = "WebSocket opened.")))]
 pub(super) async fn attach_process(

@@ -28,7 +28,7 @@ use crate::bounds;
 use crate::error::ApiError;
 use crate::extract::{Body, SandboxName, sandbox_name};
 use crate::listen::Shutdown;
-use crate::model::command::{CommandWords, command_schema};
+use crate::model::command::{CommandText, command_schema};
 
 /// Whether a command outlives its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,31 +39,32 @@ pub(crate) enum Detach {
     Yes,
 }
 
-/// A command to run.
+/// Command to run with streamed output.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct RunBody {
+    /// Shell command, or program and arguments.
     #[schema(schema_with = command_schema)]
-    command: CommandWords,
-    /// Working directory (default: the home directory of the user).
+    command: CommandText,
+    /// Working directory. Default: the user's home directory.
     #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
-    /// Environment variables, in addition to those of the sandbox.
+    /// Environment variables added to the sandbox's.
     #[schema(schema_with = bounds::env_schema)]
     env: Option<BTreeMap<String, String>>,
-    /// User inside the sandbox that runs the command (default: the sandbox's user).
+    /// User inside the sandbox who runs the command. Default: the sandbox's default user.
     #[schema(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     user: Option<String>,
-    /// Maximum duration in seconds, 0.001–31,536,000. After it, the command is killed with all its children.
+    /// Maximum run time in seconds (default: unlimited). The server then kills the command with all its children.
     #[schema(minimum = 0.001, maximum = 31536000)]
     timeout: Option<f64>,
-    /// Whether the command continues when the client disconnects (default false).
+    /// Whether the command keeps running when the client disconnects (default false).
     detach: Option<bool>,
 }
 
-/// A command to run, and its sandbox.
+/// Command to run with streamed output, and the sandbox to run it in.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct RunStreamBody {
-    /// The sandbox: its id, its provider's id or its alias.
+    /// Sandbox to run the command in.
     #[schema(schema_with = bounds::sandbox_id_schema)]
     sandbox_id: String,
     #[serde(flatten)]
@@ -99,11 +100,15 @@ pub(super) fn seconds(seconds: f64) -> Result<Duration, ServiceError> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Runs a command and streams its output as server-sent events.
+/// Run a command and stream its output
+///
+/// Runs a command and sends its output as server-sent events while it runs: `start` with the process ID, `stdout` and
+/// `stderr` with text, and `exit` with the exit code, or `error`. When the client disconnects, the command is killed,
+/// unless `detach` is set.
 #[utoipa::path(post, path = "/sandboxes/run-command-stream", operation_id = "run_command_stream", tag = "commands",
     request_body = RunStreamBody,
     responses(
-        (status = 200, description = "Server-sent events: `start`, then `stdout` and `stderr`, at last `exit` or `error`.", content_type = "text/event-stream")))]
+        (status = 200, description = "Command started; its output is streamed until it ends.", content_type = "text/event-stream")))]
 pub(super) async fn run_command_stream(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -118,14 +123,14 @@ pub(super) async fn run_command_stream(
     command_events(&app, &caller, live, request, detach, shutdown).await
 }
 
-/// Runs a command in a sandbox and streams its output as server-sent events.
+/// Run a command in this sandbox and stream its output
 ///
-/// The same as `run-command-stream`, with the sandbox in the path.
+/// Same as `POST /sandboxes/run-command-stream`, with the sandbox in the path.
 #[utoipa::path(post, path = "/sandboxes/{id}/run", operation_id = "run_in_sandbox", tag = "commands",
     params(SandboxName),
     request_body = RunBody,
     responses(
-        (status = 200, description = "Server-sent events: `start`, then `stdout` and `stderr`, at last `exit` or `error`.", content_type = "text/event-stream")))]
+        (status = 200, description = "Command started; its output is streamed until it ends.", content_type = "text/event-stream")))]
 pub(super) async fn run_in_sandbox(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::child::Child;
 use super::command::{check, seconds};
-use crate::model::command::CommandWords;
+use crate::model::command::CommandText;
 
 /// Largest number of columns and of rows of a terminal.
 const MAX_SIDE: u16 = 4096;
@@ -43,7 +43,7 @@ impl Size {
 /// The first message of `exec`: the command to run.
 #[derive(Deserialize)]
 pub(super) struct ExecRequest {
-    command: Option<CommandWords>,
+    command: Option<CommandText>,
     argv: Option<Vec<String>>,
     tty: Option<Size>,
     cwd: Option<String>,
@@ -57,7 +57,7 @@ impl ExecRequest {
     pub(super) fn into_request(self) -> Result<RunRequest, ServiceError> {
         let command = match (self.command, self.argv) {
             (Some(command), None) => command,
-            (None, Some(argv)) => CommandWords::Argv(argv),
+            (None, Some(argv)) => CommandText::Argv(argv),
             _ => {
                 return Err(ServiceError::invalid(
                     "command",

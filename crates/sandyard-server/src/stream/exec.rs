@@ -20,12 +20,14 @@ use crate::listen::Shutdown;
 /// Longest wait for the message that names the command.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Runs a command over WebSocket.
+/// Run a command over WebSocket
 ///
-/// The first message, in text, names the command: `{"command" | "argv", "tty": {"cols", "rows"} | null, "cwd", "env", "user",
-/// "timeout"}`. From then on binary messages are input, and text is `{"type":"resize","cols","rows"}`,
-/// `{"type":"signal","signal":"SIGINT"}` or `{"type":"eof"}`. The server sends `{"type":"start","pid"}`, then binary
-/// messages: a byte, 1 for standard output and 2 for standard error, and the output; at last `{"type":"exit","exit_code"}` or
+/// The first message, in text, names the command: `{"command" | "argv", "tty": {"cols", "rows"} | null, "cwd", "env",
+/// "user", "timeout"}`. From then on, binary messages are standard input, and text messages are
+/// `{"type":"resize","cols","rows"}`, `{"type":"signal","signal":"SIGINT"}` or `{"type":"eof"}`.
+///
+/// The server sends `{"type":"start","pid"}`, then binary messages that begin with a byte, 1 for standard output and 2
+/// for standard error, followed by output. The last message is `{"type":"exit","exit_code"}` or
 /// `{"type":"error","code","detail"}`. When the client disconnects, the command is killed.
 #[utoipa::path(get, path = "/sandboxes/{id}/exec", operation_id = "exec", tag = "commands",
     params(SandboxName),

@@ -27,25 +27,28 @@ const DEFAULT_TAIL: usize = 100;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LogQuery {
-    /// Whether to follow the log: further lines are streamed as server-sent events (default false).
+    /// Whether to stream new lines as server-sent events (default false).
     follow: Option<bool>,
-    /// Maximum number of lines, 0–10,000 (default 100): the newest, or with `after` the oldest of those. A response holds at most about
-    /// 4 MiB of text, so it may have fewer.
+    /// Number of lines, 0–10,000 (default 100): the newest, or with `after` the oldest of those. A response holds about
+    /// 4 MiB of text at most, so it may have fewer lines.
     #[serde(alias = "limit")]
     #[param(inline)]
     tail: Option<Whole<0, 10_000>>,
-    /// Only lines whose `seq` is greater, oldest first and without events; 0 begins with the oldest line that is kept. To read a whole
-    /// log, repeat with the last `seq` of the response while `has_more` is true.
+    /// Return only lines with a greater `seq`, oldest first and without events; 0 starts at the oldest line that is
+    /// kept. To read a whole log, repeat the request with the last `seq` of the response while `has_more` is true.
     #[param(inline)]
     after: Option<Whole<0, 9_007_199_254_740_991>>,
 }
 
-/// Lines of a log.
+/// Lines of a sandbox's log.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LogLines {
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
+    /// ID of the sandbox.
     sandbox_id: String,
-    /// Oldest first: `seq`, `at_ms`, `source` (stdout, stderr, event, gateway, notice), `pid`, `text`.
+    /// Lines, oldest first. Each has `seq`, `at_ms` (milliseconds since 1970-01-01 UTC), `source` (`stdout`, `stderr`,
+    /// `event`, `gateway` or `notice`), `pid` and `text`.
     #[schema(value_type = Vec<Object>)]
     logs: Vec<LogEntry>,
     /// Number of the sandbox's first lines that are no longer kept, because the log is bounded.
@@ -54,17 +57,18 @@ pub(super) struct LogLines {
     has_more: bool,
 }
 
-/// Read what the commands of a sandbox wrote
+/// Read the output of commands
 ///
-/// The server keeps output on disk, up to `logs.max_per_sandbox`, and deletes it `lifecycle.history_retention` after the sandbox. A
-/// line is available once its newline was written or the command has ended.
+/// Returns lines that the commands of a sandbox wrote. The server keeps the output on disk, up to
+/// `logs.max_per_sandbox` (64 MiB by default), until the history of the sandbox expires. A line appears when its
+/// newline has arrived or the command has ended.
 ///
-/// With `follow=true`, or with `Accept: text/event-stream`, the server streams lines as events named `log`; `Last-Event-ID`
-/// continues after a line.
+/// With `follow=true`, or with the header `Accept: text/event-stream`, the response is a stream of server-sent events
+/// named `log`. To continue a broken stream, send the last received event ID in `Last-Event-ID`.
 #[utoipa::path(get, path = "/sandboxes/{id}/logs", operation_id = "read_logs", tag = "sandboxes",
     params(SandboxName, LogQuery),
     responses(
-        (status = 200, description = "Lines of the log.", content(
+        (status = 200, description = "Lines returned, or streamed as they are written.", content(
             (LogLines = "application/json"), (String = "text/event-stream")))))]
 pub(super) async fn read_logs(
     State(app): State<App>,

@@ -14,18 +14,18 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Query, SandboxName};
 
-/// A running command. Its environment variables are left out, since they may hold secrets.
+/// Running command. Its environment is left out, since it may hold secrets.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Process {
-    /// Process id inside the sandbox.
+    /// Process ID inside the sandbox.
     pid: u32,
-    /// The program.
+    /// Program that runs.
     command: String,
     /// Arguments of the program.
     args: Vec<String>,
-    /// Working directory, if one was given.
+    /// Working directory, if one was requested.
     cwd: Option<String>,
-    /// Tag that E2B's clients gave the command.
+    /// Label that the client gave the command, if any.
     tag: Option<String>,
 }
 
@@ -44,17 +44,19 @@ impl From<ProcessInfo> for Process {
 /// Running commands of a sandbox.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Processes {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
-    /// The running commands.
+    /// Running commands.
     processes: Vec<Process>,
 }
 
-/// Lists the commands that run in a sandbox.
+/// List running commands
+///
+/// Returns the commands that were started through the API and still run.
 #[utoipa::path(get, path = "/sandboxes/{id}/processes", operation_id = "list_processes", tag = "commands",
     params(SandboxName),
     responses(
-        (status = 200, description = "Running commands.", body = Processes)))]
+        (status = 200, description = "Running commands returned.", body = Processes)))]
 pub(super) async fn list_processes(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -84,22 +86,25 @@ pub(super) fn no_process() -> ServiceError {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct KillQuery {
-    /// Name or number of the signal, such as `SIGTERM`, `INT` or `9` (default `SIGKILL`, which also kills all children).
+    /// Signal to send, as name or number: `SIGTERM`, `INT`, `9` (default `SIGKILL`, which ends the children of the
+    /// command too).
     signal: Option<String>,
 }
 
-/// A signal was sent.
+/// Confirmation that the signal was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Killed {
-    /// Always true; failures are HTTP errors.
+    /// Always `true`; a failed request has an error status instead.
     success: bool,
-    /// What happened, for people.
+    /// Summary of the result for people.
     message: String,
 }
 
-/// Kills a command, or sends it another signal.
+/// Kill a command
+///
+/// Sends a signal to a command, `SIGKILL` by default.
 #[utoipa::path(post, path = "/sandboxes/{id}/processes/{pid}/kill", operation_id = "kill_process", tag = "commands",
-    params(("pid" = u32, Path, description = "Process id inside the sandbox."), SandboxName, KillQuery),
+    params(("pid" = u32, Path, description = "Process ID inside the sandbox."), SandboxName, KillQuery),
     responses(
         (status = 200, description = "Signal sent.", body = Killed)))]
 pub(super) async fn kill_process(

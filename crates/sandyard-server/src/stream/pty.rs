@@ -31,28 +31,29 @@ const MAX_CWD: usize = 1024;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PtyQuery {
-    /// Number of columns, 1–4096 (default 80).
+    /// Width of the terminal in columns, 1–4096 (default 80).
     #[param(inline)]
     cols: Option<Whole<1, 4096>>,
-    /// Number of rows, 1–4096 (default 24).
+    /// Height of the terminal in rows, 1–4096 (default 24).
     #[param(inline)]
     rows: Option<Whole<1, 4096>>,
-    /// Shell command to run in the terminal (default: a login shell).
+    /// Command to run by `bash -lc`. Default: a login shell.
     #[param(min_length = 1, max_length = 2048, pattern = r"^[^\u0000]+$")]
     command: Option<String>,
-    /// Working directory (default: the home directory of the user).
+    /// Working directory. Default: the user's home directory.
     #[param(min_length = 1, max_length = 1024, pattern = r"^[^\u0000]+$")]
     cwd: Option<String>,
-    /// User inside the sandbox (default: the sandbox's user).
+    /// User inside the sandbox who runs the shell. Default: the sandbox's default user.
     #[param(min_length = 1, max_length = 64, pattern = r"^[^\u0000]+$")]
     user: Option<String>,
 }
 
-/// Opens a terminal over WebSocket.
+/// Open a terminal over WebSocket
 ///
-/// Binary messages are bytes of the terminal, both ways. Text from the client is `{"type":"resize","cols","rows"}`,
-/// `{"type":"signal","signal"}` or `{"type":"eof"}`; text from the server is `{"type":"start","pid"}`,
-/// `{"type":"exit","exit_code"}` or `{"type":"error","code","detail"}`. When the client disconnects, the shell is killed.
+/// Starts a shell, or `command`, in a pseudo-terminal. Binary messages are the bytes of the terminal, in both
+/// directions. Text messages of the client are `{"type":"resize","cols","rows"}`, `{"type":"signal","signal"}` or
+/// `{"type":"eof"}`. Text messages of the server are `{"type":"start","pid"}`, `{"type":"exit","exit_code"}` or
+/// `{"type":"error","code","detail"}`. When the client disconnects, the shell is killed.
 #[utoipa::path(get, path = "/sandboxes/{id}/pty", operation_id = "open_pty", tag = "commands",
     params(SandboxName, PtyQuery),
     responses(

@@ -28,7 +28,7 @@ const MEMORY_WAIT: Duration = Duration::from_secs(30);
 /// Longest text of the tool server, in characters, that an error repeats.
 pub(super) const MAX_TEXT: usize = 500;
 
-/// An answer.
+/// Response.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     /// The JSON message, if there is one.
@@ -66,7 +66,7 @@ pub(super) async fn read(
             let more = (needed - memory.bytes()).max(STEP);
             memory.grow(more, MEMORY_WAIT).await?;
         }
-        // A stream may stay open after the answer.
+        // A stream may stay open after the response.
         if is_stream {
             answer.message = events.take(|notice| {
                 if let Some(progress) = progress {
@@ -136,7 +136,7 @@ impl Events {
     }
 }
 
-/// The message of an event, if it has one.
+/// Message of an event, if it has one.
 fn message_of(event: &[u8]) -> Option<Value> {
     let event = String::from_utf8_lossy(event);
     let data: Vec<_> = event
@@ -151,7 +151,7 @@ fn is_answer(message: &Value) -> bool {
     message.get("result").is_some() || message.get("error").is_some()
 }
 
-/// The result in an answer, or what went wrong.
+/// Result of a response, or its error.
 pub(super) fn result_of(method: &str, mut message: Value) -> Result<Value, ApiError> {
     if let Some(error) = message.get("error") {
         let why = error["message"].as_str().unwrap_or("it does not say why");
@@ -166,7 +166,7 @@ pub(super) fn result_of(method: &str, mut message: Value) -> Result<Value, ApiEr
     result.ok_or_else(|| not_a_tool_server("its answer has no result"))
 }
 
-/// The tools of a page, and where the next one begins.
+/// Tools of a page, and cursor of the next page.
 pub(super) fn tools_of(mut page: Value) -> Result<(Vec<Value>, Option<String>), ApiError> {
     let Some(Value::Array(tools)) = page.get_mut("tools").map(Value::take) else {
         return Err(not_a_tool_server("its list of tools is no list"));

@@ -157,7 +157,7 @@ impl<'a> ToolServer<'a> {
         }
     }
 
-    /// One request of the protocol and its result.
+    /// Sends a request of the protocol and returns its result.
     async fn request(
         &mut self,
         method: &str,

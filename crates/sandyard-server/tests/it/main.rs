@@ -5,6 +5,7 @@
 )]
 
 mod accounts;
+mod api_reference;
 mod app;
 mod architecture;
 mod contract;

@@ -176,15 +176,17 @@ async fn targets_are_opened_and_closed_one_by_one() {
 }
 
 #[tokio::test]
-async fn what_the_provider_cannot_see_to_is_told() {
+async fn limitations_of_the_provider_are_returned() {
     let app = TestApp::new().await;
     let id = app.sandbox(Alice).await;
     app.provider
-        .set_unenforced(vec!["names cannot be told apart here".to_owned()]);
+        .set_unenforced(vec!["host names are not filtered".to_owned()]);
     let path = format!("/sandboxes/{id}/network");
     let policy = json!({"allow_internet_access": false});
     let reply = app.ask(Alice, "PUT", &path, Some(policy)).await.ok();
-    assert_eq!(reply["lacks"], json!(["names cannot be told apart here"]));
+    let limitations = json!(["host names are not filtered"]);
+    assert_eq!(reply["limitations"], limitations);
+    assert_eq!(reply["lacks"], limitations, "the old name is still sent");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sandyard_core::bounds::{MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MAX_SECRET_NAME};
 use sandyard_core::network::{BoundHost, SecretText};
 use sandyard_core::{Caller, ErrorKind};
 use sandyard_store::model::Secret;
@@ -17,9 +18,6 @@ use crate::service::Service;
 const MOST: usize = 500;
 /// Most secrets of one sandbox.
 const MOST_NAMED: usize = 64;
-const MAX_NAME: usize = 64;
-const MAX_VALUE: usize = 8 << 10;
-const MAX_HOSTS: usize = 64;
 /// Bounds of a placeholder: long enough not to be met by chance.
 const PLACEHOLDER: std::ops::RangeInclusive<usize> = 8..=200;
 
@@ -192,10 +190,10 @@ pub(super) fn check_env_overlap(
 fn check(request: &SecretRequest) -> ServiceResult<()> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let name = &request.name;
-    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_fine) {
+    if name.is_empty() || name.len() > MAX_SECRET_NAME || !name.bytes().all(is_fine) {
         return Err(ServiceError::invalid(
             "name",
-            format!("the name of a secret is 1 to {MAX_NAME} letters, digits, `-` and `_`"),
+            format!("the name of a secret is 1 to {MAX_SECRET_NAME} letters, digits, `-` and `_`"),
         ));
     }
     check_value(&request.value)?;
@@ -218,10 +216,10 @@ fn check(request: &SecretRequest) -> ServiceResult<()> {
 
 fn check_value(value: &SecretText) -> ServiceResult<()> {
     let text = value.expose();
-    if text.is_empty() || text.len() > MAX_VALUE || text.chars().any(char::is_control) {
+    if text.is_empty() || text.len() > MAX_SECRET_BYTES || text.chars().any(char::is_control) {
         return Err(ServiceError::invalid(
             "value",
-            format!("a secret's value is 1 to {MAX_VALUE} bytes without control characters"),
+            format!("a secret's value is 1 to {MAX_SECRET_BYTES} bytes without control characters"),
         )
         .hint("a line break at its end counts: leave it out"));
     }
@@ -229,10 +227,10 @@ fn check_value(value: &SecretText) -> ServiceResult<()> {
 }
 
 fn check_hosts(hosts: &[BoundHost]) -> ServiceResult<()> {
-    if hosts.is_empty() || hosts.len() > MAX_HOSTS {
+    if hosts.is_empty() || hosts.len() > MAX_SECRET_HOSTS {
         return Err(ServiceError::invalid(
             "hosts",
-            format!("a secret is bound to 1 to {MAX_HOSTS} hosts"),
+            format!("a secret is bound to 1 to {MAX_SECRET_HOSTS} hosts"),
         ));
     }
     if hosts.iter().any(|host| host.pattern.is_every_name()) {

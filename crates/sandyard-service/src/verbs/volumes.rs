@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_agent_client::AgentClient;
+use sandyard_core::bounds::MAX_VOLUME_NAME;
 use sandyard_core::{Caller, ErrorKind, SandboxId};
 use sandyard_provider::{Provider, VolumeSpec};
 use sandyard_store::model::{Volume, VolumeInsert, VolumeRemoval, VolumeStatus};
@@ -23,7 +24,6 @@ use sandyard_core::clock::millis;
 
 /// Most volumes of one user.
 const MAX_VOLUMES: i64 = 100;
-const MAX_NAME: usize = 128;
 /// How long a provider may take to create a volume.
 const CREATE_WITHIN: Duration = Duration::from_secs(60);
 /// The age at which an unfinished create is no longer in progress.
@@ -121,7 +121,7 @@ impl Service {
     }
 
     async fn find_volume(&self, caller: &Caller, name: &str) -> ServiceResult<Volume> {
-        if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
+        if name.is_empty() || name.len() > MAX_VOLUME_NAME || name.contains('\0') {
             return Err(no_volume(name));
         }
         if let Some(volume) = self.store().volume(name).await?
@@ -268,13 +268,13 @@ fn check_name(name: &str) -> ServiceResult<()> {
         .bytes()
         .next()
         .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if has_valid_start && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
+    if has_valid_start && name.len() <= MAX_VOLUME_NAME && name.bytes().all(is_plain) {
         return Ok(());
     }
     Err(ServiceError::invalid(
         "name",
         format!(
-            "the name of a volume must have 1 to {MAX_NAME} letters, digits, `-`, `_` and `.`, and must not begin with `-` or `.`"
+            "the name of a volume must have 1 to {MAX_VOLUME_NAME} letters, digits, `-`, `_` and `.`, and must not begin with `-` or `.`"
         ),
     ))
 }

@@ -200,8 +200,8 @@ fn show(network: &Network) {
         let whom = if is_public { "anybody" } else { "owner" };
         fields.push(("previews for", Cell::from(whom)));
     }
-    if !network.lacks.is_empty() {
-        fields.push(("lacks", list(&network.lacks)));
+    if !network.limitations().is_empty() {
+        fields.push(("limitations", list(network.limitations())));
     }
     output::fields(&fields);
 }
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_policy_is_read_alone_and_as_it_is_shown() {
         let alone = json!({"allowOut": ["pypi.org"]});
-        let shown = json!({"sandbox_id": "abc", "network": alone, "lacks": []});
+        let shown = json!({"sandbox_id": "abc", "network": alone, "limitations": []});
         for text in [alone.to_string(), shown.to_string()] {
             assert_eq!(policy_of(&text).unwrap(), alone);
         }

@@ -23,24 +23,27 @@ const LIFE: Duration = Duration::from_secs(300);
 /// The same for whoever resumes it.
 const LIFE_RESUMED: Duration = Duration::from_secs(15);
 
-/// How to connect.
+/// Options of a connection.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = E2bConnect)]
 pub(crate) struct Connect {
-    /// Seconds it lives from now on at least.
+    /// Minimum lifetime from now on in seconds (default 300).
     #[schema(inline)]
     timeout: Option<Life>,
-    /// Whether a paused one goes on with what it had in memory; yes if it is left out.
+    /// Whether a paused sandbox continues with its memory (default true).
     memory: Option<bool>,
 }
 
-/// Makes a sandbox run if it does not. It may get more time by that, never less.
+/// Connect to a sandbox for E2B clients
+///
+/// Returns a running sandbox; a paused one is resumed first. The lifetime is extended if `timeout` reaches further, and
+/// never shortened.
 #[utoipa::path(
     post, path = "/e2b/v2/sandboxes/{id}/connect", operation_id = "e2b_connect", tag = "e2b",
     params(Named), request_body = Option<Connect>,
     responses(
-        (status = 200, description = "It ran already.", body = SandboxView),
-        (status = 201, description = "It was woken.", body = SandboxView),
+        (status = 200, description = "Sandbox was running already.", body = SandboxView),
+        (status = 201, description = "Sandbox was paused and is running now.", body = SandboxView),
     )
 )]
 pub(crate) async fn e2b_connect(
@@ -69,25 +72,27 @@ pub(crate) async fn e2b_connect(
     ))
 }
 
-/// How to resume.
+/// Options of a resume.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bResume)]
 pub(crate) struct Resume {
-    /// Seconds it lives from now on.
+    /// Lifetime from now on in seconds (default 15).
     #[schema(inline)]
     timeout: Option<Life>,
-    /// Whether it is paused then; as before if it is left out.
+    /// Whether to pause the sandbox when its lifetime is over. Default: unchanged.
     auto_pause: Option<bool>,
-    /// Whether it goes on with what it had in memory; yes if it is left out.
+    /// Whether to continue with the memory of the pause (default true).
     memory: Option<bool>,
 }
 
-/// Wakes a paused sandbox.
+/// Resume a paused sandbox
+///
+/// Continues a paused sandbox. Fails with 409 if the sandbox is running.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/resume", operation_id = "e2b_resume", tag = "e2b",
     params(Named), request_body = Option<Resume>,
-    responses((status = 201, description = "It runs.", body = SandboxView))
+    responses((status = 201, description = "Sandbox running.", body = SandboxView))
 )]
 pub(crate) async fn e2b_resume(
     State(app): State<App>,

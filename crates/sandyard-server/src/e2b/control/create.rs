@@ -35,55 +35,59 @@ pub(crate) fn duration(life: Life) -> Duration {
     Duration::from_secs(life.0.unsigned_abs())
 }
 
-/// Whether a request wakes a paused sandbox.
+/// Automatic resume of a paused sandbox.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = E2bAutoResume)]
 pub(crate) struct AutoResume {
+    /// Whether a request wakes the sandbox when it is paused.
     enabled: bool,
 }
 
-/// A volume to be put into a sandbox.
+/// Volume to mount into a sandbox.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = E2bVolumeMount)]
 pub(crate) struct VolumeMount {
-    /// The volume's name.
+    /// Name of the volume.
     #[schema(min_length = 1, max_length = 128)]
     name: String,
-    /// Where, as seen inside.
+    /// Absolute path inside the sandbox.
     #[schema(min_length = 1, max_length = 4096)]
     path: String,
 }
 
-/// A sandbox to be made.
+/// Request to create a sandbox for E2B clients.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bNewSandbox)]
 pub(crate) struct NewSandbox {
-    /// What it starts from: `base`, a template's name, or a snapshot's.
+    /// Template to start from: `base`, the name of a template, or the name of a snapshot.
     #[serde(rename = "templateID")]
     #[schema(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     template_id: String,
-    /// Seconds it lives.
+    /// Lifetime in seconds (default 300; 15 in the first API version).
     #[schema(inline)]
     timeout: Option<Life>,
-    /// Whether it is paused then; else it is removed.
+    /// Whether to pause the sandbox when its lifetime is over (default false: delete it).
     auto_pause: Option<bool>,
-    /// Whether that pause keeps its memory; yes if it is left out.
+    /// Whether that pause keeps the memory (default true).
     auto_pause_memory: Option<bool>,
+    /// Whether a request wakes the sandbox when it is paused.
     auto_resume: Option<AutoResume>,
-    /// Whether it may reach what no entry of `network` names.
+    /// Whether the sandbox may reach hosts that no entry of `network` names. Default: the operator's policy.
     #[serde(rename = "allow_internet_access")]
     allow_internet_access: Option<bool>,
+    /// Egress policy. Default: the operator's policy.
     network: Option<Network>,
-    /// Words of its maker's own.
+    /// Labels chosen by the caller.
     #[schema(schema_with = bounds::env_schema)]
     metadata: Option<BTreeMap<String, String>>,
-    /// Variables every command gets.
+    /// Environment variables of every command.
     #[schema(schema_with = bounds::env_schema)]
     env_vars: Option<BTreeMap<String, String>>,
-    /// Tokens of another cloud: not possible here.
+    /// Identity of another cloud. Not supported: the request is rejected if it is set.
     #[schema(value_type = Option<Object>)]
     iam: Option<Value>,
+    /// Volumes to mount.
     volume_mounts: Option<Vec<VolumeMount>>,
 }
 
@@ -165,11 +169,14 @@ fn has_tokens(iam: &Value) -> bool {
     }
 }
 
-/// Makes a sandbox, for five minutes if nothing is said.
+/// Create a sandbox for E2B clients
+///
+/// Creates a sandbox that lives five minutes unless `timeout` is given. Send an `Idempotency-Key` header to make a
+/// retry return the same sandbox.
 #[utoipa::path(
     post, path = "/e2b/v2/sandboxes", operation_id = "e2b_create", tag = "e2b",
     params(IdempotencyKey), request_body = NewSandbox,
-    responses((status = 201, description = "It runs.", body = SandboxView))
+    responses((status = 201, description = "Sandbox created and running.", body = SandboxView))
 )]
 pub(crate) async fn e2b_create(
     State(app): State<App>,
@@ -180,11 +187,13 @@ pub(crate) async fn e2b_create(
     create(&app, &caller, key, wanted, LIFE).await
 }
 
-/// Makes a sandbox, for fifteen seconds if nothing is said.
+/// Create a short-lived sandbox
+///
+/// Creates a sandbox that lives 15 seconds unless `timeout` is given. Clients of the first API version use it.
 #[utoipa::path(
     post, path = "/e2b/sandboxes", operation_id = "e2b_create_v1", tag = "e2b",
     params(IdempotencyKey), request_body = NewSandbox,
-    responses((status = 201, description = "It runs.", body = SandboxView))
+    responses((status = 201, description = "Sandbox created and running.", body = SandboxView))
 )]
 pub(crate) async fn e2b_create_v1(
     State(app): State<App>,

@@ -22,34 +22,37 @@ use crate::extract::OptionalBody;
 /// How long a fork lives if its maker does not say.
 const LIFE: Duration = Duration::from_secs(15);
 
-/// Copies to be made.
+/// Forks to create.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = E2bFork)]
 pub(crate) struct Fork {
-    /// Seconds each one lives.
+    /// Lifetime of each fork in seconds (default 300).
     #[schema(inline)]
     timeout: Option<Life>,
-    /// How many; one if it is left out.
+    /// Number of forks, 1–20 (default 1).
     #[schema(inline)]
     count: Option<Whole<1, 20>>,
 }
 
-/// A copy, or why there is none.
+/// Fork, or the reason why it failed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bForkResult)]
 pub(crate) enum Forked {
-    /// It runs.
+    /// Fork that was created and is running.
     Sandbox(Box<SandboxView>),
-    /// It failed; the others may not have.
+    /// Reason why this fork failed; others may have succeeded.
     Error(E2bError),
 }
 
-/// Makes other sandboxes from the files of this one, all as they are at one moment. Each succeeds or fails by itself.
+/// Fork a sandbox several times
+///
+/// Creates sandboxes from the files of this one, all from the same moment. Each fork succeeds or fails on its own: the
+/// response has one result for each.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/fork", operation_id = "e2b_fork", tag = "e2b",
     params(Named), request_body = Option<Fork>,
-    responses((status = 201, description = "One result for each.", body = Vec<Forked>))
+    responses((status = 201, description = "One result for each requested fork.", body = Vec<Forked>))
 )]
 pub(crate) async fn e2b_fork(
     State(app): State<App>,

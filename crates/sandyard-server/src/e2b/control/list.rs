@@ -20,7 +20,7 @@ use crate::extract::decode_query;
 /// Says how many run of those that were asked for.
 const TOTAL_RUNNING: HeaderName = HeaderName::from_static("x-total-running");
 
-/// What is first in a list.
+/// Order of a list by creation time: `asc` oldest first, `desc` newest first.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bOrder)]
@@ -36,30 +36,34 @@ pub(crate) enum Order {
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// Words of metadata they must have: `name=value&…`, encoded once more.
+    /// Return only sandboxes with this metadata: `name=value&…`, URL-encoded as one parameter.
     metadata: Option<String>,
-    /// Only those made from this template.
+    /// Return only sandboxes created from this template.
     #[param(min_length = 1, max_length = 512, pattern = r"^[!-~]+$")]
     template: Option<String>,
-    /// Only those made at this time or later.
+    /// Return only sandboxes created at this time or later (RFC 3339).
     #[param(format = DateTime)]
     started_after: Option<String>,
+    /// Order by creation time: `asc` or `desc` (default).
     #[param(inline)]
     order: Option<Order>,
-    /// At most so many.
+    /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
     limit: Option<Whole<1, 100>>,
-    /// Goes on after an earlier page: its `x-next-token`.
+    /// Position to continue from: the `x-next-token` of the previous page.
     #[param(max_length = 64, pattern = "^[0-9]{1,15}-[a-z0-9]{1,40}$")]
     next_token: Option<String>,
 }
 
-/// Lists the caller's sandboxes, newest first. `X-Total-Running` says how many of those asked for run.
+/// List sandboxes page by page
+///
+/// Returns the caller's sandboxes, newest first. The header `X-Total-Running` holds the number of matching sandboxes
+/// that run, and `x-next-token` the token of the next page.
 #[utoipa::path(
     get, path = "/e2b/v2/sandboxes", operation_id = "e2b_list", tag = "e2b",
-    params(ListQuery, ("state" = Option<String>, Query, description = "`running`, `paused`, or both with a comma between.",
+    params(ListQuery, ("state" = Option<String>, Query, description = "Return only sandboxes in these states: `running`, `paused`, or both separated by a comma. Default: both.",
         pattern = "^(running|paused)(,(running|paused))*$")),
-    responses((status = 200, description = "They.", body = Vec<ListedView>))
+    responses((status = 200, description = "Sandboxes returned.", body = Vec<ListedView>))
 )]
 pub(crate) async fn e2b_list(
     State(app): State<App>,
@@ -109,15 +113,17 @@ pub(crate) async fn e2b_list(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQueryV1 {
-    /// Words of metadata they must have: `name=value&…`, encoded once more.
+    /// Return only sandboxes with this metadata: `name=value&…`, URL-encoded as one parameter.
     metadata: Option<String>,
 }
 
-/// Lists the caller's sandboxes that run, newest first, at most 1,000.
+/// List running sandboxes
+///
+/// Returns the caller's running sandboxes, newest first, at most 1,000.
 #[utoipa::path(
     get, path = "/e2b/sandboxes", operation_id = "e2b_list_v1", tag = "e2b",
     params(ListQueryV1),
-    responses((status = 200, description = "They.", body = Vec<ListedView>))
+    responses((status = 200, description = "Running sandboxes returned.", body = Vec<ListedView>))
 )]
 pub(crate) async fn e2b_list_v1(
     State(app): State<App>,

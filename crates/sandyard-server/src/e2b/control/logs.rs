@@ -22,7 +22,7 @@ const MOST: usize = 1000;
 /// Milliseconds since 1970.
 type Millis = Whole<0, 253_402_300_799_999>;
 
-/// How much a line matters.
+/// Level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bLogLevel)]
@@ -35,14 +35,17 @@ pub(crate) enum Level {
     Error,
 }
 
-/// A line of a sandbox's log.
+/// Line of a sandbox's log.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = E2bLogEntry)]
 pub(crate) struct Line {
+    /// Time of the line (RFC 3339).
     timestamp: String,
+    /// Text of the line.
     message: String,
+    /// Level of the line.
     level: Level,
-    /// Where it comes from.
+    /// Where the line comes from, for example the process ID and `stdout` or `stderr`.
     fields: BTreeMap<&'static str, String>,
 }
 
@@ -75,7 +78,7 @@ fn level(source: LogSource) -> Level {
     }
 }
 
-/// Which way to go from the cursor.
+/// Direction of reading a log: `forward` from old to new, `backward` from new to old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bLogDirection)]
@@ -90,34 +93,38 @@ pub(crate) enum Direction {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogsQuery {
-    /// Milliseconds since 1970 to begin at.
+    /// Time to start at, in milliseconds since 1970-01-01 UTC. Default: all of the newest 1,000 lines.
     #[param(inline)]
     cursor: Option<Millis>,
-    /// At most so many.
+    /// Maximum number of lines, 0–1000 (default 1000).
     #[param(inline)]
     limit: Option<Whole<0, 1000>>,
+    /// Order of the lines: `forward` returns the oldest first, `backward` the newest first.
     #[param(inline)]
     direction: Option<Direction>,
-    /// Those that matter less are left out.
+    /// Return only lines of this level or above. Default: all.
     #[param(inline)]
     level: Option<Level>,
-    /// Only lines with this text in them.
+    /// Return only lines that contain this text, at most 256 characters.
     #[param(max_length = 256, pattern = r"^[^\u0000]*$")]
     search: Option<String>,
 }
 
-/// Lines of a sandbox's log.
+/// Log of a sandbox.
 #[derive(Serialize, ToSchema)]
 #[schema(as = E2bLogs)]
 pub(crate) struct Logs {
+    /// Log entries.
     logs: Vec<Line>,
 }
 
-/// Read the newest output of commands, and events
+/// Read the log of a sandbox with filters
+///
+/// Returns the newest output of commands and events.
 #[utoipa::path(
     get, path = "/e2b/v2/sandboxes/{id}/logs", operation_id = "e2b_logs", tag = "e2b",
     params(Named, LogsQuery),
-    responses((status = 200, description = "It.", body = Logs))
+    responses((status = 200, description = "Log returned.", body = Logs))
 )]
 pub(crate) async fn e2b_logs(
     State(app): State<App>,
@@ -155,36 +162,42 @@ pub(crate) async fn e2b_logs(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogsQueryV1 {
-    /// Milliseconds since 1970 to begin at.
+    /// Return only lines from this time on, in milliseconds since 1970-01-01 UTC. Default: the oldest.
     #[param(inline)]
     start: Option<Millis>,
-    /// At most so many.
+    /// Maximum number of lines, 0–1000 (default 1000).
     #[param(inline)]
     limit: Option<Whole<0, 1000>>,
 }
 
-/// A line, in the first generation's words.
+/// Plain line of a sandbox's log.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = E2bLogLine)]
 pub(crate) struct PlainLine {
+    /// Time of the line (RFC 3339).
     timestamp: String,
+    /// Text of the line.
     line: String,
 }
 
-/// Lines of a sandbox's log, twice.
+/// Log of a sandbox, as lines and as entries.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bLogsV1)]
 pub(crate) struct LogsV1 {
+    /// Log as plain lines.
     logs: Vec<PlainLine>,
+    /// The same log as entries.
     log_entries: Vec<Line>,
 }
 
-/// Read the newest output of commands, and events
+/// Read the log of a sandbox
+///
+/// Returns the newest output of commands and events, oldest first, both as plain lines and as entries.
 #[utoipa::path(
     get, path = "/e2b/sandboxes/{id}/logs", operation_id = "e2b_logs_v1", tag = "e2b",
     params(Named, LogsQueryV1),
-    responses((status = 200, description = "It, oldest first.", body = LogsV1))
+    responses((status = 200, description = "Log returned.", body = LogsV1))
 )]
 pub(crate) async fn e2b_logs_v1(
     State(app): State<App>,

@@ -12,11 +12,13 @@ use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Tells about one sandbox.
+/// Get a sandbox for E2B clients
+///
+/// Returns one running or paused sandbox, with the tokens to use it.
 #[utoipa::path(
     get, path = "/e2b/sandboxes/{id}", operation_id = "e2b_get", tag = "e2b",
     params(Named),
-    responses((status = 200, description = "It.", body = DetailView))
+    responses((status = 200, description = "Sandbox returned.", body = DetailView))
 )]
 pub(crate) async fn e2b_get(
     State(app): State<App>,
@@ -28,11 +30,13 @@ pub(crate) async fn e2b_get(
     Ok(Json(DetailView::new(&app, &caller, &sandbox, &names)?))
 }
 
-/// Removes a sandbox.
+/// Delete a sandbox for E2B clients
+///
+/// Deletes a sandbox with all its files.
 #[utoipa::path(
     delete, path = "/e2b/sandboxes/{id}", operation_id = "e2b_delete", tag = "e2b",
     params(Named),
-    responses((status = 204, description = "It is gone."))
+    responses((status = 204, description = "Sandbox deleted."))
 )]
 pub(crate) async fn e2b_delete(
     State(app): State<App>,

@@ -29,30 +29,36 @@ type Seconds = Whole<0, 253_402_300_799>;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct MetricsQuery {
-    /// Seconds since 1970; from the beginning if it is left out.
+    /// Return only measurements from this time on, in seconds since 1970-01-01 UTC. Default: the oldest.
     #[param(inline)]
     start: Option<Seconds>,
-    /// Seconds since 1970; until now if it is left out.
+    /// Return only measurements up to this time, in seconds since 1970-01-01 UTC. Default: now.
     #[param(inline)]
     end: Option<Seconds>,
 }
 
-/// What a sandbox used at one time.
+/// Resource usage at one moment.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bMetric)]
 pub(crate) struct Metric {
+    /// Time of the measurement (RFC 3339).
     timestamp: String,
-    /// Seconds since 1970.
+    /// Time of the measurement, in seconds since 1970-01-01 UTC.
     timestamp_unix: i64,
+    /// CPU limit in cores, rounded up.
     cpu_count: u32,
-    /// Of what it may use.
+    /// CPU usage in percent of the CPU limit.
     cpu_used_pct: f32,
-    /// Bytes, as all the others.
+    /// Memory in use, in bytes.
     mem_used: u64,
+    /// Memory limit in bytes.
     mem_total: u64,
+    /// Page cache in bytes.
     mem_cache: u64,
+    /// Disk space in use, in bytes.
     disk_used: u64,
+    /// Disk limit in bytes.
     disk_total: u64,
 }
 
@@ -72,11 +78,13 @@ impl Metric {
     }
 }
 
-/// Tells what a sandbox used.
+/// Get the resource usage of a sandbox
+///
+/// Returns the resource usage of the last hour, oldest first.
 #[utoipa::path(
     get, path = "/e2b/sandboxes/{id}/metrics", operation_id = "e2b_metrics", tag = "e2b",
     params(Named, MetricsQuery),
-    responses((status = 200, description = "Oldest first.", body = Vec<Metric>))
+    responses((status = 200, description = "Resource usage returned.", body = Vec<Metric>))
 )]
 pub(crate) async fn e2b_metrics(
     State(app): State<App>,
@@ -146,24 +154,26 @@ async fn point_now(
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ManyQuery {
-    /// Their ids, with commas between.
+    /// IDs of the sandboxes, separated by commas, at most 100.
     #[param(min_length = 1, max_length = 13000)]
     sandbox_ids: String,
 }
 
-/// What several sandboxes used last.
+/// Latest resource usage of several sandboxes.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = E2bMetricsOfMany)]
 pub(crate) struct MetricsOfMany {
-    /// By id; what is not the caller's, or was not looked at yet, is left out.
+    /// Resource usage by sandbox ID. Sandboxes that are not visible to you or were not measured yet are left out.
     sandboxes: BTreeMap<String, Metric>,
 }
 
-/// Tells what several sandboxes used last.
+/// Get the latest usage of several sandboxes
+///
+/// Returns the last measured resource usage of up to 100 sandboxes.
 #[utoipa::path(
     get, path = "/e2b/sandboxes/metrics", operation_id = "e2b_metrics_of_many", tag = "e2b",
     params(ManyQuery),
-    responses((status = 200, description = "By id.", body = MetricsOfMany))
+    responses((status = 200, description = "Resource usage returned.", body = MetricsOfMany))
 )]
 pub(crate) async fn e2b_metrics_of_many(
     State(app): State<App>,

@@ -10,11 +10,11 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::sandbox_name;
 
-/// The sandbox a path names. What cannot be the name of one is not found.
+/// Sandbox named in the path.
 #[derive(Clone, Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct Named {
-    /// The sandbox: its id, with or without a dash and a client's id behind it, or its alias.
+    /// Sandbox to act on: its ID, with or without a dash and a client ID behind it, or its alias.
     #[param(min_length = 1, max_length = 128)]
     pub(crate) id: String,
 }

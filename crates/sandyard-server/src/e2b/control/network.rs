@@ -15,31 +15,31 @@ use crate::access::Authenticated;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::Body;
-use crate::model::network::{self as policy, PolicyDefaults, refused};
+use crate::model::network::{self as policy, PolicyDefaults, invalid_entry};
 
 /// Begins what E2B's gateway fills in by itself.
 const FILLED_IN: &str = "${e2b.";
 
-/// What a sandbox may reach.
+/// Egress policy of a sandbox for E2B clients.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bNetwork)]
 pub(crate) struct Network {
-    /// Names, `*.names`, addresses and networks that may be reached in any case.
+    /// Hosts that may be reached in any case: names, `*.name`, addresses and networks.
     allow_out: Option<Vec<String>>,
-    /// Those that may not, unless `allowOut` names them.
+    /// Hosts that may not be reached, unless `allowOut` names them.
     deny_out: Option<Vec<String>>,
-    /// By host, headers that are set on requests: `{"api.example.com": [{"transform": {"headers": {…}}}]}`.
+    /// Headers to set on requests, by host: `{"api.example.com": [{"transform": {"headers": {…}}}]}`.
     #[schema(value_type = Option<Object>)]
     rules: Option<Value>,
-    /// Whether anybody may open its ports.
+    /// Whether anyone may open the sandbox's ports.
     allow_public_traffic: Option<bool>,
-    /// The `Host` that servers inside see.
+    /// Value of the `Host` header that programs in the sandbox see.
     mask_request_host: Option<String>,
-    /// A proxy to go out by: not possible here.
+    /// Proxy for outgoing connections. Not supported: the request is rejected if it is set.
     #[schema(value_type = Option<Object>)]
     egress_proxy: Option<Value>,
-    /// Ports that speak TLS inside: not possible here.
+    /// Ports that speak TLS inside. Not supported: the request is rejected if it is set.
     https_ports: Option<Vec<u16>>,
 }
 
@@ -98,27 +98,32 @@ fn is_filled_in(rules: &Value) -> bool {
 
 /// The answer to what E2B has and we do not.
 pub(crate) fn unavailable(field: &str, what: &str) -> ApiError {
-    refused(
+    invalid_entry(
         field.to_owned(),
         format!("this server does not offer {what}; leave it out"),
     )
 }
 
-/// What a sandbox may reach, as it is shown. Values of headers are not.
+/// Egress policy in force. Values of headers are masked.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bNetworkView)]
 pub(crate) struct NetworkView {
+    /// Hosts that may be reached in any case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     allow_out: Vec<String>,
+    /// Hosts that may not be reached, unless `allowOut` names them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     deny_out: Vec<String>,
+    /// Headers set on requests, by host. Values are masked.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = Object, required = false)]
     rules: BTreeMap<String, Value>,
+    /// Whether anyone may open the sandbox's ports.
     allow_public_traffic: bool,
+    /// Value of the `Host` header that programs in the sandbox see.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     mask_request_host: Option<String>,
@@ -148,21 +153,24 @@ impl From<NetworkPolicy> for NetworkView {
     }
 }
 
-/// What a sandbox shall be able to reach from now on. What is left out is not kept.
+/// New egress policy of a sandbox. What is left out is reset.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = E2bNetworkUpdate)]
 pub(crate) struct NetworkUpdate {
     #[serde(flatten)]
     network: Network,
-    /// Whether what no entry names may be reached.
+    /// Whether the sandbox may reach hosts that no entry names.
     allow_internet_access: Option<bool>,
 }
 
-/// Replaces what a sandbox may reach. Who may open its ports stays as it is.
+/// Replace the egress policy for E2B clients
+///
+/// Replaces which hosts a sandbox may reach; what the request leaves out is reset. Access to the sandbox's ports stays
+/// as it is.
 #[utoipa::path(
     put, path = "/e2b/sandboxes/{id}/network", operation_id = "e2b_set_network", tag = "e2b",
     params(Named), request_body = NetworkUpdate,
-    responses((status = 204, description = "It is in force."))
+    responses((status = 204, description = "Egress policy replaced."))
 )]
 pub(crate) async fn e2b_set_network(
     State(app): State<App>,

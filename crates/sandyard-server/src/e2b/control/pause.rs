@@ -13,22 +13,25 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::OptionalBody;
 
-/// How to pause.
+/// Options of a pause.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bPause)]
 pub(crate) struct Pause {
-    /// Whether its memory is kept; yes if it is left out. Else its processes end, and it starts anew from its files.
+    /// Whether to keep the memory (default true). If not, the processes end and the sandbox later starts from its
+    /// files.
     memory: Option<bool>,
-    /// Whether to refuse when its agent does not answer.
+    /// Whether to fail if the sandbox's agent does not answer (default false).
     require_healthy_guest: Option<bool>,
 }
 
-/// Pauses a sandbox.
+/// Pause a sandbox for E2B clients
+///
+/// Pauses a running sandbox, with its memory unless `memory` is false. Fails with 409 if the sandbox is paused already.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/pause", operation_id = "e2b_pause", tag = "e2b",
     params(Named), request_body = Option<Pause>,
-    responses((status = 204, description = "It is paused."))
+    responses((status = 204, description = "Sandbox paused."))
 )]
 pub(crate) async fn e2b_pause(
     State(app): State<App>,

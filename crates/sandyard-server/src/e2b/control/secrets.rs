@@ -19,49 +19,59 @@ fn not_here() -> Never {
     .hint("keep it with `sandyard secret` or PUT /secrets/{name} of the native API, which binds it to hosts"))
 }
 
-/// Answers that secrets are kept elsewhere.
+/// List secrets (not supported)
+///
+/// Always fails: E2B's secrets are not supported. Use `GET /secrets` instead.
 #[utoipa::path(
     get, path = "/e2b/secrets", operation_id = "e2b_list_secrets", tag = "e2b",
-    responses((status = 200, description = "Never."))
+    responses((status = 200, description = "Never returned."))
 )]
 pub(crate) async fn e2b_list_secrets() -> Never {
     not_here()
 }
 
-/// Answers that secrets are kept elsewhere.
+/// Create a secret (not supported)
+///
+/// Always fails: E2B's secrets are not supported. Use `PUT /secrets/{name}` instead.
 #[utoipa::path(
     post, path = "/e2b/secrets", operation_id = "e2b_create_secret", tag = "e2b",
-    responses((status = 201, description = "Never."))
+    responses((status = 201, description = "Never returned."))
 )]
 pub(crate) async fn e2b_create_secret() -> Never {
     not_here()
 }
 
-/// Answers that secrets are kept elsewhere.
+/// Get a secret (not supported)
+///
+/// Always fails: E2B's secrets are not supported. Use `GET /secrets` instead.
 #[utoipa::path(
     get, path = "/e2b/secrets/{name}", operation_id = "e2b_get_secret", tag = "e2b",
-    params(("name" = String, Path, description = "The secret.")),
-    responses((status = 200, description = "Never."))
+    params(("name" = String, Path, description = "Name of the secret.")),
+    responses((status = 200, description = "Never returned."))
 )]
 pub(crate) async fn e2b_get_secret() -> Never {
     not_here()
 }
 
-/// Answers that secrets are kept elsewhere.
+/// Update a secret (not supported)
+///
+/// Always fails: E2B's secrets are not supported. Use `PUT /secrets/{name}` instead.
 #[utoipa::path(
     post, path = "/e2b/secrets/{name}", operation_id = "e2b_update_secret", tag = "e2b",
-    params(("name" = String, Path, description = "The secret.")),
-    responses((status = 200, description = "Never."))
+    params(("name" = String, Path, description = "Name of the secret.")),
+    responses((status = 200, description = "Never returned."))
 )]
 pub(crate) async fn e2b_update_secret() -> Never {
     not_here()
 }
 
-/// Answers that secrets are kept elsewhere.
+/// Delete a secret (not supported)
+///
+/// Always fails: E2B's secrets are not supported. Use `DELETE /secrets/{name}` instead.
 #[utoipa::path(
     delete, path = "/e2b/secrets/{name}", operation_id = "e2b_delete_secret", tag = "e2b",
-    params(("name" = String, Path, description = "The secret.")),
-    responses((status = 204, description = "Never."))
+    params(("name" = String, Path, description = "Name of the secret.")),
+    responses((status = 204, description = "Never returned."))
 )]
 pub(crate) async fn e2b_delete_secret() -> Never {
     not_here()

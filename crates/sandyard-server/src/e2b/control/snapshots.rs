@@ -20,23 +20,24 @@ use crate::extract::{OptionalBody, Query};
 /// What every name ends with that has no tag of its own.
 const TAG: &str = ":default";
 
-/// A snapshot to be made.
+/// Request to create a snapshot.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = E2bNewSnapshot)]
 pub(crate) struct NewSnapshot {
-    /// What it shall be called. Another one that is called so keeps no name.
+    /// Name of the snapshot, 1–128 letters, digits and `._/:-`. An older snapshot of the same name loses the name.
+    /// Default: none.
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._/:-]+$")]
     name: Option<String>,
 }
 
-/// A snapshot.
+/// Snapshot of a sandbox.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = E2bSnapshot)]
 pub(crate) struct SnapshotView {
-    /// What to make sandboxes from.
+    /// ID to create sandboxes from.
     #[serde(rename = "snapshotID")]
     snapshot_id: String,
-    /// What it is called, with its owner and a tag.
+    /// Names of the snapshot, with owner and tag.
     names: Vec<String>,
 }
 
@@ -56,11 +57,13 @@ impl From<Snapshot> for SnapshotView {
     }
 }
 
-/// Keeps a sandbox's files as a template of the caller's.
+/// Create a snapshot for E2B clients
+///
+/// Saves the files of a sandbox as a template of the caller. Processes and memory are not saved.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/snapshots", operation_id = "e2b_snapshot", tag = "e2b",
     params(Named), request_body = Option<NewSnapshot>,
-    responses((status = 201, description = "It is kept.", body = SnapshotView))
+    responses((status = 201, description = "Snapshot created.", body = SnapshotView))
 )]
 pub(crate) async fn e2b_snapshot(
     State(app): State<App>,
@@ -83,26 +86,28 @@ pub(crate) async fn e2b_snapshot(
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SnapshotsQuery {
-    /// Only those of this sandbox.
+    /// Return only snapshots of this sandbox.
     #[serde(rename = "sandboxID")]
     #[param(rename = "sandboxID", max_length = 128)]
     sandbox_id: Option<String>,
-    /// Only what is called so.
+    /// Return only snapshots with this name.
     #[param(max_length = 512)]
     name: Option<String>,
-    /// At most so many.
+    /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
     limit: Option<Whole<1, 100>>,
-    /// Goes on after an earlier page: its `x-next-token`.
+    /// Position to continue from: the `x-next-token` of the previous page.
     #[param(max_length = 128)]
     next_token: Option<String>,
 }
 
-/// Lists the caller's snapshots, newest first.
+/// List snapshots
+///
+/// Returns the caller's snapshots, newest first. The header `x-next-token` holds the token of the next page.
 #[utoipa::path(
     get, path = "/e2b/snapshots", operation_id = "e2b_list_snapshots", tag = "e2b",
     params(SnapshotsQuery),
-    responses((status = 200, description = "They.", body = Vec<SnapshotView>))
+    responses((status = 200, description = "Snapshots returned.", body = Vec<SnapshotView>))
 )]
 pub(crate) async fn e2b_list_snapshots(
     State(app): State<App>,

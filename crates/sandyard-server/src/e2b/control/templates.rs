@@ -21,46 +21,60 @@ use crate::time::iso;
 /// Templates are not built here, so every one has the same build.
 const BUILD_ID: &str = "00000000-0000-0000-0000-000000000000";
 
-/// What sandboxes start from.
+/// Template that sandboxes start from.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bTemplate)]
 pub(crate) struct TemplateView {
+    /// ID of the template.
     #[serde(rename = "templateID")]
     template_id: String,
+    /// ID of the build; constant, since templates are imported.
     #[serde(rename = "buildID")]
     build_id: &'static str,
+    /// Default CPU limit in cores.
     cpu_count: u32,
+    /// Default memory limit in MiB.
     #[serde(rename = "memoryMB")]
     memory_mb: u64,
+    /// Default disk limit in MiB.
     #[serde(rename = "diskSizeMB")]
     disk_size_mb: u64,
-    /// Whether everybody may use it.
+    /// Whether everyone may use the template.
     public: bool,
+    /// Names of the template.
     aliases: Vec<String>,
+    /// Names of the template, with owner.
     names: Vec<String>,
+    /// Time at which the template was created (RFC 3339).
     created_at: String,
+    /// Time at which the template was last changed (RFC 3339).
     updated_at: String,
-    /// Not known.
+    /// User who created the template. Always null: not recorded.
     #[schema(value_type = Option<Object>)]
     created_by: (),
-    /// Not known.
+    /// Time at which a sandbox was last created from the template. Always null: not recorded.
     #[schema(value_type = Option<String>)]
     last_spawned_at: (),
+    /// Number of sandboxes created from the template. Always 0: not recorded.
     spawn_count: u32,
+    /// Number of builds of the template.
     build_count: u32,
+    /// Version of E2B's agent that the sandbox's agent is compatible with.
     envd_version: &'static str,
+    /// Status of the build. Always `ready`.
     build_status: &'static str,
+    /// Whether this is the default template.
     is_default: bool,
 }
 
-/// One of them with its builds.
+/// Template with its builds.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = E2bTemplateWithBuilds)]
 pub(crate) struct TemplateDetail {
     #[serde(flatten)]
     template: TemplateView,
-    /// None: templates are imported.
+    /// Builds of the template. Always empty: templates are imported.
     #[schema(value_type = Vec<Object>)]
     builds: [(); 0],
 }
@@ -139,10 +153,12 @@ async fn find(app: &App, caller: &Caller, text: &str) -> ServiceResult<TemplateV
         .ok_or_else(|| template_name::missing(text))
 }
 
-/// Lists what sandboxes can start from.
+/// List templates for E2B clients
+///
+/// Returns the templates and snapshots that the caller can create sandboxes from, sorted by name.
 #[utoipa::path(
     get, path = "/e2b/templates", operation_id = "e2b_list_templates", tag = "e2b",
-    responses((status = 200, description = "They, by name.", body = Vec<TemplateView>))
+    responses((status = 200, description = "Templates returned.", body = Vec<TemplateView>))
 )]
 pub(crate) async fn e2b_list_templates(
     State(app): State<App>,
@@ -156,19 +172,22 @@ pub(crate) async fn e2b_list_templates(
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TemplatesQuery {
-    /// At most so many.
+    /// Maximum number of results, 1–100 (default 100).
     #[param(inline)]
     limit: Option<Whole<1, 100>>,
-    /// Goes on after an earlier page: its `x-next-token`.
+    /// Position to continue from: the `x-next-token` of the previous page.
     #[param(max_length = 128)]
     next_token: Option<String>,
 }
 
-/// Lists what sandboxes can start from, in pages.
+/// List templates page by page
+///
+/// Returns the templates and snapshots that the caller can create sandboxes from, sorted by name. The header
+/// `x-next-token` holds the token of the next page.
 #[utoipa::path(
     get, path = "/e2b/v2/templates", operation_id = "e2b_list_templates_v2", tag = "e2b",
     params(TemplatesQuery),
-    responses((status = 200, description = "They, by name.", body = Vec<TemplateView>))
+    responses((status = 200, description = "Templates returned.", body = Vec<TemplateView>))
 )]
 pub(crate) async fn e2b_list_templates_v2(
     State(app): State<App>,
@@ -183,11 +202,13 @@ pub(crate) async fn e2b_list_templates_v2(
     Ok(pages::page(page, next))
 }
 
-/// Tells about one template.
+/// Get a template
+///
+/// Returns one template that the caller can create sandboxes from.
 #[utoipa::path(
     get, path = "/e2b/templates/{name}", operation_id = "e2b_get_template", tag = "e2b",
-    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It.", body = TemplateDetail))
+    params(("name" = String, Path, description = "Name or ID of the template.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "Template returned.", body = TemplateDetail))
 )]
 pub(crate) async fn e2b_get_template(
     State(app): State<App>,
@@ -201,21 +222,24 @@ pub(crate) async fn e2b_get_template(
     }))
 }
 
-/// That there is a template of this name.
+/// Template found by name.
 #[derive(Serialize, ToSchema)]
 #[schema(as = E2bTemplateAlias)]
 pub(crate) struct AliasView {
+    /// ID of the template.
     #[serde(rename = "templateID")]
     template_id: String,
-    /// Whether everybody may use it.
+    /// Whether everyone may use the template.
     public: bool,
 }
 
-/// Says whether there is a template of this name.
+/// Find a template by name
+///
+/// Tells whether a template of this name exists and is visible to the caller.
 #[utoipa::path(
     get, path = "/e2b/templates/aliases/{name}", operation_id = "e2b_find_template", tag = "e2b",
-    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "There is.", body = AliasView))
+    params(("name" = String, Path, description = "Name of the template.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "Template found.", body = AliasView))
 )]
 pub(crate) async fn e2b_find_template(
     State(app): State<App>,
@@ -229,11 +253,13 @@ pub(crate) async fn e2b_find_template(
     }))
 }
 
-/// Removes a template or a snapshot. Sandboxes made from it live on.
+/// Delete a template for E2B clients
+///
+/// Deletes a template or snapshot. Sandboxes that were created from it keep working.
 #[utoipa::path(
     delete, path = "/e2b/templates/{name}", operation_id = "e2b_delete_template", tag = "e2b",
-    params(("name" = String, Path, description = "The template.", min_length = 1, max_length = 128)),
-    responses((status = 204, description = "It is gone."))
+    params(("name" = String, Path, description = "Name or ID of the template.", min_length = 1, max_length = 128)),
+    responses((status = 204, description = "Template deleted."))
 )]
 pub(crate) async fn e2b_delete_template(
     State(app): State<App>,
@@ -244,7 +270,7 @@ pub(crate) async fn e2b_delete_template(
     let provider = real.provider.as_deref();
     let removed = app.service().remove_template(&caller, provider, &real.name);
     removed.await.map_err(|mut error| {
-        // The name is one; it is the template that cannot be removed.
+        // The name is valid, but the template cannot be deleted.
         if error.kind == ErrorKind::Invalid {
             error.kind = ErrorKind::Conflict;
         }
@@ -253,10 +279,12 @@ pub(crate) async fn e2b_delete_template(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Says that templates are not built in this way yet.
+/// Build a template (not supported)
+///
+/// Always fails: templates cannot be built through E2B's API. Import one with `PUT /templates/{name}`.
 #[utoipa::path(
     post, path = "/e2b/v3/templates", operation_id = "e2b_build_template", tag = "e2b",
-    responses((status = 202, description = "Never, so far."))
+    responses((status = 202, description = "Never returned."))
 )]
 pub(crate) async fn e2b_build_template() -> ApiError {
     ApiError::new(

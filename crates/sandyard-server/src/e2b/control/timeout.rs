@@ -17,20 +17,22 @@ use crate::bounds::Whole;
 use crate::error::ApiError;
 use crate::extract::{Body, OptionalBody};
 
-/// A sandbox's new time.
+/// New lifetime of a sandbox.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = E2bTimeout)]
 pub(crate) struct SetTimeout {
-    /// Seconds from now on; 0 ends it at once.
+    /// Seconds from now on; 0 ends the sandbox at once.
     #[schema(value_type = u64, minimum = 0, maximum = 315_360_000)]
     timeout: Life,
 }
 
-/// Sets when a sandbox's time is over, whatever it was before.
+/// Set the lifetime of a sandbox
+///
+/// Sets the lifetime of a sandbox from now on, whatever it was before.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/timeout", operation_id = "e2b_set_timeout", tag = "e2b",
     params(Named), request_body = SetTimeout,
-    responses((status = 204, description = "It is set."))
+    responses((status = 204, description = "Lifetime set."))
 )]
 pub(crate) async fn e2b_set_timeout(
     State(app): State<App>,
@@ -50,20 +52,22 @@ pub(crate) async fn e2b_set_timeout(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// How much more time.
+/// Extension of a lifetime.
 #[derive(Default, Deserialize, ToSchema)]
 #[schema(as = E2bRefresh)]
 pub(crate) struct Refresh {
-    /// Seconds from now on; 15 if it is left out.
+    /// Seconds from now on, 1–3600 (default 15).
     #[schema(inline)]
     duration: Option<Whole<1, 3600>>,
 }
 
-/// Gives a sandbox more time, if it has less.
+/// Extend the lifetime of a sandbox
+///
+/// Extends the lifetime of a sandbox to at least `duration` from now. Never shortens it.
 #[utoipa::path(
     post, path = "/e2b/sandboxes/{id}/refreshes", operation_id = "e2b_refresh", tag = "e2b",
     params(Named), request_body = Option<Refresh>,
-    responses((status = 204, description = "It has at least so much."))
+    responses((status = 204, description = "Lifetime extended, or already long enough."))
 )]
 pub(crate) async fn e2b_refresh(
     State(app): State<App>,

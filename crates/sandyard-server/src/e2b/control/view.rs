@@ -1,4 +1,4 @@
-//! A sandbox as this dialect shows it.
+//! Sandboxes as this dialect shows them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::time::iso;
 /// What stands for a client; old SDKs put it behind a sandbox's id.
 const CLIENT_ID: &str = "sandyard";
 
-/// Whether a sandbox runs.
+/// State of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = E2bState)]
@@ -40,30 +40,33 @@ impl From<SandboxStatus> for State {
     }
 }
 
-/// A sandbox, to whoever has just made or woken it.
+/// Sandbox, with the tokens to use it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bSandbox)]
 pub(crate) struct SandboxView {
+    /// Template that the sandbox was created from.
     #[serde(rename = "templateID")]
     template_id: String,
+    /// ID of the sandbox.
     #[serde(rename = "sandboxID")]
     pub(crate) sandbox_id: String,
+    /// Constant that old clients expect behind the sandbox ID.
     #[serde(rename = "clientID")]
     client_id: &'static str,
-    /// The version of E2B's agent that ours is as good as.
+    /// Version of E2B's agent that the sandbox's agent is compatible with.
     envd_version: &'static str,
-    /// What its template is called.
+    /// Name of the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     alias: Option<String>,
-    /// Opens its files and commands; left out for callers without the scope `use`.
+    /// Token for the files and commands of the sandbox. Absent for callers without the scope `use`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     envd_access_token: Option<String>,
-    /// Opens its ports where they are not public; null for callers without the scope `use`.
+    /// Token for ports that are not public. Null for callers without the scope `use`.
     traffic_access_token: Option<String>,
-    /// What follows `{port}-{id}.` in the addresses of its ports.
+    /// Domain of sandbox ports: a port is reached at `{port}-{id}.` followed by this.
     domain: String,
 }
 
@@ -87,40 +90,53 @@ impl SandboxView {
     }
 }
 
-/// A volume in a sandbox.
+/// Volume mounted into a sandbox.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = E2bVolumeMountView)]
 pub(crate) struct MountView {
+    /// Name of the volume.
     name: String,
+    /// Absolute path inside the sandbox.
     path: String,
 }
 
-/// A sandbox in a list.
+/// Sandbox in a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bListedSandbox)]
 pub(crate) struct ListedView {
+    /// Template that the sandbox was created from.
     #[serde(rename = "templateID")]
     template_id: String,
+    /// ID of the sandbox.
     #[serde(rename = "sandboxID")]
     sandbox_id: String,
+    /// Constant that old clients expect behind the sandbox ID.
     #[serde(rename = "clientID")]
     client_id: &'static str,
-    /// When it was made. Lists are sorted by this.
+    /// Time at which the sandbox was created (RFC 3339). Lists are sorted by it.
     started_at: String,
-    /// When its time is over; of a paused one, when it was paused.
+    /// Time at which the lifetime is over; for a paused sandbox, the time of the pause (RFC 3339).
     end_at: String,
+    /// CPU limit in cores, rounded up.
     cpu_count: u32,
+    /// Memory limit in MiB.
     #[serde(rename = "memoryMB")]
     memory_mb: u64,
+    /// Disk limit in MiB.
     #[serde(rename = "diskSizeMB")]
     disk_size_mb: u64,
+    /// Whether the sandbox runs or is paused.
     state: State,
+    /// Version of E2B's agent that the sandbox's agent is compatible with.
     envd_version: &'static str,
+    /// Name of the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     alias: Option<String>,
+    /// Labels that were set when the sandbox was created.
     metadata: BTreeMap<String, String>,
+    /// Mounted volumes.
     volume_mounts: Vec<MountView>,
 }
 
@@ -152,34 +168,37 @@ impl ListedView {
     }
 }
 
-/// What happens when a sandbox's time is over.
+/// What happens when the lifetime of a sandbox is over.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bLifecycle)]
 pub(crate) struct LifecycleView {
-    /// Whether a request may wake it.
+    /// Whether a request wakes the sandbox when it is paused.
     auto_resume: bool,
     /// `pause` or `kill`.
     on_timeout: &'static str,
 }
 
-/// All there is to know about a sandbox.
+/// Everything that E2B clients can know about a sandbox.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = E2bSandboxDetail)]
 pub(crate) struct DetailView {
     #[serde(flatten)]
     listed: ListedView,
-    /// What its agent asks for; for those who may use it.
+    /// Token for the files and commands of the sandbox. Absent for callers without the scope `use`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     envd_access_token: Option<String>,
-    /// What follows `{port}-{id}.` in the addresses of its ports.
+    /// Domain of sandbox ports: a port is reached at `{port}-{id}.` followed by this.
     domain: String,
+    /// Whether the sandbox may reach hosts that no entry of `network` names.
     allow_internet_access: bool,
+    /// Egress policy in force.
     network: NetworkView,
+    /// What happens when the lifetime is over.
     lifecycle: LifecycleView,
-    /// What its pause kept: `full` or `filesystem`.
+    /// What the pause kept: `full` (memory and files) or `filesystem`. Absent unless the sandbox is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pause_mode: Option<&'static str>,

@@ -22,10 +22,12 @@ use crate::extract::{PathName, Query};
 use crate::files::read_body;
 use crate::middleware::request_id::random_uuid;
 
-/// Sends a file of a volume.
+/// Download a file from a volume
+///
+/// Returns the content of a file of a volume.
 #[utoipa::path(get, path = "/e2b/volumecontent/{name}/file", operation_id = "e2b_read_volume_file", tag = "e2b",
-    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), PathQuery),
-    responses((status = 200, description = "The file.", content_type = "application/octet-stream")))]
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery),
+    responses((status = 200, description = "File content returned.", content_type = "application/octet-stream")))]
 pub(super) async fn e2b_read_volume_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -59,11 +61,14 @@ pub(super) async fn e2b_read_volume_file(
     Ok(response)
 }
 
-/// Writes a file of a volume, a new one or over what is there. With `force` the folders above it are made.
+/// Upload a file to a volume
+///
+/// Writes the request body to a file of a volume, replacing what is there. With `force` the missing parent directories
+/// are created.
 #[utoipa::path(put, path = "/e2b/volumecontent/{name}/file", operation_id = "e2b_write_volume_file", tag = "e2b",
-    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), MakeQuery),
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), MakeQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
-    responses((status = 201, description = "It is written.", body = E2bVolumeEntry)))]
+    responses((status = 201, description = "File written.", body = E2bVolumeEntry)))]
 pub(super) async fn e2b_write_volume_file(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

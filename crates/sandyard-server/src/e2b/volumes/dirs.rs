@@ -23,10 +23,10 @@ const MAX_DEPTH: u32 = 100;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// As seen from the volume's root.
+    /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
     path: String,
-    /// How many levels; one if not said.
+    /// Number of levels to descend, 0–100 (default 1; 0 counts as 1).
     #[param(minimum = 0, maximum = 100)]
     depth: Option<u32>,
 }
@@ -35,16 +35,19 @@ pub(super) struct ListQuery {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MakeQuery {
-    /// As seen from the volume's root.
+    /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
     pub(super) path: String,
+    /// User ID of the owner, 0–65535 (default 1000).
     #[param(maximum = 65_535)]
     pub(super) uid: Option<u32>,
+    /// Group ID, 0–65535 (default 1000).
     #[param(maximum = 65_535)]
     pub(super) gid: Option<u32>,
+    /// Permission bits as a decimal number, for example 420 for `0644`, 0–4095.
     #[param(maximum = 4095)]
     pub(super) mode: Option<u32>,
-    /// Whether folders above it are made.
+    /// Whether to create missing parent directories, and to replace what is there (default false).
     pub(super) force: Option<bool>,
 }
 
@@ -59,10 +62,12 @@ impl MakeQuery {
     }
 }
 
-/// Lists a folder of a volume.
+/// List a directory of a volume
+///
+/// Returns the entries of a directory of a volume, down to `depth` levels, at most 10,000.
 #[utoipa::path(get, path = "/e2b/volumecontent/{name}/dir", operation_id = "e2b_list_volume_dir", tag = "e2b",
-    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), ListQuery),
-    responses((status = 200, description = "What it holds.", body = [E2bVolumeEntry])))]
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), ListQuery),
+    responses((status = 200, description = "Directory entries returned.", body = [E2bVolumeEntry])))]
 pub(super) async fn e2b_list_volume_dir(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -82,10 +87,12 @@ pub(super) async fn e2b_list_volume_dir(
     Ok(([(header::CONTENT_TYPE, "application/json")], listed).into_response())
 }
 
-/// Makes a folder in a volume.
+/// Create a directory in a volume
+///
+/// Creates a directory in a volume. With `force` the missing parents are created too.
 #[utoipa::path(post, path = "/e2b/volumecontent/{name}/dir", operation_id = "e2b_make_volume_dir", tag = "e2b",
-    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), MakeQuery),
-    responses((status = 201, description = "It is there.", body = E2bVolumeEntry)))]
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), MakeQuery),
+    responses((status = 201, description = "Directory created.", body = E2bVolumeEntry)))]
 pub(super) async fn e2b_make_volume_dir(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

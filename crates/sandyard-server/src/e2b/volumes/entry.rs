@@ -9,7 +9,7 @@ pub(super) const FORMAT: &str = r"%y\0%s\0%m\0%U\0%G\0%A@\0%T@\0%C@\0%l\0%P\0";
 /// How many texts that are.
 pub(super) const FIELDS: usize = 10;
 
-/// What a path of a volume is.
+/// Kind of an entry of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum E2bVolumeEntryType {
@@ -19,21 +19,31 @@ pub(super) enum E2bVolumeEntryType {
     Unknown,
 }
 
-/// What is known of a path of a volume.
+/// File, directory or symbolic link of a volume.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(super) struct E2bVolumeEntry {
+    /// Last component of the path.
     pub(super) name: String,
+    /// Kind of entry.
     #[serde(rename = "type")]
     pub(super) kind: E2bVolumeEntryType,
-    /// As seen from the volume's root.
+    /// Path inside the volume, from its root.
     pub(super) path: String,
+    /// Size in bytes.
     pub(super) size: u64,
+    /// Permission bits as a decimal number.
     pub(super) mode: u32,
+    /// User ID of the owner.
     pub(super) uid: u32,
+    /// Group ID.
     pub(super) gid: u32,
+    /// Time of the last access (RFC 3339).
     atime: String,
+    /// Time at which the content last changed (RFC 3339).
     mtime: String,
+    /// Time at which owner, permissions or content last changed (RFC 3339).
     ctime: String,
+    /// Target of a symbolic link; null for other entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
 }

@@ -14,9 +14,10 @@ use crate::audit;
 use crate::error::ApiError;
 use crate::extract::{Body, PathName};
 
-/// A volume to be made.
+/// Request to create a volume.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct E2bNewVolume {
+    /// Name of the volume: 1–128 letters, digits, `_`, `.` and `-`, unique among the owner's volumes.
     #[schema(
         min_length = 1,
         max_length = 128,
@@ -25,25 +26,29 @@ pub(super) struct E2bNewVolume {
     name: String,
 }
 
-/// A volume.
+/// Volume: storage that outlives sandboxes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct E2bVolume {
+    /// ID of the volume.
     #[serde(rename = "volumeID")]
     volume_id: String,
+    /// Name of the volume.
     name: String,
 }
 
-/// A volume with what opens its contents.
+/// Volume with the token for its contents.
 #[derive(Serialize, ToSchema)]
 pub(super) struct E2bVolumeAndToken {
+    /// ID of the volume.
     #[serde(rename = "volumeID")]
     volume_id: String,
+    /// Name of the volume.
     name: String,
-    /// Opens its contents; left out for callers without the scope `use`.
+    /// Token for the contents of the volume. Absent for callers without the scope `use`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     token: Option<String>,
-    /// Its contents are at `https://api.` and this; left out where that is not so.
+    /// Domain of the contents: they are served at `https://api.` followed by this. Absent if they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     domain: Option<String>,
@@ -72,9 +77,11 @@ impl E2bVolumeAndToken {
     }
 }
 
-/// Lists the caller's volumes.
+/// List volumes for E2B clients
+///
+/// Returns the caller's volumes, sorted by name.
 #[utoipa::path(get, path = "/e2b/volumes", operation_id = "e2b_list_volumes", tag = "e2b",
-    responses((status = 200, description = "They.", body = [E2bVolume])))]
+    responses((status = 200, description = "Volumes returned.", body = [E2bVolume])))]
 pub(super) async fn e2b_list_volumes(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -83,10 +90,12 @@ pub(super) async fn e2b_list_volumes(
     Ok(Json(volumes.into_iter().map(Into::into).collect()))
 }
 
-/// Makes an empty volume.
+/// Create a volume for E2B clients
+///
+/// Creates an empty volume and returns it with the token for its contents.
 #[utoipa::path(post, path = "/e2b/volumes", operation_id = "e2b_create_volume", tag = "e2b",
     request_body = E2bNewVolume,
-    responses((status = 201, description = "It is there.", body = E2bVolumeAndToken)))]
+    responses((status = 201, description = "Volume created.", body = E2bVolumeAndToken)))]
 pub(super) async fn e2b_create_volume(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -100,10 +109,12 @@ pub(super) async fn e2b_create_volume(
     ))
 }
 
-/// Shows a volume, with what opens its contents.
+/// Get a volume for E2B clients
+///
+/// Returns one volume with the token for its contents.
 #[utoipa::path(get, path = "/e2b/volumes/{name}", operation_id = "e2b_get_volume", tag = "e2b",
-    params(("name" = String, Path, description = "Its id.", min_length = 1, max_length = 128)),
-    responses((status = 200, description = "It.", body = E2bVolumeAndToken)))]
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128)),
+    responses((status = 200, description = "Volume returned.", body = E2bVolumeAndToken)))]
 pub(super) async fn e2b_get_volume(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -113,10 +124,12 @@ pub(super) async fn e2b_get_volume(
     Ok(Json(E2bVolumeAndToken::new(&app, &caller, volume)))
 }
 
-/// Removes a volume and all that is in it.
+/// Delete a volume for E2B clients
+///
+/// Deletes a volume and all files in it. Fails with 409 while a sandbox uses the volume.
 #[utoipa::path(delete, path = "/e2b/volumes/{name}", operation_id = "e2b_delete_volume", tag = "e2b",
-    params(("name" = String, Path, description = "Its id.", min_length = 1, max_length = 128)),
-    responses((status = 204, description = "It is gone.")))]
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128)),
+    responses((status = 204, description = "Volume deleted.")))]
 pub(super) async fn e2b_delete_volume(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

@@ -13,30 +13,35 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Body, PathName, Query};
 
-/// Which file or folder.
+/// Path inside a volume.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PathQuery {
-    /// As seen from the volume's root.
+    /// Path inside the volume, from its root.
     #[param(max_length = 4096, pattern = r"^[^\u0000]*$")]
     pub(super) path: String,
 }
 
-/// What is to be different; what is left out stays.
+/// Changes to a path of a volume. A field that is left out stays as it is.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct E2bVolumeChange {
+    /// New user ID of the owner, 0–65535.
     #[schema(maximum = 65_535)]
     uid: Option<u32>,
+    /// New group ID, 0–65535.
     #[schema(maximum = 65_535)]
     gid: Option<u32>,
+    /// New permission bits as a decimal number, for example 420 for `0644`, 0–4095.
     #[schema(maximum = 4095)]
     mode: Option<u32>,
 }
 
-/// Shows what is known of a file or folder of a volume.
+/// Get information about a path of a volume
+///
+/// Returns type, size, permissions, owner and times of a file or directory of a volume.
 #[utoipa::path(get, path = "/e2b/volumecontent/{name}/path", operation_id = "e2b_get_volume_path", tag = "e2b",
-    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), PathQuery),
-    responses((status = 200, description = "It.", body = E2bVolumeEntry)))]
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery),
+    responses((status = 200, description = "Information about the path returned.", body = E2bVolumeEntry)))]
 pub(super) async fn e2b_get_volume_path(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -47,10 +52,13 @@ pub(super) async fn e2b_get_volume_path(
     Ok(Json(target.stat().await?))
 }
 
-/// Changes who owns a file or folder of a volume, and who may do what with it.
+/// Change owner or permissions of a path
+///
+/// Changes the owner, group or permission bits of a file or directory of a volume. Fields that are left out stay as
+/// they are.
 #[utoipa::path(patch, path = "/e2b/volumecontent/{name}/path", operation_id = "e2b_change_volume_path", tag = "e2b",
-    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), PathQuery), request_body = E2bVolumeChange,
-    responses((status = 200, description = "It, as it is now.", body = E2bVolumeEntry)))]
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery), request_body = E2bVolumeChange,
+    responses((status = 200, description = "Owner or permissions changed.", body = E2bVolumeEntry)))]
 pub(super) async fn e2b_change_volume_path(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
@@ -69,10 +77,12 @@ pub(super) async fn e2b_change_volume_path(
     Ok(Json(target.stat().await?))
 }
 
-/// Removes a file, or a folder with all that is in it.
+/// Delete a path of a volume
+///
+/// Deletes a file, or a directory with everything in it.
 #[utoipa::path(delete, path = "/e2b/volumecontent/{name}/path", operation_id = "e2b_remove_volume_path", tag = "e2b",
-    params(("name" = String, Path, description = "The volume.", min_length = 1, max_length = 128), PathQuery),
-    responses((status = 204, description = "It is gone.")))]
+    params(("name" = String, Path, description = "ID of the volume.", min_length = 1, max_length = 128), PathQuery),
+    responses((status = 204, description = "Path deleted.")))]
 pub(super) async fn e2b_remove_volume_path(
     State(app): State<App>,
     Authenticated(caller): Authenticated,

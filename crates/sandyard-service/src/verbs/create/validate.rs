@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use sandyard_core::Caller;
+use sandyard_core::bounds::{
+    MAX_ALIAS, MAX_IDEMPOTENCY_KEY, MAX_MAP_BYTES, MAX_PROJECT, MAX_PROVIDER, MAX_TEMPLATE,
+    MAX_USER_ID,
+};
 
 use crate::error::{ServiceError, ServiceResult};
 use crate::request::CreateRequest;
-
-const MAX_WORDS_BYTES: usize = 64 << 10;
-const MAX_NAME: usize = 128;
-/// Templates may be images with a registry, a path, a tag and a digest.
-const MAX_TEMPLATE: usize = 512;
 
 /// Whose a new sandbox is to be.
 pub(super) fn owner_of<'a>(caller: &'a Caller, request: &'a CreateRequest) -> &'a str {
@@ -23,32 +22,30 @@ pub(super) fn owner_of<'a>(caller: &'a Caller, request: &'a CreateRequest) -> &'
 /// Refuses names and words that are too long or hold what the store cannot.
 pub(super) fn check_request(request: &CreateRequest) -> ServiceResult<()> {
     let names = [
-        ("user_id", &request.owner, MAX_NAME),
-        ("alias", &request.alias, MAX_NAME),
-        ("project_name", &request.project, MAX_NAME),
-        ("provider", &request.provider, MAX_NAME),
+        ("user_id", &request.owner, MAX_USER_ID),
+        ("alias", &request.alias, MAX_ALIAS),
+        ("project_name", &request.project, MAX_PROJECT),
+        ("provider", &request.provider, MAX_PROVIDER),
         ("template", &request.template, MAX_TEMPLATE),
+        (
+            "idempotency_key",
+            &request.idempotency_key,
+            MAX_IDEMPOTENCY_KEY,
+        ),
     ];
-    for (field, name, most) in names {
+    for (field, name, longest) in names {
         let Some(name) = name else { continue };
-        // `template` and `project` may be empty: some clients send that for «none».
-        if name.len() > most || name.chars().any(char::is_control) {
+        // Some clients send an empty text for «no template», «no project» or «no provider».
+        let shortest = usize::from(matches!(field, "user_id" | "alias" | "idempotency_key"));
+        let length = name.chars().count();
+        if !(shortest..=longest).contains(&length) || name.chars().any(char::is_control) {
             return Err(ServiceError::invalid(
                 field,
-                format!("`{field}` has at most {most} bytes and no control characters"),
+                format!(
+                    "`{field}` must have {shortest} to {longest} characters and no control characters (got {length})"
+                ),
             ));
         }
-    }
-    if request.owner.as_deref() == Some("") || request.alias.as_deref() == Some("") {
-        return Err(ServiceError::invalid("user_id", "a name must not be empty"));
-    }
-    if let Some(key) = &request.idempotency_key
-        && (key.is_empty() || key.len() > 255 || key.chars().any(char::is_control))
-    {
-        return Err(ServiceError::invalid(
-            "idempotency_key",
-            "an idempotency key has 1 to 255 bytes and no control characters",
-        ));
     }
     for (field, words) in [
         ("metadata", &request.metadata),
@@ -69,10 +66,10 @@ pub(crate) fn check_map(
         .iter()
         .map(|(name, value)| name.len() + value.len())
         .sum();
-    if bytes > MAX_WORDS_BYTES {
+    if bytes > MAX_MAP_BYTES {
         return Err(ServiceError::invalid(
             field,
-            format!("`{field}` has more than {MAX_WORDS_BYTES} bytes"),
+            format!("`{field}` has more than {MAX_MAP_BYTES} bytes"),
         ));
     }
     let is_odd = |text: &String| text.contains('\0');

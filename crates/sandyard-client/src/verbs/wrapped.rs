@@ -1,4 +1,4 @@
-//! Answers that wrap what was asked for.
+//! Responses that wrap their content in a field.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -8,17 +8,17 @@ use crate::Result;
 use crate::error::ClientError;
 use crate::model::Page;
 
-/// Something under its name; for a list also where it goes on.
+/// Response with its content in a named field; for a list also the cursor of the next page.
 #[derive(Deserialize)]
 pub(super) struct Wrapped {
     #[serde(default, alias = "next_cursor", alias = "cursor")]
     next: Option<String>,
     #[serde(flatten)]
-    parts: serde_json::Map<String, Value>,
+    fields: serde_json::Map<String, Value>,
 }
 
 impl Wrapped {
-    /// Takes the list called `name` out.
+    /// Extracts the list in the field `name`.
     pub(super) fn page<T: DeserializeOwned>(
         mut self,
         operation: &'static str,
@@ -26,21 +26,21 @@ impl Wrapped {
     ) -> Result<Page<T>> {
         Ok(Page {
             next: self.next.take().filter(|next| !next.is_empty()),
-            items: self.one(operation, name)?,
+            items: self.field(operation, name)?,
         })
     }
 
-    /// Takes what is called `name` out.
-    pub(super) fn one<T: DeserializeOwned>(
+    /// Extracts the field `name`.
+    pub(super) fn field<T: DeserializeOwned>(
         mut self,
         operation: &'static str,
         name: &str,
     ) -> Result<T> {
-        let nonsense = |problem| ClientError::Protocol { operation, problem };
+        let invalid = |problem| ClientError::Protocol { operation, problem };
         let value = self
-            .parts
+            .fields
             .remove(name)
-            .ok_or_else(|| nonsense(format!("there is no `{name}` in it")))?;
-        serde_json::from_value(value).map_err(|error| nonsense(error.to_string()))
+            .ok_or_else(|| invalid(format!("the field `{name}` is missing")))?;
+        serde_json::from_value(value).map_err(|error| invalid(error.to_string()))
     }
 }

@@ -1,17 +1,17 @@
-//! Which part of the table is asked for.
+//! Selection of the parts of the table to measure.
 
 use anyhow::{Result, bail};
 
 use crate::report::Section;
 use crate::rows::group::{GROUPS, Group};
 
-/// Holds what was asked for; nothing in particular means everything.
+/// Selected parts. An empty selection means everything.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Choice {
+pub(crate) struct Selection {
     parts: Vec<Part>,
 }
 
-/// A section, a group or a row; what is not said may be any.
+/// A section, a group or a row; an absent part matches any.
 #[derive(Clone, Debug)]
 struct Part {
     section: Option<Section>,
@@ -19,8 +19,8 @@ struct Part {
     row: Option<&'static str>,
 }
 
-impl Choice {
-    /// Reads names: `http`, `exec`, `exec_p50`, or with the section before them, `http.exec`.
+impl Selection {
+    /// Parses names: `http`, `exec`, `exec_p50`, or with the section as prefix, `http.exec`.
     pub(crate) fn parse(names: &[String]) -> Result<Self> {
         let parts = names
             .iter()
@@ -29,17 +29,17 @@ impl Choice {
         Ok(Self { parts })
     }
 
-    /// Says whether anything of `section` is asked for.
+    /// Whether anything of `section` is asked for.
     pub(crate) fn has_section(&self, section: Section) -> bool {
         GROUPS.iter().any(|group| self.has_group(section, group))
     }
 
-    /// Says whether any row of `group` is asked for in `section`.
+    /// Whether any row of `group` is asked for in `section`.
     pub(crate) fn has_group(&self, section: Section, group: &Group) -> bool {
         group.rows.iter().any(|row| self.has_row(section, row))
     }
 
-    /// Says whether the row is asked for in `section`.
+    /// Whether the row is asked for in `section`.
     pub(crate) fn has_row(&self, section: Section, row: &str) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|part| part.covers(section, row))
     }
@@ -80,7 +80,7 @@ fn parse(name: &str) -> Result<Part> {
             return Ok(Part {
                 section,
                 group: Some(group.name),
-                // A group of one row is called like it.
+                // A group of one row has the same name as the row.
                 row: row.filter(|row| *row != group.name),
             });
         }
@@ -96,15 +96,17 @@ fn parse(name: &str) -> Result<Part> {
 mod tests {
     use super::*;
 
-    fn choice(names: &[&str]) -> Choice {
+    fn selection(names: &[&str]) -> Selection {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        Choice::parse(&names).unwrap()
+        Selection::parse(&names).unwrap()
     }
 
     #[test]
     fn unknown_rows_are_refused_with_the_known_ones() {
         for name in ["strat", "https.start", "http.strat", ""] {
-            let error = Choice::parse(&[name.to_owned()]).unwrap_err().to_string();
+            let error = Selection::parse(&[name.to_owned()])
+                .unwrap_err()
+                .to_string();
             assert!(
                 error.contains(&format!("`{name}`")) && error.contains("start"),
                 "{error}"
@@ -117,24 +119,24 @@ mod tests {
         assert!(Section::ALL.iter().all(|section| {
             GROUPS
                 .iter()
-                .all(|group| choice(&[]).has_group(*section, group))
+                .all(|group| selection(&[]).has_group(*section, group))
         }));
     }
 
     #[test]
     fn a_section_is_all_of_it_and_nothing_else() {
-        let choice = choice(&["http"]);
-        assert!(choice.has_section(Section::Http) && !choice.has_section(Section::Engine));
-        assert!(choice.has_row(Section::Http, "files"));
+        let selection = selection(&["http"]);
+        assert!(selection.has_section(Section::Http) && !selection.has_section(Section::Engine));
+        assert!(selection.has_row(Section::Http, "files"));
     }
 
     #[test]
     fn a_row_brings_its_group_and_hides_the_others() {
-        let choice = choice(&["http.exec_p99", "files"]);
+        let selection = selection(&["http.exec_p99", "files"]);
         let exec = GROUPS.iter().find(|group| group.name == "exec").unwrap();
-        assert!(choice.has_group(Section::Http, exec));
-        assert!(!choice.has_group(Section::Engine, exec));
-        assert!(!choice.has_row(Section::Http, "exec_p50"));
-        assert!(choice.has_row(Section::Engine, "files"));
+        assert!(selection.has_group(Section::Http, exec));
+        assert!(!selection.has_group(Section::Engine, exec));
+        assert!(!selection.has_row(Section::Http, "exec_p50"));
+        assert!(selection.has_row(Section::Engine, "files"));
     }
 }

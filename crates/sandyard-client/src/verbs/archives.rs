@@ -1,4 +1,4 @@
-//! Folders, as tar archives in both directions.
+//! Directories as tar archives.
 
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
@@ -8,16 +8,16 @@ use super::files::stream_body;
 use crate::Result;
 use crate::client::Client;
 use crate::download::Download;
-use crate::request::Patience;
+use crate::request::TimeLimit;
 
 const TAR: HeaderValue = HeaderValue::from_static("application/x-tar");
 
 impl Client {
-    /// Unpacks a tar archive into a folder of the sandbox.
+    /// Unpacks a tar archive into a directory of the sandbox.
     ///
     /// # Errors
     ///
-    /// When it is no archive, or the folder cannot be written.
+    /// If the archive is not valid, or the directory cannot be written.
     pub async fn upload_folder(
         &self,
         sandbox: &str,
@@ -29,22 +29,22 @@ impl Client {
             .query(&self.place(path))
             .header(CONTENT_TYPE, TAR)
             .body(stream_body(archive));
-        self.send("copying a folder to a sandbox", Patience::Endless, request)
+        self.send("uploading an archive", TimeLimit::Unlimited, request)
             .await?;
         Ok(())
     }
 
-    /// A file or folder of the sandbox as a tar archive.
+    /// Downloads a file or directory of the sandbox as a tar archive.
     ///
     /// # Errors
     ///
-    /// When there is no such file or folder.
+    /// If the path does not exist.
     pub async fn download_folder(&self, sandbox: &str, path: &str) -> Result<Download> {
-        let operation = "copying a folder from a sandbox";
+        let operation = "downloading an archive";
         let request = self
             .request(Method::POST, ["api", "sandboxes", sandbox, "copy-from"])
             .query(&self.place(path));
-        let response = self.send(operation, Patience::Endless, request).await?;
+        let response = self.send(operation, TimeLimit::Unlimited, request).await?;
         Ok(Download::new(self, operation, response))
     }
 }

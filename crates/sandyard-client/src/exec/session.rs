@@ -1,4 +1,4 @@
-//! What the two halves of a session share: the way to the server, and the input it may have to get again.
+//! State that input and output of a session share: the connection, and input that may have to be sent again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,40 +12,40 @@ use super::input::Control;
 use super::{Sink, TerminalSize, closed};
 use crate::Result;
 
-/// Input kept for the case that the server dies with it: more than the sockets and buffers on the way hold.
+/// Bytes of input kept to send again when the server dies: more than sockets and buffers on the path hold.
 const REPLAY_BYTES: usize = 16 << 20;
-/// Signals kept while there is no connection.
+/// Maximum number of signals kept while there is no connection.
 const MAX_PENDING: usize = 16;
 
-/// The connection of a session, for both halves.
+/// Connection of a session, shared by input and output.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct Session {
     state: Arc<Mutex<InputState>>,
     changed: Arc<Notify>,
 }
 
-/// What has to reach the command, and how.
+/// Connection for input, and input that has not arrived yet.
 #[derive(Debug)]
 pub(super) struct InputState {
-    /// None while there is no connection.
+    /// `None` while there is no connection.
     sink: Option<Sink>,
     replay: Replay,
     has_ended: bool,
     size: Option<TerminalSize>,
-    /// Signals for which there was no connection.
-    pending: Vec<String>,
+    /// Signals to send after the next connection.
+    pending_signals: Vec<String>,
     is_closed: bool,
 }
 
-impl Shared {
-    /// A session whose input begins at `input_offset` of the command's input.
+impl Session {
+    /// Creates a session whose input starts at `input_offset` of the command's input.
     pub(super) fn new(sink: Sink, input_offset: u64) -> Self {
         let state = InputState {
             sink: Some(sink),
             replay: Replay::new(input_offset),
             has_ended: false,
             size: None,
-            pending: Vec::new(),
+            pending_signals: Vec::new(),
             is_closed: false,
         };
         Self {
@@ -54,11 +54,11 @@ impl Shared {
         }
     }
 
-    /// Writes input; waits while there is no connection.
+    /// Writes input. Waits while there is no connection.
     pub(super) async fn write(&self, piece: Bytes) -> Result<()> {
         let mut state = self.connected().await?;
         state.replay.push(piece.clone());
-        // What does not arrive is sent again after the next connection.
+        // Input that does not arrive is sent again after the next connection.
         state.send(Message::Binary(piece)).await;
         Ok(())
     }
@@ -80,31 +80,31 @@ impl Shared {
     pub(super) async fn signal(&self, signal: &str) -> Result<()> {
         let mut state = self.open().await?;
         let is_sent = state.control(&Control::Signal { signal }).await;
-        if !is_sent && state.pending.len() < MAX_PENDING {
-            state.pending.push(signal.to_owned());
+        if !is_sent && state.pending_signals.len() < MAX_PENDING {
+            state.pending_signals.push(signal.to_owned());
         }
         Ok(())
     }
 
-    /// Goes on over a new connection. False: input is missing that is no longer kept.
+    /// Continues on a new connection. Returns `None` if input is missing that is no longer kept.
     pub(super) async fn resume(&self, sink: Sink, input_offset: Option<u64>) -> Option<Resumed> {
         let mut state = Arc::clone(&self.state).lock_owned().await;
         state.sink = Some(sink);
-        let taken = input_offset.unwrap_or(state.replay.end);
-        let pieces = state.replay.since(taken)?;
+        let received = input_offset.unwrap_or(state.replay.end);
+        let pieces = state.replay.since(received)?;
         Some(Resumed {
-            // A terminal's end of input is a byte like any other, which the count tells of.
-            sends_end: state.has_ended && taken <= state.replay.end,
+            // On a terminal the end of input is a byte, which the offset counts.
+            sends_end: state.has_ended && received <= state.replay.end,
             state,
             pieces,
             changed: Arc::clone(&self.changed),
         })
     }
 
-    /// Says that there will be no connection any more.
+    /// Marks the session as closed: there will be no other connection.
     pub(super) fn close(&self) {
         let (state, changed) = (Arc::clone(&self.state), Arc::clone(&self.changed));
-        // A writer may hold the lock until its dead connection fails.
+        // A writer may hold the lock until its broken connection fails.
         tokio::spawn(async move {
             state.lock().await.is_closed = true;
             changed.notify_waiters();
@@ -133,7 +133,7 @@ impl Shared {
 }
 
 impl InputState {
-    /// Sends over the connection, if there is one; says whether it took the message.
+    /// Sends a message if there is a connection. Returns whether it was sent.
     async fn send(&mut self, message: Message) -> bool {
         let Some(sink) = &mut self.sink else {
             return false;
@@ -150,7 +150,7 @@ impl InputState {
     }
 }
 
-/// A new connection that has yet to get what the command misses. New input waits for it.
+/// New connection on which missing input must be sent first. New input waits.
 #[derive(Debug)]
 pub(super) struct Resumed {
     state: OwnedMutexGuard<InputState>,
@@ -160,7 +160,7 @@ pub(super) struct Resumed {
 }
 
 impl Resumed {
-    /// Sends it. Takes as long as the command takes to read it.
+    /// Sends the missing input. Takes as long as the command takes to read it.
     pub(super) async fn send(mut self) {
         if let Some(size) = self.state.size {
             self.state.control(&Control::Resize(size)).await;
@@ -171,7 +171,7 @@ impl Resumed {
         if self.sends_end {
             self.state.control(&Control::Eof).await;
         }
-        for signal in std::mem::take(&mut self.state.pending) {
+        for signal in std::mem::take(&mut self.state.pending_signals) {
             let control = Control::Signal { signal: &signal };
             self.state.control(&control).await;
         }
@@ -180,7 +180,7 @@ impl Resumed {
     }
 }
 
-/// The last input, by its place in the command's whole input.
+/// Most recent input, by offset in the command's whole input.
 #[derive(Debug)]
 struct Replay {
     pieces: VecDeque<Bytes>,
@@ -208,7 +208,7 @@ impl Replay {
         }
     }
 
-    /// What follows an offset; none when that is no longer kept.
+    /// Returns the input from an offset on, or `None` if it is no longer kept.
     fn since(&self, offset: u64) -> Option<Vec<Bytes>> {
         if offset < self.start {
             return None;

@@ -1,0 +1,230 @@
+//! The OpenAPI 3.1 document of all dialects, built from the routes, and a page that shows it.
+//!
+//! Handlers describe their own parameters, bodies and responses. This module adds what is the same everywhere: the error
+//! responses of every route, its credentials, the request ID, examples, and the envelopes of the enveloped dialect.
+
+mod errors;
+mod examples;
+
+use axum::http::header;
+use axum::response::{Html, IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::access::Access;
+use crate::e2b::E2bError;
+use crate::envelope::EnvelopedError;
+use crate::error::{ErrorBody, PartialOutputFields};
+use crate::native::ONE_OF;
+use crate::route::Route;
+use errors::Dialect;
+
+/// The page. It loads nothing from other hosts.
+const PAGE: &str = include_str!("docs.html");
+/// Lets the page run only its own script and styles, and send requests only to this server.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Media types whose bodies are bytes, not JSON.
+const BINARY: [&str; 2] = ["application/octet-stream", "application/x-tar"];
+
+/// Groups of operations: name and description.
+const TAGS: [(&str, &str); 12] = [
+    (
+        "sandboxes",
+        "Create, list, pause, resume, fork and delete sandboxes.",
+    ),
+    (
+        "commands",
+        "Run commands and terminals in a sandbox, and stream their output.",
+    ),
+    ("files", "Read, write, list and move files of a sandbox."),
+    (
+        "ports",
+        "Open the ports of a sandbox from outside: preview URLs and the tool server.",
+    ),
+    (
+        "network",
+        "Egress policies, network activity, and secrets that sandboxes use without seeing them.",
+    ),
+    (
+        "templates",
+        "Templates and snapshots that sandboxes start from.",
+    ),
+    ("volumes", "Storage that outlives sandboxes."),
+    ("monitoring", "Events and resource usage of sandboxes."),
+    (
+        "docker",
+        "Docker-style API below `/api/sandboxes`, for tools that manage containers of projects.",
+    ),
+    (
+        "e2b",
+        "API for E2B's SDKs: below `/e2b`, on a listener of its own, and at `api.{domain}`.",
+    ),
+    ("accounts", "Logins, users, API keys and the audit log."),
+    (
+        "operations",
+        "Health, metrics, nodes and repair, for operators of the server.",
+    ),
+];
+
+/// The page that shows the document.
+pub(crate) async fn get_docs() -> Response {
+    let policy = (header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
+    ([policy], Html(PAGE)).into_response()
+}
+
+/// Builds the document of these routes.
+pub(crate) fn build(routes: &[Route]) -> Value {
+    let mut paths = Map::new();
+    let mut schemas = Map::new();
+    add_schema::<ErrorBody>(&mut schemas);
+    add_schema::<PartialOutputFields>(&mut schemas);
+    add_schema::<EnvelopedError>(&mut schemas);
+    add_schema::<E2bError>(&mut schemas);
+    for route in routes.iter().filter(|route| route.is_documented) {
+        for (name, schema) in &route.schemas {
+            schemas.insert(name.clone(), to_json(schema));
+        }
+        for (path, item) in &route.paths {
+            let item = to_json(item);
+            let methods = paths.entry(path.clone()).or_insert_with(|| json!({}));
+            for (method, mut operation) in item.as_object().cloned().unwrap_or_default() {
+                complete(&mut operation, route.access, path);
+                methods[method] = operation;
+            }
+        }
+    }
+    for (name, fields) in ONE_OF {
+        let alternatives: Vec<_> = fields
+            .iter()
+            .map(|field| json!({"required": [field]}))
+            .collect();
+        schemas[name]["anyOf"] = alternatives.into();
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Sandyard",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            "description": include_str!("introduction.md"),
+        },
+        "servers": [{"url": "/", "description": "The server that sent this document."}],
+        "tags": TAGS.map(|(name, description)| json!({"name": name, "description": description})),
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": errors::responses(),
+            "parameters": {"RequestId": {
+                "name": "X-Request-ID", "in": "header", "required": false,
+                "description": "ID of the request for logs and support, 1–128 letters, digits, `.`, `_` and `-`. Default: the server generates one.",
+                "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"},
+            }},
+            "headers": errors::headers(),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer", "description": "Access token of a login, or an API key."},
+                "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "API key, created with `POST /keys`."},
+            },
+        },
+    })
+}
+
+fn add_schema<T: ToSchema + PartialSchema>(schemas: &mut Map<String, Value>) {
+    schemas.insert(T::name().into_owned(), to_json(T::schema()));
+}
+
+fn to_json(value: impl serde::Serialize) -> Value {
+    serde_json::to_value(value).expect("an API description consists of strings and numbers")
+}
+
+/// Adds what all operations share.
+fn complete(operation: &mut Value, access: Access, path: &str) {
+    let dialect = Dialect::of(path);
+    let id = operation["operationId"].as_str().unwrap_or_default();
+    let example = examples::find(id);
+    if let Some(content) = operation["requestBody"]["content"].as_object_mut() {
+        for (media_type, media) in content {
+            describe_binary(media_type, media);
+            set_example(media, &example["request"]);
+        }
+    } else {
+        // Indexing created the field.
+        remove(operation, "requestBody");
+    }
+    let Some(responses) = operation["responses"].as_object_mut() else {
+        return;
+    };
+    for (status, response) in responses.iter_mut() {
+        let Some(content) = response.get_mut("content").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        for (media_type, media) in content {
+            describe_binary(media_type, media);
+            let key = match media_type.as_str() {
+                "text/event-stream" => "stream",
+                "application/octet-stream" if !example["binary"].is_null() => "binary",
+                _ => "response",
+            };
+            if key == "stream" {
+                // A stream is not one value, so it has no schema.
+                *media = json!({});
+            }
+            set_example(media, &example[key]);
+            if dialect == Dialect::Enveloped && media_type == "application/json" {
+                wrap(status, media);
+            }
+        }
+    }
+    errors::add(responses, dialect, access);
+    for response in responses.values_mut() {
+        if response.get("$ref").is_none() {
+            response["headers"]["X-Request-ID"] = json!({"$ref": "#/components/headers/RequestId"});
+        }
+    }
+    let request_id = json!({"$ref": "#/components/parameters/RequestId"});
+    match operation["parameters"].as_array_mut() {
+        Some(parameters) => parameters.push(request_id),
+        None => operation["parameters"] = json!([request_id]),
+    }
+    operation["security"] = match access {
+        Access::Public => json!([]),
+        _ => json!([{"bearer": []}, {"key": []}]),
+    };
+}
+
+/// Replaces the schema of a body of bytes: the derive describes it as a list of numbers.
+fn describe_binary(media_type: &str, media: &mut Value) {
+    if BINARY.contains(&media_type) {
+        media["schema"] = json!({"type": "string", "format": "binary"});
+    }
+}
+
+fn set_example(media: &mut Value, example: &Value) {
+    if !example.is_null() {
+        media["example"] = example.clone();
+    }
+}
+
+fn remove(value: &mut Value, field: &str) {
+    value.as_object_mut().map(|fields| fields.remove(field));
+}
+
+/// Puts the envelope around the schema and the example of a response.
+fn wrap(status: &str, media: &mut Value) {
+    if !status.starts_with('2') {
+        *media = errors::media(Dialect::Enveloped, status);
+        return;
+    }
+    media["schema"] = json!({
+        "type": "object",
+        "required": ["code", "msg", "data"],
+        "properties": {
+            "code": {"type": "integer", "const": 200, "description": "HTTP status of the response."},
+            "msg": {"type": "string", "description": "Summary of the result for people."},
+            "data": media["schema"].take(),
+        },
+    });
+    if let Some(example) = media.get_mut("example") {
+        *example = json!({"code": 200, "msg": "Request success", "data": example.take()});
+    }
+}
