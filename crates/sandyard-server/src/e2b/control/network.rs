@@ -82,7 +82,7 @@ impl Network {
         );
         say("maskRequestHost", self.mask_request_host.map(Value::from));
         let said = (!fields.is_empty()).then_some(Value::Object(fields));
-        policy::read_both(said, allow_internet_access, otherwise)
+        policy::parse_with_access(said, allow_internet_access, otherwise)
     }
 }
 

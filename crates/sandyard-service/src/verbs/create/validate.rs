@@ -1,4 +1,4 @@
-//! Bounds on a maker's own words, so that a row stays a row.
+//! Checks the texts and maps of a create request, so that a stored row stays small.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use sandyard_core::bounds::{
 use crate::error::{ServiceError, ServiceResult};
 use crate::request::CreateRequest;
 
-/// Whose a new sandbox is to be.
+/// Owner of the new sandbox.
 pub(super) fn owner_of<'a>(caller: &'a Caller, request: &'a CreateRequest) -> &'a str {
     match &request.owner {
         Some(owner) if caller.is_admin() => owner,
@@ -19,7 +19,7 @@ pub(super) fn owner_of<'a>(caller: &'a Caller, request: &'a CreateRequest) -> &'
     }
 }
 
-/// Refuses names and words that are too long or hold what the store cannot.
+/// Rejects texts and maps that are too large or contain characters that the store does not accept.
 pub(super) fn check_request(request: &CreateRequest) -> ServiceResult<()> {
     let names = [
         ("user_id", &request.owner, MAX_USER_ID),
@@ -47,22 +47,19 @@ pub(super) fn check_request(request: &CreateRequest) -> ServiceResult<()> {
             ));
         }
     }
-    for (field, words) in [
+    for (field, map) in [
         ("metadata", &request.metadata),
         ("env", &request.env),
         ("ports", &request.ports),
     ] {
-        check_map(field, words)?;
+        check_map(field, map)?;
     }
     Ok(())
 }
 
-/// Refuses a map that is too large or holds NUL bytes.
-pub(crate) fn check_map(
-    field: &'static str,
-    words: &BTreeMap<String, String>,
-) -> ServiceResult<()> {
-    let bytes: usize = words
+/// Rejects a map that is too large or contains NUL bytes.
+pub(crate) fn check_map(field: &'static str, map: &BTreeMap<String, String>) -> ServiceResult<()> {
+    let bytes: usize = map
         .iter()
         .map(|(name, value)| name.len() + value.len())
         .sum();
@@ -73,7 +70,7 @@ pub(crate) fn check_map(
         ));
     }
     let is_odd = |text: &String| text.contains('\0');
-    if words
+    if map
         .iter()
         .any(|(name, value)| is_odd(name) || is_odd(value))
     {
@@ -83,7 +80,7 @@ pub(crate) fn check_map(
         ));
     }
     if matches!(field, "env" | "secrets")
-        && let Some(name) = words
+        && let Some(name) = map
             .keys()
             .find(|name| name.is_empty() || name.contains('='))
     {
