@@ -293,7 +293,7 @@ langchain_tests() {
 
 # Lints the published OpenAPI document with the recommended rules of Redocly. This line of versions runs on the Node.js of Debian.
 openapi_lint() {
-    local place=$CARGO_TARGET_DIR/node/redocly version=1.34.21
+    local place=$CARGO_TARGET_DIR/node/redocly version=1.34.5
     mkdir -p "$place"
     grep -qs "\"version\": \"$version\"" "$place/node_modules/@redocly/cli/package.json" ||
         npm install --silent --no-audit --no-fund --prefix "$place" "@redocly/cli@$version" || return

@@ -1,4 +1,4 @@
-//! `POST /api/sandboxes/`.
+//! `POST /api/sandboxes`.
 
 use std::collections::BTreeMap;
 
@@ -140,7 +140,7 @@ fn ports_schema() -> Object {
 /// Creates a sandbox with a directory `/workspace` for the files of a project, and waits until it is running. Send an
 /// `Idempotency-Key` header to make a retry return the same sandbox.
 #[utoipa::path(
-    post, path = "/api/sandboxes/", operation_id = "create_container", tag = "docker",
+    post, path = "/api/sandboxes", operation_id = "create_container", tag = "docker",
     params(IdempotencyKey), request_body = CreateContainer,
     responses((status = 200, description = "Sandbox created and running.", body = Container))
 )]

@@ -1,4 +1,4 @@
-//! `GET /api/sandboxes/` and `GET /api/sandboxes/{id}`.
+//! `GET /api/sandboxes` and `GET /api/sandboxes/{id}`.
 
 use axum::Json;
 use axum::extract::State;
@@ -28,7 +28,7 @@ pub(crate) struct ContainerQuery {
 ///
 /// Returns the caller's sandboxes, newest first, at most 1,000.
 #[utoipa::path(
-    get, path = "/api/sandboxes/", operation_id = "list_containers", tag = "docker",
+    get, path = "/api/sandboxes", operation_id = "list_containers", tag = "docker",
     params(ContainerQuery),
     responses((status = 200, description = "Sandboxes returned.", body = Vec<Container>))
 )]

@@ -341,7 +341,7 @@ async fn stated_bounds_are_those_of_core() {
     );
     assert_eq!(parameter("/volumes", "get", "user_id"), bounds::MAX_USER_ID);
     assert_eq!(
-        parameter("/api/sandboxes/", "get", "project_name"),
+        parameter("/api/sandboxes", "get", "project_name"),
         bounds::MAX_PROJECT
     );
     assert_eq!(
