@@ -1,4 +1,4 @@
-//! When the server refuses to start, and where it asks for no credentials.
+//! When the server requires credentials, and when it refuses to start.
 //!
 //! The promise: nobody but this machine's users ever reaches a sandbox without a credential. What makes it hold:
 //!
@@ -28,7 +28,7 @@ pub fn check_binding(settings: &Settings) -> Result<(), Box<Problem>> {
     match reachable_by(settings) {
         None => Ok(()),
         Some(how) => Err(Box::new(Problem::new(format!(
-            "everybody who reaches the server could use it without a key, and others can: {how}"
+            "other machines could use the server without a key: {how}"
         ))
         .about("auth.mode")
         .hint("set `auth.mode` to `auto` or `required` (SANDYARD_AUTH_MODE=required), or listen on loopback only (SANDBOX_SERVER_HOST=127.0.0.1) with no proxy in front"))),

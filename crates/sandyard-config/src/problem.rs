@@ -1,19 +1,19 @@
-//! What is wrong with the settings, where it was said, and what to do.
+//! Errors and warnings about settings.
 
 use std::fmt;
 
 use crate::source::Origin;
 
-/// One thing that is wrong, or odd.
+/// An error or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it was said, if it was said at all.
+    /// The source of the value, if there is one.
     pub origin: Option<Origin>,
-    /// The setting in question, if it is about one.
+    /// The setting that it concerns.
     pub key: Option<String>,
-    /// What is wrong. Never holds a secret.
+    /// What is wrong. Never contains a secret.
     pub message: String,
-    /// What to do about it.
+    /// What to do.
     pub hint: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Problem {
         self
     }
 
-    /// Its line in the configuration file; 0 if it is about no line.
+    /// Its line in the configuration file; 0 if there is none.
     pub(crate) fn line(&self) -> usize {
         match &self.origin {
             Some(Origin::File { line, .. }) => *line,
@@ -67,13 +67,13 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that keeps the settings from being used, and what was odd besides. Displays one problem after the other.
+/// All errors and warnings about the settings. Displays one error per line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.errors))]
 pub struct Problems {
-    /// What must be mended; never empty.
+    /// The errors; never empty.
     pub errors: Vec<Problem>,
-    /// What should be looked at.
+    /// The warnings.
     pub warnings: Vec<Problem>,
 }
 

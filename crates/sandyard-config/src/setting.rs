@@ -1,32 +1,32 @@
-//! One row of the table, and the sections rows come in.
+//! One setting, and a section of settings.
 
 use crate::kind::Kind;
 
-/// Everything there is to say about one setting.
+/// A setting: name, value, documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Its name in the configuration file: `server.port` is `port` below `[server]`.
     pub key: &'static str,
-    /// Further variables it is read from, strongest first. [`Setting::variables`] adds the one that every setting has.
+    /// Further environment variables, the strongest first. [`Setting::variables`] adds the one that every setting has.
     pub env: &'static [&'static str],
     /// Its flag of `sandyard serve`, if it has one.
     pub flag: Option<&'static str>,
     /// What its value may be.
     pub kind: Kind,
-    /// Its value when nothing is said. Empty: none, and `otherwise` says what then.
+    /// Its default value. If it is empty, `when_unset` describes what happens.
     pub default: &'static str,
-    /// What happens without a value, where the default is empty.
-    pub otherwise: &'static str,
-    /// A value to show where the default is empty.
+    /// What happens without a value, if the default is empty.
+    pub when_unset: &'static str,
+    /// An example value, if the default is empty.
     pub example: &'static str,
-    /// Its value is never shown.
+    /// Whether its value is never shown.
     pub secret: bool,
-    /// What it is for, in sentences.
+    /// Its meaning, unit and bounds, for docs/configuration.md.
     pub doc: &'static str,
 }
 
 impl Setting {
-    /// Starts a row; the methods below fill in the rest.
+    /// A setting without variables, flag and example, which the methods below add.
     pub(crate) const fn new(
         key: &'static str,
         kind: Kind,
@@ -39,7 +39,7 @@ impl Setting {
             flag: None,
             kind,
             default,
-            otherwise: "none",
+            when_unset: "none",
             example: "",
             secret: false,
             doc,
@@ -56,8 +56,8 @@ impl Setting {
         self
     }
 
-    pub(crate) const fn otherwise(mut self, note: &'static str) -> Self {
-        self.otherwise = note;
+    pub(crate) const fn when_unset(mut self, note: &'static str) -> Self {
+        self.when_unset = note;
         self
     }
 
@@ -76,7 +76,7 @@ impl Setting {
         format!("SANDYARD_{}", self.key.replace('.', "_").to_uppercase())
     }
 
-    /// All variables it is read from, strongest first; its own one before those of other programs.
+    /// All its environment variables, the strongest first: its own one before those of other programs.
     pub fn variables(&self) -> Vec<String> {
         let own = self.own_variable();
         let others = self.env.iter().filter(|name| **name != own);
@@ -89,7 +89,7 @@ impl Setting {
         self.key.rsplit('.').next().unwrap_or(self.key)
     }
 
-    /// Hides what must not be shown of a value: all of a secret, the password of a URL.
+    /// Hides a secret value, or the password in a URL.
     pub fn mask(&self, text: &str) -> String {
         match self.secret && !text.is_empty() {
             true => "********".to_owned(),
@@ -98,13 +98,13 @@ impl Setting {
     }
 }
 
-/// Settings that belong together: one `[table]` of the configuration file.
+/// A group of settings: one `[table]` of the configuration file.
 #[derive(Debug, Clone, Copy)]
 pub struct Section {
-    /// Its name in the file. Empty: what stands above all tables.
+    /// Its name in the file; empty for the settings before the first table.
     pub name: &'static str,
-    /// What it is about, in sentences.
+    /// Its description.
     pub doc: &'static str,
-    /// Its settings, in the order people should read them.
+    /// Its settings, in reading order.
     pub settings: &'static [Setting],
 }

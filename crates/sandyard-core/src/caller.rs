@@ -1,22 +1,22 @@
-//! Who is asking, and what that person or program may do.
+//! The caller of a request, and what it may do.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a user is.
+/// The role of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Sees and does everything, for every user.
+    /// May see and change everything of every user.
     Admin,
-    /// Sees only what is its own.
+    /// May see and change only its own.
     User,
 }
 
 impl Role {
-    /// The word in the store and in tokens.
+    /// The name in the store and in tokens.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -25,25 +25,25 @@ impl Role {
     }
 }
 
-/// One kind of thing a key may be used for. A route names the one it needs.
+/// What a key may be used for. Every route requires one scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Look: status, info, lists, logs, events, metrics.
+    /// Read status, lists, logs, events and metrics.
     Read,
-    /// Use: run commands, read and write files, open ports and terminals.
+    /// Run commands, read and write files, open ports and terminals.
     Use,
-    /// Make, pause, resume, snapshot and delete sandboxes.
+    /// Create, pause, resume, snapshot and delete sandboxes.
     Manage,
-    /// Users, other people's keys, audit, templates, operations. Only an admin's key can have it.
+    /// Manage users, all keys, audit, templates and operations. Only an admin's key can have it.
     Admin,
 }
 
 impl Scope {
-    /// All of them, weakest first.
+    /// All scopes, the weakest first.
     pub const ALL: [Self; 4] = [Self::Read, Self::Use, Self::Manage, Self::Admin];
 
-    /// The word in the store and in answers.
+    /// The name in the store and in answers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -54,7 +54,7 @@ impl Scope {
     }
 }
 
-/// Says that a text is no role or scope.
+/// A text that is neither a role nor a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither a role nor a scope")]
 pub struct UnknownRight(pub String);
@@ -94,21 +94,21 @@ impl fmt::Display for Scope {
     }
 }
 
-/// Who is asking. Made by the authentication at the edge, or by [`Caller::system`]; nothing else makes one.
+/// The caller of a request. Only the authentication and [`Caller::system`] create one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Name of the user. Sandboxes belong to names, so that an admin may make one for a user who never logs in.
+    /// The name of the user. Sandboxes belong to names, so that an admin may create one for a user without an account.
     pub name: String,
-    /// What that user is.
+    /// The role of the user.
     pub role: Role,
-    /// What these credentials may be used for.
+    /// The scopes of the credentials.
     pub scopes: Vec<Scope>,
-    /// Which credentials they were, for the audit: `key:<id>`, `session:<id>`, `local`, `system`.
+    /// The credentials, for the audit: `key:<id>`, `session:<id>`, `local`, `system`.
     pub via: String,
 }
 
 impl Caller {
-    /// Sandyard itself: timers and reconcilers.
+    /// The server itself: timers and the reconciler.
     pub fn system() -> Self {
         Self {
             name: "system".to_owned(),
@@ -118,7 +118,7 @@ impl Caller {
         }
     }
 
-    /// Whoever reaches an open loopback listener: this host's own people.
+    /// A client of an open loopback listener: a user of this host.
     pub fn local() -> Self {
         Self {
             name: "local".to_owned(),
@@ -127,17 +127,17 @@ impl Caller {
         }
     }
 
-    /// Says whether it acts for everybody.
+    /// Says whether the caller is an admin.
     pub fn is_admin(&self) -> bool {
         self.role == Role::Admin
     }
 
-    /// Says whether these credentials may be used for `scope`.
+    /// Says whether the credentials have a scope.
     pub fn has(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) && (scope != Scope::Admin || self.is_admin())
     }
 
-    /// Says whether it may touch what belongs to `owner`.
+    /// Says whether the caller may see and change what belongs to `owner`.
     pub fn owns(&self, owner: &str) -> bool {
         self.is_admin() || self.name == owner
     }

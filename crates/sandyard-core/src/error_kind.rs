@@ -1,59 +1,59 @@
-//! The registry of failures: what clients branch on, whatever the dialect.
+//! The registry of failures, which clients of every dialect branch on.
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure it is. Each dialect owns one exhaustive match from here to its own answer.
+/// The kind of a failure. Each dialect maps every kind to its own answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// The request cannot be read at all.
+    /// The request cannot be parsed.
     BadRequest,
-    /// No credentials, or they are not good.
+    /// The credentials are missing or invalid.
     Unauthenticated,
-    /// Good credentials without the right to do this.
+    /// The credentials do not allow this.
     Forbidden,
-    /// No such sandbox, or not the caller's.
+    /// The sandbox does not exist, or the caller may not see it.
     SandboxNotFound,
-    /// No such file or folder in the sandbox.
+    /// The file or directory does not exist in the sandbox.
     FileNotFound,
-    /// No such template, user, key, process or other thing.
+    /// A template, user, key, process or other item does not exist.
     NotFound,
-    /// It took longer than was allowed; whatever ran was killed.
+    /// The operation took longer than allowed; a running command was killed.
     TimedOut,
-    /// The sandbox is in a state that does not allow this, or the thing exists already.
+    /// The status of the sandbox does not allow this, or the item already exists.
     Conflict,
-    /// Somebody else is changing the same sandbox and did not finish in time.
+    /// Another operation is changing the same sandbox and did not finish in time.
     Busy,
-    /// More bytes than are taken.
+    /// The request body is too large.
     TooLarge,
-    /// A field has a value that makes no sense.
+    /// A field has an invalid value.
     Invalid,
     /// The file is not text.
     NotText,
-    /// Where the sandbox runs, this cannot be done.
+    /// The sandbox's provider does not support this.
     Unsupported,
-    /// The caller has as many sandboxes as it may have.
+    /// The caller has reached its quota.
     QuotaExceeded,
     /// Too many requests.
     RateLimited,
     /// The disk of the sandbox, or of the server's data, is full.
     NoSpace,
-    /// Our fault.
+    /// An internal error of the server.
     Internal,
-    /// Where the sandbox runs, something failed.
+    /// The sandbox's provider failed.
     ProviderFailed,
-    /// The program inside the sandbox failed or talks nonsense.
+    /// The agent inside the sandbox failed, or its answer is invalid.
     AgentFailed,
     /// Nothing listens on that port of the sandbox.
     PortClosed,
-    /// Not ready, or what is needed cannot be reached at the moment.
+    /// The server is not ready, or something that it needs is unreachable.
     Unavailable,
-    /// The host has no room for another sandbox.
+    /// The host has no capacity for another sandbox.
     NoCapacity,
 }
 
 impl ErrorKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 22] = [
         Self::BadRequest,
         Self::Unauthenticated,
@@ -79,7 +79,7 @@ impl ErrorKind {
         Self::NoCapacity,
     ];
 
-    /// The stable word in answers.
+    /// The stable code in answers.
     pub fn code(self) -> &'static str {
         match self {
             Self::BadRequest => "bad_request",

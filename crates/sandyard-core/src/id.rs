@@ -1,31 +1,31 @@
-//! The name of a sandbox.
+//! The id of a sandbox.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest id we accept. Ids become host labels (63 bytes at most) beside a port and a dash.
+/// Longest accepted id. An id is part of a host label (63 bytes at most), together with a port and a dash.
 const MAX_LEN: usize = 40;
 
-/// Names one sandbox: `[a-z0-9]{1,40}`, so that it can be a file name, a cgroup name and a DNS label as it is.
+/// The id of a sandbox: `[a-z0-9]{1,40}`, so that it is a valid file name, cgroup name and DNS label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SandboxId(String);
 
-/// Says why a text cannot be a sandbox id.
+/// Why a text is not a sandbox id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SandboxIdError {
     /// Empty, or too long for a host label.
-    #[error("a sandbox id has 1 to {MAX_LEN} characters")]
+    #[error("a sandbox id must have 1 to {MAX_LEN} characters")]
     Length,
     /// Something other than lower-case letters and digits.
-    #[error("a sandbox id has only lower-case letters and digits")]
+    #[error("a sandbox id must have only lower-case letters and digits")]
     Character,
 }
 
 impl SandboxId {
-    /// Makes an id of 20 characters from random bytes: about 100 bits, so that ids cannot be guessed.
+    /// Creates an id of 20 characters from random bytes. It has about 100 random bits, so that it cannot be guessed.
     pub fn from_random(bytes: [u8; 20]) -> Self {
         const ALPHABET: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz0123456";
         Self(
@@ -36,7 +36,7 @@ impl SandboxId {
         )
     }
 
-    /// Gives the id as text.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

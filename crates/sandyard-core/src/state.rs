@@ -1,4 +1,4 @@
-//! Where a sandbox stands and where it may go next.
+//! The state of a sandbox at its provider.
 //!
 //! ```text
 //!             ┌────────── failed step: undone, nothing left ───────────┐
@@ -12,29 +12,29 @@
 //!   every state ──────────┴────── delete ──▶ deleting ─────────────────┘
 //! ```
 //!
-//! `creating` and `deleting` are held by a live worker; one found without its worker is a crash's remains, and the next
-//! sweep finishes the undoing.
+//! A live worker holds the states `creating` and `deleting`. A sandbox in one of them without a worker is left from a crash, and the next
+//! sweep finishes its removal.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a sandbox stands.
+/// The state of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxState {
-    /// Its steps are being taken; not usable yet.
+    /// It is being created, and not usable yet.
     Creating,
     /// Its agent answers.
     Running,
-    /// Frozen with its memory kept; costs no processor time.
+    /// Frozen, its memory kept. It uses no processor time.
     Paused,
     /// No process is left; its files are kept.
     Stopped,
-    /// Its steps are being undone.
+    /// It is being removed.
     Deleting,
 }
 
 impl SandboxState {
-    /// Says whether the move from here to `next` is one of the arrows above.
+    /// Says whether the diagram above has the transition to `next`.
     pub fn can_become(self, next: Self) -> bool {
         use SandboxState::{Creating, Deleting, Paused, Running, Stopped};
         matches!(
@@ -47,7 +47,7 @@ impl SandboxState {
         )
     }
 
-    /// Says whether processes of it exist, frozen or not.
+    /// Says whether it has processes, frozen or not.
     pub fn is_live(self) -> bool {
         matches!(self, Self::Running | Self::Paused)
     }

@@ -1,4 +1,4 @@
-//! Reads the address of a database.
+//! Parses the URL of a database.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -8,54 +8,54 @@ use sandyard_core::percent::decode_lenient;
 
 use crate::error::{StoreError, StoreResult};
 
-/// Where the rows are.
+/// Where the database is.
 pub(crate) enum Address {
-    /// In this process only.
+    /// In the memory of this process.
     Memory,
     /// In a SQLite file.
     File(PathBuf),
-    /// In PostgreSQL, by a URL `sqlx` understands. Holds a password perhaps.
+    /// In PostgreSQL, by a URL for `sqlx`. It may contain a password.
     Postgres(String),
 }
 
 impl Address {
-    /// Reads what the settings say. Driver suffixes of other languages (`postgresql+asyncpg:`, `sqlite+aiosqlite:`) are
-    /// dropped, so that a URL in use elsewhere works as it is.
+    /// Parses a URL. Driver suffixes of other languages (`postgresql+asyncpg:`, `sqlite+aiosqlite:`) are dropped, so that a URL of another
+    /// program works unchanged.
     pub(crate) fn parse(url: &str) -> StoreResult<Self> {
         let bad = |detail: &str| StoreError::BadUrl {
             url: without_secrets(url),
             detail: detail.to_owned(),
         };
-        let (scheme, rest) = url.split_once(':').ok_or_else(|| bad("no scheme"))?;
+        let (scheme, rest) = url.split_once(':').ok_or_else(|| bad("it has no scheme"))?;
         let engine = scheme.split_once('+').map_or(scheme, |(engine, _)| engine);
         match engine {
             "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
                 ":memory:" | "/:memory:" => Ok(Self::Memory),
-                "" | "/" => Err(bad("no file is named")),
+                "" | "/" => Err(bad("it names no file")),
                 path if path.contains(['?', '#', '\0']) => {
-                    Err(bad("a SQLite file takes no parameters"))
+                    Err(bad("a SQLite URL has no parameters"))
                 }
                 path => std::path::absolute(OsString::from_vec(decode_lenient(path)))
                     .map(Self::File)
                     .map_err(|error| bad(&error.to_string())),
             },
             "postgres" | "postgresql" if rest.starts_with("//") => {
-                // SQLAlchemy's asyncpg says `ssl`, everybody else `sslmode`.
+                // SQLAlchemy's asyncpg uses `ssl`, other drivers `sslmode`.
                 let rest = rest
                     .replace("?ssl=", "?sslmode=")
                     .replace("&ssl=", "&sslmode=");
                 Ok(Self::Postgres(format!("postgres:{rest}")))
             }
-            _ => Err(bad("only `sqlite:` and `postgres:` are known")),
+            _ => Err(bad("its scheme must be `sqlite:` or `postgres:`")),
         }
     }
 }
 
-/// The URL without user, password and parameters: what may be shown.
+/// The URL without user, password and parameters, for messages.
 pub(crate) fn without_secrets(url: &str) -> String {
     let shown = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = shown.split_once("://") else {
-        // No URL at all may still be a password in the wrong place.
+        // A text that is not a URL may be a misplaced password.
         let scheme = shown.split_once(':').map_or("", |(scheme, _)| scheme);
         return format!("{scheme}…");
     };

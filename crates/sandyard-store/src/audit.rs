@@ -1,4 +1,4 @@
-//! The audit: who did what.
+//! The audit log.
 
 use sqlx::any::AnyRow;
 
@@ -8,19 +8,19 @@ use crate::model::{AuditEntry, NewAuditEntry};
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
-/// Rows in one statement.
+/// Most rows in one statement.
 const CHUNK: usize = 500;
-/// Longest list.
-const MOST: usize = 1000;
+/// Most entries in one list.
+const MAX_LIMIT: usize = 1000;
 const TABLE: &str = "audit";
 
 impl Store {
-    /// Remembers who did what.
+    /// Adds entries to the audit log.
     pub async fn add_audit(&self, entries: &[NewAuditEntry]) -> StoreResult<()> {
         if entries.is_empty() {
             return Ok(());
         }
-        let mut writer = self.db.writer("remembering who did what").await?;
+        let mut writer = self.db.writer("adding audit entries").await?;
         let mut tx = writer.begin().await?;
         let mut seq = number(&mut tx, TABLE, entries.len()).await?.unwrap_or(0);
         for chunk in entries.chunks(CHUNK) {
@@ -57,7 +57,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Lists the audit, newest first, before `before_seq` if given, by `actor` if given.
+    /// Lists audit entries, newest first: only those before `before_seq` and by `actor`, if given.
     pub async fn audit(
         &self,
         actor: Option<&str>,
@@ -71,8 +71,8 @@ impl Store {
         }
         let query = query
             .add_next(" ORDER BY seq DESC LIMIT ")
-            .int(limit.min(MOST) as i64);
-        let rows = self.db.read("listing who did what", query).await?;
+            .int(limit.min(MAX_LIMIT) as i64);
+        let rows = self.db.read("listing audit entries", query).await?;
         rows.iter().map(read).collect()
     }
 }

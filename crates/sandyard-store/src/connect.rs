@@ -1,4 +1,4 @@
-//! Makes the connections.
+//! Opens connections to the database.
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -17,20 +17,20 @@ use crate::disk;
 use crate::error::{StoreError, StoreResult, is_busy};
 use crate::sqlite_pool::SqlitePool;
 
-const OPENING: &str = "opening it";
-/// Readers of a SQLite file. More would only share the same cores.
+const OPENING: &str = "opening the database";
+/// Read connections to a SQLite file. More would share the same cores.
 const READERS: usize = 3;
-/// Connections to PostgreSQL. Its own default is a hundred for all its clients.
+/// Most connections to PostgreSQL, which by default accepts a hundred of all its clients.
 const POOL: u32 = 16;
-/// How long a caller waits for one of them.
+/// How long a caller waits for a connection to PostgreSQL.
 const POOL_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection idle for so long is asked for a sign of life before it is used.
+/// A connection that was idle for longer is pinged before it is used.
 const STALE: Duration = Duration::from_secs(1);
-/// How often opening a SQLite file is tried while another process turns it to WAL.
+/// Attempts to open a SQLite file while another process switches it to WAL.
 const OPEN_ATTEMPTS: usize = 100;
 
-/// WAL with `synchronous = NORMAL`: a commit survives a kill of the process at any moment, as the kernel has it. A power
-/// failure may lose the last commits, but never leaves half of one: the file is in order up to some commit.
+/// WAL with `synchronous = NORMAL`: a commit survives a kill of the process at any moment, because the kernel has it. A power failure may
+/// lose the last commits, but never leaves half of one.
 ///
 /// The last statement makes SQLite create the log, so that blocks can be reserved for it.
 const WRITER_SETTINGS: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; \
@@ -38,11 +38,11 @@ const WRITER_SETTINGS: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode 
      PRAGMA cache_size = -16384; SELECT count(*) FROM sqlite_schema;";
 const READER_SETTINGS: &str =
     "PRAGMA busy_timeout = 10000; PRAGMA query_only = ON; PRAGMA cache_size = -8192;";
-/// A server that died without a word must not keep its locks: its transactions end by themselves.
+/// A server that died must not keep its locks: its transactions time out.
 const POSTGRES_SETTINGS: &str = "SET idle_in_transaction_session_timeout = '30s'; SET statement_timeout = '60s'; \
      SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'";
 
-/// Connects to what `url` names.
+/// Connects to the database at `url`.
 pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
     sqlx::any::install_default_drivers();
     let bad = |detail: String| StoreError::BadUrl {
@@ -65,7 +65,7 @@ pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
             make_private(&path).map_err(|error| bad(error.to_string()))?;
             let options = path
                 .to_str()
-                .ok_or_else(|| bad("its path is no UTF-8".to_owned()))
+                .ok_or_else(|| bad("its path is not UTF-8".to_owned()))
                 .and_then(|path| {
                     options(&format!("sqlite://{}", encode_path(path)))
                         .map_err(|error| bad(error.to_string()))
@@ -87,12 +87,12 @@ pub(crate) async fn connect(url: &str) -> StoreResult<Db> {
     }
 }
 
-/// The address as `sqlx` wants it. Statements are not logged: some carry what nobody shall read.
+/// Options for `sqlx`. Statements are not logged, because some contain secrets.
 fn options(url: &str) -> sqlx::Result<AnyConnectOptions> {
     Ok(AnyConnectOptions::from_str(url)?.disable_statement_logging())
 }
 
-/// Makes the file if there is none; nobody else may read it. SQLite gives its journal the mode of the file.
+/// Creates the file if it is missing, with mode 0600. SQLite gives its journal the mode of the file.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let file = OpenOptions::new()
         .create(true)
@@ -106,7 +106,7 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens connections to a SQLite file, the first ones and replacements.
+/// Opens connections to a SQLite file.
 pub(crate) struct Opener {
     options: AnyConnectOptions,
     settings: &'static str,
@@ -135,8 +135,8 @@ async fn open_pool(opener: Opener, count: usize) -> StoreResult<Arc<SqlitePool>>
     Ok(SqlitePool::new(connections, Some(opener)))
 }
 
-/// Opens a SQLite file. Turning it to WAL needs it alone for a moment and does not wait for it, so that is tried anew
-/// while another process does the same.
+/// Opens a SQLite file. Switching it to WAL needs exclusive access for a moment and does not wait for it, so it is tried again while another
+/// process does the same.
 async fn open_file(
     options: &AnyConnectOptions,
     settings: &'static str,

@@ -1,4 +1,4 @@
-//! The two engines behind one face: reads, single writes, transactions.
+//! One interface to both database engines: reads, single writes, transactions.
 //!
 //! | | SQLite | PostgreSQL |
 //! |---|---|---|
@@ -18,23 +18,23 @@ use crate::error::{StoreError, StoreResult, is_collision, is_transient};
 use crate::sql::Sql;
 use crate::sqlite_pool::{Faults, PooledConnection, SqlitePool};
 
-/// Longest time for one statement. A database that is silent for so long is as good as gone.
+/// Longest time for one statement. A database that takes longer counts as unreachable.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
-/// How often a statement is sent again that another's locks have undone.
+/// How often a statement is repeated after a deadlock or serialization failure.
 const COLLISIONS: usize = 8;
-/// How often a statement that may be repeated is sent again after its disk failed: as often as there are connections from before.
+/// How often a repeatable statement is repeated after its disk failed: once per connection from before the failure.
 const STALE: usize = 3;
 
-/// Which engine it is.
+/// The database engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     Sqlite,
     Postgres,
 }
 
-/// The connections.
+/// The connections to a database.
 pub(crate) enum Db {
-    /// For a database in memory both lanes are the same one.
+    /// For a database in memory both pools are the same one.
     Sqlite {
         writer: Arc<SqlitePool>,
         readers: Arc<SqlitePool>,
@@ -42,7 +42,7 @@ pub(crate) enum Db {
     Postgres(AnyPool),
 }
 
-/// What a statement is for: decides which connection it goes to.
+/// Whether a statement reads or writes, which decides the connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Read,
@@ -57,7 +57,7 @@ impl Db {
         }
     }
 
-    /// The file of a SQLite database; none in memory.
+    /// The file of a SQLite database; none for a database in memory.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Sqlite { writer, .. } => writer.database(),
@@ -91,17 +91,17 @@ impl Db {
         self.statement(action, Purpose::Read, &sql, fetch_one).await
     }
 
-    /// Writes with one statement; returns its rows.
+    /// Writes with one statement. Returns its rows.
     pub(crate) async fn write(&self, action: &'static str, sql: Sql) -> StoreResult<Vec<AnyRow>> {
         self.statement(action, Purpose::Write, &sql, fetch).await
     }
 
-    /// Writes with one statement; returns how many rows it changed.
+    /// Writes with one statement. Returns how many rows it changed.
     pub(crate) async fn execute(&self, action: &'static str, sql: Sql) -> StoreResult<u64> {
         self.statement(action, Purpose::Write, &sql, execute).await
     }
 
-    /// Borrows what a transaction begins on.
+    /// Borrows a connection for a transaction.
     pub(crate) async fn writer(&self, action: &'static str) -> StoreResult<Writer> {
         let source = match self {
             Self::Sqlite { writer, .. } => WriterSource::SqlitePool(borrow(action, writer).await?),
@@ -127,7 +127,7 @@ impl Db {
             let error = match self.attempt(action, purpose, sql, &run).await {
                 Ok(Ok(done)) => return Ok(done),
                 Ok(Err(error)) => error,
-                // That connection is gone, and the file may be well again.
+                // That connection is discarded, and the file may work again.
                 Err(StoreError::DiskFailed { .. }) if stale > 0 => {
                     stale -= 1;
                     continue;
@@ -173,7 +173,7 @@ impl Db {
                 if let Ok(result) = timeout(STATEMENT_TIMEOUT, run(&mut connection, sql)).await {
                     return Ok(result);
                 }
-                // Its answer may still come, and would be taken for the next one's.
+                // Its answer may still arrive, and would be taken for the answer to the next statement.
                 connection.close_on_drop();
                 Err(StoreError::too_slow(action))
             }
@@ -199,7 +199,7 @@ async fn execute(connection: &mut AnyConnection, sql: &Sql) -> sqlx::Result<u64>
     Ok(sql.query().execute(connection).await?.rows_affected())
 }
 
-/// Where a transaction begins.
+/// A connection, or a pool, for a transaction.
 pub(crate) struct Writer {
     source: WriterSource,
     action: &'static str,
@@ -211,7 +211,7 @@ enum WriterSource {
 }
 
 impl Writer {
-    /// Begins a transaction. Dropped before its commit it leaves nothing.
+    /// Begins a transaction. Dropping it before the commit rolls it back.
     pub(crate) async fn begin(&mut self) -> StoreResult<Tx<'_>> {
         let action = self.action;
         let (begun, faults) = match &mut self.source {
@@ -220,7 +220,7 @@ impl Writer {
                 let begun = connection.begin_with("BEGIN IMMEDIATE").await;
                 (begun, Some(faults))
             }
-            // A connection whose other end fell silent does not answer to BEGIN either.
+            // A connection whose server does not answer blocks BEGIN, too.
             WriterSource::Pool(pool) => match timeout(STATEMENT_TIMEOUT, begin_on(pool)).await {
                 Ok(begun) => (begun, None),
                 Err(_) => (Err(sqlx::Error::PoolTimedOut), None),
@@ -235,7 +235,7 @@ impl Writer {
     }
 }
 
-/// Describes a failure, and reports it where a connection of a pool is borrowed.
+/// Describes a failure, and reports it for a pooled SQLite connection.
 fn failure(action: &'static str, faults: Option<&Faults>, error: &sqlx::Error) -> StoreError {
     match faults {
         Some(faults) => faults.report(action, error),
@@ -243,7 +243,7 @@ fn failure(action: &'static str, faults: Option<&Faults>, error: &sqlx::Error) -
     }
 }
 
-/// The same for an answer that did not come in time.
+/// The same for a time-out.
 fn too_slow(action: &'static str, faults: Option<&Faults>) -> StoreError {
     if let Some(faults) = faults {
         faults.set_in_doubt();
@@ -251,12 +251,12 @@ fn too_slow(action: &'static str, faults: Option<&Faults>) -> StoreError {
     StoreError::too_slow(action)
 }
 
-/// Says whether another connection may do better. After a restart of the database each one of the pool is broken.
+/// Says whether the connection is broken, so that another one may work. After a restart of the database, every connection of the pool is.
 fn is_broken(error: &sqlx::Error) -> bool {
     is_transient(error) && !matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed)
 }
 
-/// Nothing was done yet, so a broken connection is simply left for another.
+/// Nothing was done yet, so a broken connection is replaced by another one.
 async fn begin_on(pool: &AnyPool) -> sqlx::Result<Transaction<'static, sqlx::Any>> {
     let attempts = pool.options().get_max_connections() + 1;
     for _ in 1..attempts {
@@ -272,7 +272,7 @@ async fn begin_on(pool: &AnyPool) -> sqlx::Result<Transaction<'static, sqlx::Any
 pub(crate) struct Tx<'c> {
     transaction: Transaction<'c, sqlx::Any>,
     action: &'static str,
-    /// Where failures of a pool's connection are reported.
+    /// Where failures of a pooled SQLite connection are reported.
     faults: Option<&'c Faults>,
 }
 
@@ -295,7 +295,7 @@ impl Tx<'_> {
         Ok(self.result(done)?.rows_affected())
     }
 
-    /// Runs many statements without values.
+    /// Runs several statements without values.
     pub(crate) async fn script(&mut self, script: &'static str) -> StoreResult<()> {
         let done = sqlx::raw_sql(script).execute(&mut *self.transaction).await;
         done.map(drop)

@@ -5,86 +5,86 @@ use std::path::{Path, PathBuf};
 
 use crate::disk;
 
-/// Result of a store's work.
+/// Result of an operation of the store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// Why the store failed. «Not found» is never an error here.
+/// A failure of the store. A missing row is not an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The database cannot be reached, or the connection broke; trying again may help.
-    #[error("the database cannot be reached: {action}")]
+    /// The database is unreachable, or the connection broke. A later attempt may succeed.
+    #[error("the database is unreachable: {action}")]
     Unavailable {
-        /// What was being done.
+        /// What the store was doing.
         action: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The disk of the database is full. The database works again as soon as there is room.
+    /// The disk of the database is full. The database works again as soon as there is space.
     #[error("the disk of the database is full: {action}")]
     Full {
-        /// What was being done.
+        /// What the store was doing.
         action: String,
-        /// Where the database file is and how many bytes are free there; none for PostgreSQL.
+        /// The directory of the database file and its free bytes; none for PostgreSQL.
         disk: Option<(PathBuf, u64)>,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The disk of the database fails or is read-only. The database works again as soon as the disk does.
-    #[error("the disk of the database fails: {reason}: {action}")]
+    /// The disk of the database failed or is read-only. The database works again as soon as the disk does.
+    #[error("the disk of the database failed: {reason}: {action}")]
     DiskFailed {
-        /// What was being done.
+        /// What the store was doing.
         action: String,
         /// SQLite's description: `disk I/O error`, `attempt to write a readonly database`, ….
         reason: String,
     },
-    /// The database refused.
-    #[error("the database refused: {action}")]
+    /// The database rejected a statement.
+    #[error("the database failed: {action}")]
     Refused {
-        /// What was being done.
+        /// What the store was doing.
         action: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A row holds what this version does not understand.
-    #[error("cannot understand a row of `{table}`: {detail}")]
+    /// A row has a value that this version cannot read.
+    #[error("invalid row in the table `{table}`: {detail}")]
     Corrupt {
-        /// Which table.
+        /// The table.
         table: &'static str,
         /// What is wrong.
         detail: String,
     },
-    /// The URL or file of the database makes no sense.
-    #[error("`{url}` is no database: {detail}")]
+    /// The URL of the database is invalid.
+    #[error("`{url}` is not a database URL: {detail}")]
     BadUrl {
-        /// What was given, without its password.
+        /// The URL, without its password.
         url: String,
         /// What is wrong.
         detail: String,
     },
-    /// The cursor of a list was not made by this store.
-    #[error("`{cursor}` is no cursor")]
+    /// The cursor of a list is invalid.
+    #[error("`{cursor}` is not a valid cursor")]
     BadCursor {
-        /// What was given.
+        /// The cursor.
         cursor: String,
     },
-    /// A newer Sandyard has changed the tables; this one would harm them.
+    /// A newer version has changed the tables; this one would damage them.
     #[error(
-        "the database has tables of version {found}, this Sandyard knows version {known}: run a newer Sandyard, or restore an older database"
+        "the database has schema version {found}, but this program supports up to version {known}: run a newer version, or restore an older database"
     )]
     TooNew {
-        /// Version of the tables.
+        /// The schema version of the database.
         found: i64,
-        /// The newest version this program knows.
+        /// The newest schema version that this program supports.
         known: i64,
     },
 }
 
 impl StoreError {
-    /// The same failure of `sqlx`, sorted into «try again» and «no».
+    /// Classifies a failure of `sqlx`.
     pub(crate) fn of(action: &'static str, error: &sqlx::Error) -> Self {
         let source = Box::new(Cause(error.to_string()));
         let action = action.to_owned();
@@ -102,7 +102,7 @@ impl StoreError {
         }
     }
 
-    /// Says whether the same request may succeed later: the store cannot be reached, or its disk is full or fails.
+    /// Says whether the same request may succeed later: the store is unreachable, or its disk is full or failed.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -119,11 +119,11 @@ impl StoreError {
         let (Some(database), Some(code)) = (database, sqlite_code(error)) else {
             return Self::of(action, error);
         };
-        // A device that fails shows pages of zeros, too, which look like a database that is damaged.
+        // A failing device may also return pages of zeros, which look like a damaged database.
         let is_disk_error = matches!(code, READONLY | IOERR | CORRUPT | CANTOPEN | NOTADB)
             || error.to_string().contains("no such table");
         let directory = database.parent().unwrap_or(database);
-        // SQLite calls a full disk an I/O error where it maps the file, and a file it cannot open where it makes one.
+        // SQLite reports a full disk as an I/O error where it maps the file, and as CANTOPEN where it creates one.
         if code == FULL || (is_disk_error && disk::is_full(directory)) {
             let free = disk::free_bytes(directory).unwrap_or(0);
             return Self::Full {
@@ -141,7 +141,7 @@ impl StoreError {
         }
     }
 
-    /// An answer that did not come in time.
+    /// A time-out.
     pub(crate) fn too_slow(action: &'static str) -> Self {
         Self::Unavailable {
             action: action.to_owned(),
@@ -150,7 +150,7 @@ impl StoreError {
     }
 }
 
-/// What the engine said, in one line. Its own error types show rows in their `Debug`, and rows hold secrets.
+/// The engine's message in one line. Its own error types show rows in their `Debug`, and rows contain secrets.
 struct Cause(String);
 
 impl fmt::Debug for Cause {
@@ -167,7 +167,7 @@ impl fmt::Display for Cause {
 
 impl std::error::Error for Cause {}
 
-/// Says whether the connection is to blame and not the statement.
+/// Says whether the connection failed, not the statement.
 pub(crate) fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
@@ -178,7 +178,7 @@ pub(crate) fn is_transient(error: &sqlx::Error) -> bool {
         | sqlx::Error::WorkerCrashed
         | sqlx::Error::BeginFailed => true,
         sqlx::Error::Database(refusal) => refusal.code().is_some_and(|code| {
-            // Class 08: connection; 53300: too many of them; 57P…: the server stops or starts; 25006: it is a standby now.
+            // Class 08: connection; 53300: too many connections; 57P…: the server stops or starts; 25006: it is a standby now.
             code.starts_with("08")
                 || matches!(&*code, "53300" | "57P01" | "57P02" | "57P03" | "25006")
                 || is_busy_code(&code)
@@ -187,7 +187,7 @@ pub(crate) fn is_transient(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Says whether the engine undid one statement because of another's locks, so that it may simply be said again.
+/// Says whether the engine aborted a statement because of the locks of another one, so that it can be repeated.
 pub(crate) fn is_collision(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(refusal) = error else {
         return false;
@@ -197,7 +197,7 @@ pub(crate) fn is_collision(error: &sqlx::Error) -> bool {
         .is_some_and(|code| matches!(&*code, "40001" | "40P01"))
 }
 
-/// Says whether SQLite found the file locked, for longer than it is told to wait.
+/// Says whether SQLite found the file locked for longer than its busy timeout.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(refusal) = error else {
         return false;
@@ -205,7 +205,7 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     refusal.code().is_some_and(|code| is_busy_code(&code))
 }
 
-/// Says whether a failed statement leaves a SQLite connection in a state that nobody knows. A constraint or a lock does not.
+/// Says whether a failed statement leaves a SQLite connection in an unknown state. A constraint or a lock does not.
 pub(crate) fn leaves_connection_in_doubt(error: &sqlx::Error) -> bool {
     !matches!(sqlite_code(error), Some(BUSY | LOCKED | CONSTRAINT))
 }
@@ -240,7 +240,7 @@ fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
     primary_code(&refusal.code()?)
 }
 
-/// SQLite's code without its extension; PostgreSQL's codes have five characters.
+/// SQLite's primary result code; none for PostgreSQL, whose codes have five characters.
 fn primary_code(code: &str) -> Option<u32> {
     let is_sqlite = code.len() < 5;
     let code = code.parse::<u32>().ok().filter(|_| is_sqlite)?;

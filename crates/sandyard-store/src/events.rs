@@ -1,4 +1,4 @@
-//! Events: what happened to sandboxes.
+//! Events of sandboxes.
 
 use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;
@@ -9,21 +9,21 @@ use crate::model::{Event, EventFilter, NewEvent};
 use crate::sql::{Record, json_pair, sql};
 use crate::store::Store;
 
-/// Rows in one statement.
+/// Most rows in one statement.
 const CHUNK: usize = 500;
-/// Longest list.
-const MOST: usize = 1000;
-/// Rows forgotten in one statement: nobody else writes meanwhile, and none may take longer than the database's patience.
-const PURGE: i64 = 5_000;
+/// Most events in one list.
+const MAX_LIMIT: usize = 1000;
+/// Rows deleted in one statement: it blocks other writers and must not reach the statement timeout.
+const PURGE_CHUNK: i64 = 5_000;
 const TABLE: &str = "events";
 
 impl Store {
-    /// Remembers events; returns the `seq` of the last, or 0 if there were none.
+    /// Adds events. Returns the `seq` of the last one; 0 if there were none.
     pub async fn add_events(&self, events: &[NewEvent]) -> StoreResult<i64> {
         if events.is_empty() {
             return Ok(0);
         }
-        let mut writer = self.db.writer("remembering events").await?;
+        let mut writer = self.db.writer("adding events").await?;
         let mut tx = writer.begin().await?;
         let last = add(&mut tx, events).await?;
         tx.commit().await?;
@@ -57,8 +57,8 @@ impl Store {
                 .add(", '') <> data");
         }
         let limit = match filter.limit {
-            0 => MOST,
-            limit => limit.min(MOST),
+            0 => MAX_LIMIT,
+            limit => limit.min(MAX_LIMIT),
         };
         let order = if filter.is_tail {
             " ORDER BY seq DESC LIMIT "
@@ -74,7 +74,7 @@ impl Store {
         Ok(events)
     }
 
-    /// Forgets events and audit older than a time, and logins that ended before it.
+    /// Deletes events and audit entries from before a time, and sessions that expired before it. Returns the number of rows.
     pub async fn purge_history(&self, before_ms: i64) -> StoreResult<u64> {
         let mut count = 0;
         for purge in [
@@ -83,8 +83,8 @@ impl Store {
             "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_ms < $1 LIMIT $2)",
         ] {
             loop {
-                let purge = sql(purge).int(before_ms).int(PURGE);
-                let gone = self.db.execute("forgetting old history", purge).await?;
+                let purge = sql(purge).int(before_ms).int(PURGE_CHUNK);
+                let gone = self.db.execute("deleting old history", purge).await?;
                 if gone == 0 {
                     break;
                 }
@@ -95,7 +95,7 @@ impl Store {
     }
 }
 
-/// Adds events within a transaction; returns the `seq` of the last.
+/// Adds events within a transaction. Returns the `seq` of the last one.
 pub(crate) async fn add(tx: &mut Tx<'_>, events: &[NewEvent]) -> StoreResult<i64> {
     let Some(first) = number(tx, TABLE, events.len()).await? else {
         return Ok(0);
@@ -130,8 +130,8 @@ pub(crate) async fn add(tx: &mut Tx<'_>, events: &[NewEvent]) -> StoreResult<i64
     Ok(seq - 1)
 }
 
-/// Takes the next `count` numbers of a counter; returns the first. Until the commit nobody else gets any, so numbers
-/// appear in their order.
+/// Takes the next `count` numbers of a counter. Returns the first one. Other transactions wait until the commit, so numbers become visible
+/// in their order.
 pub(crate) async fn number(
     tx: &mut Tx<'_>,
     counter: &'static str,

@@ -16,7 +16,7 @@ macro_rules! columns {
 }
 
 impl Store {
-    /// Remembers a key; false: there is one with that hash or id.
+    /// Inserts a key. Returns false if a key with this hash or id exists.
     pub async fn insert_key(&self, key: &NewApiKey) -> StoreResult<bool> {
         let NewApiKey { key, hash } = key;
         let insert = sql("INSERT INTO api_keys (id, owner, name, mask, scopes, hash, created_ms, expires_ms, last_used_ms, revoked_ms) \
@@ -31,7 +31,7 @@ impl Store {
         .maybe_int(key.expires_ms)
         .maybe_int(key.last_used_ms)
         .maybe_int(key.revoked_ms);
-        Ok(self.db.execute("remembering a key", insert).await? > 0)
+        Ok(self.db.execute("inserting a key", insert).await? > 0)
     }
 
     /// Finds a key by its hash, with its owner.
@@ -43,15 +43,12 @@ impl Store {
             user_columns!(),
             " FROM api_keys JOIN users ON users.name = api_keys.owner WHERE api_keys.hash = $1"
         ));
-        let row = self
-            .db
-            .read_one("looking for a key", query.text(hash))
-            .await?;
+        let row = self.db.read_one("finding a key", query.text(hash)).await?;
         row.map(|row| Ok((read(&row)?, users::read(&row)?)))
             .transpose()
     }
 
-    /// Lists keys, of `owner` only if given, newest first.
+    /// Lists keys, newest first; only those of `owner`, if given.
     pub async fn keys(&self, owner: Option<&str>) -> StoreResult<Vec<ApiKey>> {
         let mut query = sql(concat!("SELECT ", columns!(), " FROM api_keys"));
         if let Some(owner) = owner {
@@ -62,7 +59,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Revokes a key, of `owner` only if given; false: there is none. The first time it was revoked stays.
+    /// Revokes a key; only one of `owner`, if given. Returns false if there is none. Revoking it again keeps the first time.
     pub async fn revoke_key(
         &self,
         id: &str,
@@ -83,14 +80,14 @@ impl Store {
             > 0)
     }
 
-    /// Notes when a key was last used. Never moves the time back.
+    /// Records when a key was last used. Never sets the time back.
     pub async fn touch_key(&self, id: &str, now_ms: i64) -> StoreResult<()> {
         let touch = sql("UPDATE api_keys SET last_used_ms = $1 \
              WHERE id = $2 AND (last_used_ms IS NULL OR last_used_ms < $1)")
         .int(now_ms)
         .text(id)
         .repeatable();
-        self.db.execute("noting when a key was used", touch).await?;
+        self.db.execute("recording the use of a key", touch).await?;
         Ok(())
     }
 }

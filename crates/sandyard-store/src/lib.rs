@@ -1,18 +1,18 @@
-//! What Sandyard remembers: sandboxes, users, keys, sessions, events, audit, timers, nodes.
+//! The database: sandboxes, users, keys, sessions, events, audit, timers, nodes.
 //!
-//! One [`Store`] over SQLite (nothing configured) or PostgreSQL (by URL): one SQL text for both, and one conformance suite
-//! that runs on both. [`Timers`] adds Redis, when it is configured, as the fast index of what is due; the store stays the
-//! truth, so that a lost Redis loses nothing.
+//! One [`Store`] over SQLite (the default) or PostgreSQL (by URL), with the same SQL for both and one conformance suite that runs on both.
+//! [`Timers`] uses Redis, if configured, as a fast index of due timers. The database stays authoritative, so that a lost Redis loses
+//! nothing.
 //!
 //! - [`model`]: the rows
-//! - one file a table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `secrets`, `volumes`, `meta`, `nodes`, `timer_rows`
-//! - `place`: what is remembered under the name of a place that has another one now
+//! - one file per table: `sandboxes/`, `events`, `audit`, `users`, `keys`, `sessions`, `secrets`, `volumes`, `meta`, `nodes`, `timer_rows`
+//! - `location`: renames a location
 //! - `timers/`: [`Timers`], the queue over `timer_rows`, with or without Redis
-//! - `connect`, `db`, `pool`, `sql`, `migrate`: the two engines behind one face
+//! - `connect`, `db`, `sqlite_pool`, `sql`, `migrate`: one interface to both engines
 //! - `disk`: free space, and the reserve that keeps a SQLite file writable on a full disk
 //!
-//! The store decides nothing: what a status may become is the service's business. It promises atomicity: whatever one
-//! method writes is there together or not at all, also after a kill at any moment.
+//! The store makes no decisions: the service decides which transitions are allowed. The store guarantees atomicity: a method writes everything
+//! or nothing, even if the process is killed.
 #![forbid(unsafe_code)]
 
 mod address;

@@ -1,14 +1,14 @@
-//! A place that has another name now.
+//! Renames a location.
 
 use crate::error::StoreResult;
 use crate::sql::sql;
 use crate::store::Store;
 
 impl Store {
-    /// Moves what is remembered of snapshots and volumes from one name of a place to another, so that they stay their owners'.
-    /// Sandboxes move one by one, under their claims. What the new name has already stays as it is.
+    /// Moves snapshots and volumes from one name of a location to another, so that their owners keep them. The service moves sandboxes one
+    /// by one, under their claims. Snapshots that exist under the new name stay unchanged.
     pub async fn rename_location(&self, from: &str, to: &str) -> StoreResult<()> {
-        let mut writer = self.db.writer("renaming a place").await?;
+        let mut writer = self.db.writer("renaming a location").await?;
         let mut tx = writer.begin().await?;
         let aliases = sql(
             "UPDATE snapshots SET alias = NULL WHERE location = $1 AND EXISTS \

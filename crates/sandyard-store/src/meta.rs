@@ -1,11 +1,11 @@
-//! Words all servers share, and leases one of them holds.
+//! Values that all servers share, and leases that one of them holds.
 
 use crate::error::{StoreError, StoreResult};
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
 impl Store {
-    /// A word all servers share (secrets of tokens, links and nodes): returns what is there, or stores `value` first.
+    /// A value that all servers share, such as the secret of tokens. Returns the stored value, or stores `value` first.
     pub async fn meta_or_insert(&self, name: &str, value: &str) -> StoreResult<String> {
         if let Some(value) = self.meta(name).await? {
             return Ok(value);
@@ -15,23 +15,23 @@ impl Store {
                 .text(name)
                 .text(value)
                 .repeatable();
-        self.db.execute("storing a shared word", insert).await?;
-        // Ours or another's: whoever was first.
+        self.db.execute("storing a shared value", insert).await?;
+        // Another server may have been first.
         self.meta(name).await?.ok_or_else(|| StoreError::Corrupt {
             table: "meta",
-            detail: format!("`{name}` vanished"),
+            detail: format!("`{name}` is missing"),
         })
     }
 
-    /// Reads a shared word.
+    /// Reads a shared value.
     pub async fn meta(&self, name: &str) -> StoreResult<Option<String>> {
         let query = sql("SELECT value FROM meta WHERE name = $1").text(name);
-        let row = self.db.read_one("reading a shared word", query).await?;
+        let row = self.db.read_one("reading a shared value", query).await?;
         row.map(|row| Record::new("meta", &row).text("value"))
             .transpose()
     }
 
-    /// Takes or keeps a named lease; true: it is ours until `until_ms`.
+    /// Takes or extends a named lease. Returns true if `holder` has it until `until_ms`.
     pub async fn take_lease(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
-//! Brings the tables up to date.
+//! Migrates the schema.
 //!
-//! Versions count up; each is one file in `migrations/` that runs once. All missing ones run in one transaction, behind a
-//! lock, so two servers that start at once do not meet, and a kill in between leaves the old version.
+//! Each version is one file in `migrations/` that runs once. All missing versions run in one transaction under a lock, so two servers that
+//! start at once do not collide, and a kill in between leaves the old version.
 
 use std::time::SystemTime;
 
@@ -9,14 +9,14 @@ use crate::db::{Db, Engine};
 use crate::error::{StoreError, StoreResult};
 use crate::sql::{Record, sql};
 
-/// All versions, oldest first. A released one is never changed again.
+/// All versions, oldest first. A released version never changes.
 const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_tables.sql")];
-/// Name of the lock in PostgreSQL: any number nobody else uses.
+/// The number of the advisory lock in PostgreSQL.
 const LOCK: i64 = 0x5a4e_4459_4152_4401;
 
-/// Runs what was not run yet; refuses tables of a newer version.
+/// Runs the missing migrations. Fails for a database of a newer version.
 pub(crate) async fn migrate(db: &Db) -> StoreResult<()> {
-    let mut writer = db.writer("bringing its tables up to date").await?;
+    let mut writer = db.writer("migrating the schema").await?;
     let mut tx = writer.begin().await?;
     if db.engine() == Engine::Postgres {
         tx.rows(sql("SELECT pg_advisory_xact_lock($1)").int(LOCK))
@@ -49,7 +49,7 @@ pub(crate) async fn migrate(db: &Db) -> StoreResult<()> {
     tx.commit().await
 }
 
-/// The time, for whoever reads that table: nothing depends on it.
+/// The time, only for information.
 fn now_ms() -> i64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)

@@ -8,7 +8,7 @@ use crate::sql::{Record, sql};
 use crate::store::Store;
 
 impl Store {
-    /// Says that a node is there.
+    /// Records the heartbeat of a node.
     pub async fn upsert_node(&self, node: &Node) -> StoreResult<()> {
         let upsert = sql("INSERT INTO nodes (id, url, locations, version, started_ms, seen_ms) \
              VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET url = excluded.url, \
@@ -22,19 +22,19 @@ impl Store {
         .int(node.seen_ms)
         .repeatable();
         self.db
-            .execute("saying that a node is there", upsert)
+            .execute("recording the heartbeat of a node", upsert)
             .await?;
         Ok(())
     }
 
-    /// Forgets a node.
+    /// Removes a node.
     pub async fn remove_node(&self, id: &str) -> StoreResult<()> {
         let remove = sql("DELETE FROM nodes WHERE id = $1").text(id).repeatable();
-        self.db.execute("forgetting a node", remove).await?;
+        self.db.execute("removing a node", remove).await?;
         Ok(())
     }
 
-    /// Lists nodes seen since a time, by id.
+    /// Lists the nodes with a heartbeat since a time, by id.
     pub async fn nodes(&self, seen_since_ms: i64) -> StoreResult<Vec<Node>> {
         let query = sql(
             "SELECT id, url, locations, version, started_ms, seen_ms FROM nodes WHERE seen_ms >= $1",

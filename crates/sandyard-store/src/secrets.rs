@@ -1,4 +1,4 @@
-//! Secrets, sealed.
+//! Secrets, with encrypted values.
 
 use sqlx::any::AnyRow;
 
@@ -16,7 +16,7 @@ macro_rules! columns {
 }
 
 impl Store {
-    /// Keeps a secret, or replaces the owner's one of this name; when it was first kept stays. Returns it as it is now.
+    /// Inserts a secret, or replaces the owner's secret of this name and keeps its creation time. Returns the row.
     pub async fn put_secret(&self, secret: &Secret) -> StoreResult<Secret> {
         let put = sql(concat!(
             "INSERT INTO secrets (",
@@ -35,19 +35,19 @@ impl Store {
         .int(secret.created_ms)
         .int(secret.updated_ms)
         .repeatable();
-        let rows = self.db.write("keeping a secret", put).await?;
+        let rows = self.db.write("storing a secret", put).await?;
         rows.first().map_or_else(
             || {
                 Err(StoreError::Corrupt {
                     table: TABLE,
-                    detail: "a secret was kept and is not there".to_owned(),
+                    detail: "the stored secret is missing".to_owned(),
                 })
             },
             read,
         )
     }
 
-    /// Lists the secrets that an owner may use: its own and the shared ones.
+    /// Lists the secrets that an owner may use: its own and shared ones.
     pub async fn secrets_for(&self, owner: &str) -> StoreResult<Vec<Secret>> {
         let query = sql(concat!(
             "SELECT ",
@@ -57,25 +57,25 @@ impl Store {
         self.list_secrets(query.text(owner)).await
     }
 
-    /// Lists everybody's secrets.
+    /// Lists the secrets of all owners.
     pub async fn all_secrets(&self) -> StoreResult<Vec<Secret>> {
         let query = sql(concat!("SELECT ", columns!(), " FROM secrets"));
         self.list_secrets(query).await
     }
 
-    /// Forgets a secret; false: there was none.
+    /// Deletes a secret. Returns false if there was none.
     pub async fn delete_secret(&self, owner: &str, name: &str) -> StoreResult<bool> {
         let delete = sql("DELETE FROM secrets WHERE owner = $1 AND name = $2")
             .text(owner)
             .text(name);
-        Ok(self.db.execute("forgetting a secret", delete).await? > 0)
+        Ok(self.db.execute("deleting a secret", delete).await? > 0)
     }
 
-    /// By name, then by age.
+    /// Sorted by name, then by age.
     async fn list_secrets(&self, query: Sql) -> StoreResult<Vec<Secret>> {
         let rows = self.db.read("listing secrets", query).await?;
         let mut secrets = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
-        // Sorted here: the engines do not agree on what comes after what.
+        // Sorted here, because the engines have different collations.
         secrets.sort_by(|one, other| {
             let by_name = one.name.cmp(&other.name);
             by_name

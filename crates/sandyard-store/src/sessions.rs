@@ -1,4 +1,4 @@
-//! Logins.
+//! Login sessions.
 
 use crate::error::StoreResult;
 use crate::model::{Session, User};
@@ -7,7 +7,7 @@ use crate::store::Store;
 use crate::users::{self, user_columns};
 
 impl Store {
-    /// Remembers a login.
+    /// Inserts a session.
     pub async fn insert_session(&self, session: &Session) -> StoreResult<()> {
         let insert = sql(
             "INSERT INTO sessions (id, owner, refresh_hash, created_ms, expires_ms, revoked_ms) \
@@ -19,11 +19,11 @@ impl Store {
         .int(session.created_ms)
         .int(session.expires_ms)
         .maybe_int(session.revoked_ms);
-        self.db.execute("remembering a login", insert).await?;
+        self.db.execute("inserting a session", insert).await?;
         Ok(())
     }
 
-    /// Finds a login, with its user.
+    /// Finds a session and its user.
     pub async fn session(&self, id: &str) -> StoreResult<Option<(Session, User)>> {
         let query = sql(concat!(
             "SELECT sessions.id, sessions.owner, sessions.refresh_hash, sessions.created_ms, sessions.expires_ms, \
@@ -33,7 +33,7 @@ impl Store {
         ));
         let Some(row) = self
             .db
-            .read_one("looking for a login", query.text(id))
+            .read_one("finding a session", query.text(id))
             .await?
         else {
             return Ok(None);
@@ -50,7 +50,7 @@ impl Store {
         Ok(Some((session, users::read(&row)?)))
     }
 
-    /// Exchanges a refresh token once: true only for the one caller that brought the current hash.
+    /// Replaces the hash of the refresh token. Returns true only for the one caller with the current hash.
     pub async fn rotate_session(
         &self,
         id: &str,
@@ -64,24 +64,24 @@ impl Store {
         .int(expires_ms)
         .text(id)
         .text(old_hash);
-        Ok(self.db.execute("renewing a login", rotate).await? > 0)
+        Ok(self.db.execute("renewing a session", rotate).await? > 0)
     }
 
-    /// Ends a login; false: there was none, or it was ended before.
+    /// Revokes a session. Returns false if there is none, or it was revoked before.
     pub async fn revoke_session(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
         let revoke =
             sql("UPDATE sessions SET revoked_ms = $1 WHERE id = $2 AND revoked_ms IS NULL")
                 .int(now_ms)
                 .text(id);
-        Ok(self.db.execute("ending a login", revoke).await? > 0)
+        Ok(self.db.execute("revoking a session", revoke).await? > 0)
     }
 
-    /// Ends all logins of a user.
+    /// Revokes all sessions of a user. Returns how many.
     pub async fn revoke_sessions_of(&self, owner: &str, now_ms: i64) -> StoreResult<u64> {
         let revoke =
             sql("UPDATE sessions SET revoked_ms = $1 WHERE owner = $2 AND revoked_ms IS NULL")
                 .int(now_ms)
                 .text(owner);
-        self.db.execute("ending a user's logins", revoke).await
+        self.db.execute("revoking a user's sessions", revoke).await
     }
 }

@@ -1,4 +1,4 @@
-//! Templates that users made of their sandboxes, and whose they are.
+//! Snapshots and their owners.
 
 use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;
@@ -11,8 +11,7 @@ use crate::store::Store;
 const TABLE: &str = "snapshots";
 
 impl Store {
-    /// Remembers whose a snapshot is, before it is made; false: the name is taken, or its owner has
-    /// another snapshot with that alias.
+    /// Inserts a snapshot before its template exists. Returns false if the name is taken, or its owner has another snapshot with this alias.
     pub async fn insert_snapshot(&self, location: &str, snapshot: &Snapshot) -> StoreResult<bool> {
         let insert = sql(
             "INSERT INTO snapshots (location, name, owner, sandbox_id, created_ms, alias) VALUES ($1, $2, $3, $4, $5, $6) \
@@ -24,10 +23,10 @@ impl Store {
         .maybe_text(snapshot.sandbox_id.as_ref().map(SandboxId::as_str))
         .int(snapshot.created_ms)
         .maybe_text(snapshot.alias.as_deref());
-        Ok(self.db.execute("remembering a snapshot", insert).await? > 0)
+        Ok(self.db.execute("inserting a snapshot", insert).await? > 0)
     }
 
-    /// Gives a snapshot another name; the one that had it until now loses it.
+    /// Sets the alias of a snapshot. Another snapshot of the owner with this alias loses it.
     pub async fn name_snapshot(
         &self,
         location: &str,
@@ -52,7 +51,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Whose a snapshot is; none: it is no user's.
+    /// The owner of a snapshot; none if the template is not a snapshot.
     pub async fn snapshot_owner(&self, location: &str, name: &str) -> StoreResult<Option<String>> {
         let query = sql("SELECT owner FROM snapshots WHERE location = $1 AND name = $2")
             .text(location)
@@ -62,7 +61,7 @@ impl Store {
             .transpose()
     }
 
-    /// The name of the snapshot that an owner calls so.
+    /// The name of the owner's snapshot with an alias.
     pub async fn snapshot_called(
         &self,
         location: &str,
@@ -79,21 +78,21 @@ impl Store {
             .transpose()
     }
 
-    /// The places where an owner has a snapshot that is called so, by name or by alias; the newest first.
-    pub async fn snapshot_locations(&self, owner: &str, word: &str) -> StoreResult<Vec<String>> {
+    /// The locations where an owner has a snapshot with this name or alias, the newest first.
+    pub async fn snapshot_locations(&self, owner: &str, name: &str) -> StoreResult<Vec<String>> {
         let query = sql(
             "SELECT location FROM snapshots WHERE owner = $1 AND (name = $2 OR alias = $2) \
              ORDER BY created_ms DESC, name DESC",
         )
         .text(owner)
-        .text(word);
+        .text(name);
         let rows = self.db.read("finding a snapshot", query).await?;
         rows.iter()
             .map(|row| Record::new(TABLE, row).text("location"))
             .collect()
     }
 
-    /// All snapshots of a place, newest first.
+    /// Lists the snapshots of a location, newest first.
     pub async fn snapshots(&self, location: &str) -> StoreResult<Vec<Snapshot>> {
         let query = sql(
             "SELECT name, owner, alias, sandbox_id, created_ms FROM snapshots WHERE location = $1 \
@@ -104,13 +103,13 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Forgets whose a snapshot was.
+    /// Deletes the row of a snapshot.
     pub async fn delete_snapshot(&self, location: &str, name: &str) -> StoreResult<()> {
         let delete = sql("DELETE FROM snapshots WHERE location = $1 AND name = $2")
             .text(location)
             .text(name)
             .repeatable();
-        self.db.execute("forgetting a snapshot", delete).await?;
+        self.db.execute("deleting a snapshot", delete).await?;
         Ok(())
     }
 }
@@ -121,7 +120,7 @@ fn read(row: &AnyRow) -> StoreResult<Snapshot> {
         name: record.text("name")?,
         owner: record.text("owner")?,
         alias: record.maybe_text("alias")?,
-        // One that cannot be read names no sandbox that could be asked for.
+        // An invalid id names no sandbox.
         sandbox_id: record
             .maybe_text("sandbox_id")?
             .and_then(|id| id.parse().ok()),

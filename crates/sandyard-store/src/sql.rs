@@ -1,4 +1,4 @@
-//! Statements with their values, and rows with their names.
+//! Builds statements with values, and reads rows by column name.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use sqlx::{Arguments, AssertSqlSafe, Row};
 
 use crate::error::{StoreError, StoreResult};
 
-/// Statements with more values than this are lists of some length, hardly ever said twice: they are not kept prepared,
-/// where they would drive out the others.
-const MOST_KEPT: usize = 40;
+/// Statements with more values than this contain lists of varying length and hardly repeat. They are not kept as prepared statements, because
+/// they would evict the others.
+const MAX_PREPARED_VALUES: usize = 40;
 
-/// A statement with its values. Text from outside only ever becomes a value.
+/// A statement with its values. Untrusted text is always a value, never part of the statement.
 #[derive(Clone)]
 pub(crate) struct Sql {
     text: Cow<'static, str>,
@@ -28,7 +28,7 @@ enum SqlValue {
     Int(Option<i64>),
 }
 
-/// Begins a statement.
+/// Starts a statement.
 pub(crate) fn sql(text: &'static str) -> Sql {
     Sql {
         text: Cow::Borrowed(text),
@@ -38,59 +38,59 @@ pub(crate) fn sql(text: &'static str) -> Sql {
 }
 
 impl Sql {
-    /// The next `$n` is this text. PostgreSQL cannot hold a NUL in a text, so none is stored anywhere.
+    /// Binds the next `$n` to a text. PostgreSQL cannot store a NUL in a text, so NULs are replaced.
     pub(crate) fn text(self, value: &str) -> Self {
         self.maybe_text(Some(value))
     }
 
-    /// The next `$n` is this text, or NULL.
+    /// Binds the next `$n` to a text, or to NULL.
     pub(crate) fn maybe_text(mut self, value: Option<&str>) -> Self {
         let value = value.map(|text| text.replace('\0', "\u{fffd}"));
         self.values.push(SqlValue::Text(value));
         self
     }
 
-    /// The next `$n` is this number.
+    /// Binds the next `$n` to a number.
     pub(crate) fn int(self, value: i64) -> Self {
         self.maybe_int(Some(value))
     }
 
-    /// The next `$n` is this number, or NULL.
+    /// Binds the next `$n` to a number, or to NULL.
     pub(crate) fn maybe_int(mut self, value: Option<i64>) -> Self {
         self.values.push(SqlValue::Int(value));
         self
     }
 
-    /// The next `$n` is 1 or 0.
+    /// Binds the next `$n` to 1 or 0.
     pub(crate) fn flag(self, value: bool) -> Self {
         self.int(value.into())
     }
 
-    /// The next `$n` is this value as JSON.
+    /// Binds the next `$n` to a value as JSON.
     pub(crate) fn json(self, value: &impl Serialize) -> Self {
-        // Maps with text keys and plain values only: there is nothing in the model that JSON cannot say.
+        // The model has only maps with text keys and plain values, which JSON can always represent.
         let json = serde_json::to_string(value).expect("the model is plain JSON");
         self.text(&json)
     }
 
-    /// The next `$n` is the word of this value of an enum.
+    /// Binds the next `$n` to the name of an enum's variant.
     pub(crate) fn variant(self, value: &impl Serialize) -> Self {
         self.text(&variant(value))
     }
 
-    /// Adds to the text.
+    /// Appends text.
     pub(crate) fn add(mut self, text: &str) -> Self {
         self.text.to_mut().push_str(text);
         self
     }
 
-    /// Adds `text` and the next `$n`, whose value the following call gives.
+    /// Appends `text` and the next `$n`, which the following call binds.
     pub(crate) fn add_next(self, text: &str) -> Self {
         let next = self.values.len() + 1;
         self.add(text).add(&format!("${next}"))
     }
 
-    /// Adds `($1, $2, …)` with these texts.
+    /// Appends `($1, $2, …)` with these texts.
     pub(crate) fn add_texts<'t>(mut self, texts: impl IntoIterator<Item = &'t str>) -> Self {
         let mut before = "(";
         for text in texts {
@@ -100,7 +100,7 @@ impl Sql {
         self.add(")")
     }
 
-    /// Says that action it twice is the same as action it once, so that it may be sent again after a broken connection.
+    /// Marks the statement as idempotent, so that it may be repeated after a broken connection.
     pub(crate) fn repeatable(mut self) -> Self {
         self.is_repeatable = true;
         self
@@ -110,7 +110,7 @@ impl Sql {
         self.is_repeatable
     }
 
-    /// What `sqlx` wants. The text is ours alone: literals and `$n`.
+    /// The statement for `sqlx`. Its text consists only of literals and `$n`.
     pub(crate) fn query(&self) -> sqlx::query::Query<'static, sqlx::Any, AnyArguments> {
         let mut arguments = AnyArguments::default();
         for value in &self.values {
@@ -120,26 +120,26 @@ impl Sql {
             }
             .expect("texts and numbers can always be sent");
         }
-        let is_kept = self.values.len() <= MOST_KEPT;
-        sqlx::query_with(AssertSqlSafe(self.text.clone()), arguments).persistent(is_kept)
+        let is_prepared = self.values.len() <= MAX_PREPARED_VALUES;
+        sqlx::query_with(AssertSqlSafe(self.text.clone()), arguments).persistent(is_prepared)
     }
 }
 
-/// The word of a value of an enum without fields.
+/// The name of a variant of an enum without fields.
 fn variant(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
-        other => unreachable!("an enum without fields is a word, not {other:?}"),
+        other => unreachable!("an enum without fields is a string, not {other:?}"),
     }
 }
 
-/// `"name":"value"` as the column has it. Quotes inside a text are escaped there, so it is found nowhere but where it
-/// stands for itself; and unlike the engines' own JSON functions, both understand it.
+/// `"name":"value"` as in the column. Quotes inside a text are escaped, so it matches only a real pair. Unlike the engines' JSON functions,
+/// this works in both.
 pub(crate) fn json_pair(name: &str, value: &str) -> String {
     format!("{}{}", quoted(name), json_value(value))
 }
 
-/// `:"value"` as the column has it, whatever its name.
+/// `:"value"` as in the column, with any name.
 pub(crate) fn json_value(value: &str) -> String {
     format!(":{}", quoted(value))
 }
@@ -148,7 +148,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A row, read by name.
+/// Reads a row by column name.
 pub(crate) struct Record<'r> {
     row: &'r AnyRow,
     table: &'static str,

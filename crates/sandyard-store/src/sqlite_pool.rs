@@ -1,11 +1,11 @@
-//! The few connections to a SQLite file.
+//! A pool of connections to a SQLite file.
 //!
-//! `sqlx`'s pool pings a connection whenever it comes back, which costs as much as a query. A pool keeps its connections
-//! without that, and replaces the ones that cannot be trusted any more.
+//! `sqlx`'s pool pings a connection whenever it is returned, which costs as much as a query. This pool does not, and replaces connections
+//! in an unknown state.
 //!
-//! A connection is replaced for two reasons. After an I/O error or on a full disk SQLite rolls the transaction back on its
-//! own; the ROLLBACK of `sqlx` then finds none, and `sqlx` counts one open transaction for ever: every later BEGIN on that
-//! connection fails. And a worker thread that ended answers nothing.
+//! A connection is replaced for two reasons. After an I/O error or on a full disk SQLite rolls the transaction back itself; the ROLLBACK
+//! of `sqlx` then finds none, and `sqlx` counts an open transaction forever, so that every later BEGIN on that connection fails. And a
+//! connection whose worker thread has ended does not answer.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,14 +19,14 @@ use tokio::time::timeout;
 use crate::connect::Opener;
 use crate::error::{StoreError, leaves_connection_in_doubt};
 
-/// How long a rollback that is under way may take before its connection is replaced.
+/// How long a rollback in progress may take before its connection is replaced.
 const ROLLBACK_WITHIN: Duration = Duration::from_secs(15);
 
-/// Connections that do the same work, lent in the order of the requests.
+/// Interchangeable connections, lent in the order of the requests.
 pub(crate) struct SqlitePool {
     idle: Mutex<Vec<AnyConnection>>,
     slots: Arc<Semaphore>,
-    /// Opens replacements; none for a database in memory, which would be lost with its connection.
+    /// Opens replacements; none for a database in memory, which is lost with its connection.
     opener: Option<Opener>,
 }
 
@@ -39,8 +39,7 @@ impl SqlitePool {
         })
     }
 
-    /// Borrows a connection, and opens it first if the last one was discarded. A slot without a connection stays a slot: the
-    /// next borrower tries to open one again.
+    /// Borrows a connection, or opens one if the last one was discarded. If that fails, the next borrower tries again.
     pub(crate) async fn borrow(self: &Arc<Self>) -> sqlx::Result<PooledConnection> {
         let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
             return Err(sqlx::Error::PoolClosed);
@@ -60,7 +59,7 @@ impl SqlitePool {
         {
             if borrowed.connection.take().is_some() {
                 tracing::warn!(
-                    "A connection to the database is replaced: its transaction never ended"
+                    "Replacing a connection to the database: its transaction did not end"
                 );
             }
             borrowed.connection = Some(opener.open().await?);
@@ -68,7 +67,7 @@ impl SqlitePool {
         Ok(borrowed)
     }
 
-    /// The database file; none in memory.
+    /// The database file; none for a database in memory.
     pub(crate) fn database(&self) -> Option<&Path> {
         self.opener.as_ref().map(|opener| &*opener.path)
     }
@@ -78,18 +77,18 @@ impl SqlitePool {
         self.slots.close();
         let idle = std::mem::take(&mut *lock(&self.idle));
         for connection in idle {
-            // Nothing is lost: what was committed is in the file.
+            // Commits are in the file already.
             let _ = connection.close().await;
         }
     }
 }
 
-/// A borrowed connection. Dropped, it goes back to its pool, or is discarded after a failure that leaves it in doubt.
+/// A borrowed connection. Dropping it returns it to its pool, or discards it after a failure that leaves it in an unknown state.
 pub(crate) struct PooledConnection {
     connection: Option<AnyConnection>,
     faults: Faults,
     pool: Arc<SqlitePool>,
-    // Declared last, so that the connection is back before the next borrower wakes.
+    // Declared last, so that the connection is returned before the next borrower wakes.
     _slot: OwnedSemaphorePermit,
 }
 
@@ -100,8 +99,7 @@ impl PooledConnection {
         (connection, &self.faults)
     }
 
-    /// Says whether a transaction can begin on it. A rollback may still be under way: a dropped transaction does not wait for
-    /// it.
+    /// Says whether a transaction can begin. A rollback may still be in progress: a dropped transaction does not wait for it.
     async fn is_usable(&mut self) -> bool {
         let Some(connection) = &mut self.connection else {
             return false;
@@ -109,7 +107,7 @@ impl PooledConnection {
         if !connection.is_in_transaction() {
             return true;
         }
-        // The worker handles commands in their order, so the ping is answered after the rollback.
+        // The worker handles commands in order, so the ping is answered after the rollback.
         let pinged = timeout(ROLLBACK_WITHIN, connection.ping()).await;
         matches!(pinged, Ok(Ok(()))) && !connection.is_in_transaction()
     }
@@ -134,7 +132,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Notes a failure and describes it.
+    /// Records a failure and describes it.
     pub(crate) fn report(&self, action: &'static str, error: &sqlx::Error) -> StoreError {
         if leaves_connection_in_doubt(error) {
             self.set_in_doubt();
@@ -142,7 +140,7 @@ impl Faults {
         StoreError::of_file(action, error, self.database.as_deref())
     }
 
-    /// Notes that nobody knows how the last statement ended.
+    /// Records that the result of the last statement is unknown.
     pub(crate) fn set_in_doubt(&self) {
         self.is_in_doubt.store(true, Ordering::Relaxed);
     }
@@ -152,7 +150,7 @@ impl Faults {
     }
 }
 
-/// A panic elsewhere leaves the list as good as it was.
+/// A panic in another thread leaves the list intact.
 fn lock(idle: &Mutex<Vec<AnyConnection>>) -> std::sync::MutexGuard<'_, Vec<AnyConnection>> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }

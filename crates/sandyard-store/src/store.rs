@@ -1,4 +1,4 @@
-//! The store itself: opening and closing. What it remembers is one file a table.
+//! Opens and closes the store. Each table has a file of its own.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::error::StoreResult;
 use crate::migrate::migrate;
 use crate::sql::sql;
 
-/// How often the time is in the value of a test write: about 40 kB together.
+/// How often the time is repeated in the value of a test write, about 40 kB in all.
 const WRITE_CHECK_REPEATS: usize = 2_000;
 
-/// What is remembered. Cheap to clone.
+/// The database. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) db: Arc<Db>,
@@ -29,8 +29,8 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the store at `url` and brings its tables up to date: `sqlite:///path/file.db`, `sqlite::memory:`,
-    /// `postgres://…`, `postgresql+asyncpg://…`. A missing SQLite file is made, mode 0600.
+    /// Opens the database at `url` and migrates its schema: `sqlite:///path/file.db`, `sqlite::memory:`,
+    /// `postgres://…`, `postgresql+asyncpg://…`. A missing SQLite file is created with mode 0600.
     ///
     /// On SQLite a commit survives a kill of the process at any moment; a power failure may lose the last commits, but
     /// never leaves half of one.
@@ -52,20 +52,20 @@ impl Store {
         }
     }
 
-    /// Says whether it answers.
+    /// Checks that the database answers.
     pub async fn ping(&self) -> StoreResult<()> {
         self.db
-            .read("asking whether it answers", sql("SELECT 1"))
+            .read("checking the connection", sql("SELECT 1"))
             .await?;
         Ok(())
     }
 
-    /// Commits a small transaction, to find out whether the database takes writes.
+    /// Commits a small transaction, to check that the database accepts writes.
     pub async fn check_write(&self) -> StoreResult<()> {
         let mut writer = self.db.writer("testing a write").await?;
         let mut tx = writer.begin().await?;
-        // As many pages as a create changes, or it would go through where a create does not. Each time another value: SQLite
-        // writes nothing for a page that stays the same.
+        // As many pages as a create changes, or it would succeed where a create fails. A new value each time, because SQLite does not write a page
+        // that stays the same.
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos());
@@ -76,7 +76,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Reserves blocks for the log of a SQLite file again, after the disk was full.
+    /// Reserves disk space for the log of a SQLite file again, after the disk was full.
     pub fn restore_reserve(&self) {
         if let Some(database) = self.db.file() {
             disk::reserve_log(database);

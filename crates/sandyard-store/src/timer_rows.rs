@@ -1,15 +1,15 @@
-//! The table of timers: the truth of what is due.
+//! The table of timers, which is authoritative.
 //!
 //! ```text
-//!  set ─▶ waiting ── claim ──▶ claimed ── complete ──▶ (gone)
-//!            ▲                 │  │  └─── mark_dead ──────▶ dead ── revive ─▶ waiting
+//!  set ─▶ waiting ── claim ──▶ claimed ── complete ──▶ (deleted)
+//!            ▲                 │  │  └─ mark_dead ───▶ dead ── revive ─▶ waiting
 //!            └─ retry, or its ─┘  │
-//!               lease ended       └─ set anew ─▶ waiting, one generation on
+//!               lease ended       └─ set again ▶ waiting, next generation
 //! ```
 //!
-//! A claim is named by generation and attempts: both only go up, the one with every `set`, the other with every claim.
-//! So `complete`, `retry` and `mark_dead` of a claim that is over – set anew, or taken by another after its lease – find no row
-//! and change nothing: the newer schedule stays, and the other's claim is not disturbed.
+//! Generation and attempts identify a claim: every `set` increments the one, every claim the other. So `complete`, `retry` and `mark_dead`
+//! of a claim that is over – the timer was set again, or another server claimed it – find no row and change nothing: the newer schedule
+//! and the other claim stay.
 
 use std::time::SystemTime;
 
@@ -25,10 +25,10 @@ use crate::store::Store;
 /// The topic of the timers of sandboxes.
 pub const SANDBOX_TOPIC: &str = "sandbox";
 const TABLE: &str = "timers";
-/// Longest list of dead ones.
-const MOST_DEAD: i64 = 1000;
+/// Most timers in a list of dead ones.
+const MAX_DEAD: i64 = 1000;
 
-/// Where a timer stands, for the index in Redis.
+/// A timer's entry in the index in Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TimerEntry {
     pub(crate) topic: String,
@@ -37,7 +37,7 @@ pub(crate) struct TimerEntry {
     pub(crate) ready_ms: i64,
 }
 
-/// Does what a commit plans for its sandbox's timer.
+/// Applies the timer plan of a commit.
 pub(crate) async fn apply(
     tx: &mut Tx<'_>,
     id: &SandboxId,
@@ -77,8 +77,8 @@ fn clear(topic: &str, subject: &str) -> Sql {
         .repeatable()
 }
 
-/// Where generations begin. Not at 1: a timer that was taken away and set again must not look like the one before it to
-/// whoever still holds a claim on that one.
+/// The first generation of a timer. Not 1: a timer that was removed and set again must differ from the one before it, which another server may
+/// still have claimed.
 fn first_generation() -> i64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -100,12 +100,12 @@ impl Store {
 
     pub(crate) async fn clear_timer(&self, topic: &str, subject: &str) -> StoreResult<()> {
         self.db
-            .execute("taking a timer away", clear(topic, subject))
+            .execute("removing a timer", clear(topic, subject))
             .await?;
         Ok(())
     }
 
-    /// Claims due timers of these places, of `candidates` only if given.
+    /// Claims due timers of these locations; only those among `candidates`, if given.
     pub(crate) async fn claim_timers(
         &self,
         locations: &[String],
@@ -153,7 +153,7 @@ impl Store {
 
     pub(crate) async fn complete_timer(&self, timer: &Timer) -> StoreResult<bool> {
         let complete = of_claim(sql("DELETE FROM timers"), timer);
-        Ok(self.db.execute("ending a timer", complete).await? > 0)
+        Ok(self.db.execute("completing a timer", complete).await? > 0)
     }
 
     pub(crate) async fn retry_timer(
@@ -167,7 +167,7 @@ impl Store {
                 .int(due_ms)
                 .text(error);
         let retry = of_claim(retry, timer).repeatable();
-        Ok(self.db.execute("putting a timer back", retry).await? > 0)
+        Ok(self.db.execute("retrying a timer", retry).await? > 0)
     }
 
     pub(crate) async fn postpone_timer(
@@ -176,20 +176,20 @@ impl Store {
         due_ms: i64,
         error: Option<&str>,
     ) -> StoreResult<bool> {
-        // A new generation, since the count of tries starts anew: the two together name a claim.
+        // A new generation, because attempts start again, and the two together identify a claim.
         let later = sql("UPDATE timers SET due_ms = $1, ready_ms = $1, claimed_by = NULL, attempts = 0, last_error = $2, \
              generation = generation + 1")
         .int(due_ms)
         .maybe_text(error);
         let later = of_claim(later, timer).repeatable();
-        Ok(self.db.execute("putting a timer off", later).await? > 0)
+        Ok(self.db.execute("postponing a timer", later).await? > 0)
     }
 
     pub(crate) async fn mark_timer_dead(&self, timer: &Timer, error: &str) -> StoreResult<bool> {
-        let mark_dead =
+        let mark =
             sql("UPDATE timers SET is_dead = 1, claimed_by = NULL, last_error = $1").text(error);
-        let mark_dead = of_claim(mark_dead, timer).repeatable();
-        Ok(self.db.execute("burying a timer", mark_dead).await? > 0)
+        let mark = of_claim(mark, timer).repeatable();
+        Ok(self.db.execute("marking a timer dead", mark).await? > 0)
     }
 
     pub(crate) async fn dead_timers(&self) -> StoreResult<Vec<Timer>> {
@@ -197,12 +197,12 @@ impl Store {
             "SELECT topic, subject, location, due_ms, ready_ms, generation, attempts, last_error \
              FROM timers WHERE is_dead = 1 ORDER BY due_ms LIMIT $1",
         )
-        .int(MOST_DEAD);
+        .int(MAX_DEAD);
         let rows = self.db.read("listing dead timers", query).await?;
         rows.iter().map(read).collect()
     }
 
-    /// Gives a dead timer another chance; returns where it is.
+    /// Revives a dead timer. Returns its location; none if there is no such timer.
     pub(crate) async fn revive_timer(
         &self,
         topic: &str,
@@ -220,7 +220,7 @@ impl Store {
             .transpose()
     }
 
-    /// Gives another chance to all dead timers of a place that were last due before a time; returns them.
+    /// Revives all dead timers of a location that were last due before a time. Returns their index entries.
     pub(crate) async fn revive_timers(
         &self,
         location: &str,
@@ -235,25 +235,22 @@ impl Store {
         .int(now_ms)
         .text(location)
         .int(before_ms);
-        let rows = self.db.write("reviving the timers of a place", revive);
+        let rows = self.db.write("reviving the timers of a location", revive);
         rows.await?.iter().map(read_entry).collect()
     }
 
-    /// When the next timer of these places may be claimed.
+    /// When the next timer of these locations can be claimed.
     pub(crate) async fn next_timer(&self, locations: &[String]) -> StoreResult<Option<i64>> {
         if locations.is_empty() {
             return Ok(None);
         }
         let query = sql("SELECT MIN(ready_ms) FROM timers WHERE is_dead = 0 AND location IN ")
             .add_texts(locations.iter().map(String::as_str));
-        let row = self
-            .db
-            .read_one("looking for the next timer", query)
-            .await?;
+        let row = self.db.read_one("finding the next timer", query).await?;
         row.map_or(Ok(None), |row| Record::first_int(TABLE, &row))
     }
 
-    /// Lists what may be claimed before a time, the soonest first.
+    /// Lists the timers that can be claimed before a time, the earliest first.
     pub(crate) async fn timers_before(
         &self,
         before_ms: i64,
@@ -263,10 +260,10 @@ impl Store {
              WHERE is_dead = 0 AND ready_ms < $1 ORDER BY ready_ms LIMIT $2")
         .int(before_ms)
         .int(limit);
-        self.places(query).await
+        self.timer_entries(query).await
     }
 
-    /// Says where these timers stand now; those that are gone or dead are left out.
+    /// The current entries of these timers, without deleted and dead ones.
     pub(crate) async fn timers_among(
         &self,
         candidates: &[TimerEntry],
@@ -276,11 +273,11 @@ impl Store {
         }
         let query =
             sql("SELECT topic, subject, location, ready_ms FROM timers WHERE is_dead = 0 AND ");
-        self.places(among(query, candidates)).await
+        self.timer_entries(among(query, candidates)).await
     }
 
-    async fn places(&self, query: Sql) -> StoreResult<Vec<TimerEntry>> {
-        let rows = self.db.read("looking where timers stand", query).await?;
+    async fn timer_entries(&self, query: Sql) -> StoreResult<Vec<TimerEntry>> {
+        let rows = self.db.read("listing timers", query).await?;
         rows.iter().map(read_entry).collect()
     }
 }
@@ -295,7 +292,7 @@ fn read_entry(row: &AnyRow) -> StoreResult<TimerEntry> {
     })
 }
 
-/// Adds `(topic, subject) IN (…)`.
+/// Appends `(topic, subject) IN (…)`.
 fn among(mut query: Sql, candidates: &[TimerEntry]) -> Sql {
     let mut before = "(topic, subject) IN (VALUES (";
     for candidate in candidates {
@@ -310,7 +307,7 @@ fn among(mut query: Sql, candidates: &[TimerEntry]) -> Sql {
     query.add(")")
 }
 
-/// Adds the condition that this claim still stands.
+/// Appends the condition that this claim is still valid.
 fn of_claim(statement: Sql, timer: &Timer) -> Sql {
     statement
         .add_next(" WHERE topic = ")

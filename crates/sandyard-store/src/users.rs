@@ -1,4 +1,4 @@
-//! Users.
+//! Accounts.
 
 use sqlx::any::AnyRow;
 
@@ -7,7 +7,7 @@ use crate::model::{NewUser, User, UserPatch};
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
-/// All columns, under names that stay apart when a key or a login is read along with its user.
+/// All columns, with names that stay unique when a key or a session is read together with its user.
 macro_rules! user_columns {
     () => {
         "users.name AS user_name, users.password_hash AS user_password_hash, users.role AS user_role, \
@@ -19,7 +19,7 @@ macro_rules! user_columns {
 pub(crate) use user_columns;
 
 impl Store {
-    /// Remembers a user; false: the name is taken.
+    /// Inserts a user. Returns false if the name is taken.
     pub async fn insert_user(&self, user: &NewUser) -> StoreResult<bool> {
         let insert = sql("INSERT INTO users (name, password_hash, role, is_disabled, max_sandboxes, failures, created_ms) \
              VALUES ($1, $2, $3, 0, $4, 0, $5) ON CONFLICT (name) DO NOTHING")
@@ -28,7 +28,7 @@ impl Store {
         .variant(&user.role)
         .maybe_int(user.max_sandboxes)
         .int(user.created_ms);
-        Ok(self.db.execute("remembering a user", insert).await? > 0)
+        Ok(self.db.execute("inserting a user", insert).await? > 0)
     }
 
     /// Finds a user.
@@ -38,10 +38,7 @@ impl Store {
             user_columns!(),
             " FROM users WHERE name = $1"
         ));
-        let row = self
-            .db
-            .read_one("looking for a user", query.text(name))
-            .await?;
+        let row = self.db.read_one("finding a user", query.text(name)).await?;
         row.as_ref().map(read).transpose()
     }
 
@@ -50,12 +47,12 @@ impl Store {
         let query = sql(concat!("SELECT ", user_columns!(), " FROM users"));
         let rows = self.db.read("listing users", query).await?;
         let mut users = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
-        // Sorted here: the engines do not agree on what comes after what.
+        // Sorted here, because the engines have different collations.
         users.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(users)
     }
 
-    /// Changes a user; false: there is none.
+    /// Changes a user. Returns false if there is none.
     pub async fn update_user(&self, name: &str, patch: &UserPatch) -> StoreResult<bool> {
         let mut update = sql("UPDATE users SET name = name");
         if let Some(hash) = &patch.password_hash {
@@ -76,12 +73,12 @@ impl Store {
         Ok(self.db.execute("changing a user", update).await? > 0)
     }
 
-    /// Forgets a user with its keys, sessions and secrets; false: there was none.
+    /// Deletes a user with its keys, sessions and secrets. Returns false if there was none.
     pub async fn delete_user(&self, name: &str) -> StoreResult<bool> {
-        let mut writer = self.db.writer("forgetting a user").await?;
+        let mut writer = self.db.writer("deleting a user").await?;
         let mut tx = writer.begin().await?;
-        // Keys and sessions go along by their foreign keys. Secrets have none, as not everybody who owns some is a user; who
-        // gets this name next must not get them too.
+        // Foreign keys delete keys and sessions. Secrets have no foreign key, because an owner need not be a user. A later user with this name must not
+        // get them.
         let secrets = sql("DELETE FROM secrets WHERE owner = $1").text(name);
         let user = sql("DELETE FROM users WHERE name = $1").text(name);
         let is_gone = tx.execute(user).await? > 0;
@@ -92,8 +89,8 @@ impl Store {
         Ok(is_gone)
     }
 
-    /// Counts one more failed login; at `max_failures` locks until `locked_until_ms` and starts counting anew. Atomic,
-    /// so that many guesses at once do not count as one. Returns the row after.
+    /// Counts a failed login. At `max_failures` it locks the user until `locked_until_ms` and starts counting again. Atomic, so that concurrent
+    /// guesses all count. Returns the new row.
     pub async fn note_login_failure(
         &self,
         name: &str,
@@ -113,13 +110,13 @@ impl Store {
         rows.first().map(read).transpose()
     }
 
-    /// Forgets failures after a good login.
+    /// Clears the failures after a successful login.
     pub async fn clear_login_failures(&self, name: &str) -> StoreResult<()> {
         let clear = sql("UPDATE users SET failures = 0, locked_until_ms = NULL \
              WHERE name = $1 AND (failures <> 0 OR locked_until_ms IS NOT NULL)")
         .text(name)
         .repeatable();
-        self.db.execute("forgetting failed logins", clear).await?;
+        self.db.execute("clearing failed logins", clear).await?;
         Ok(())
     }
 }

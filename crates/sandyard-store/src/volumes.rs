@@ -1,4 +1,4 @@
-//! Volumes. Beginning to delete one and giving one to a sandbox exclude each other.
+//! Volumes. Starting to delete a volume and mounting it in a sandbox exclude each other.
 
 use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;
@@ -10,8 +10,8 @@ use crate::sql::{Record, Sql, json_pair, sql};
 use crate::store::Store;
 
 const TABLE: &str = "volumes";
-/// Sandboxes named of those that have a volume.
-const MOST_NAMED: i64 = 5;
+/// Most sandboxes listed of those that have a volume.
+const MAX_LISTED: i64 = 5;
 
 macro_rules! columns {
     () => {
@@ -20,19 +20,19 @@ macro_rules! columns {
 }
 
 impl Store {
-    /// Remembers a volume on its way, unless its name is taken or its owner's quota is full.
+    /// Inserts a volume as `creating`, unless its name is taken or its owner's quota is reached.
     pub async fn insert_volume(
         &self,
         volume: &Volume,
         quota: Option<i64>,
     ) -> StoreResult<VolumeInsert> {
-        let mut writer = self.db.writer("remembering a volume").await?;
+        let mut writer = self.db.writer("inserting a volume").await?;
         let mut tx = writer.begin().await?;
-        // One owner's stand in line: what is counted below stays so until the end.
+        // Serialises the inserts of one owner, so that the counts below stay valid.
         self.lock_owner(&mut tx, &volume.owner).await?;
         let check = sql("SELECT \
              (SELECT COUNT(*) FROM volumes WHERE owner = $1 AND name = $2) AS names, \
-             (SELECT COUNT(*) FROM volumes WHERE owner = $1) AS places")
+             (SELECT COUNT(*) FROM volumes WHERE owner = $1) AS total")
         .text(&volume.owner)
         .text(&volume.name);
         let rows = tx.rows(check).await?;
@@ -41,7 +41,7 @@ impl Store {
             if record.int("names")? > 0 {
                 return Ok(VolumeInsert::NameTaken);
             }
-            let count = record.int("places")?;
+            let count = record.int("total")?;
             if quota.is_some_and(|quota| count >= quota) {
                 return Ok(VolumeInsert::OverQuota { count });
             }
@@ -51,7 +51,7 @@ impl Store {
         Ok(VolumeInsert::Inserted)
     }
 
-    /// Finds a volume by its id, whoever owns it.
+    /// Finds a volume of any owner by its id.
     pub async fn volume(&self, id: &str) -> StoreResult<Option<Volume>> {
         let query = sql(concat!(
             "SELECT ",
@@ -71,7 +71,7 @@ impl Store {
         self.one_volume(query.text(owner).text(name)).await
     }
 
-    /// Lists volumes by name: an owner's, or everybody's.
+    /// Lists volumes by name; only those of `owner`, if given.
     pub async fn volumes(&self, owner: Option<&str>) -> StoreResult<Vec<Volume>> {
         let mut query = sql(concat!("SELECT ", columns!(), " FROM volumes"));
         if let Some(owner) = owner {
@@ -80,7 +80,7 @@ impl Store {
         self.list_volumes(query).await
     }
 
-    /// Lists the volumes of a place that are on their way out, or were to be made before a moment and are not ready.
+    /// Lists the volumes of a location that are `deleting`, or have been `creating` since before a time.
     pub async fn unfinished_volumes(
         &self,
         location: &str,
@@ -95,7 +95,7 @@ impl Store {
         self.list_volumes(query.text(location).int(before_ms)).await
     }
 
-    /// Notes that a volume is made; false: it is not being made any more.
+    /// Marks a volume as `ready`. Returns false if it is not `creating` any more.
     pub async fn finish_volume(&self, id: &str) -> StoreResult<bool> {
         let update = sql("UPDATE volumes SET status = $1 WHERE id = $2 AND status = 'creating'")
             .variant(&VolumeStatus::Ready)
@@ -103,22 +103,22 @@ impl Store {
         Ok(self.db.execute("finishing a volume", update).await? > 0)
     }
 
-    /// Puts a volume on its way out, unless a sandbox that is not deleted has it.
+    /// Marks a volume as `deleting`, unless a sandbox that is not deleted has it.
     pub async fn begin_volume_removal(&self, id: &str) -> StoreResult<VolumeRemoval> {
         let mut writer = self.db.writer("removing a volume").await?;
         let mut tx = writer.begin().await?;
-        // First, so that no sandbox can get it once its sandboxes are looked for: see `missing_volume`.
+        // First, so that no sandbox can get it after the query: see `missing_volume`.
         let update = sql("UPDATE volumes SET status = $1 WHERE id = $2")
             .variant(&VolumeStatus::Deleting)
             .text(id);
         if tx.execute(update).await? == 0 {
             return Ok(VolumeRemoval::Missing);
         }
-        let look = sql("SELECT id FROM sandboxes WHERE status <> 'deleted' AND replace(mounts, $1, '') <> mounts \
+        let query = sql("SELECT id FROM sandboxes WHERE status <> 'deleted' AND replace(mounts, $1, '') <> mounts \
              ORDER BY created_ms, id LIMIT $2")
         .text(&json_pair("volume_id", id))
-        .int(MOST_NAMED);
-        let rows = tx.rows(look).await?;
+        .int(MAX_LISTED);
+        let rows = tx.rows(query).await?;
         if !rows.is_empty() {
             let ids = rows.iter().map(read_sandbox_id);
             return Ok(VolumeRemoval::InUse(ids.collect::<StoreResult<_>>()?));
@@ -127,16 +127,16 @@ impl Store {
         Ok(VolumeRemoval::Begun)
     }
 
-    /// Forgets a volume that is gone.
+    /// Deletes the row of a volume.
     pub async fn forget_volume(&self, id: &str) -> StoreResult<()> {
         let delete = sql("DELETE FROM volumes WHERE id = $1 AND status = 'deleting'")
             .text(id)
             .repeatable();
-        self.db.execute("forgetting a volume", delete).await?;
+        self.db.execute("deleting a volume", delete).await?;
         Ok(())
     }
 
-    /// Finds a volume of these that cannot be used. Those that can stay so until the transaction ends.
+    /// Finds a volume among these that is not `ready`. The others stay `ready` until the transaction ends.
     pub(crate) async fn missing_volume(
         &self,
         tx: &mut Tx<'_>,
@@ -156,14 +156,14 @@ impl Store {
     }
 
     async fn one_volume(&self, query: Sql) -> StoreResult<Option<Volume>> {
-        let row = self.db.read_one("looking for a volume", query).await?;
+        let row = self.db.read_one("finding a volume", query).await?;
         row.as_ref().map(read).transpose()
     }
 
     async fn list_volumes(&self, query: Sql) -> StoreResult<Vec<Volume>> {
         let rows = self.db.read("listing volumes", query).await?;
         let mut volumes = rows.iter().map(read).collect::<StoreResult<Vec<_>>>()?;
-        // Sorted here: the engines do not agree on what comes after what.
+        // Sorted here, because the engines have different collations.
         volumes.sort_by(|one, other| (&one.name, &one.owner).cmp(&(&other.name, &other.owner)));
         Ok(volumes)
     }
@@ -203,6 +203,6 @@ fn read_sandbox_id(row: &AnyRow) -> StoreResult<SandboxId> {
     let id = Record::new("sandboxes", row).text("id")?;
     id.parse().map_err(|_| StoreError::Corrupt {
         table: "sandboxes",
-        detail: format!("`{id}` is no sandbox id"),
+        detail: format!("`{id}` is not a sandbox id"),
     })
 }

@@ -16,7 +16,7 @@ pub(super) fn parse(text: &str, least: u64, most: u64) -> Result<Value, String> 
     match (least..=most).contains(&seconds) {
         true => Ok(Value::Duration(Duration::from_secs(seconds))),
         false => Err(format!(
-            "is out of range: allowed is {} to {}",
+            "must be between {} and {}",
             written(least),
             written(most)
         )),
@@ -100,6 +100,6 @@ mod tests {
     #[test]
     fn the_range_is_told_in_units() {
         let problem = parse("8d", 60, 7 * DAY).unwrap_err();
-        assert_eq!(problem, "is out of range: allowed is 1m to 7d");
+        assert_eq!(problem, "must be between 1m and 7d");
     }
 }

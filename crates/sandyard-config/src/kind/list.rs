@@ -59,7 +59,7 @@ pub(super) fn counts(text: &str, most: u64) -> Result<Value, String> {
     })?;
     let is_twice = |index: usize| found[..index].iter().any(|other| other.0 == found[index].0);
     match (0..found.len()).any(is_twice) {
-        true => Err("has a name twice".to_owned()),
+        true => Err("has a name more than once".to_owned()),
         false => Ok(Value::Counts(found)),
     }
 }
@@ -94,7 +94,7 @@ pub(super) fn pairs(text: &str, words: &'static [&'static str]) -> Result<Value,
     })?;
     let is_twice = |index: usize| found[..index].iter().any(|other| other.0 == found[index].0);
     match (0..found.len()).any(is_twice) {
-        true => Err("has a name twice".to_owned()),
+        true => Err("has a name more than once".to_owned()),
         false => Ok(Value::Pairs(found)),
     }
 }
@@ -137,14 +137,14 @@ fn at_most<T: PartialEq>(
 ) -> Result<Vec<T>, String> {
     let words: Vec<&str> = text.split(',').map(str::trim).collect();
     if words.len() > most {
-        return Err(format!("has more than {most} parts"));
+        return Err(format!("must have at most {most} parts"));
     }
     let mut found = Vec::new();
     for (index, word) in words.iter().enumerate() {
         let Some(value) = read(word) else {
             return Err(match words.len() {
                 1 => format!("is not {what}"),
-                _ => format!("is wrong in part {}: that is not {what}", index + 1),
+                _ => format!("has an invalid part {}: it must be {what}", index + 1),
             });
         };
         if !found.contains(&value) {
@@ -165,7 +165,10 @@ mod tests {
         for wrong in ["a", "=1", "a=", "a=-1", "a=11", "a=1,", "a=x"] {
             assert!(counts(wrong, 10).is_err(), "{wrong}");
         }
-        assert_eq!(counts("a=1,a=2", 10), Err("has a name twice".to_owned()));
+        assert_eq!(
+            counts("a=1,a=2", 10),
+            Err("has a name more than once".to_owned())
+        );
     }
 
     #[test]
@@ -183,7 +186,7 @@ mod tests {
         );
         assert_eq!(
             ports("8100,,1").unwrap_err(),
-            "is wrong in part 2: that is not a port number, 0 to 65535"
+            "has an invalid part 2: it must be a port number, 0 to 65535"
         );
         assert!(ports(&"1,".repeat(100)).is_err());
     }
@@ -218,7 +221,7 @@ mod tests {
         assert!(
             targets("example.com,http://x/")
                 .unwrap_err()
-                .starts_with("is wrong in part 2: ")
+                .starts_with("has an invalid part 2: ")
         );
         assert!(targets(&"a.example,".repeat(2000)).is_err());
     }

@@ -190,7 +190,7 @@ fn quoted(words: &[&str]) -> String {
 
 fn printable(text: &str) -> Result<Value, String> {
     match text.chars().any(char::is_control) {
-        true => Err("holds a control character".to_owned()),
+        true => Err("must not contain control characters".to_owned()),
         false => Ok(Value::Text(text.to_owned())),
     }
 }
@@ -198,7 +198,7 @@ fn printable(text: &str) -> Result<Value, String> {
 fn key(text: &str, least: usize) -> Result<Value, String> {
     match text.len() < least {
         true => Err(format!(
-            "is too short: {} bytes, and at least {least} are needed",
+            "must have at least {least} bytes (got {})",
             text.len()
         )),
         false => Ok(Value::Text(text.to_owned())),
@@ -209,7 +209,7 @@ fn choice(text: &str, words: &'static [&'static str]) -> Result<Value, String> {
     let lower = text.to_ascii_lowercase();
     match words.contains(&lower.as_str()) {
         true => Ok(Value::Text(lower)),
-        false => Err(format!("is none of {}", words.join(", "))),
+        false => Err(format!("must be one of {}", words.join(", "))),
     }
 }
 
@@ -221,13 +221,16 @@ mod tests {
     fn words_are_found_whatever_their_case() {
         let kind = Kind::Choice(&["auto", "open"]);
         assert_eq!(kind.parse("Open"), Ok(Value::Text("open".to_owned())));
-        assert_eq!(kind.parse("shut"), Err("is none of auto, open".to_owned()));
+        assert_eq!(
+            kind.parse("shut"),
+            Err("must be one of auto, open".to_owned())
+        );
     }
 
     #[test]
     fn short_keys_are_refused_without_being_repeated() {
         let problem = Kind::Key(32).parse("hunter2").unwrap_err();
-        assert_eq!(problem, "is too short: 7 bytes, and at least 32 are needed");
+        assert_eq!(problem, "must have at least 32 bytes (got 7)");
     }
 
     #[test]

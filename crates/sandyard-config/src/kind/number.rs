@@ -58,9 +58,9 @@ fn within(
 ) -> Result<Value, String> {
     match (least..=most).contains(&number) {
         true => Ok(Value::Number(number)),
-        false if most == u64::MAX => Err(format!("is too little: {} is the least", written(least))),
+        false if most == u64::MAX => Err(format!("must be at least {}", written(least))),
         false => Err(format!(
-            "is out of range: allowed is {} to {}",
+            "must be between {} and {}",
             written(least),
             written(most)
         )),
@@ -94,16 +94,13 @@ mod tests {
     fn ranges_are_told_in_their_unit() {
         assert_eq!(
             size("1k", 16 << 20, 64 << 30).unwrap_err(),
-            "is out of range: allowed is 16m to 64g"
+            "must be between 16m and 64g"
         );
         assert_eq!(
             cores("100", 10, 64_000).unwrap_err(),
-            "is out of range: allowed is 0.010 to 64"
+            "must be between 0.010 and 64"
         );
-        assert_eq!(
-            whole("0", 1, u64::MAX).unwrap_err(),
-            "is too little: 1 is the least"
-        );
+        assert_eq!(whole("0", 1, u64::MAX).unwrap_err(), "must be at least 1");
     }
 
     #[test]

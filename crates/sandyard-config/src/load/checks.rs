@@ -60,9 +60,9 @@ fn store_of_another(values: &Values) -> Option<Problem> {
         return None;
     };
     (!name.starts_with("SANDYARD_")).then(|| {
-        Problem::new("the store is this database, chosen by a name that apps use for their own")
+        Problem::new("this database comes from a variable that other programs use as well")
             .about(KEY)
-            .hint("if it is an app's, start the server in another folder; if it is meant, call it SANDYARD_DATABASE_URL")
+            .hint("if it belongs to another program, start the server in another directory; if it is meant for this server, set SANDYARD_DATABASE_URL")
     })
 }
 
@@ -87,11 +87,9 @@ fn order(values: &Values, small: &str, large: &str) -> Option<Problem> {
             .is_some_and(|most| values.amount(small) > Some(most));
     is_wrong.then(|| {
         let (text, most) = (values.shown(small), values.shown(large));
-        Problem::new(format!(
-            "`{text}` is more than `{large}`, which is `{most}`"
-        ))
-        .about(small)
-        .hint(format!("raise `{large}` too"))
+        Problem::new(format!("`{text}` exceeds `{large}`, which is `{most}`"))
+            .about(small)
+            .hint(format!("raise `{large}` as well"))
     })
 }
 
@@ -116,12 +114,12 @@ fn keys(settings: &Settings) -> Vec<Problem> {
         .filter(|(provider, is_missing, ..)| *is_missing && settings.sandbox.has(*provider))
         .map(|(provider, _, key, variable)| {
             Problem::new(format!(
-                "`{key}` is missing, and `{}` is among the providers",
+                "`{key}` is required, because the provider `{}` is enabled",
                 provider.as_str()
             ))
             .about(key)
             .hint(format!(
-                "set {variable}, or leave `{}` out",
+                "set {variable}, or do not enable `{}`",
                 provider.as_str()
             ))
         })
@@ -133,12 +131,12 @@ fn tls(values: &Values) -> Option<Problem> {
     let self_signed = "server.tls_self_signed";
     match (values.text(cert), values.text(key)) {
         (Some(_), Some(_)) if values.switch(self_signed) => Some(
-            Problem::new(format!("there is a certificate already, in `{cert}`"))
+            Problem::new(format!("conflicts with `{cert}`"))
                 .about(self_signed)
-                .hint("use one of the two"),
+                .hint("set only one of the two"),
         ),
-        (Some(_), None) => Some(Problem::new(format!("`{key}` is missing")).about(cert)),
-        (None, Some(_)) => Some(Problem::new(format!("`{cert}` is missing")).about(key)),
+        (Some(_), None) => Some(Problem::new(format!("requires `{key}`")).about(cert)),
+        (None, Some(_)) => Some(Problem::new(format!("requires `{cert}`")).about(key)),
         _ => None,
     }
 }
@@ -151,9 +149,9 @@ fn e2b_port(settings: &Settings) -> Option<Problem> {
     let own = settings.server.listeners();
     let is_taken = |at: &SocketAddr| port != 0 && own.contains(at);
     settings.e2b.listeners().iter().any(is_taken).then(|| {
-        Problem::new(format!("`{port}` is `server.port` already"))
+        Problem::new(format!("`{port}` is also `server.port`"))
             .about("e2b.port")
-            .hint("choose another; E2B's API is a listener of its own, since its paths mean something else elsewhere")
+            .hint("choose another port: E2B's API needs a listener of its own")
     })
 }
 
@@ -163,9 +161,11 @@ fn e2b_domain(settings: &Settings) -> Option<Problem> {
     let name = domain.split(':').next().unwrap_or(domain);
     let own = settings.server.domain.as_str();
     (name != own && name != "localhost").then(|| {
-        Problem::new(format!("`{name}` is not `server.domain`, which is `{own}`"))
-            .about("e2b.domain")
-            .hint(format!("set `server.domain` to `{name}`"))
+        Problem::new(format!(
+            "`{name}` differs from `server.domain`, which is `{own}`"
+        ))
+        .about("e2b.domain")
+        .hint(format!("set `server.domain` to `{name}`"))
     })
 }
 
@@ -179,7 +179,7 @@ fn files(settings: &Settings, values: &Values) -> Vec<Problem> {
         let shown = values.shown(name);
         Some(Problem::new(format!("failed to open `{shown}`: {error}")).about(name))
     };
-    // What belongs to a provider that is not used is of no concern.
+    // Settings of a provider that is not enabled are not checked.
     let of = |provider, path| {
         Some(path)
             .filter(|_| settings.sandbox.has(provider))
@@ -233,7 +233,7 @@ fn clear_text(settings: &Settings) -> Option<Problem> {
         false => "e2b.host",
     };
     Some(
-        Problem::new("keys and passwords cross the network readable, since there is no TLS")
+        Problem::new("keys and passwords are sent unencrypted over the network, because TLS is off")
             .about(key)
             .hint("set `server.tls_cert` and `server.tls_key`, or `server.tls_self_signed`, or put a TLS proxy in front and name it in `server.trusted_proxies`"),
     )
@@ -245,7 +245,7 @@ fn lone_redis(values: &Values) -> Option<Problem> {
         .into_iter()
         .find(|key| values.is_given(key) && !is_named)?;
     Some(
-        Problem::new("is ignored, since no Redis server is named")
+        Problem::new("has no effect, because no Redis server is set")
             .about(lone)
             .hint("set `redis.host`"),
     )
@@ -257,7 +257,7 @@ fn idle_gateway(settings: &Settings, values: &Values) -> Option<Problem> {
         .into_iter()
         .find(|key| values.is_given(key) && !settings.gateway.is_enabled)?;
     Some(
-        Problem::new("is ignored, since sandboxes have no way out")
+        Problem::new("has no effect, because `gateway.enabled` is `false`")
             .about(idle)
             .hint("set `gateway.enabled` to `true`"),
     )
@@ -269,9 +269,9 @@ fn lone_sealing_key(settings: &Settings) -> Option<Problem> {
         settings.node_url.is_some() && settings.database_url.expose().starts_with("postgres");
     (is_shared && settings.sealing_key.is_none()).then(|| {
         Problem::new(
-            "servers that share a database need the same key to open each other's secrets, and `secrets.key` is not set",
+            "`secrets.key` is not set, but servers that share a database need the same key to read each other's secrets",
         )
         .about("node.url")
-        .hint("set `secrets.key` to the same on all of them; `openssl rand -hex 32` makes one")
+        .hint("set `secrets.key` to the same value on all servers; `openssl rand -hex 32` creates one")
     })
 }

@@ -1,20 +1,20 @@
-//! The example file: every setting, commented out, with its default.
+//! Generates the example file: every setting, commented out, with its default.
 
 use std::fmt::Write as _;
 
 use crate::setting::{Section, Setting};
 use crate::table;
 
-/// Columns of a comment, its `# ` included.
+/// Most columns of a comment line, including `# `.
 const WIDTH: usize = 100;
 
-const HEAD: &str = "Settings of Sandyard. Copy this to /etc/sandyard/sandyard.toml or <data directory>/sandyard.toml; the first \
-    of `--config FILE`, $SANDYARD_CONFIG, the data directory's and the one in /etc is read, alone. Every line is optional. \
-    What is commented out shows the default, or an example where there is none. Flags and environment win over this file. \
-    `sandyard config check` reads it and tells every mistake at once. Made from the table of settings; do not edit the \
+const HEAD: &str = "Settings of Sandyard. Copy this file to /etc/sandyard/sandyard.toml or <data directory>/sandyard.toml. The server reads the \
+    first one that exists of `--config FILE`, $SANDYARD_CONFIG, the one in the data directory and the one in /etc. Every line is optional. \
+    Lines that are commented out show the default, or an example if there is none. Flags and environment variables take precedence over this file. \
+    `sandyard config check` reports all errors at once. Generated from the table of settings; do not edit the \
     copy in the repository.";
 
-/// Writes the example file, `deploy/sandyard.toml`.
+/// The example file, `deploy/sandyard.toml`.
 pub fn example_toml() -> String {
     let mut text = comment(HEAD);
     for section in table::sections() {
@@ -30,14 +30,14 @@ fn write_section(text: &mut String, section: &Section) {
     for setting in section.settings {
         text.push('\n');
         text.push_str(&comment(setting.doc));
-        if setting.default.is_empty() && setting.otherwise != "none" {
-            text.push_str(&comment(&format!("Without it: {}.", setting.otherwise)));
+        if setting.default.is_empty() && setting.when_unset != "none" {
+            text.push_str(&comment(&format!("If not set: {}.", setting.when_unset)));
         }
         let _ = writeln!(text, "# {} = {}", setting.name(), value(setting));
     }
 }
 
-/// The default, or the example where there is none, as TOML writes it.
+/// The default, or the example, in TOML.
 fn value(setting: &Setting) -> String {
     let text = match setting.default {
         "" => setting.example,
@@ -49,7 +49,7 @@ fn value(setting: &Setting) -> String {
     }
 }
 
-/// Breaks a text into comment lines.
+/// Wraps a text into comment lines.
 fn comment(text: &str) -> String {
     let mut lines = String::new();
     let mut line = String::from("#");

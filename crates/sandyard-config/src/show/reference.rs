@@ -1,4 +1,4 @@
-//! The reference, `docs/configuration.md`, made from the table.
+//! Generates the reference, `docs/configuration.md`.
 
 use std::fmt::Write as _;
 
@@ -8,55 +8,55 @@ use crate::table::{self, OTHER_VARIABLES};
 const HEAD: &str = "\
 # Configuration
 
-<!-- Made from crates/sandyard-config/src/table. After a change there: UPDATE_DOCS=1 cargo test -p sandyard-config -->
+<!-- Generated from crates/sandyard-config/src/table. After a change there: UPDATE_DOCS=1 cargo test -p sandyard-config -->
 
-Nothing needs to be configured. Whatever you want otherwise can be said in four places; the strongest first:
+The server runs without any configuration. Settings come from four sources; the first one that has a setting wins:
 
 1. flags of `sandyard serve`
 2. the environment
-3. a file `.env` in the working directory: `KEY=VALUE` lines, with quotes, `export` and comments
-4. the configuration file, in TOML. The first of these is read, alone: `--config FILE`, `$SANDYARD_CONFIG`, `sandyard.toml` in
-   the data directory, `/etc/sandyard/sandyard.toml`. There is [an example](../deploy/sandyard.toml) with every setting.
+3. a file `.env` in the working directory: lines `KEY=VALUE`, with quotes, `export` and comments
+4. the configuration file, in TOML. The server reads the first one of these that exists: `--config FILE`, `$SANDYARD_CONFIG`,
+   `sandyard.toml` in the data directory, `/etc/sandyard/sandyard.toml`. [An example](../deploy/sandyard.toml) has every setting.
 
-`sandyard config check` reads all of them and tells every mistake at once, each with the file and line or the variable it
-comes from. `sandyard config show` prints what is in force and why, with secrets hidden.
+`sandyard config check` reads all sources and reports every error at once, each with its file and line or its variable.
+`sandyard config show` prints the effective settings and their sources, with secrets hidden.
 
-- Every setting has a variable of its own: `server.port` is `SANDYARD_SERVER_PORT`. Of several variables the first listed
-  wins. An empty value counts as not said.
+- Every setting has an environment variable: `server.port` is `SANDYARD_SERVER_PORT`. If a setting has several variables, the first
+  one in the table wins. An empty value counts as not set.
 - A time span is in seconds, or has units: `90`, `45s`, `30m`, `1h30m`, `7d`.
-- A size is in bytes, or has a unit: `512m`, `2g`, `1.5g`.
-- Lists are separated by commas; the configuration file may use an array instead.
-- Relative paths count from the working directory.
-- A key in the configuration file that nobody knows is an error; a `SANDYARD_` variable that nobody knows is a warning.
+- A size is in bytes, or has a unit: `512m`, `2g`, `1.5g`. Units are powers of 1024.
+- Lists are separated by commas. The configuration file may use an array instead.
+- Relative paths are relative to the working directory.
+- An unknown key in the configuration file is an error. An unknown variable with the prefix `SANDYARD_` is a warning.
 ";
 
 const TAIL: &str = "
-## Who may reach the server
+## When credentials are required
 
-Listening on anything but loopback is all it takes to serve others: credentials are then required on every listener. The
-first start makes an admin key and keeps it in the data directory (`admin.key`, mode 0600), so there is always one.
+Once the server listens on an address other than loopback, every listener requires credentials. At the first start the server
+creates an admin key and stores it in the data directory (`admin.key`, mode 0600), so there is always one.
 
-The server counts as reachable by others if it listens on an address other than loopback, if `server.public_url` names
+The server assumes that other machines can reach it if it listens on an address other than loopback, if `server.public_url` names
 another host, or if `server.trusted_proxies` names a proxy. Then:
 
 | `auth.mode` | native and Docker-style dialect | other dialects |
 |---|---|---|
 | `auto` | key or token required | key or token required |
 | `required` | key or token required | key or token required |
-| `open` | the server refuses to start, and says what to set | |
+| `open` | the server refuses to start | |
 
-If only this machine can reach it:
+If only this machine can reach the server:
 
 | `auth.mode` | native and Docker-style dialect | other dialects |
 |---|---|---|
 | `auto`, `open` | open | key or token required |
 | `required` | key or token required | key or token required |
 
-A proxy that is in front of a loopback listener and in no setting cannot be noticed. Name it in `server.trusted_proxies`, or
-set `auth.mode` to `required`.
+The server cannot detect a proxy in front of a loopback listener. Name such a proxy in `server.trusted_proxies`, or set `auth.mode`
+to `required`.
 ";
 
-/// Writes the reference in Markdown.
+/// The reference in Markdown.
 pub fn reference_markdown() -> String {
     let mut text = HEAD.to_owned();
     for section in table::sections() {
@@ -84,7 +84,7 @@ fn write_section(text: &mut String, section: &Section) {
 
 fn row(setting: &Setting) -> String {
     let default = match setting.default {
-        "" => setting.otherwise.to_owned(),
+        "" => setting.when_unset.to_owned(),
         default => format!("`{default}`"),
     };
     let variables: Vec<String> = setting

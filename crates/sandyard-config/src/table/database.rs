@@ -1,20 +1,20 @@
-//! `[database]`: where rows are kept.
+//! `[database]`: where the server stores its data.
 
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "database",
-    doc: "What is remembered, and where.",
+    doc: "Where the server stores sandboxes, users, keys and events.",
     settings: &[Setting::new(
         "database.url",
         Kind::Url(&["sqlite", "postgres", "postgresql"]),
         "",
-        "The database. Several servers may share one PostgreSQL and then behave as one. A driver behind the scheme, as in \
-         `postgresql+asyncpg:`, is ignored.",
+        "URL of the database. Several servers can share one PostgreSQL database and then act as one. A driver name in the scheme, \
+         as in `postgresql+asyncpg:`, is ignored.",
     )
     .env(&["DATABASE_URL", "SANDBOX_DATABASE_URL"])
     .flag("--database-url")
-    .otherwise("the SQLite file `sandyard.db` in the data directory")
+    .when_unset("the SQLite file `sandyard.db` in the data directory")
     .example("postgres://sandyard:password@db.example.com:5432/sandyard")],
 };

@@ -1,17 +1,17 @@
-//! `[daytona]`: sandboxes of Daytona.
+//! `[daytona]`: the provider `daytona`.
 
 use crate::kind::{DAY, Kind, MINUTE};
 use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "daytona",
-    doc: "For sandboxes of Daytona, where `daytona` is among the providers.",
+    doc: "Sandboxes at Daytona, if the provider `daytona` is enabled.",
     settings: &[
         Setting::new(
             "daytona.api_key",
             Kind::Text,
             "",
-            "The key of the account there.",
+            "API key of the Daytona account.",
         )
         .env(&["DAYTONA_API_KEY"])
         .secret()
@@ -20,40 +20,40 @@ pub(super) const SECTION: Section = Section {
             "daytona.server_url",
             Kind::Text,
             "https://app.daytona.io/api",
-            "Where its API is.",
+            "URL of the API.",
         )
         .env(&["DAYTONA_SERVER_URL", "DAYTONA_API_URL"]),
-        Setting::new("daytona.target", Kind::Text, "", "The region of sandboxes.")
+        Setting::new("daytona.target", Kind::Text, "", "Region of sandboxes.")
             .env(&["DAYTONA_TARGET"])
-            .otherwise("the account's default")
+            .when_unset("the account's default region")
             .example("eu"),
         Setting::new(
             "daytona.snapshot",
             Kind::Text,
             "",
-            "The snapshot there of a sandbox whose maker names no template.",
+            "Daytona snapshot of a sandbox, if the create request names no template.",
         )
-        .otherwise("Daytona's default")
+        .when_unset("Daytona's default snapshot")
         .example("python-tools"),
         Setting::new(
             "daytona.auto_stop",
             Kind::Duration(MINUTE, 30 * DAY),
             "1h",
-            "After how long without use a sandbox is paused there, or stopped where that is not possible, should this server be \
-             gone. Rounded up to minutes.",
+            "Idle time after which Daytona pauses a sandbox, or stops it if it cannot be paused, if this server is down, 1 minute \
+             to 30 days. Rounded up to minutes.",
         ),
         Setting::new(
             "daytona.auto_archive",
             Kind::Duration(MINUTE, 30 * DAY),
             "7d",
-            "After how long a stopped sandbox is archived there: its files are kept where they cost less, and it takes longer to \
-             start. Rounded up to minutes.",
+            "Time after which Daytona archives a stopped sandbox, 1 minute to 30 days. An archived sandbox costs less and takes longer \
+             to start. Rounded up to minutes.",
         ),
         Setting::new(
             "daytona.trusted_ca",
             Kind::File,
             "",
-            "Certificates to trust there besides the host's, in PEM.",
+            "Path of a PEM file with certificate authorities to trust in addition to the host's.",
         )
         .example("/etc/sandyard/daytona-ca.pem"),
     ],

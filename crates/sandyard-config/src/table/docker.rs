@@ -3,105 +3,105 @@
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
-// Addresses are plain text here and in the sections of other providers: their variables belong to other programs too, and what
-// nobody uses must not keep the server from starting. Whoever connects says what is wrong.
+// URLs are plain text here and in the sections of other providers: other programs use the same variables, and an invalid value for a
+// provider that is not enabled must not keep the server from starting. Connecting reports what is wrong.
 
 pub(super) const SECTION: Section = Section {
     name: "docker",
-    doc: "For sandboxes as containers, where `docker` is among the providers. Any image will do: the agent is put into it.",
+    doc: "Sandboxes as containers, if the provider `docker` is enabled. Any image works: the server installs the agent in it.",
     settings: &[
         Setting::new(
             "docker.host",
             Kind::Text,
             "",
-            "Where the daemon is. Whoever reaches it is root on its host, so let it listen on a socket, or with TLS.",
+            "URL of the Docker daemon. Access to it is root access to its host, so let it listen on a Unix socket or with TLS.",
         )
         .env(&["DOCKER_HOST"])
-        .otherwise("Docker's usual socket, `unix:///var/run/docker.sock`")
+        .when_unset("Docker's default socket, `unix:///var/run/docker.sock`")
         .example("tcp://docker:2376"),
         Setting::new(
             "docker.tls",
             Kind::Switch,
             "false",
-            "Whether to speak TLS with a daemon at a `tcp:` address, and to show it a certificate.",
+            "Whether to use TLS with a client certificate for a daemon at a `tcp:` URL.",
         )
         .env(&["DOCKER_TLS_VERIFY"]),
         Setting::new(
             "docker.cert_path",
             Kind::Path,
             "",
-            "The folder of `ca.pem`, `cert.pem` and `key.pem` for that.",
+            "Directory of `ca.pem`, `cert.pem` and `key.pem` for `docker.tls`.",
         )
         .env(&["DOCKER_CERT_PATH"])
-        .otherwise("`.docker` in the home folder")
+        .when_unset("`.docker` in the home directory")
         .example("/certs/client"),
         Setting::new(
             "docker.image",
             Kind::Text,
             "python:3.13",
-            "The image of a sandbox whose maker names no template.",
+            "Image of a sandbox, if the create request names no template.",
         )
         .env(&["DOCKER_IMAGE", "SANDBOX_IMAGE"]),
         Setting::new(
             "docker.pull",
             Kind::Choice(&["missing", "always", "never"]),
             "missing",
-            "When images are fetched from a registry.",
+            "When images are pulled from a registry.",
         ),
         Setting::new(
             "docker.runtime",
             Kind::Text,
             "",
-            "The runtime of containers, such as `runsc` (gVisor) or `kata-runtime`. The daemon must know it.",
+            "Container runtime, such as `runsc` (gVisor) or `kata-runtime`. It must be configured in the daemon.",
         )
         .env(&["DOCKER_RUNTIME"])
-        .otherwise("the daemon's own default")
+        .when_unset("the daemon's default")
         .example("runsc"),
         Setting::new(
             "docker.network",
             Kind::Text,
             "gateway",
-            "How containers are connected: `gateway` by nothing but this server's gateway, which judges and records; or the name of \
-             a network of Docker's, such as `bridge`, where no policy of a sandbox holds.",
+            "Network of containers. With `gateway` all traffic passes through this server's gateway, which applies and records the \
+             policy. With the name of a Docker network, such as `bridge`, policies of sandboxes do not apply.",
         )
         .env(&["DOCKER_NETWORK"]),
         Setting::new(
             "docker.user",
             Kind::Text,
             "",
-            "Who commands run as.",
+            "User that runs commands.",
         )
-        .otherwise("the image's own user, or `user` where that is root")
+        .when_unset("the image's user, or `user` if that is root")
         .example("node"),
         Setting::new(
             "docker.no_new_privileges",
             Kind::Switch,
             "true",
-            "Whether programs inside are kept from gaining rights by being run, as `sudo` does.",
+            "Whether to prevent programs from gaining privileges, as `sudo` does.",
         ),
         Setting::new(
             "docker.seccomp",
             Kind::File,
             "",
-            "A system call filter for containers, in Docker's JSON.",
+            "Path of a seccomp profile for containers, in Docker's JSON format.",
         )
-        .otherwise("Docker's own")
+        .when_unset("Docker's default profile")
         .example("/etc/sandyard/seccomp.json"),
         Setting::new(
             "docker.workspace",
             Kind::Choice(&["volume", "layer"]),
             "volume",
-            "Where `/workspace` is kept: in a volume of its own that goes with the sandbox, or with its other files.",
+            "Where `/workspace` is stored: `volume` is a volume that is deleted with the sandbox, `layer` is the container's file system.",
         )
         .env(&["DOCKER_WORKSPACE"]),
         Setting::new(
             "docker.projects",
             Kind::Path,
             "",
-            "A folder on the daemon's host: a sandbox made for a project has the folder of that name in it as `/workspace`.",
+            "Directory on the daemon's host. A sandbox with a project has the subdirectory of that name as `/workspace`.",
         )
         .env(&["DOCKER_PROJECTS"])
-        .otherwise("projects have no folders")
+        .when_unset("projects have no directories")
         .example("/srv/projects"),
     ],
 };

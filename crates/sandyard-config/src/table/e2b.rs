@@ -1,52 +1,52 @@
-//! `[e2b]`: what E2B's own clients are offered.
+//! `[e2b]`: the API for E2B's clients.
 
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "e2b",
-    doc: "For programs written for E2B, which speak to their usual API at a listener of its own. `sandyard e2b env` prints \
-          what they need in their environment. A key is always required there.",
+    doc: "The API for programs that use E2B's SDKs, on a listener of its own. `sandyard e2b env` prints the environment \
+          variables that they need. A key is always required.",
     settings: &[
         Setting::new(
             "e2b.enabled",
             Kind::Switch,
             "true",
-            "Whether E2B's API has a listener of its own. Without one it is still below `/e2b` and at `api.` of `server.domain`.",
+            "Whether E2B's API has a listener of its own. Without one it is available below `/e2b` and at `api.<server.domain>`.",
         ),
         Setting::new(
             "e2b.host",
             Kind::Addresses,
             "",
-            "Addresses of E2B's API. Any but loopback means that others can reach the server.",
+            "IP addresses of the listener. An address other than loopback means that other machines can reach the server.",
         )
-        .otherwise("those of `server.host`")
+        .when_unset("the addresses of `server.host`")
         .example("127.0.0.1"),
         Setting::new(
             "e2b.port",
             Kind::Whole(0, 65_535),
             "",
-            "Port of E2B's API; 0 takes a free one. If nobody chose it and it is taken, the server starts without this \
-             listener and says so.",
+            "Port of the listener. 0 selects a free port. If this is not set and the default port is in use, the server starts without this \
+             listener and logs that.",
         )
         .flag("--e2b-port")
-        .otherwise("the one after `server.port`")
+        .when_unset("`server.port` + 1")
         .example("8101"),
         Setting::new(
             "e2b.domain",
             Kind::Host,
             "",
-            "What clients are told to put behind `{port}-{id}.` to reach a port of a sandbox, and, with TLS, what `E2B_DOMAIN` \
-             must be. Its name is `server.domain` or `localhost`; the port is the one clients reach, such as that of a proxy.",
+            "Domain, with an optional port, at which clients reach ports of sandboxes: `{port}-{id}.<domain>`. With TLS it is also the value of `E2B_DOMAIN`. \
+             The name must be `server.domain` or `localhost`; the port is the one that clients connect to, such as that of a proxy.",
         )
-        .otherwise("`server.domain`, with the port of a listener unless that is the usual one")
+        .when_unset("`server.domain`, with the port of a listener unless it is the default port")
         .example("localhost:8101"),
         Setting::new(
             "e2b.public_traffic",
             Kind::Switch,
             "true",
-            "Whether ports of sandboxes that E2B's clients make can be opened by whoever knows the sandbox's random id, as E2B \
-             has it. With `false` they ask for the sandbox's traffic token, unless its maker says otherwise.",
+            "Whether everybody who knows the random id of a sandbox can open its ports, as in E2B. Applies to sandboxes that E2B's clients create. \
+             With `false` the sandbox's traffic token is required, unless the create request says otherwise.",
         ),
     ],
 };

@@ -1,17 +1,17 @@
-//! `[e2b_cloud]`: sandboxes of E2B.
+//! `[e2b_cloud]`: the provider `e2b`.
 
 use crate::kind::{HOUR, Kind, MINUTE};
 use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "e2b_cloud",
-    doc: "For sandboxes of E2B, or of another server that speaks its API, where `e2b` is among the providers.",
+    doc: "Sandboxes at E2B, or at another server with its API, if the provider `e2b` is enabled.",
     settings: &[
         Setting::new(
             "e2b_cloud.api_key",
             Kind::Text,
             "",
-            "The key of the account there.",
+            "API key of the E2B account.",
         )
         .env(&["E2B_API_KEY"])
         .secret()
@@ -20,39 +20,39 @@ pub(super) const SECTION: Section = Section {
             "e2b_cloud.domain",
             Kind::Text,
             "e2b.app",
-            "Its domain: the API is `api.` of it, sandboxes are `{port}-{id}.` of it.",
+            "Domain of E2B. The API is at `api.<domain>`, sandboxes are at `{port}-{id}.<domain>`.",
         )
         .env(&["E2B_DOMAIN"]),
-        Setting::new("e2b_cloud.api_url", Kind::Text, "", "Where the API is.")
+        Setting::new("e2b_cloud.api_url", Kind::Text, "", "URL of the API.")
             .env(&["E2B_API_URL"])
-            .otherwise("`https://api.` of the domain")
+            .when_unset("`https://api.<domain>`")
             .example("http://127.0.0.1:8101"),
         Setting::new(
             "e2b_cloud.sandbox_url",
             Kind::Text,
             "",
-            "Where all its sandboxes are reached, told apart by headers.",
+            "URL at which all sandboxes are reached. Headers select the sandbox.",
         )
         .env(&["E2B_SANDBOX_URL"])
-        .otherwise("`https://{port}-{id}.` of the domain")
+        .when_unset("`https://{port}-{id}.<domain>`")
         .example("http://127.0.0.1:8101"),
         Setting::new(
             "e2b_cloud.template",
             Kind::Text,
             "base",
-            "The template there of a sandbox whose maker names none.",
+            "E2B template of a sandbox, if the create request names none.",
         ),
         Setting::new(
             "e2b_cloud.timeout",
             Kind::Duration(MINUTE, 24 * HOUR),
             "1h",
-            "After how long a sandbox is paused there should this server be gone; while it is there it puts that off.",
+            "Time after which E2B pauses a sandbox if this server is down, 1 minute to 24 hours. While the server runs, it extends the time.",
         ),
         Setting::new(
             "e2b_cloud.trusted_ca",
             Kind::File,
             "",
-            "Certificates to trust there besides the host's, in PEM.",
+            "Path of a PEM file with certificate authorities to trust in addition to the host's.",
         )
         .example("/etc/sandyard/e2b-ca.pem"),
     ],

@@ -1,29 +1,29 @@
-//! `[fake]`: sandboxes that are none.
+//! `[fake]`: the provider `fake`.
 
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "fake",
-    doc: "For tests of programs that use this server, where `fake` is among the providers: nothing is run, commands answer by rules.",
+    doc: "For tests of client programs, if the provider `fake` is enabled. It runs nothing; commands are answered by rules.",
     settings: &[
         Setting::new(
             "fake.rules",
             Kind::File,
             "",
-            "What commands answer: a JSON array of objects with `command` (a regular expression), `stdout`, `stderr`, `exit_code`, `files`.",
+            "Path of a JSON file with the answers to commands: an array of objects with `command` (a regular expression), `stdout`, `stderr`, `exit_code`, `files`.",
         )
         .env(&["SANDBOX_FAKE_RULES"])
-        .otherwise("a few commands such as `echo` and `cat` are understood, all others fail")
+        .when_unset("a few commands such as `echo` and `cat` work, all others fail")
         .example("fake-rules.json"),
         Setting::new(
             "fake.seed",
             Kind::Whole(0, u64::MAX),
             "",
-            "Makes the provider's ids and times the same in every run.",
+            "Seed that makes the provider's ids and times the same in every run.",
         )
         .env(&["SANDBOX_FAKE_SEED"])
-        .otherwise("they are new in every run")
+        .when_unset("ids and times differ in every run")
         .example("1"),
     ],
 };

@@ -1,114 +1,114 @@
-//! `[gateway]`: what sandboxes reach.
+//! `[gateway]`: egress of sandboxes.
 
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "gateway",
-    doc: "The one door out of a sandbox: what sandboxes may reach, by which way, and how much at once. A target is a name \
-          (`example.com`), all names below one (`*.example.com`), an address or a network (`10.0.0.0/8`), with or without \
+    doc: "Egress of sandboxes: what they may reach, through which proxy, and with which limits. A target is a host name \
+          (`example.com`), all names below one (`*.example.com`), an IP address or a network (`10.0.0.0/8`), with an optional \
           `:port`.",
     settings: &[
         Setting::new(
             "gateway.enabled",
             Kind::Switch,
             "true",
-            "Whether sandboxes have a way out at all. Without it their network leads nowhere, whatever they ask for.",
+            "Whether sandboxes have network access. With `false` they reach nothing, whatever their policy says.",
         ),
         Setting::new(
             "gateway.reachable",
             Kind::Targets,
             "",
-            "Closed targets that sandboxes may reach all the same: private and link-local addresses, this host's own. A name \
-             opens whatever it resolves to. A sandbox's own policy still counts.",
+            "Targets with closed addresses that sandboxes may reach: private, link-local, or of this host. A host name \
+             opens every address that it resolves to. The policy of the sandbox must allow the target as well.",
         )
-        .otherwise("the public internet alone")
+        .when_unset("only the public internet")
         .example("10.0.8.0/24:5432,registry.internal"),
         Setting::new(
             "gateway.denied",
             Kind::Targets,
             "",
-            "What no sandbox may reach, whatever its policy says.",
+            "Targets that no sandbox may reach, whatever its policy says.",
         )
-        .otherwise("nothing more than what is closed anyway")
+        .when_unset("only closed addresses")
         .example("*:25,*.example.net"),
         Setting::new(
             "gateway.allow_internet_access",
             Kind::Switch,
             "true",
-            "Whether a sandbox may reach what no entry of its policy names, when its maker does not say.",
+            "Whether a sandbox may reach targets that no entry of its policy names, if the create request sets no policy.",
         ),
         Setting::new(
             "gateway.allow_out",
             Kind::Targets,
             "",
-            "What a sandbox whose maker says nothing about its network may reach in any case.",
+            "Targets that a sandbox may reach, if the create request sets no policy.",
         )
-        .otherwise("no entries")
+        .when_unset("no entries")
         .example("pypi.org,*.pythonhosted.org,registry.npmjs.org:443"),
         Setting::new(
             "gateway.deny_out",
             Kind::Targets,
             "",
-            "What a sandbox whose maker says nothing about its network may not reach, unless `gateway.allow_out` names it.",
+            "Targets that a sandbox may not reach, if the create request sets no policy. `gateway.allow_out` takes precedence.",
         )
-        .otherwise("no entries")
+        .when_unset("no entries")
         .example("*:25"),
         Setting::new(
             "gateway.nameservers",
             Kind::NameServers,
             "",
-            "Whom to ask for the addresses of names.",
+            "Name servers that resolve host names.",
         )
-        .otherwise("those of this host, as in `/etc/resolv.conf`")
+        .when_unset("the name servers of this host (`/etc/resolv.conf`)")
         .example("192.0.2.53,[2001:db8::53]:5353"),
         Setting::new(
             "gateway.proxy",
             Kind::Url(&["http", "socks5", "socks5h"]),
             "",
-            "A proxy through which everything goes out.",
+            "Proxy for all egress traffic.",
         )
-        .otherwise("as the environment says: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`")
+        .when_unset("the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`")
         .example("http://user:password@proxy.example.com:3128")
         .secret(),
         Setting::new(
             "gateway.trusted_ca",
             Kind::File,
             "",
-            "More certificate authorities to trust, in PEM, where the gateway puts secrets or headers into requests and \
-             therefore speaks TLS itself.",
+            "Path of a PEM file with certificate authorities to trust in addition to the host's. The gateway needs them where it \
+             adds secrets or headers to requests, because it then terminates TLS.",
         )
-        .otherwise("those of this host alone")
+        .when_unset("only the host's certificate authorities")
         .example("/etc/sandyard/tls/company-ca.pem"),
         Setting::new(
             "gateway.max_connections",
             Kind::Whole(1, 1_000_000),
             "2048",
-            "Connections one sandbox may have open at once.",
+            "Maximum number of open connections of one sandbox.",
         ),
         Setting::new(
             "gateway.max_connections_total",
             Kind::Whole(1, 1_000_000),
             "16384",
-            "Connections all sandboxes of this server may have open at once.",
+            "Maximum number of open connections of all sandboxes of this server.",
         ),
         Setting::new(
             "gateway.connections_per_second",
             Kind::Whole(1, 1_000_000),
             "500",
-            "New connections of one sandbox in a second, on average; ten times as many may come at once.",
+            "Maximum number of new connections per second of one sandbox, on average. Bursts may be ten times as large.",
         ),
         Setting::new(
             "gateway.queries_per_second",
             Kind::Whole(1, 1_000_000),
             "200",
-            "Look-ups of names by one sandbox in a second, on average; ten times as many may come at once.",
+            "Maximum number of DNS queries per second of one sandbox, on average. Bursts may be ten times as large.",
         ),
         Setting::new(
             "gateway.bytes_per_second",
             Kind::Size(0, 1 << 50),
             "0",
-            "Bytes one sandbox may send and receive in a second, both together; 0 for no bound.",
+            "Maximum number of bytes per second that one sandbox may send and receive together. 0 means no limit.",
         ),
     ],
 };

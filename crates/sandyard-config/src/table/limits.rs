@@ -1,4 +1,4 @@
-//! `[limits]`: how much a sandbox may use, and how many there may be.
+//! `[limits]`: resource limits and numbers of sandboxes.
 
 use sandyard_core::Limits;
 
@@ -12,75 +12,74 @@ const PIDS: Kind = Kind::Whole(Limits::LEAST.pids as u64, 4_194_304);
 
 pub(super) const SECTION: Section = Section {
     name: "limits",
-    doc: "How much of the host one sandbox may use (what it gets when nothing is asked for, and the most that may be asked \
-          for), and how many sandboxes there may be. A default that nobody wrote down is brought down to its maximum, so on a \
-          small host a sandbox gets less.",
+    doc: "Resource limits of one sandbox (the default, and the maximum that a request may set), and the maximum number of \
+          sandboxes. A default that is not set explicitly is lowered to its maximum, so on a small host a sandbox gets less.",
     settings: &[
-        Setting::new("limits.memory", MEMORY, "2g", "Memory of a sandbox."),
+        Setting::new("limits.memory", MEMORY, "2g", "Default memory of a sandbox, at least 16m."),
         Setting::new(
             "limits.max_memory",
             MEMORY,
             "",
-            "The most memory that may be asked for.",
+            "Maximum memory that a request may set.",
         )
-        .otherwise("half of the host's memory; `64g` at providers that are elsewhere")
+        .when_unset("half of the host's memory; `64g` for remote providers")
         .example("16g"),
-        Setting::new("limits.cpu", CPU, "2", "Processor cores of a sandbox."),
+        Setting::new("limits.cpu", CPU, "2", "Default number of processor cores of a sandbox, at least 0.01."),
         Setting::new(
             "limits.max_cpu",
             CPU,
             "",
-            "The most cores that may be asked for.",
+            "Maximum number of cores that a request may set.",
         )
-        .otherwise("all of the host's; `64` at providers that are elsewhere")
+        .when_unset("all cores of the host; `64` for remote providers")
         .example("8"),
         Setting::new(
             "limits.pids",
             PIDS,
             "1024",
-            "Processes and threads of a sandbox.",
+            "Default maximum number of processes and threads of a sandbox.",
         ),
         Setting::new(
             "limits.max_pids",
             PIDS,
             "",
-            "The most processes and threads that may be asked for.",
+            "Maximum number of processes and threads that a request may set.",
         )
-        .otherwise("a quarter of the host's `kernel.pid_max` and `kernel.threads-max`; `65536` at providers that are elsewhere")
+        .when_unset("a quarter of the host's `kernel.pid_max` and `kernel.threads-max`; `65536` for remote providers")
         .example("4096"),
         Setting::new(
             "limits.disk",
             DISK,
             "4g",
-            "What a sandbox may write on top of its template. Used only as it is written.",
+            "Default disk space that a sandbox may write in addition to its template, at least 16m. Space is used only when it is written.",
         ),
         Setting::new(
             "limits.max_disk",
             DISK,
             "",
-            "The most disk that may be asked for.",
+            "Maximum disk space that a request may set.",
         )
-        .otherwise("half of the file system with `data_dir`; `256g` at providers that are elsewhere")
+        .when_unset("half of the file system of `data_dir`; `256g` for remote providers")
         .example("64g"),
         Setting::new(
             "limits.memory_reserve",
             Kind::Size(0, 1 << 50),
             "",
-            "Memory to keep free for this host: while less is available, no sandbox is made or started.",
+            "Memory to keep free on this host. While less is available, no sandbox is created or started.",
         )
-        .otherwise("3 % of the host's memory, at least `256m`")
+        .when_unset("3 % of the host's memory, at least `256m`")
         .example("1g"),
         Setting::new(
             "limits.sandboxes_per_user",
             Kind::Whole(0, 1_000_000),
             "100",
-            "Sandboxes one user may have, paused ones included; 0 for no bound.",
+            "Maximum number of sandboxes of one user, including paused ones. 0 means no limit.",
         ),
         Setting::new(
             "limits.sandboxes",
             Kind::Whole(0, 1_000_000),
             "0",
-            "Sandboxes there may be in all; 0 for no bound.",
+            "Maximum number of sandboxes of this installation. 0 means no limit.",
         ),
     ],
 };

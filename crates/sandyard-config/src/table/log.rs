@@ -1,17 +1,17 @@
-//! `[log]`: what is written, and how.
+//! `[log]`: the server's own log.
 
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "log",
-    doc: "What the server writes to standard error.",
+    doc: "The server's log on standard error.",
     settings: &[
         Setting::new(
             "log.level",
             Kind::LogFilter,
             "info",
-            "`off`, `error`, `warn`, `info`, `debug` or `trace`, or levels by module: `info,sandyard_service=debug`.",
+            "Log level: `off`, `error`, `warn`, `info`, `debug` or `trace`, or levels by module such as `info,sandyard_service=debug`.",
         )
         .env(&["SANDYARD_LOG", "RUST_LOG"])
         .flag("--log"),
@@ -19,7 +19,7 @@ pub(super) const SECTION: Section = Section {
             "log.format",
             Kind::Choice(&["text", "json"]),
             "text",
-            "`text` for people, `json` for programs: one object a line.",
+            "Format of the log: `text`, or `json` with one object per line.",
         )
         .flag("--log-format"),
     ],

@@ -1,4 +1,4 @@
-//! `[logs]`: how much of the output of commands is kept.
+//! `[logs]`: the size of command logs.
 
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
@@ -7,20 +7,20 @@ const SIZE: Kind = Kind::Size(1 << 20, 1 << 50);
 
 pub(super) const SECTION: Section = Section {
     name: "logs",
-    doc: "How much of what commands write is kept on disk, in `logs/` of the data directory. The oldest output goes first. The output of a deleted \
-          sandbox is kept for `lifecycle.history_retention`.",
+    doc: "Logs of the output of commands, in `logs/` in the data directory. The server deletes the oldest output first. It keeps the output of a deleted \
+          sandbox for `lifecycle.history_retention`.",
     settings: &[
         Setting::new(
             "logs.max_per_sandbox",
             SIZE,
             "64m",
-            "The most output kept of one sandbox.",
+            "Maximum size of the log of one sandbox.",
         ),
         Setting::new(
             "logs.max_total",
             SIZE,
             "4g",
-            "The most output kept of all sandboxes, checked every minute.",
+            "Maximum size of all logs, enforced every minute.",
         ),
     ],
 };

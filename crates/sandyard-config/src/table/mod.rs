@@ -44,23 +44,20 @@ static SECTIONS: [Section; 18] = [
     log::SECTION,
 ];
 
-/// Variables with our prefix that are no settings, with what they are for.
+/// Variables with the prefix `SANDYARD_` that are not settings, and their meaning.
 pub const OTHER_VARIABLES: [(&str, &str); 4] = [
     (
         "SANDYARD_CONFIG",
-        "The configuration file, like `--config`. It must be there.",
+        "Path of the configuration file, like `--config`. The file must exist.",
     ),
-    (
-        "SANDYARD_URL",
-        "For the command line: the server to talk to.",
-    ),
+    ("SANDYARD_URL", "For the command line: URL of the server."),
     (
         "SANDYARD_API_KEY",
-        "For the command line: the key to show there.",
+        "For the command line: API key for the server.",
     ),
     (
         "SANDYARD_CA_CERT",
-        "For the command line: a file with certificates to trust beside the host's, in PEM.",
+        "For the command line: path of a PEM file with certificate authorities to trust in addition to the host's.",
     ),
 ];
 

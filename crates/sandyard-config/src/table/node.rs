@@ -1,18 +1,18 @@
-//! `[node]`: one server among several.
+//! `[node]`: several servers on one database.
 
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
 pub(super) const SECTION: Section = Section {
     name: "node",
-    doc: "For several servers on one database. Each makes its own id at its first start.",
+    doc: "For several servers on one database.",
     settings: &[Setting::new(
         "node.url",
         Kind::HttpUrl,
         "",
-        "How the other servers reach this one. A sandbox lives on one server; the others forward to it.",
+        "URL at which the other servers reach this one. A sandbox runs on one server; the others forward requests to it.",
     )
     .env(&["SANDYARD_NODE_URL"])
-    .otherwise("this server's sandboxes cannot be reached through the others")
+    .when_unset("the other servers cannot reach this server's sandboxes")
     .example("http://10.0.0.5:8100")],
 };

@@ -1,21 +1,21 @@
-//! `[sandbox]`: what sandboxes are made of.
+//! `[sandbox]`: providers and templates.
 
 use crate::kind::Kind;
 use crate::setting::{Section, Setting};
 
-/// The providers there are.
+/// The names of all providers.
 const PROVIDERS: &[&str] = &["embedded", "docker", "e2b", "daytona", "fake"];
 
 pub(super) const SECTION: Section = Section {
     name: "sandbox",
-    doc: "Where sandboxes run and what they start from.",
+    doc: "Where sandboxes run, and which template they start from.",
     settings: &[
         Setting::new(
             "sandbox.provider",
             Kind::Choice(PROVIDERS),
             "embedded",
-            "Where sandboxes run when their maker does not say: `embedded` on this host, without Docker; `docker` in containers; \
-             `e2b` and `daytona` in those clouds; `fake` nowhere, for tests of programs that use this server.",
+            "Default provider. `embedded` runs sandboxes on this host, without Docker; `docker` runs them in containers; \
+             `e2b` and `daytona` use those clouds; `fake` runs nothing and is for tests of client programs.",
         )
         .env(&["SANDBOX_PROVIDER", "SANDYARD_PROVIDER"])
         .flag("--provider"),
@@ -23,28 +23,28 @@ pub(super) const SECTION: Section = Section {
             "sandbox.providers",
             Kind::Choices(PROVIDERS),
             "",
-            "Further providers that sandboxes may ask for by name. Those of `sandbox.fallback` and `sandbox.template_providers` \
-             count too.",
+            "Further providers that a create request can name. The providers in `sandbox.fallback` and `sandbox.template_providers` \
+             are enabled as well.",
         )
         .env(&["SANDYARD_PROVIDERS"])
         .flag("--providers")
-        .otherwise("none but `sandbox.provider`")
+        .when_unset("only `sandbox.provider`")
         .example("embedded,docker"),
         Setting::new(
             "sandbox.fallback",
             Kind::Choices(PROVIDERS),
             "",
-            "Who makes a sandbox, in this order, when its provider has no room or cannot be reached, unless its maker insists on one.",
+            "Providers to try, in this order, if the provider of a new sandbox has no capacity or is unreachable. Does not apply to requests that name a provider.",
         )
         .env(&["SANDYARD_FALLBACK"])
         .flag("--fallback")
-        .otherwise("nobody: the create fails")
+        .when_unset("none: the create fails")
         .example("docker,embedded"),
         Setting::new(
             "sandbox.template_providers",
             Kind::Pairs(PROVIDERS),
             "",
-            "Which templates are another provider's than the usual one.",
+            "Templates that belong to another provider than the default one, as `template=provider`.",
         )
         .env(&["SANDYARD_TEMPLATE_PROVIDERS"])
         .example("python:3.13=docker"),
@@ -52,45 +52,45 @@ pub(super) const SECTION: Section = Section {
             "sandbox.user_providers",
             Kind::Choices(PROVIDERS),
             "",
-            "Which providers users who are no admins get sandboxes from, such as those that cost nothing. Where the default \
-             is not among them, they get the first of these.",
+            "Providers that users who are not admins may use, such as those without costs. If the default provider is not among \
+             them, such users get the first one of this list.",
         )
-        .otherwise("all of them")
+        .when_unset("all providers")
         .example("embedded"),
         Setting::new(
             "sandbox.user_templates",
             Kind::Words,
             "",
-            "Templates of others, such as images of Docker's, that users who are no admins may name beside the provider's default and what \
-             this server keeps; `*` stands for any text.",
+            "External templates, such as Docker images, that users who are not admins may use in addition to the provider's default and the \
+             templates that this server stores. `*` matches any text.",
         )
-        .otherwise("none: only admins name them")
+        .when_unset("none: only admins may use external templates")
         .example("python:*,node:*"),
         Setting::new(
             "sandbox.agent_program",
             Kind::File,
             "",
-            "The program that is put into sandboxes which others make, as their agent and tool server. It must be a static one for their processor.",
+            "Program that the server installs in sandboxes of other providers, as their agent and tool server. It must be a static binary for their processor.",
         )
-        .otherwise("this program itself")
+        .when_unset("this program")
         .example("/usr/local/bin/sandyard"),
         Setting::new(
             "sandbox.template",
             Kind::Text,
             "",
-            "What a sandbox of the default provider starts from when its maker names nothing. With the others it is \
-             `docker.image`, `e2b_cloud.template` or `daytona.snapshot`. E2B's own variables mean E2B's template where E2B is one of several \
-             providers and not the default.",
+            "Template of sandboxes at the default provider, if the create request names none. For other providers see \
+             `docker.image`, `e2b_cloud.template` and `daytona.snapshot`. If E2B is enabled but not the default provider, E2B's own variables \
+             set its template instead.",
         )
         .env(&["E2B_TEMPLATE", "E2B_TEMPLATE_ID", "SANDBOX_TEMPLATE_ID", "SANDYARD_TEMPLATE"])
         .flag("--template")
-        .otherwise("the provider's default template: `host`, the programs of this machine")
+        .when_unset("the provider's default template: `host`, the programs of this machine")
         .example("debian"),
         Setting::new(
             "sandbox.ready",
             Kind::Whole(0, 1000),
             "8",
-            "Sandboxes of the default template kept ready, so that a create only hands one over. Each costs about a quarter of a MiB.",
+            "Number of sandboxes of the default template that are kept ready, 0 to 1000, so that a create returns at once. Each needs about 0.25 MiB of memory.",
         )
         .env(&["SANDYARD_READY"])
         .flag("--ready"),
@@ -98,7 +98,7 @@ pub(super) const SECTION: Section = Section {
             "sandbox.ready_templates",
             Kind::Counts(1000),
             "code-interpreter-v1=1",
-            "How many sandboxes of which other templates are kept ready, with their start programs running. A template that does not exist is passed over until it does; `=0` keeps none.",
+            "Number of sandboxes of other templates that are kept ready, with their start programs running, as `template=number`. Templates that do not exist are skipped; `=0` keeps none.",
         )
         .env(&["SANDYARD_READY_TEMPLATES"])
         .example("code-interpreter-v1=2,desktop=1"),
@@ -106,14 +106,14 @@ pub(super) const SECTION: Section = Section {
             "sandbox.mcp_port",
             Kind::Whole(1, 65_535),
             "6060",
-            "Port of the tool server inside each sandbox. Those made before a change keep theirs.",
+            "Port of the tool server inside each sandbox. A change applies to new sandboxes.",
         )
         .env(&["MCP_PORT", "SANDBOX_MCP_SERVER_PORT"]),
         Setting::new(
             "sandbox.code_server_port",
             Kind::Whole(1, 65_535),
             "9000",
-            "Where `vscode_url` points; the template must serve VS Code there (`agent`: 9000).",
+            "Port in `vscode_url`. The template must serve VS Code on this port (the template `agent` uses 9000).",
         )
         .env(&["SANDBOX_CODE_SERVER_PORT"]),
     ],

@@ -86,8 +86,8 @@ fn open_where_others_can_reach_the_server_is_refused_with_what_to_set() {
         assert_eq!(
             errors,
             [format!(
-                "variable SANDYARD_AUTH_MODE: auth.mode: everybody who reaches the server could use it without a key, and \
-                 others can: {how}\n  hint: set `auth.mode` to `auto` or `required` (SANDYARD_AUTH_MODE=required), or listen \
+                "variable SANDYARD_AUTH_MODE: auth.mode: other machines could use the server without a key: \
+                 {how}\n  hint: set `auth.mode` to `auto` or `required` (SANDYARD_AUTH_MODE=required), or listen \
                  on loopback only (SANDBOX_SERVER_HOST=127.0.0.1) with no proxy in front"
             )]
         );

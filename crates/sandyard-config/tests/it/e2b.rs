@@ -41,8 +41,8 @@ fn the_servers_own_port_cannot_be_its_port() {
     assert_eq!(
         Host::new().flag("e2b.port", "8100").errors(),
         [
-            "flag --e2b-port: e2b.port: `8100` is `server.port` already\n  hint: choose another; E2B's API is a listener of \
-          its own, since its paths mean something else elsewhere"
+            "flag --e2b-port: e2b.port: `8100` is also `server.port`\n  hint: choose another port: E2B's API needs a \
+             listener of its own"
         ]
     );
     // At another address it can.
@@ -78,7 +78,7 @@ fn a_domain_is_one_that_the_server_answers_for() {
     assert_eq!(
         host().var("SANDYARD_E2B_DOMAIN", "other.test:1").errors(),
         [
-            "variable SANDYARD_E2B_DOMAIN: e2b.domain: `other.test` is not `server.domain`, which is `sbx.test`\n  hint: set \
+            "variable SANDYARD_E2B_DOMAIN: e2b.domain: `other.test` differs from `server.domain`, which is `sbx.test`\n  hint: set \
              `server.domain` to `other.test`"
         ]
     );

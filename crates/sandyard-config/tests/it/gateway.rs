@@ -73,11 +73,11 @@ fn wrong_targets_servers_and_keys_are_told_with_their_place_and_without_secrets(
     assert_eq!(
         host.errors(),
         [
-            "data/sandyard.toml:2: gateway.allow_out: `pypi.org,http://example.com/` is wrong in part 2: that is not a name, an \
+            "data/sandyard.toml:2: gateway.allow_out: `pypi.org,http://example.com/` has an invalid part 2: it must be a name, an \
              address or a network like 10.0.0.0/8, with or without a port",
             "data/sandyard.toml:3: gateway.nameservers: `dns.example.com` is not an IP address, with or without a port",
             "data/sandyard.toml:4: gateway.proxy: the value is not a URL of http:, socks5:, socks5h:",
-            "data/sandyard.toml:5: gateway.max_connections: `0` is out of range: allowed is 1 to 1000000",
+            "data/sandyard.toml:5: gateway.max_connections: `0` must be between 1 and 1000000",
             "data/sandyard.toml:8: secrets.key: the value is no key of 32 bytes: write 64 hexadecimal digits, or base64; `openssl \
              rand -hex 32` makes one",
             "variable SANDYARD_GATEWAY_DENIED: gateway.denied: `10.0.0.0/99` is not a name, an address or a network like \
@@ -123,7 +123,7 @@ fn settings_of_a_gateway_that_is_off_are_a_warning() {
     assert_eq!(
         host.warnings(),
         [
-            "variable SANDYARD_GATEWAY_REACHABLE: gateway.reachable: is ignored, since sandboxes have no way out\n  hint: set \
+            "variable SANDYARD_GATEWAY_REACHABLE: gateway.reachable: has no effect, because `gateway.enabled` is `false`\n  hint: set \
              `gateway.enabled` to `true`"
         ]
     );

@@ -32,7 +32,7 @@ memory = \"2x\"
             "data/sandyard.toml:7: there is no table `serv`\n  hint: did you mean `server`?",
             "data/sandyard.toml:11: limits.memory: `2x` is not a size: write a number with an optional k, m, g or t, like 512m or 2g",
             "variable PORT: server.port: `http` is not a port number, 0 to 65535",
-            "work/.env:1, variable MCP_PORT: sandbox.mcp_port: `99999` is out of range: allowed is 1 to 65535",
+            "work/.env:1, variable MCP_PORT: sandbox.mcp_port: `99999` must be between 1 and 65535",
             "flag for lifecycle.retention: lifecycle.retention: `soon` is not a time span: write seconds, or numbers with s, m, h or d, like 90, 30m, 1h30m or 7d",
         ]
     );
@@ -117,7 +117,7 @@ fn secrets_are_not_repeated_in_problems() {
     assert_eq!(
         host.errors(),
         [
-            "variable JWT_SECRET: auth.jwt_secret: the value is too short: 7 bytes, and at least 32 are needed",
+            "variable JWT_SECRET: auth.jwt_secret: the value must have at least 32 bytes (got 7)",
             "variable DATABASE_URL: database.url: `mysql://app:********@db/x` is not a URL of sqlite:, postgres:, postgresql:",
         ]
     );
@@ -214,8 +214,8 @@ fn a_given_value_beyond_its_maximum_is_told() {
     assert_eq!(
         host.errors(),
         [
-            "variable DEFAULT_TIMEOUT: lifecycle.default_timeout: `2m` is more than `lifecycle.max_timeout`, which is `60`\n  hint: raise `lifecycle.max_timeout` too",
-            "data/sandyard.toml:2: limits.memory: `8g` is more than `limits.max_memory`, which is `4g`\n  hint: raise `limits.max_memory` too",
+            "variable DEFAULT_TIMEOUT: lifecycle.default_timeout: `2m` exceeds `lifecycle.max_timeout`, which is `60`\n  hint: raise `lifecycle.max_timeout` as well",
+            "data/sandyard.toml:2: limits.memory: `8g` exceeds `limits.max_memory`, which is `4g`\n  hint: raise `limits.max_memory` as well",
         ]
     );
 }
@@ -251,7 +251,7 @@ fn clouds_ask_for_their_keys_where_they_are_used() {
 fn providers_have_known_names() {
     let errors = Host::new().var("SANDBOX_PROVIDER", "vmware").errors();
     assert!(
-        errors[0].contains("is none of embedded, docker"),
+        errors[0].contains("must be one of embedded, docker"),
         "{errors:?}"
     );
     assert_eq!(

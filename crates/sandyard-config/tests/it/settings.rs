@@ -141,7 +141,7 @@ fn redis_parts_without_a_server_are_a_warning() {
     assert_eq!(
         host.warnings(),
         [
-            "variable REDIS_PASSWORD: redis.password: is ignored, since no Redis server is named\n  hint: set `redis.host`"
+            "variable REDIS_PASSWORD: redis.password: has no effect, because no Redis server is set\n  hint: set `redis.host`"
         ]
     );
     assert_eq!(host.loaded().settings.redis_url, None);
@@ -169,7 +169,7 @@ fn certificates_come_in_pairs_that_can_be_opened() {
         .flag("server.tls_cert", "c.pem");
     assert_eq!(
         host.errors(),
-        ["flag --tls-cert: server.tls_cert: `server.tls_key` is missing"]
+        ["flag --tls-cert: server.tls_cert: requires `server.tls_key`"]
     );
     let host = host.flag("server.tls_key", "k.pem");
     let expected = Tls::Files {
@@ -178,7 +178,7 @@ fn certificates_come_in_pairs_that_can_be_opened() {
     };
     assert_eq!(host.loaded().settings.server.tls, expected);
     let host = host.flag("server.tls_self_signed", "true");
-    assert!(host.errors()[0].contains("there is a certificate already"));
+    assert!(host.errors()[0].contains("conflicts with `server.tls_cert`"));
     let host = Host::new()
         .flag("server.tls_cert", "c.pem")
         .flag("server.tls_key", "k.pem");
@@ -189,7 +189,7 @@ fn certificates_come_in_pairs_that_can_be_opened() {
     let host = Host::new().flag("server.tls_key", "k.pem");
     assert_eq!(
         host.errors(),
-        ["flag --tls-key: server.tls_key: `server.tls_cert` is missing"]
+        ["flag --tls-key: server.tls_key: requires `server.tls_cert`"]
     );
 }
 

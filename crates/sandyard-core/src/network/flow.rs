@@ -1,4 +1,4 @@
-//! The record of one attempt to reach something.
+//! The record of a network flow.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::SandboxId;
 
-/// What the attempt spoke.
+/// The protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
     /// A connection.
     Tcp,
-    /// A datagram, other than a look-up.
+    /// A datagram other than a DNS query.
     Udp,
-    /// A look-up of a name.
+    /// A DNS query.
     Dns,
     /// A ping or another control message.
     Icmp,
@@ -23,50 +23,50 @@ pub enum Protocol {
     Other,
 }
 
-/// What became of it.
+/// The verdict on a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowVerdict {
-    /// It went out.
+    /// It was allowed and reached its target.
     Allowed,
-    /// It did not, for the reason given.
+    /// It was denied, for the reason in [`Denial`].
     Denied,
-    /// It was allowed and the other side could not be reached, or the look-up found nothing.
+    /// It was allowed, but the target was unreachable or its name was not found.
     Failed,
 }
 
-/// Why an attempt was denied; [`fmt::Display`] is one line for people.
+/// Why a flow was denied. [`fmt::Display`] writes a message in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "code")]
 #[non_exhaustive]
 pub enum Denial {
-    /// The policy allows nothing that it does not name, and it does not name this.
+    /// The policy denies everything that it does not name, and it does not name the target.
     NotAllowed {
-        /// What.
+        /// The target, as `host:port`.
         target: String,
     },
     /// An entry of the policy denies it.
     DeniedByPolicy {
-        /// What.
+        /// The target, as `host:port`.
         target: String,
-        /// Which entry.
+        /// The entry of the policy.
         entry: String,
     },
     /// The operator denies it to every sandbox.
     DeniedByOperator {
-        /// What.
+        /// The target, as `host:port`.
         target: String,
     },
     /// Its address is closed to sandboxes: loopback, private, link-local, metadata, this host's own.
     ClosedAddress {
-        /// What.
+        /// The target, as `host:port`.
         target: String,
         /// The address.
         address: IpAddr,
         /// Its class, as of [`closed_class`](super::address::closed_class), or `own`.
         class: String,
     },
-    /// The connection was for one name, and what was said on it for another.
+    /// The connection was opened for one name, and used for another.
     NameMismatch {
         /// The name that was looked up.
         name: String,
@@ -75,18 +75,18 @@ pub enum Denial {
     },
     /// Only TCP and look-ups of names leave a sandbox.
     ProtocolNotCarried {
-        /// What.
+        /// The target, as `host:port`.
         target: String,
     },
     /// Too many connections at once, or too many a second.
     TooMany {
-        /// Which limit.
+        /// The limit that was exceeded.
         limit: String,
     },
 }
 
 impl Denial {
-    /// The reason in one word, as in events.
+    /// The code of the reason, as in events.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotAllowed { .. } => "not_allowed",
@@ -99,7 +99,7 @@ impl Denial {
         }
     }
 
-    /// What to allow so that it passes, written as a [`Target`](super::Target); `None` where the sandbox's policy is not why.
+    /// The [`Target`](super::Target) to allow so that the flow passes; none if the sandbox's policy is not the reason.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NotAllowed { target } | Self::DeniedByPolicy { target, .. } => {
@@ -145,36 +145,36 @@ impl fmt::Display for Denial {
     }
 }
 
-/// The record of one attempt, or of several alike in a short time.
+/// The record of a flow, or of several equal ones within a short time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Whose attempt.
+    /// The sandbox.
     pub sandbox_id: SandboxId,
-    /// Who owns that sandbox.
+    /// The owner of the sandbox.
     pub owner: String,
     /// When it began, in milliseconds since 1970.
     pub at_ms: i64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// What it spoke.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// The name it was for, where one is known.
+    /// The host name, if it is known.
     pub name: Option<String>,
-    /// The address that was dialled, or meant.
+    /// The IP address.
     pub address: Option<IpAddr>,
     /// The port.
     pub port: Option<u16>,
-    /// What became of it.
+    /// The verdict.
     pub verdict: FlowVerdict,
     /// Why it was denied.
     pub denial: Option<Denial>,
-    /// Why it failed, in words.
+    /// Why it failed, as text.
     pub failure: Option<String>,
-    /// Bytes from the sandbox.
+    /// Bytes that the sandbox sent.
     pub sent_bytes: u64,
-    /// Bytes to it.
+    /// Bytes that the sandbox received.
     pub received_bytes: u64,
-    /// How many attempts alike this stands for.
+    /// Number of equal flows that this record stands for.
     pub count: u64,
 }
 

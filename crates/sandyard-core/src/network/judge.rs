@@ -1,4 +1,4 @@
-//! Policy and operator together.
+//! The verdict of a policy and the operator's rules.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,7 +15,8 @@ impl NetworkPolicy {
     /// Networks in `allow_out` allow no name: what it resolves to is known too late.
     ///
     /// # Errors
-    /// Why not.
+    ///
+    /// Why the flow is denied.
     pub fn judge_name(
         &self,
         operator: &OperatorRules,
@@ -46,7 +47,8 @@ impl NetworkPolicy {
     /// Judges the address that is about to be dialled, with the name it was found by, if it was.
     ///
     /// # Errors
-    /// Why not.
+    ///
+    /// Why the flow is denied.
     pub fn judge_address(
         &self,
         operator: &OperatorRules,

@@ -1,14 +1,14 @@
-//! What a sandbox may reach: its policy, the operator's operator rules, and what became of each attempt.
+//! What a sandbox may reach: its policy, the operator's rules, and the record of each flow.
 //!
-//! - [`policy`]: what a sandbox's maker asks for; E2B's `network` object is this one
+//! - [`policy`]: the policy of a sandbox; E2B's `network` object is this one
 //! - [`target`]: `*.example.com:443`, `10.0.0.0/8`, `203.0.113.7`
 //! - [`pattern`]: names with wildcards
-//! - [`address`]: addresses that are nobody's business outside of their own network
-//! - [`operator_rules`]: what an operator opens and closes for every sandbox
-//! - [`judge`]: policy and operator together
+//! - [`address`]: addresses that are closed to sandboxes
+//! - [`operator_rules`]: the operator's rules for every sandbox
+//! - [`judge`]: the verdict of policy and operator's rules
 //! - [`check`]: the bounds of a policy, and which headers it may set
 //! - [`grant`]: what the gateway is given for one sandbox, secrets included
-//! - [`flow`]: the record of one attempt
+//! - [`flow`]: the record of a flow
 //!
 //! The same policy travels to every provider. Names are lower-case ASCII without a dot at their end, everywhere.
 

@@ -1,17 +1,17 @@
-//! What an operator opens and closes for every sandbox.
+//! The operator's network rules for every sandbox.
 
 use std::net::IpAddr;
 
 use super::target::Target;
 
-/// The operator's rules, before any policy.
+/// The operator's rules, which apply before any policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorRules {
-    /// Closed addresses and own ones that may be reached all the same, if the sandbox's policy allows it. By address; or by
-    /// name, for whatever that name resolves to.
+    /// Closed addresses, and addresses of this host, that sandboxes may reach if their policy allows it: by address, or by a name, which
+    /// opens every address that it resolves to.
     pub reachable: Vec<Target>,
-    /// What no sandbox may reach, whatever its policy says.
+    /// Targets that no sandbox may reach, whatever its policy says.
     pub denied: Vec<Target>,
-    /// Addresses of this very host, which its services listen on.
+    /// Addresses of this host.
     pub own: Vec<IpAddr>,
 }

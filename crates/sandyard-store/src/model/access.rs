@@ -8,19 +8,19 @@ use std::fmt;
 pub struct User {
     /// Its name, lower-case.
     pub name: String,
-    /// Hash of its password (PHC text); none: it cannot log in.
+    /// The hash of its password (PHC string); none if it cannot log in.
     pub password_hash: Option<String>,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// It may do nothing.
+    /// Whether its credentials are rejected.
     pub is_disabled: bool,
-    /// How many sandboxes it may have; none: the settings' number.
+    /// Most sandboxes that it may have; none for the settings' number.
     pub max_sandboxes: Option<i64>,
-    /// Failed logins in a row.
+    /// Number of failed logins in a row.
     pub failures: i64,
-    /// No login before this time.
+    /// Until when logins are refused.
     pub locked_until_ms: Option<i64>,
-    /// When it was made.
+    /// When it was created.
     pub created_ms: i64,
 }
 
@@ -34,18 +34,18 @@ impl fmt::Debug for User {
     }
 }
 
-/// A user to be remembered.
+/// A user to insert.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewUser {
     /// Its name.
     pub name: String,
     /// Hash of its password.
     pub password_hash: Option<String>,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// How many sandboxes it may have.
+    /// Most sandboxes that it may have; none for the settings' number.
     pub max_sandboxes: Option<i64>,
-    /// When.
+    /// When it was created.
     pub created_ms: i64,
 }
 
@@ -59,16 +59,16 @@ impl fmt::Debug for NewUser {
     }
 }
 
-/// What changes of a user; an empty field stays as it is.
+/// Changes of a user. A field that is none stays unchanged.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct UserPatch {
-    /// New password.
+    /// The hash of the new password.
     pub password_hash: Option<String>,
     /// New role.
     pub role: Option<Role>,
-    /// Whether it may do anything.
+    /// Whether its credentials are rejected.
     pub is_disabled: Option<bool>,
-    /// New quota; `Some(None)`: the settings' number.
+    /// New quota; `Some(None)` for the settings' number.
     pub max_sandboxes: Option<Option<i64>>,
 }
 
@@ -83,22 +83,22 @@ impl fmt::Debug for UserPatch {
     }
 }
 
-/// A key, without the key.
+/// An API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its public name.
+    /// Its public id.
     pub id: String,
-    /// Whose.
+    /// The name of its owner.
     pub owner: String,
-    /// What its owner calls it.
+    /// The owner's name for it.
     pub name: String,
-    /// How it begins and ends, to recognise it by.
+    /// Its first and last characters, to recognise it.
     pub mask: String,
-    /// What it may be used for.
+    /// The scopes that it has.
     pub scopes: Vec<Scope>,
-    /// When it was made.
+    /// When it was created.
     pub created_ms: i64,
-    /// When it ends.
+    /// When it expires.
     pub expires_ms: Option<i64>,
     /// When it was last used, to the minute.
     pub last_used_ms: Option<i64>,
@@ -106,12 +106,12 @@ pub struct ApiKey {
     pub revoked_ms: Option<i64>,
 }
 
-/// A key to be remembered.
+/// A key to insert.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// All that may be shown.
+    /// Everything but the secret.
     pub key: ApiKey,
-    /// SHA-256 of the key, in hex. A key is 160 random bits, so a slow hash would add nothing.
+    /// SHA-256 of the key, in hexadecimal. A key has 160 random bits, so a slow hash would add nothing.
     pub hash: String,
 }
 
@@ -123,20 +123,20 @@ impl fmt::Debug for NewApiKey {
     }
 }
 
-/// A login.
+/// A login session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its name; in the token as `sid`.
+    /// Its id, which is `sid` in the token.
     pub id: String,
-    /// Whose.
+    /// The name of its owner.
     pub owner: String,
     /// SHA-256 of the refresh token, in hex.
     pub refresh_hash: String,
     /// When it began.
     pub created_ms: i64,
-    /// When it ends for good.
+    /// When it expires.
     pub expires_ms: i64,
-    /// When it was ended before.
+    /// When it was revoked.
     pub revoked_ms: Option<i64>,
 }
 

@@ -3,16 +3,16 @@
 /// One running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name; new at every start.
+    /// Its id, new at every start.
     pub id: String,
-    /// Where other nodes reach it.
+    /// The URL at which other nodes reach it.
     pub url: Option<String>,
-    /// Which places it can reach.
+    /// The locations that it reaches.
     pub locations: Vec<String>,
     /// Its version.
     pub version: String,
     /// When it started.
     pub started_ms: i64,
-    /// When it last said that it is there.
+    /// When it sent its last heartbeat.
     pub seen_ms: i64,
 }

@@ -1,93 +1,93 @@
-//! What happened: to sandboxes, and by whom.
+//! Events and audit entries.
 
 use std::collections::BTreeMap;
 
 use sandyard_core::SandboxId;
 use serde_json::Value;
 
-/// Something that happened to a sandbox. Kept after it is deleted.
+/// An event of a sandbox. It stays after the sandbox is deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Counts up over all sandboxes; also the cursor.
+    /// Its number, counted over all sandboxes; also the cursor of lists.
     pub seq: i64,
-    /// Which sandbox.
+    /// The id of the sandbox.
     pub sandbox_id: SandboxId,
-    /// Whose it was.
+    /// The owner of the sandbox.
     pub owner: String,
-    /// When.
+    /// When it happened, in milliseconds since 1970.
     pub at_ms: i64,
-    /// What: `created`, `running`, `paused`, `woken`, `stopped`, `deleted`, `error`, `command`, `adopted`, …
+    /// The kind of event: `created`, `running`, `paused`, `woken`, `stopped`, `deleted`, `error`, `command`, `adopted`, …
     pub kind: String,
-    /// Who did it: a user's name or `system`.
+    /// Who caused it: a user's name or `system`.
     pub actor: String,
-    /// More about it.
+    /// Details that depend on the kind.
     pub data: Value,
 }
 
-/// An event to be remembered.
+/// An event to insert.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
-    /// Which sandbox.
+    /// The id of the sandbox.
     pub sandbox_id: SandboxId,
-    /// Whose it is.
+    /// The owner of the sandbox.
     pub owner: String,
-    /// When.
+    /// When it happened, in milliseconds since 1970.
     pub at_ms: i64,
-    /// What.
+    /// The kind of event.
     pub kind: String,
-    /// Who.
+    /// Who caused it: a user's name or `system`.
     pub actor: String,
-    /// More about it.
+    /// Details that depend on the kind.
     pub data: Value,
 }
 
-/// Which events to list. Oldest first.
+/// Which events to list, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventFilter {
-    /// Of which sandbox.
+    /// Only events of this sandbox.
     pub sandbox_id: Option<SandboxId>,
-    /// Of whose sandboxes.
+    /// Only events of this owner's sandboxes.
     pub owner: Option<String>,
-    /// Of which kinds; empty: all.
+    /// Only events of these kinds; empty for all.
     pub kinds: Vec<String>,
-    /// Not of these kinds.
+    /// No events of these kinds.
     pub except_kinds: Vec<String>,
-    /// Each of these words must be in the data.
+    /// Only events whose data has all these values.
     pub data: BTreeMap<String, String>,
-    /// Only those after this `seq`.
+    /// Only events after this `seq`.
     pub after_seq: Option<i64>,
-    /// The newest `limit` instead of the oldest.
+    /// Whether to return the newest `limit` events instead of the oldest.
     pub is_tail: bool,
-    /// At most so many; 0: 1,000.
+    /// Maximum number of events; 0 for 1,000.
     pub limit: usize,
 }
 
-/// Who did what.
+/// An audit entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Counts up.
+    /// Its number.
     pub seq: i64,
-    /// The rest.
+    /// Everything else.
     pub entry: NewAuditEntry,
 }
 
-/// An audit entry to be remembered.
+/// An audit entry to insert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAuditEntry {
-    /// When.
+    /// When it happened, in milliseconds since 1970.
     pub at_ms: i64,
-    /// Who: a user's name, or `-`.
+    /// The user's name, or `-`.
     pub actor: String,
-    /// With which credentials: see `Caller::via`.
+    /// The credentials: see `Caller::via`.
     pub via: String,
-    /// What: the operation's name.
+    /// The name of the operation.
     pub action: String,
-    /// To what: a sandbox, user or key.
+    /// The sandbox, user or key that it concerns.
     pub target: Option<String>,
-    /// How it ended: the HTTP status.
+    /// The HTTP status of the response.
     pub status: i64,
-    /// Which request it was.
+    /// The id of the request.
     pub request_id: String,
-    /// From which address.
+    /// The IP address of the client.
     pub address: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The rows, as the rest of Sandyard sees them. Times are milliseconds since 1970.
+//! The rows. Times are in milliseconds since 1970.
 
 mod access;
 mod cluster;

@@ -1,4 +1,4 @@
-//! A sandbox, and the words to change one.
+//! The row of a sandbox, and changes of it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use sandyard_core::{Limits, SandboxId, SandboxStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What happens when a sandbox's time is over.
+/// What happens to a sandbox after its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutAction {
@@ -19,115 +19,115 @@ pub enum TimeoutAction {
     Delete,
 }
 
-/// When a sandbox's time is over.
+/// What the timeout of a sandbox counts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expiry {
-    /// So long after the last activity.
+    /// The last activity.
     Idle,
-    /// So long after it was last set, whatever happens in between (E2B's way).
+    /// The moment when it was last set, regardless of activity, as in E2B.
     Fixed,
 }
 
-/// A volume in a sandbox.
+/// A volume that is mounted in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountedVolume {
-    /// Which.
+    /// The id of the volume.
     pub volume_id: String,
-    /// Its name, as its owner knew it then.
+    /// The name of the volume when it was mounted.
     pub name: String,
-    /// Where, as seen inside.
+    /// The path inside the sandbox.
     pub path: String,
 }
 
-/// What somebody is action to a sandbox right now.
+/// The operation that holds a claim on a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Making it.
+    /// Creates it.
     Create,
-    /// Freezing it.
+    /// Pauses it.
     Pause,
-    /// Thawing or starting it.
+    /// Resumes or starts it.
     Wake,
-    /// Ending its processes.
+    /// Stops it.
     Stop,
-    /// Removing it.
+    /// Deletes it.
     Delete,
-    /// Keeping it as a template, or forking it.
+    /// Copies its files into a snapshot or a fork.
     Copy,
-    /// Bringing row and reality together.
+    /// Makes row and instance agree.
     Reconcile,
-    /// Changing its settings.
+    /// Changes its settings.
     Change,
 }
 
-/// One sandbox.
+/// The row of a sandbox.
 #[derive(Clone, PartialEq)]
 pub struct Sandbox {
-    /// Its name.
+    /// Its id.
     pub id: SandboxId,
-    /// Name of the user it belongs to.
+    /// The name of its owner.
     pub owner: String,
-    /// Another name its owner gave it; unique among the owner's sandboxes that are not deleted.
+    /// Another name for it, unique among its owner's sandboxes that are not deleted.
     pub alias: Option<String>,
-    /// The Docker dialect's word for what it is for.
+    /// The name of its project, in the Docker dialect.
     pub project: Option<String>,
-    /// Which kind of provider runs it.
+    /// The name of its provider.
     pub provider: String,
-    /// Where it is: see `ProviderInfo::location`.
+    /// Its location: see `ProviderInfo::location`.
     pub location: String,
-    /// The provider's name for it, once there is one.
+    /// The id of its instance at the provider, once it has one.
     pub provider_id: Option<String>,
-    /// What it was made from.
+    /// The template that it was created from.
     pub template: String,
-    /// Where it stands.
+    /// Its status.
     pub status: SandboxStatus,
-    /// Why, when that is not plain.
+    /// The reason of its status, if it is not obvious.
     pub reason: Option<String>,
-    /// How much it may use.
+    /// Its resource limits.
     pub limits: Limits,
-    /// Its maker's own words.
+    /// Keys and values that the client chose.
     pub metadata: BTreeMap<String, String>,
-    /// Variables it was made with. Secrets perhaps: never shown, never logged.
+    /// Its environment variables. They may be secrets: never shown, never logged.
     pub env: BTreeMap<String, String>,
-    /// What it may reach, as it was asked for, values of headers sealed; none: the default.
+    /// Its network policy with sealed header values; none for the default.
     pub network: Option<Value>,
-    /// Secrets it may use: by the variable that holds each one's placeholder, the secret's name.
+    /// The names of the secrets that it may use, by the variable that holds each placeholder.
     pub secrets: BTreeMap<String, String>,
-    /// Ports its maker named, `{"container": "host"}` as in the Docker dialect.
+    /// Ports that the client named: `{"container": "host"}`, as in the Docker dialect.
     pub ports: BTreeMap<String, String>,
-    /// Ports whose previews anybody may open.
+    /// Ports with public previews.
     pub public_ports: Vec<u16>,
-    /// Volumes in it.
+    /// Its mounted volumes.
     pub mounts: Vec<MountedVolume>,
-    /// What its agent asks for. A secret.
+    /// The token that its agent requires. A secret.
     pub access_token: String,
-    /// How long it lives without activity (or at all).
+    /// Its timeout, in seconds.
     pub timeout_s: i64,
-    /// What happens then.
+    /// What happens after the timeout.
     pub timeout_action: TimeoutAction,
-    /// From when on that time is counted.
+    /// What the timeout counts from.
     pub expiry: Expiry,
-    /// Whether a request may wake it when it is paused.
+    /// Whether a request wakes it when it is paused.
     pub is_auto_resumed: bool,
-    /// What its provider could not give it.
+    /// What its provider cannot do or enforce for it.
     pub limitations: Vec<String>,
-    /// When it was asked for.
+    /// When its create was requested.
     pub created_ms: i64,
     /// When its processes last started.
     pub started_ms: Option<i64>,
-    /// When it was last paused or stopped; empty while it runs.
+    /// When it was last paused or stopped; none while it runs.
     pub stopped_ms: Option<i64>,
     /// When it was last used.
     pub last_activity_ms: i64,
-    /// When a fixed time is over; for [`Expiry::Idle`] empty.
+    /// When its time is over, for [`Expiry::Fixed`].
     pub fixed_end_ms: Option<i64>,
     /// When it was deleted.
     pub deleted_ms: Option<i64>,
     /// Counts up with every commit.
     pub version: i64,
-    /// What is being done to it, by whom, until when.
+    /// The operation in progress, its holder, and when the claim ends.
     pub claim: Option<(Operation, String, i64)>,
 }
 
@@ -144,14 +144,14 @@ impl fmt::Debug for Sandbox {
     }
 }
 
-/// A sandbox to be remembered. It starts as `creating`, version 1, claimed by its maker for [`Operation::Create`].
+/// A sandbox to insert. It starts as `creating`, version 1, claimed by `holder` for [`Operation::Create`].
 #[derive(Clone, PartialEq)]
 pub struct NewSandbox {
-    /// The row as it shall be; `status`, `version` and `claim` of it are not looked at.
+    /// The row. Its `status`, `version` and `claim` are ignored.
     pub sandbox: Sandbox,
-    /// Who makes it.
+    /// The holder of its claim.
     pub holder: String,
-    /// Until when nobody else may touch it.
+    /// When its claim ends.
     pub claimed_until_ms: i64,
 }
 
@@ -165,141 +165,141 @@ impl fmt::Debug for NewSandbox {
     }
 }
 
-/// Lets a client repeat a create without making two.
+/// Lets a client repeat a create without creating two sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
     /// The client's key; unique per owner.
     pub key: String,
-    /// Of the request's meaning, to tell a repetition from another request with a used key.
+    /// A digest of the request, which tells a repetition from a different request with the same key.
     pub fingerprint: String,
 }
 
-/// How an insert went.
+/// The result of an insert.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InsertOutcome {
-    /// It is remembered.
+    /// The row is inserted.
     Inserted,
-    /// The same request was made before; this is its sandbox, maybe still on its way.
+    /// The same request was made before. This is the id of its sandbox, which may still be `creating`.
     Repeated(SandboxId),
     /// The key belongs to another request.
     KeyReused,
-    /// The owner has as many as it may have.
+    /// The owner has reached its quota.
     OverQuota {
-        /// How many it has.
+        /// The owner's number of sandboxes.
         count: i64,
     },
     /// Another sandbox of the owner's has the alias.
     AliasTaken,
-    /// A volume it shall have is not there any more.
+    /// A volume of it is deleted, or being deleted.
     VolumeGone {
-        /// Which.
+        /// The id of the volume.
         id: String,
     },
 }
 
-/// How a claim went.
+/// The result of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClaimOutcome {
-    /// The sandbox is ours to change until the claim ends; the row as it is now.
+    /// The holder may change the sandbox until the claim ends. This is its current row.
     Claimed(Box<Sandbox>),
-    /// Somebody else is at it.
+    /// Another operation holds the claim.
     Held {
-        /// What is being done.
+        /// That operation.
         operation: Operation,
-        /// By whom.
+        /// Its holder.
         holder: String,
-        /// Until when at most.
+        /// When its claim ends.
         until_ms: i64,
     },
     /// There is no such row.
     Missing,
 }
 
-/// What a commit changes; an empty field stays as it is.
+/// The changes of a commit. A field that is none stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxPatch {
-    /// Where it stands now.
+    /// The new status.
     pub status: Option<SandboxStatus>,
-    /// Why; `Some(None)` clears it.
+    /// The reason of the status; `Some(None)` clears it.
     pub reason: Option<Option<String>>,
-    /// Which kind of provider runs it, when it moves on to another place before it is made.
+    /// The new provider, if the create moves to another one.
     pub provider: Option<String>,
-    /// Where it is now. Its timer stays where it was unless the same commit sets it.
+    /// The new location. The timer keeps its location unless the same commit sets it.
     pub location: Option<String>,
-    /// What it is made from there.
+    /// The template at the new provider.
     pub template: Option<String>,
-    /// The provider's name for it.
+    /// The id of its instance.
     pub provider_id: Option<String>,
-    /// The limits it really got.
+    /// The limits that its instance has.
     pub limits: Option<Limits>,
-    /// What it lacks.
+    /// What its provider cannot do or enforce for it.
     pub limitations: Option<Vec<String>>,
     /// When its processes started.
     pub started_ms: Option<i64>,
-    /// When it was paused or stopped; `Some(None)`: it runs.
+    /// When it was paused or stopped; `Some(None)` if it runs.
     pub stopped_ms: Option<Option<i64>>,
-    /// When it was last used; never moves back.
+    /// When it was last used. Never set back.
     pub last_activity_ms: Option<i64>,
-    /// Its new time-out.
+    /// The new timeout, in seconds.
     pub timeout_s: Option<i64>,
-    /// What happens then.
+    /// What happens after the timeout.
     pub timeout_action: Option<TimeoutAction>,
-    /// From when on that time is counted.
+    /// What the timeout counts from.
     pub expiry: Option<Expiry>,
-    /// When a fixed time is over.
+    /// When its time is over, for [`Expiry::Fixed`].
     pub fixed_end_ms: Option<Option<i64>>,
-    /// Whether a request may wake it.
+    /// Whether a request wakes it when it is paused.
     pub is_auto_resumed: Option<bool>,
     /// When it was deleted.
     pub deleted_ms: Option<i64>,
-    /// Its maker's own words.
+    /// Keys and values that the client chose.
     pub metadata: Option<BTreeMap<String, String>>,
-    /// Network policy.
+    /// The network policy.
     pub network: Option<Option<Value>>,
-    /// Ports anybody may open.
+    /// Ports with public previews.
     pub public_ports: Option<Vec<u16>>,
-    /// Secrets of a deleted sandbox are not kept: clears `env`, `secrets` and `access_token`.
+    /// Whether to clear `env`, `secrets` and `access_token`, as for a deleted sandbox.
     pub forget_secrets: bool,
 }
 
 /// Which sandboxes to list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxFilter {
-    /// Whose; none: everybody's.
+    /// Only those of this owner.
     pub owner: Option<String>,
-    /// Of which project.
+    /// Only those of this project.
     pub project: Option<String>,
-    /// In which statuses; empty: all but deleted.
+    /// Only those with one of these statuses; empty for all but `deleted`.
     pub statuses: Vec<SandboxStatus>,
-    /// Each of these words must be in the metadata.
+    /// Only those whose metadata has all these values.
     pub metadata: BTreeMap<String, String>,
-    /// In which place.
+    /// Only those at this location.
     pub location: Option<String>,
     /// Only those that may use a secret of this name.
     pub secret: Option<String>,
-    /// Only those with this volume in them.
+    /// Only those with this volume.
     pub volume_id: Option<String>,
-    /// Only those made from this template.
+    /// Only those created from this template.
     pub template: Option<String>,
-    /// Only those made at this time or later.
+    /// Only those created at this time or later.
     pub created_from_ms: Option<i64>,
     /// Only those whose claim ended before this without a commit.
     pub claim_ended_before_ms: Option<i64>,
     /// Only those stopped or paused before this.
     pub stopped_before_ms: Option<i64>,
-    /// Whether the oldest come first; else the newest do.
+    /// Whether to list the oldest first instead of the newest.
     pub is_oldest_first: bool,
-    /// Continue after this cursor of an earlier page, which was in the same order.
+    /// The cursor of an earlier page in the same order, to continue after it.
     pub cursor: Option<String>,
-    /// At most so many; 0: the store's maximum of 1,000.
+    /// Maximum number of sandboxes; 0 for 1,000.
     pub limit: usize,
 }
 
-/// Part of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<T> {
-    /// What was found.
+    /// The items.
     pub items: Vec<T>,
-    /// Where the next page begins; none: that was all.
+    /// The cursor of the next page; none on the last page.
     pub next: Option<String>,
 }

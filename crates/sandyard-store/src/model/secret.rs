@@ -4,22 +4,22 @@ use std::fmt;
 
 use sandyard_core::network::BoundHost;
 
-/// A secret, sealed.
+/// The row of a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// Whose it is.
+    /// The name of its owner.
     pub owner: String,
     /// Its name; unique per owner.
     pub name: String,
-    /// Its value under a key that the store does not have. Another text whenever it is sealed, also for the same value.
+    /// Its value, encrypted with a key that the store does not have. Sealing the same value again gives another text.
     pub sealed: String,
-    /// Where it may go, and nowhere else.
+    /// The only hosts that it may be sent to.
     pub hosts: Vec<BoundHost>,
-    /// What sandboxes have in its place.
+    /// What sandboxes see instead of the value.
     pub placeholder: String,
-    /// Whether everybody may use it.
+    /// Whether every user may use it.
     pub is_shared: bool,
-    /// When it was first kept.
+    /// When it was created.
     pub created_ms: i64,
     /// When it was last changed.
     pub updated_ms: i64,

@@ -1,18 +1,18 @@
-//! A template that a user made of a sandbox.
+//! The row of a snapshot.
 
 use sandyard_core::SandboxId;
 
-/// A template that a user made of a sandbox.
+/// A template that was created from a sandbox, and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The template's name.
+    /// The provider's name of the template.
     pub name: String,
-    /// Whose it is.
+    /// The name of its owner.
     pub owner: String,
-    /// What its owner calls it; the newest that was given a name has it.
+    /// The owner's name for it. If several snapshots were given the same name, the newest has it.
     pub alias: Option<String>,
-    /// What it was made of.
+    /// The sandbox that it was created from.
     pub sandbox_id: Option<SandboxId>,
-    /// When.
+    /// When it was created.
     pub created_ms: i64,
 }

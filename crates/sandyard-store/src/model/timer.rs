@@ -1,38 +1,38 @@
-//! What shall happen later.
+//! The row of a timer.
 
-/// A timer that was claimed, or lies dead. One per topic and subject.
+/// A timer that is claimed or dead. There is one per topic and subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timer {
-    /// What kind of thing shall happen: `sandbox`.
+    /// The kind of its subject: `sandbox`.
     pub topic: String,
-    /// To what: a sandbox's id.
+    /// The id of the sandbox.
     pub subject: String,
-    /// Which servers can do it: those that reach this place.
+    /// The location of the subject. Servers that reach it can handle the timer.
     pub location: String,
-    /// When.
+    /// When it is due.
     pub due_ms: i64,
-    /// Counts up whenever it is set anew, so that a newer schedule is never lost when an older one finishes.
+    /// Counts how often it was set, so that completing an older schedule never removes a newer one.
     pub generation: i64,
-    /// How often it was tried, the present try included. With the generation it names one claim: whoever claimed it
-    /// before, and is late, ends nothing.
+    /// Number of attempts, including the current one. Generation and attempts together identify a claim, so that a late holder of an
+    /// earlier claim changes nothing.
     pub attempts: i64,
-    /// When the claim ends by itself and another may take it; for a dead one, nothing.
+    /// When the claim ends and another server may take it. Meaningless for a dead timer.
     pub claimed_until_ms: i64,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub last_error: Option<String>,
 }
 
 /// What a commit does to a sandbox's timer, in the same transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimerPlan {
-    /// Leaves it.
+    /// Leaves it unchanged.
     #[default]
     Keep,
-    /// Sets it, in place of what was set.
+    /// Sets it, and replaces an earlier schedule.
     Set {
-        /// When.
+        /// When it is due.
         due_ms: i64,
     },
-    /// Takes it away.
+    /// Removes it.
     Clear,
 }

@@ -1,40 +1,40 @@
-//! Folders that outlive sandboxes.
+//! The row of a volume.
 
 use std::fmt;
 
 use sandyard_core::SandboxId;
 use serde::{Deserialize, Serialize};
 
-/// Where a volume stands.
+/// The status of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VolumeStatus {
-    /// Somebody makes it; nobody was told of it yet.
+    /// The provider is creating it; the request has no answer yet.
     Creating,
     /// It can be used.
     Ready,
-    /// It is on its way out, and cannot be used any more.
+    /// It is being deleted, and cannot be used any more.
     Deleting,
 }
 
-/// A folder that outlives sandboxes and can be in several of them.
+/// A directory that outlives sandboxes and can be mounted in several of them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Volume {
     /// Its id: letters and digits.
     pub id: String,
-    /// Whose it is.
+    /// The name of its owner.
     pub owner: String,
     /// Its name; unique per owner.
     pub name: String,
-    /// Where it is: see `ProviderInfo::location`.
+    /// Its location: see `ProviderInfo::location`.
     pub location: String,
-    /// Where it stands.
+    /// Its status.
     pub status: VolumeStatus,
-    /// How much fits into it.
+    /// Its size in bytes.
     pub size_bytes: i64,
-    /// Opens its contents to whoever has it. A secret.
+    /// The token that gives access to its content. A secret.
     pub token: String,
-    /// When it was asked for.
+    /// When its create was requested.
     pub created_ms: i64,
 }
 
@@ -50,26 +50,26 @@ impl fmt::Debug for Volume {
     }
 }
 
-/// How remembering a volume went.
+/// The result of inserting a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeInsert {
-    /// It is remembered.
+    /// The row is inserted.
     Inserted,
     /// Another volume of the owner's has the name.
     NameTaken,
-    /// The owner has as many as it may have.
+    /// The owner has reached its quota.
     OverQuota {
-        /// How many it has.
+        /// The owner's number of volumes.
         count: i64,
     },
 }
 
-/// How the beginning of a volume's end went.
+/// The result of starting to delete a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeRemoval {
-    /// It is on its way out: no sandbox has it, and none can get it any more.
+    /// Its status is `deleting`: no sandbox has it, and none can get it any more.
     Begun,
-    /// It is in these sandboxes; a few of them, if there are many.
+    /// These sandboxes have it; only the first few, if there are many.
     InUse(Vec<SandboxId>),
     /// There is no such volume.
     Missing,

@@ -1,4 +1,4 @@
-//! Claims: who may change a sandbox right now.
+//! Claims: the exclusive right to change a sandbox.
 
 use sandyard_core::SandboxId;
 
@@ -11,8 +11,8 @@ use crate::store::Store;
 const ACTION: &str = "claiming a sandbox";
 
 impl Store {
-    /// Claims a sandbox for one operation; another's claim that ended (`until_ms <= now_ms`) is taken over. A holder that
-    /// has it already is refused like any other: each operation has a holder of its own.
+    /// Claims a sandbox for one operation. Takes over a claim that has ended (`until_ms <= now_ms`). Every operation has a holder of its own:
+    /// a holder cannot claim a sandbox twice.
     pub async fn claim_sandbox(
         &self,
         id: &SandboxId,
@@ -35,23 +35,23 @@ impl Store {
             if let Some(row) = self.db.write(ACTION, claim).await?.first() {
                 return Ok(ClaimOutcome::Claimed(Box::new(read(row)?)));
             }
-            // Whoever had it may have let it go meanwhile: then the next try gets it, or meets another winner.
-            if let Some(outcome) = self.claim_in_the_way(id, now_ms).await? {
+            // The other claim may have been released meanwhile. Then the next attempt gets it, or finds another holder.
+            if let Some(outcome) = self.conflicting_claim(id, now_ms).await? {
                 return Ok(outcome);
             }
         }
     }
 
-    async fn claim_in_the_way(
+    async fn conflicting_claim(
         &self,
         id: &SandboxId,
         now_ms: i64,
     ) -> StoreResult<Option<ClaimOutcome>> {
-        let look = sql(
+        let query = sql(
             "SELECT claim_operation, claim_holder, claim_until_ms FROM sandboxes WHERE id = $1",
         )
         .text(id.as_str());
-        let Some(row) = self.db.read_one(ACTION, look).await? else {
+        let Some(row) = self.db.read_one(ACTION, query).await? else {
             return Ok(Some(ClaimOutcome::Missing));
         };
         let record = Record::new(TABLE, &row);
@@ -69,7 +69,7 @@ impl Store {
         }))
     }
 
-    /// Lengthens one's own claim; false: it is not ours any more.
+    /// Extends a claim. Returns false if the holder does not have it any more.
     pub async fn extend_claim(
         &self,
         id: &SandboxId,
@@ -82,22 +82,22 @@ impl Store {
                 .text(id.as_str())
                 .text(holder)
                 .repeatable();
-        Ok(self.db.execute("lengthening a claim", extend).await? > 0)
+        Ok(self.db.execute("extending a claim", extend).await? > 0)
     }
 
-    /// Ends one's own claim without a change.
+    /// Releases a claim without a change.
     pub async fn release_claim(&self, id: &SandboxId, holder: &str) -> StoreResult<()> {
         let release = sql("UPDATE sandboxes SET claim_operation = NULL, claim_holder = NULL, claim_until_ms = NULL \
              WHERE id = $1 AND claim_holder = $2")
         .text(id.as_str())
         .text(holder)
         .repeatable();
-        self.db.execute("ending a claim", release).await?;
+        self.db.execute("releasing a claim", release).await?;
         Ok(())
     }
 
-    /// Ends all claims of nodes that are known to be dead (a holder is `node_id` or `node_id/…`); returns which sandboxes
-    /// those were. By the names of the dead, never of the living: a node may have joined since the list was read.
+    /// Releases all claims of dead nodes (a holder is `node_id` or `node_id/…`). Returns their sandboxes. By the ids of dead nodes, not of
+    /// running ones: a node may have joined since the list was read.
     pub async fn break_claims(&self, dead_nodes: &[String]) -> StoreResult<Vec<SandboxId>> {
         if dead_nodes.is_empty() {
             return Ok(Vec::new());
@@ -107,7 +107,7 @@ impl Store {
         );
         let mut before = "claim_holder = ";
         for node in dead_nodes {
-            // No `LIKE`: a name may hold its wildcards, and SQLite's takes `A` for `a`.
+            // Not `LIKE`: an id may contain its wildcards, and in SQLite it ignores case.
             let prefix = format!("{node}/");
             broken = broken
                 .add_next(before)

@@ -1,4 +1,4 @@
-//! Commits what an operation has changed.
+//! Commits the changes of an operation.
 
 use sandyard_core::SandboxId;
 
@@ -13,8 +13,8 @@ use crate::timer_rows;
 const ACTION: &str = "committing a sandbox";
 
 impl Store {
-    /// Applies `patch`, adds `events`, does `timer` and, if `is_last`, ends the claim, all at once; none: the claim was
-    /// not ours any more and nothing was done. A claim whose time is over is still ours until somebody takes it.
+    /// Applies `patch`, adds `events`, updates the timer and, if `is_last`, releases the claim, in one transaction. Returns none, and changes
+    /// nothing, if the holder does not have the claim any more. An expired claim is valid until another operation takes it.
     pub async fn commit_sandbox(
         &self,
         id: &SandboxId,
@@ -46,7 +46,7 @@ impl Store {
             return Ok(None);
         };
         timer_rows::apply(&mut tx, id, &sandbox.location, timer).await?;
-        // Last, as it holds up everybody else's events until the commit.
+        // Last, because it blocks the events of other transactions until the commit.
         events::add(&mut tx, events).await?;
         tx.commit().await?;
         Ok(Some(sandbox))

@@ -1,4 +1,4 @@
-//! Finds sandboxes by their names, and counts them.
+//! Finds and counts sandboxes.
 
 use sandyard_core::{SandboxId, SandboxStatus};
 
@@ -8,7 +8,7 @@ use crate::model::Sandbox;
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
-const ACTION: &str = "looking for a sandbox";
+const ACTION: &str = "finding a sandbox";
 
 impl Store {
     /// Finds a sandbox by its id.
@@ -16,7 +16,7 @@ impl Store {
         self.sandbox_named(id.as_str()).await
     }
 
-    /// Finds a sandbox by id, then by provider's id, then by alias. Of `owner` only, if given; deleted ones only by id.
+    /// Finds a sandbox by id, else by provider's id, else by alias; only one of `owner`, if given. Finds deleted ones only by id.
     pub async fn find_sandbox(
         &self,
         name: &str,
@@ -36,7 +36,7 @@ impl Store {
         if let Some(owner) = owner {
             query = query.add_next(" AND owner = ").text(owner);
         }
-        // Another owner's sandbox may have the same alias; whoever may see all gets the newest.
+        // Sandboxes of several owners may have the same alias. Without `owner`, the newest one is found.
         let query = query.add(
             " ORDER BY CASE WHEN provider_id = $1 THEN 0 ELSE 1 END, created_ms DESC, id DESC LIMIT 1",
         );
@@ -54,22 +54,21 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
-    /// Counts those that have an alias, whoever owns them; not the deleted.
+    /// Counts the sandboxes of all owners with an alias, without deleted ones.
     pub async fn count_alias(&self, alias: &str) -> StoreResult<i64> {
-        let query = sql(
-            "SELECT COUNT(*) AS places FROM sandboxes WHERE status <> 'deleted' AND alias = $1",
-        );
+        let query =
+            sql("SELECT COUNT(*) AS total FROM sandboxes WHERE status <> 'deleted' AND alias = $1");
         let row = self.db.read_one(ACTION, query.text(alias)).await?;
         row.as_ref()
-            .map_or(Ok(0), |row| Record::new(TABLE, row).int("places"))
+            .map_or(Ok(0), |row| Record::new(TABLE, row).int("total"))
     }
 
-    /// Counts sandboxes by status: all, or those in one place.
+    /// Counts sandboxes by status; only those at `location`, if given.
     pub async fn count_sandboxes(
         &self,
         location: Option<&str>,
     ) -> StoreResult<Vec<(SandboxStatus, i64)>> {
-        let mut query = sql("SELECT status, COUNT(*) AS places FROM sandboxes");
+        let mut query = sql("SELECT status, COUNT(*) AS total FROM sandboxes");
         if let Some(location) = location {
             query = query.add_next(" WHERE location = ").text(location);
         }
@@ -80,22 +79,22 @@ impl Store {
         rows.iter()
             .map(|row| {
                 let record = Record::new(TABLE, row);
-                Ok((record.variant("status")?, record.int("places")?))
+                Ok((record.variant("status")?, record.int("total")?))
             })
             .collect()
     }
 
-    /// Counts sandboxes by the kind of provider that runs them and by status.
+    /// Counts sandboxes by provider and status.
     pub async fn count_by_provider(&self) -> StoreResult<Vec<(String, SandboxStatus, i64)>> {
         let query = sql(
-            "SELECT provider, status, COUNT(*) AS places FROM sandboxes GROUP BY provider, status",
+            "SELECT provider, status, COUNT(*) AS total FROM sandboxes GROUP BY provider, status",
         );
         let rows = self.db.read("counting sandboxes", query).await?;
         rows.iter()
             .map(|row| {
                 let record = Record::new(TABLE, row);
                 let provider = record.text("provider")?;
-                Ok((provider, record.variant("status")?, record.int("places")?))
+                Ok((provider, record.variant("status")?, record.int("total")?))
             })
             .collect()
     }

@@ -1,4 +1,4 @@
-//! Remembers a new sandbox.
+//! Inserts a sandbox.
 
 use sandyard_core::SandboxStatus;
 use sha2::{Digest, Sha256};
@@ -13,8 +13,8 @@ use crate::store::Store;
 use crate::timer_rows;
 
 impl Store {
-    /// Remembers a sandbox with its first event and timer, unless its key was used, its alias is taken, its owner's quota is
-    /// full or a volume of it is not there. All checks and the insert are one transaction: two at once cannot both take the last place.
+    /// Inserts a sandbox with its first event and timer, unless its key was used, its alias is taken, its owner's quota is reached or one of
+    /// its volumes is missing. Checks and insert are one transaction, so that concurrent creates cannot exceed the quota.
     pub async fn insert_sandbox(
         &self,
         new: &NewSandbox,
@@ -23,11 +23,11 @@ impl Store {
         event: &NewEvent,
         timer: TimerPlan,
     ) -> StoreResult<InsertOutcome> {
-        let mut writer = self.db.writer("remembering a sandbox").await?;
+        let mut writer = self.db.writer("inserting a sandbox").await?;
         let mut tx = writer.begin().await?;
         self.lock_owner(&mut tx, &new.sandbox.owner).await?;
-        if let Some(obstacle) = obstacle(&mut tx, new, idempotency, quota).await? {
-            return Ok(obstacle);
+        if let Some(conflict) = conflict(&mut tx, new, idempotency, quota).await? {
+            return Ok(conflict);
         }
         if let Some(id) = self.missing_volume(&mut tx, &new.sandbox.mounts).await? {
             return Ok(InsertOutcome::VolumeGone { id });
@@ -42,10 +42,10 @@ impl Store {
         Ok(InsertOutcome::Inserted)
     }
 
-    /// Lets one owner's transactions of this kind stand in line. SQLite's all do.
+    /// Serialises the inserts of one owner. SQLite serialises all transactions.
     pub(crate) async fn lock_owner(&self, tx: &mut Tx<'_>, owner: &str) -> StoreResult<()> {
         if self.db.engine() == Engine::Postgres {
-            // Rows cannot be locked before they are there.
+            // A row that does not exist cannot be locked.
             let lock = sql("SELECT pg_advisory_xact_lock($1)").int(owner_lock(owner));
             tx.rows(lock).await?;
         }
@@ -53,8 +53,8 @@ impl Store {
     }
 }
 
-/// Finds what stands in the way.
-async fn obstacle(
+/// Finds a reason to refuse the insert.
+async fn conflict(
     tx: &mut Tx<'_>,
     new: &NewSandbox,
     idempotency: Option<&Idempotency>,
@@ -68,7 +68,7 @@ async fn obstacle(
          (SELECT sandbox_id FROM idempotency WHERE owner = $1 AND idem_key = $2) AS sandbox_id, \
          (SELECT fingerprint FROM idempotency WHERE owner = $1 AND idem_key = $2) AS fingerprint, \
          (SELECT COUNT(*) FROM sandboxes WHERE owner = $1 AND status <> 'deleted' AND alias = $3) AS aliases, \
-         (SELECT COUNT(*) FROM sandboxes WHERE owner = $1 AND status <> 'deleted' AND $4 = 1) AS places")
+         (SELECT COUNT(*) FROM sandboxes WHERE owner = $1 AND status <> 'deleted' AND $4 = 1) AS total")
     .text(&new.sandbox.owner)
     .maybe_text(idempotency.map(|idempotency| idempotency.key.as_str()))
     .maybe_text(alias)
@@ -89,7 +89,7 @@ async fn obstacle(
     if record.int("aliases")? > 0 {
         return Ok(Some(InsertOutcome::AliasTaken));
     }
-    let count = record.int("places")?;
+    let count = record.int("total")?;
     let is_full = quota.is_some_and(|quota| count >= quota);
     Ok(is_full.then_some(InsertOutcome::OverQuota { count }))
 }
@@ -146,7 +146,7 @@ fn insert_key(new: &NewSandbox, idempotency: &Idempotency) -> Sql {
         .int(new.sandbox.created_ms)
 }
 
-/// The number of an owner's lock. Two owners with one number only wait for each other.
+/// The number of an owner's advisory lock. Two owners with the same number wait for each other.
 fn owner_lock(owner: &str) -> i64 {
     let digest = Sha256::new()
         .chain_update(b"sandyard owner ")

@@ -1,4 +1,4 @@
-//! Lists sandboxes by when they were made.
+//! Lists sandboxes by creation time.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::model::{Page, Sandbox, SandboxFilter};
 use crate::sql::{Record, Sql, json_pair, json_value, sql};
 use crate::store::Store;
 
-/// Longest page.
-const MOST: usize = 1000;
+/// Most sandboxes on one page.
+const MAX_LIMIT: usize = 1000;
 
 impl Store {
-    /// Lists sandboxes: the newest first, unless the filter says otherwise.
+    /// Lists sandboxes, the newest first unless the filter says otherwise.
     pub async fn list_sandboxes(&self, filter: &SandboxFilter) -> StoreResult<Page<Sandbox>> {
         let limit = match filter.limit {
-            0 => MOST,
-            limit => limit.min(MOST),
+            0 => MAX_LIMIT,
+            limit => limit.min(MAX_LIMIT),
         };
-        // One more than asked for tells whether there is another page.
+        // One more than requested shows whether there is another page.
         let order = match filter.is_oldest_first {
             true => " ORDER BY created_ms, id LIMIT ",
             false => " ORDER BY created_ms DESC, id DESC LIMIT ",
@@ -36,12 +36,12 @@ impl Store {
             .collect::<StoreResult<Vec<_>>>()?;
         let next = items.last().filter(|_| has_more).map(cursor);
         let mut items = items;
-        // The database looks for the text of a pair, which may also be a part of another.
-        items.retain(|sandbox| has_words(sandbox, &filter.metadata));
+        // The database searches for the text of a pair, which may also be part of another one.
+        items.retain(|sandbox| has_metadata(sandbox, &filter.metadata));
         Ok(Page { items, next })
     }
 
-    /// Counts sandboxes; cursor and limit of the filter are not looked at.
+    /// Counts sandboxes. Ignores the filter's cursor and limit.
     pub async fn count_matching(&self, filter: &SandboxFilter) -> StoreResult<i64> {
         let query = filtered(sql("SELECT COUNT(*) FROM sandboxes WHERE "), filter);
         let rows = self.db.read("counting sandboxes", query).await?;
@@ -50,8 +50,8 @@ impl Store {
     }
 }
 
-fn has_words(sandbox: &Sandbox, words: &BTreeMap<String, String>) -> bool {
-    words
+fn has_metadata(sandbox: &Sandbox, required: &BTreeMap<String, String>) -> bool {
+    required
         .iter()
         .all(|(name, value)| sandbox.metadata.get(name) == Some(value))
 }
@@ -103,7 +103,7 @@ fn filtered(mut query: Sql, filter: &SandboxFilter) -> Sql {
     query
 }
 
-/// Goes on where an earlier page ended.
+/// Continues after an earlier page.
 fn after_cursor(query: Sql, filter: &SandboxFilter) -> StoreResult<Sql> {
     let Some(text) = &filter.cursor else {
         return Ok(query);
@@ -121,7 +121,7 @@ fn after_cursor(query: Sql, filter: &SandboxFilter) -> StoreResult<Sql> {
         .add(")"))
 }
 
-/// Where the page after this sandbox begins.
+/// The cursor of the page after this sandbox.
 fn cursor(last: &Sandbox) -> String {
     format!("{}-{}", last.created_ms, last.id)
 }

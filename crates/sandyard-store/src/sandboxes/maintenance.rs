@@ -1,4 +1,4 @@
-//! What is noted of many sandboxes at once, and what is forgotten.
+//! Updates and deletes rows of many sandboxes at once.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,22 @@ use crate::error::StoreResult;
 use crate::sql::{Record, sql};
 use crate::store::Store;
 
-/// Rows in one statement: both engines bound the number of values.
-const MOST: usize = 1000;
+/// Most rows in one statement: both engines limit the number of values.
+const CHUNK: usize = 1000;
 
 impl Store {
-    /// Brings uses that lie in the future to now: the clock was set back.
+    /// Sets activity that lies in the future to now, because the clock was set back.
     pub async fn rewind_activity(&self, now_ms: i64) -> StoreResult<()> {
         let rewind = sql("UPDATE sandboxes SET last_activity_ms = $1 WHERE last_activity_ms > $1")
             .int(now_ms)
             .repeatable();
-        self.db.execute("bringing uses back to now", rewind).await?;
+        self.db
+            .execute("resetting activity in the future", rewind)
+            .await?;
         Ok(())
     }
 
-    /// Notes when sandboxes were last used. Never moves a time back; one statement for all.
+    /// Records when sandboxes were last used. Never sets a time back.
     pub async fn touch_sandboxes(&self, used: &[(SandboxId, i64)]) -> StoreResult<()> {
         let mut latest = BTreeMap::new();
         for (id, at_ms) in used {
@@ -30,7 +32,7 @@ impl Store {
             *known = (*known).max(*at_ms);
         }
         let latest: Vec<_> = latest.into_iter().collect();
-        for chunk in latest.chunks(MOST) {
+        for chunk in latest.chunks(CHUNK) {
             let mut touch = sql("WITH used (id, at_ms) AS (VALUES ");
             let mut before = "(";
             for (id, at_ms) in chunk {
@@ -48,28 +50,26 @@ impl Store {
                      WHERE sandboxes.id = used.id AND sandboxes.last_activity_ms < used.at_ms",
                 )
                 .repeatable();
-            self.db
-                .execute("noting when sandboxes were used", touch)
-                .await?;
+            self.db.execute("recording activity", touch).await?;
         }
         Ok(())
     }
 
-    /// Lists sandboxes of a place that no timer looks after: neither waiting nor dead.
+    /// Lists the sandboxes of a location that have no timer, not even a dead one.
     pub async fn sandboxes_without_timer(&self, location: &str) -> StoreResult<Vec<SandboxId>> {
         let query = sql("SELECT id FROM sandboxes WHERE location = $1 AND status <> 'deleted' \
              AND NOT EXISTS (SELECT 1 FROM timers WHERE topic = 'sandbox' AND subject = sandboxes.id)")
         .text(location);
         let rows = self
             .db
-            .read("looking for sandboxes without a timer", query)
+            .read("finding sandboxes without a timer", query)
             .await?;
         rows.iter()
             .map(|row| read_id(Record::new(TABLE, row).text("id")?))
             .collect()
     }
 
-    /// Frees an idempotency key whose sandbox never came to be.
+    /// Frees an idempotency key whose create failed.
     pub async fn forget_idempotency(
         &self,
         owner: &str,
@@ -87,10 +87,10 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets logins and keys revoked before a time, and keys over before it. Logins that ended by themselves go with
-    /// the history.
+    /// Deletes sessions and keys that were revoked before a time, and keys that expired before it. Returns the number of rows.
+    /// [`Self::purge_history`] deletes expired sessions.
     pub async fn purge_access(&self, before_ms: i64) -> StoreResult<u64> {
-        const ACTION: &str = "forgetting old logins and keys";
+        const ACTION: &str = "deleting old sessions and keys";
         let sessions = sql("DELETE FROM sessions WHERE revoked_ms < $1");
         let sessions = self
             .db
@@ -104,10 +104,10 @@ impl Store {
         Ok(sessions + keys)
     }
 
-    /// Forgets rows deleted before a time (their events stay), and idempotency keys older than that. Returns how many
-    /// sandboxes it forgot.
+    /// Deletes the rows of sandboxes that were deleted before a time (their events stay), and older idempotency keys. Returns the number of
+    /// sandboxes.
     pub async fn purge_deleted(&self, before_ms: i64) -> StoreResult<u64> {
-        const ACTION: &str = "forgetting deleted sandboxes";
+        const ACTION: &str = "deleting the rows of deleted sandboxes";
         let keys = sql("DELETE FROM idempotency WHERE created_ms < $1").int(before_ms);
         self.db.execute(ACTION, keys.repeatable()).await?;
         let rows = sql("DELETE FROM sandboxes WHERE status = 'deleted' AND deleted_ms < $1");

@@ -1,4 +1,4 @@
-//! The table of sandboxes: one file a verb.
+//! The table of sandboxes, one file per operation.
 
 mod claim;
 mod commit;

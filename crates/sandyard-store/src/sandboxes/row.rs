@@ -1,4 +1,4 @@
-//! A sandbox as a row.
+//! Reads the row of a sandbox.
 
 use sandyard_core::SandboxId;
 use sqlx::any::AnyRow;

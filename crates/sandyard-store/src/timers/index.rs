@@ -1,10 +1,9 @@
-//! The index in Redis: for each place, which timers may be due when.
+//! The index of timers in Redis: for each location, which timers may be due when.
 //!
-//! It only ever proposes. An entry that is too early costs one look into the store, which corrects it; announcing never
-//! makes an entry later than it is, so that two servers that announce at once cannot hide the sooner one. What Redis
-//! forgets is filled in again from the store: every [`FRESH`], and at once when Redis comes back empty, because the mark
-//! that says «filled» is then gone with the rest. A server that could not tell Redis something asks the store itself
-//! until it has filled the index. Needs Redis 6.2; an older one is treated like one that does not answer.
+//! The index only proposes candidates. An entry that is too early costs one query of the database, which corrects it. Announcing a timer never
+//! makes its entry later, so that two servers that announce at once cannot hide the earlier time. The index is filled from the database
+//! every [`FRESH`], and at once when Redis was restarted empty, because the key that marks it as filled is then missing too. A server that
+//! failed to update Redis queries the database until it has filled the index. Requires Redis 6.2; an older version counts as unreachable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,22 +19,22 @@ use crate::error::{StoreError, StoreResult};
 use crate::store::Store;
 use crate::timer_rows::TimerEntry;
 
-/// Longest wait for one answer of Redis. The store answers as well, so there is no point in more.
+/// Longest wait for an answer of Redis. The database can answer instead, so a longer wait is useless.
 const REDIS_TIMEOUT: Duration = Duration::from_millis(300);
-/// How long Redis is left alone after it failed.
+/// How long Redis is not used after a failure.
 const BACKOFF: Duration = Duration::from_secs(1);
 /// How long a filled index is trusted.
 const FRESH: Duration = Duration::from_secs(10);
-/// What is filled in reaches so far ahead: three times as far as it is trusted.
+/// How far ahead the index is filled: three times as long as it is trusted.
 const AHEAD_MS: i64 = 30_000;
-/// Most timers filled in at once; if more are due, the rest follows next time.
-const MOST: i64 = 10_000;
-/// A place nobody speaks of any more is forgotten.
-const FORGET_S: i64 = 7 * 24 * 3600;
-/// Between topic and subject; in neither.
-const BETWEEN: char = '\u{1f}';
+/// Most timers filled in at once. The rest follows the next time.
+const MAX_FILL: i64 = 10_000;
+/// When Redis deletes the index of a location that is no longer used.
+const EXPIRE_S: i64 = 7 * 24 * 3600;
+/// Separates topic and subject; neither contains it.
+const SEPARATOR: char = '\u{1f}';
 
-/// Moves or removes entries, but only those that are still as they were seen: another may have been announced since.
+/// Moves or removes entries that have not changed since they were read: a timer may have been announced since.
 const CORRECT: &str = r"
 for i = 1, #KEYS do
   local seen = redis.call('ZSCORE', KEYS[i], ARGV[3 * i - 2])
@@ -49,31 +48,31 @@ for i = 1, #KEYS do
 end
 return 1";
 
-/// Redis, as far as it can be reached.
+/// The index in Redis, which may be unreachable.
 pub(super) struct Index {
     connection: ConnectionManager,
-    /// Begins all keys; new for every database, so that two installations can share a Redis.
+    /// The prefix of all keys, unique per database, so that installations can share a Redis.
     prefix: String,
     correct: Script,
     backoff_until: Mutex<Option<Instant>>,
-    /// Something could not be told, so the list has a hole only the store can fill.
+    /// Whether an update failed, so that entries are missing until the index is filled.
     is_incomplete: AtomicBool,
 }
 
-/// What Redis knows of due timers.
+/// The due timers in the index.
 pub(super) enum Due {
-    /// All of them, perhaps more.
-    Known(Vec<TimerEntry>),
-    /// It answers, but its list has to be filled first.
+    /// All due timers, and possibly others.
+    Candidates(Vec<TimerEntry>),
+    /// The index has to be filled first.
     Stale,
-    /// It does not answer.
-    Down,
+    /// Redis does not answer.
+    Unreachable,
 }
 
-/// What an entry, as it was seen, should be.
+/// The correct time of an entry that was read.
 pub(super) struct Correction<'a> {
     pub(super) seen: &'a TimerEntry,
-    /// When it may be claimed; none: it is gone.
+    /// When the timer can be claimed; none if it is deleted.
     pub(super) ready_ms: Option<i64>,
 }
 
@@ -94,7 +93,7 @@ impl Index {
         let name = store.meta_or_insert("timers_name", &random_name()).await?;
         Ok(Self {
             connection,
-            // In braces: a cluster keeps all these keys in one place.
+            // In braces, so that a Redis cluster keeps all these keys on one node.
             prefix: format!("sandyard:{{{name}}}:timers"),
             correct: Script::new(CORRECT),
             backoff_until: Mutex::new(None),
@@ -103,18 +102,18 @@ impl Index {
     }
 
     /// Adds timers, or moves them to an earlier time.
-    pub(super) async fn add(&self, places: &[TimerEntry]) {
+    pub(super) async fn add(&self, entries: &[TimerEntry]) {
         let mut pipeline = redis::pipe();
-        self.pipe_entries(&mut pipeline, places);
+        self.pipe_entries(&mut pipeline, entries);
         if self.run::<()>(&pipeline).await.is_none() {
             self.is_incomplete.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Lists what may be due.
+    /// Lists the timers that may be due.
     pub(super) async fn due(&self, locations: &[String], now_ms: i64, limit: usize) -> Due {
         let mut pipeline = redis::pipe();
-        pipeline.cmd("EXISTS").arg(self.mark());
+        pipeline.cmd("EXISTS").arg(self.filled_key());
         for location in locations {
             pipeline
                 .cmd("ZRANGEBYSCORE")
@@ -127,7 +126,7 @@ impl Index {
                 .arg(limit.min(1000));
         }
         let Some((is_filled, lists)) = self.lists(&pipeline).await else {
-            return Due::Down;
+            return Due::Unreachable;
         };
         if !is_filled || self.is_incomplete.load(Ordering::SeqCst) {
             return Due::Stale;
@@ -137,7 +136,7 @@ impl Index {
             .zip(lists)
             .flat_map(|(location, list)| list.into_iter().map(move |entry| (location, entry)))
             .filter_map(|(location, (member, ready_ms))| {
-                let (topic, subject) = member.split_once(BETWEEN)?;
+                let (topic, subject) = member.split_once(SEPARATOR)?;
                 Some(TimerEntry {
                     topic: topic.to_owned(),
                     subject: subject.to_owned(),
@@ -148,13 +147,13 @@ impl Index {
             .collect();
         candidates.sort_by_key(|candidate| candidate.ready_ms);
         candidates.truncate(limit.min(1000));
-        Due::Known(candidates)
+        Due::Candidates(candidates)
     }
 
-    /// When the next timer may be due; the outer none: the store has to be asked.
+    /// When the next timer may be due. The outer none means that the index does not know.
     pub(super) async fn next(&self, locations: &[String]) -> Option<Option<i64>> {
         let mut pipeline = redis::pipe();
-        pipeline.cmd("EXISTS").arg(self.mark());
+        pipeline.cmd("EXISTS").arg(self.filled_key());
         for location in locations {
             pipeline
                 .cmd("ZRANGE")
@@ -174,9 +173,9 @@ impl Index {
         Some(soonest.min())
     }
 
-    /// Fills in what is due soon, and says so for a while.
+    /// Fills the index with timers that are due soon, and marks it as filled.
     pub(super) async fn fill(&self, store: &Store, now_ms: i64) -> StoreResult<()> {
-        // Cleared first: a hole made while this runs is another one.
+        // Cleared first: an update that fails during the fill counts again.
         let was_incomplete = self.is_incomplete.swap(false, Ordering::SeqCst);
         let filled = self.try_fill(store, now_ms).await;
         if !matches!(filled, Ok(true)) && was_incomplete {
@@ -186,10 +185,10 @@ impl Index {
     }
 
     async fn try_fill(&self, store: &Store, now_ms: i64) -> StoreResult<bool> {
-        let places = store
-            .timers_before(now_ms.saturating_add(AHEAD_MS), MOST)
+        let entries = store
+            .timers_before(now_ms.saturating_add(AHEAD_MS), MAX_FILL)
             .await?;
-        for chunk in places.chunks(500) {
+        for chunk in entries.chunks(500) {
             let mut pipeline = redis::pipe();
             self.pipe_entries(&mut pipeline, chunk);
             if self.run::<()>(&pipeline).await.is_none() {
@@ -199,7 +198,7 @@ impl Index {
         let mut pipeline = redis::pipe();
         pipeline
             .cmd("SET")
-            .arg(self.mark())
+            .arg(self.filled_key())
             .arg(1)
             .arg("PX")
             .arg(FRESH.as_millis() as u64)
@@ -207,7 +206,7 @@ impl Index {
         Ok(self.run::<()>(&pipeline).await.is_some())
     }
 
-    /// Corrects entries that are still as they were seen.
+    /// Corrects entries that have not changed since they were read.
     pub(super) async fn correct<'a>(&self, corrections: impl Iterator<Item = Correction<'a>>) {
         let mut call = self.correct.prepare_invoke();
         let (mut is_empty, mut is_sooner) = (true, false);
@@ -225,26 +224,26 @@ impl Index {
         let is_done = !self.is_backing_off() && {
             let mut connection = self.connection.clone();
             let done = timeout(REDIS_TIMEOUT, call.invoke_async::<()>(&mut connection)).await;
-            self.judge(done).is_some()
+            self.note_answer(done).is_some()
         };
-        // Without it an entry is too early, which the next look corrects, or too late, which only the store knows.
+        // If this failed, an entry is too early, which the next query corrects, or too late, which only filling the index corrects.
         if !is_done && is_sooner {
             self.is_incomplete.store(true, Ordering::SeqCst);
         }
     }
 
-    /// An entry is only ever made earlier here; later is for [`Index::correct`].
-    fn pipe_entries(&self, pipeline: &mut Pipeline, places: &[TimerEntry]) {
-        for place in places {
-            let key = self.key(&place.location);
+    /// Adds entries, or makes them earlier. Only [`Index::correct`] makes an entry later.
+    fn pipe_entries(&self, pipeline: &mut Pipeline, entries: &[TimerEntry]) {
+        for entry in entries {
+            let key = self.key(&entry.location);
             pipeline
                 .cmd("ZADD")
                 .arg(&key)
                 .arg("LT")
-                .arg(place.ready_ms)
-                .arg(member(place))
+                .arg(entry.ready_ms)
+                .arg(member(entry))
                 .ignore();
-            pipeline.cmd("EXPIRE").arg(key).arg(FORGET_S).ignore();
+            pipeline.cmd("EXPIRE").arg(key).arg(EXPIRE_S).ignore();
         }
     }
 
@@ -262,7 +261,7 @@ impl Index {
             return None;
         }
         let mut connection = self.connection.clone();
-        self.judge(timeout(REDIS_TIMEOUT, pipeline.query_async(&mut connection)).await)
+        self.note_answer(timeout(REDIS_TIMEOUT, pipeline.query_async(&mut connection)).await)
     }
 
     fn is_backing_off(&self) -> bool {
@@ -273,8 +272,11 @@ impl Index {
         backoff_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Notes how Redis does, and says so when that changes.
-    fn judge<T>(&self, answer: Result<RedisResult<T>, tokio::time::error::Elapsed>) -> Option<T> {
+    /// Records whether Redis answers, and logs a change.
+    fn note_answer<T>(
+        &self,
+        answer: Result<RedisResult<T>, tokio::time::error::Elapsed>,
+    ) -> Option<T> {
         let mut backoff_until = self
             .backoff_until
             .lock()
@@ -292,7 +294,7 @@ impl Index {
         if backoff_until.is_none() {
             warn!(
                 cause,
-                "Redis does not answer; the database is asked for timers instead"
+                "Redis does not answer; querying the database for timers instead"
             );
         }
         *backoff_until = Some(Instant::now() + BACKOFF);
@@ -303,17 +305,17 @@ impl Index {
         format!("{}:{location}", self.prefix)
     }
 
-    fn mark(&self) -> String {
+    fn filled_key(&self) -> String {
         format!("{}-filled", self.prefix)
     }
 }
 
-fn member(place: &TimerEntry) -> String {
-    format!("{}{BETWEEN}{}", place.topic, place.subject)
+fn member(entry: &TimerEntry) -> String {
+    format!("{}{SEPARATOR}{}", entry.topic, entry.subject)
 }
 
-/// A name no other installation has.
+/// A name that is unique among installations.
 fn random_name() -> String {
-    // No kernel we run on is without; a shared name would only cost some looks.
+    // Random bytes are always available in practice; a shared name would only cost some queries.
     sandyard_core::random::text::<8>().unwrap_or_else(|_| "0".repeat(16))
 }

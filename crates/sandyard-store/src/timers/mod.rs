@@ -1,7 +1,7 @@
-//! The queue of what is due.
+//! The queue of timers.
 //!
-//! - `index`: Redis' part, and what happens without it
-//! - here: claims, from the index' candidates or straight from the store, and waiting
+//! - `index`: the index in Redis
+//! - here: claiming due timers, from the index's candidates or from the database, and waiting
 
 mod index;
 
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sandyard_core::Clock;
+use sandyard_core::clock::millis;
 use tokio::sync::Notify;
 
 use self::index::{Correction, Due, Index};
@@ -19,15 +20,15 @@ use crate::model::Timer;
 use crate::store::Store;
 use crate::timer_rows::TimerEntry;
 
-/// Longest time between two looks when others may set timers too.
+/// Longest pause between two queries if other servers may set timers.
 const SHARED_PAUSE: Duration = Duration::from_secs(1);
-/// The same when a test moves the clock.
+/// The same if a test moves the clock.
 const MANUAL_PAUSE: Duration = Duration::from_millis(10);
-/// Pause after a failure, so that nobody asks a broken database all the time.
+/// Pause after a failure, so that a broken database is not queried all the time.
 const FAILURE_PAUSE: Duration = Duration::from_millis(250);
 
-/// The queue over the store's timers. With Redis, servers learn from it what is due instead of asking the database; the
-/// claim is always the store's, so a timer fires once whatever Redis says or forgets.
+/// The queue over the table of timers. With Redis, servers find due timers in its index instead of querying the database. Claims are always in
+/// the database, so a timer fires once whatever Redis returns or loses.
 #[derive(Clone)]
 pub struct Timers {
     inner: Arc<Inner>,
@@ -51,8 +52,7 @@ impl fmt::Debug for Timers {
 }
 
 impl Timers {
-    /// The queue of `store`, with Redis if a URL is given. An unreachable Redis is no error: the store is asked until it
-    /// is back.
+    /// The queue of `store`, with Redis if a URL is given. An unreachable Redis is not an error: the database is queried until it is back.
     pub async fn open(store: Store, redis_url: Option<&str>, clock: Clock) -> StoreResult<Self> {
         let index = match redis_url {
             Some(url) => Some(Index::open(url, &store).await?),
@@ -77,7 +77,7 @@ impl Timers {
         }
     }
 
-    /// Sets a timer in place of the one with the same topic and subject.
+    /// Sets a timer, and replaces one with the same topic and subject.
     pub async fn set(
         &self,
         topic: &str,
@@ -93,27 +93,26 @@ impl Timers {
         Ok(())
     }
 
-    /// Takes a timer away. Redis finds out when it would have been due.
+    /// Removes a timer. Its entry in Redis is removed when it would have been due.
     pub async fn clear(&self, topic: &str, subject: &str) -> StoreResult<()> {
         self.inner.store.clear_timer(topic, subject).await
     }
 
-    /// Tells the queue of a timer that a commit of the store has set, so that whoever waits looks again.
+    /// Announces a timer that a commit has set, so that waiting servers query again.
     pub async fn announce(&self, topic: &str, subject: &str, location: &str, due_ms: i64) {
         if let Some(index) = &self.inner.index {
-            let place = TimerEntry {
+            let entry = TimerEntry {
                 topic: topic.to_owned(),
                 subject: subject.to_owned(),
                 location: location.to_owned(),
                 ready_ms: due_ms,
             };
-            index.add(&[place]).await;
+            index.add(&[entry]).await;
         }
         self.inner.announced.notify_waiters();
     }
 
-    /// Claims up to `limit` due timers of these places for `lease`; each is handed to one server only, until the lease
-    /// ends.
+    /// Claims up to `limit` due timers of these locations for `lease`. Only one server gets each timer until the lease ends.
     pub async fn claim(
         &self,
         locations: &[String],
@@ -137,23 +136,22 @@ impl Timers {
     ) -> StoreResult<Vec<Timer>> {
         let store = &self.inner.store;
         let now_ms = self.inner.clock.now_ms();
-        let lease_ms = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
-        let until_ms = now_ms.saturating_add(lease_ms);
+        let until_ms = now_ms.saturating_add(millis(lease));
         let Some(index) = &self.inner.index else {
             return store
                 .claim_timers(locations, None, holder, now_ms, until_ms, limit)
                 .await;
         };
         let due = index.due(locations, now_ms, limit).await;
-        let Due::Known(candidates) = due else {
-            // Its list is not to be trusted: the store is asked at once, and fills it again for the next time.
+        let Due::Candidates(candidates) = due else {
+            // The index is unusable: the database is queried now, and fills the index for the next time.
             let claimed = store
                 .claim_timers(locations, None, holder, now_ms, until_ms, limit)
                 .await?;
             if matches!(due, Due::Stale) {
-                // What was claimed is ours whatever becomes of the index.
+                // The claims are valid even if the index cannot be filled.
                 if let Err(error) = index.fill(store, now_ms).await {
-                    tracing::warn!(%error, "The index of timers stays as it was for now");
+                    tracing::warn!(%error, "Failed to update the index of timers");
                 }
             }
             return Ok(claimed);
@@ -169,54 +167,53 @@ impl Timers {
             )
             .await?;
         if let Err(error) = self.correct(index, &candidates).await {
-            tracing::warn!(%error, "The index of timers stays as it was for now");
+            tracing::warn!(%error, "Failed to update the index of timers");
         }
         Ok(claimed)
     }
 
-    /// Tells Redis where its candidates really stand: claimed until the end of a lease, moved, or gone.
+    /// Corrects the candidates in Redis from the database: claimed until the end of a lease, moved, or deleted.
     async fn correct(&self, index: &Index, candidates: &[TimerEntry]) -> StoreResult<()> {
-        let truth = self.inner.store.timers_among(candidates).await?;
+        let current = self.inner.store.timers_among(candidates).await?;
         let corrections = candidates.iter().map(|candidate| Correction {
             seen: candidate,
-            ready_ms: truth
+            ready_ms: current
                 .iter()
-                .find(|place| {
-                    place.topic == candidate.topic
-                        && place.subject == candidate.subject
-                        && place.location == candidate.location
+                .find(|entry| {
+                    entry.topic == candidate.topic
+                        && entry.subject == candidate.subject
+                        && entry.location == candidate.location
                 })
-                .map(|place| place.ready_ms),
+                .map(|entry| entry.ready_ms),
         });
         index.correct(corrections).await;
         Ok(())
     }
 
-    /// Ends a claimed timer; false: it was set anew meanwhile, or another has claimed it since the lease ended, and that
-    /// one stays.
+    /// Completes a claimed timer. Returns false, and changes nothing, if it was set again, or claimed by another server after the lease
+    /// ended.
     pub async fn complete(&self, timer: &Timer) -> StoreResult<bool> {
         let is_done = self.inner.store.complete_timer(timer).await?;
-        self.note(timer, is_done, None).await;
+        self.update_index(timer, is_done, None).await;
         Ok(is_done)
     }
 
-    /// Puts a claimed timer back, to be tried again at `due_ms`, unless it was set anew or claimed by another meanwhile.
+    /// Schedules another attempt of a claimed timer at `due_ms`, unless it was set again or claimed by another server.
     pub async fn retry(&self, timer: &Timer, due_ms: i64, error: &str) -> StoreResult<()> {
         let is_done = self.inner.store.retry_timer(timer, due_ms, error).await?;
-        self.note(timer, is_done, Some(due_ms)).await;
+        self.update_index(timer, is_done, Some(due_ms)).await;
         if is_done {
             self.inner.announced.notify_waiters();
         }
         Ok(())
     }
 
-    /// Puts a claimed timer off because its time has not come: no failure, so its tries count from the start. A newer
-    /// schedule stays.
+    /// Postpones a claimed timer whose time has not come. This is not a failure, so its attempts start again. A newer schedule stays.
     pub async fn postpone(&self, timer: &Timer, due_ms: i64) -> StoreResult<()> {
         self.reschedule(timer, due_ms, None).await
     }
 
-    /// Puts a claimed timer off because what it needs is away: that is no failure of its own and not counted as one.
+    /// Postpones a claimed timer because of an outage, which does not count as an attempt.
     pub async fn postpone_for_outage(
         &self,
         timer: &Timer,
@@ -229,22 +226,22 @@ impl Timers {
     async fn reschedule(&self, timer: &Timer, due_ms: i64, error: Option<&str>) -> StoreResult<()> {
         let store = &self.inner.store;
         let is_done = store.postpone_timer(timer, due_ms, error).await?;
-        self.note(timer, is_done, Some(due_ms)).await;
+        self.update_index(timer, is_done, Some(due_ms)).await;
         if is_done {
             self.inner.announced.notify_waiters();
         }
         Ok(())
     }
 
-    /// Lays a claimed timer among the dead, unless it was set anew or claimed by another meanwhile.
+    /// Marks a claimed timer as dead, unless it was set again or claimed by another server.
     pub async fn mark_dead(&self, timer: &Timer, error: &str) -> StoreResult<()> {
         let is_done = self.inner.store.mark_timer_dead(timer, error).await?;
-        self.note(timer, is_done, None).await;
+        self.update_index(timer, is_done, None).await;
         Ok(())
     }
 
-    /// Tells Redis what became of a claim.
-    async fn note(&self, timer: &Timer, is_done: bool, ready_ms: Option<i64>) {
+    /// Updates the index after the end of a claim.
+    async fn update_index(&self, timer: &Timer, is_done: bool, ready_ms: Option<i64>) {
         if let (Some(index), true) = (&self.inner.index, is_done) {
             let seen = TimerEntry {
                 topic: timer.topic.clone(),
@@ -260,12 +257,12 @@ impl Timers {
         }
     }
 
-    /// Lists the dead.
+    /// Lists dead timers.
     pub async fn dead(&self) -> StoreResult<Vec<Timer>> {
         self.inner.store.dead_timers().await
     }
 
-    /// Gives a dead timer another chance now; false: there is none.
+    /// Revives a dead timer now. Returns false if there is none.
     pub async fn revive(&self, topic: &str, subject: &str) -> StoreResult<bool> {
         let now_ms = self.inner.clock.now_ms();
         let location = self
@@ -279,7 +276,7 @@ impl Timers {
         Ok(location.is_some())
     }
 
-    /// Gives all dead timers of a place that were last due before a time another chance now; returns how many.
+    /// Revives all dead timers of a location that were last due before a time. Returns how many.
     pub async fn revive_all(&self, location: &str, before_ms: i64) -> StoreResult<usize> {
         let now_ms = self.inner.clock.now_ms();
         let store = &self.inner.store;
@@ -293,36 +290,36 @@ impl Timers {
         Ok(revived.len())
     }
 
-    /// Waits until something of these places may be due, at most `most`: a timer's time has come, or one was announced.
-    pub async fn wait(&self, locations: &[String], most: Duration) {
-        // Listening begins before looking: what is set before is seen, what is set after is heard.
+    /// Waits until a timer of these locations may be due or one was announced, at most `longest`.
+    pub async fn wait(&self, locations: &[String], longest: Duration) {
+        // Enabled before the query, so that no announcement is missed.
         let announced = self.inner.announced.notified();
         tokio::pin!(announced);
         announced.as_mut().enable();
-        let pause = self.pause(locations).await.min(most);
+        let pause = self.pause(locations).await.min(longest);
         if !pause.is_zero() {
             let _ = tokio::time::timeout(pause, announced).await;
         }
     }
 
-    /// How long nothing can be due, as far as is known.
+    /// How long no timer can be due, as far as this server knows.
     async fn pause(&self, locations: &[String]) -> Duration {
         let longest = self.longest_pause();
         if self.inner.has_failed.load(Ordering::Relaxed) {
             return longest.min(FAILURE_PAUSE);
         }
-        let known = match &self.inner.index {
+        let indexed = match &self.inner.index {
             Some(index) => index.next(locations).await,
             None => None,
         };
-        let next = match known {
+        let next = match indexed {
             Some(next) => Ok(next),
             None => self.inner.store.next_timer(locations).await,
         };
         match next {
             Ok(Some(next_ms)) => {
-                let left_ms = next_ms.saturating_sub(self.inner.clock.now_ms());
-                longest.min(Duration::from_millis(left_ms.max(0) as u64))
+                let remaining_ms = next_ms.saturating_sub(self.inner.clock.now_ms());
+                longest.min(Duration::from_millis(remaining_ms.max(0) as u64))
             }
             Ok(None) => longest,
             Err(_) => longest.min(FAILURE_PAUSE),

@@ -37,7 +37,7 @@ fn flags() -> impl Iterator<Item = (&'static Setting, &'static str)> {
 
 fn argument(setting: &'static Setting, flag: &'static str) -> Arg {
     let default = match setting.default {
-        "" => setting.otherwise,
+        "" => setting.when_unset,
         default => default,
     };
     let argument = Arg::new(setting.key)
