@@ -110,7 +110,7 @@ fn one_sandbox_may_not_have_more_connections_than_all() {
         host.errors(),
         [
             "variable SANDYARD_GATEWAY_MAX_CONNECTIONS: gateway.max_connections: `200` is more than \
-             `gateway.max_connections_total`, which is `100`\n  hint: raise `gateway.max_connections_total` too"
+             `gateway.max_connections_total`, which is `100`\n  hint: raise `gateway.max_connections_total` as well"
         ]
     );
 }

@@ -179,7 +179,7 @@ fn what_compilers_put_into_host_is_left_out() {
 
 #[test]
 fn a_store_that_an_apps_file_chose_is_told() {
-    let said = "the store is this database";
+    let said = "this database comes from a variable that other programs use";
     let url = "sqlite:app.db";
     let host = Host::new().file("work/.env", &format!("DATABASE_URL={url}\n"));
     let warnings = host.warnings();
