@@ -109,7 +109,7 @@ fn one_sandbox_may_not_have_more_connections_than_all() {
     assert_eq!(
         host.errors(),
         [
-            "variable SANDYARD_GATEWAY_MAX_CONNECTIONS: gateway.max_connections: `200` is more than \
+            "variable SANDYARD_GATEWAY_MAX_CONNECTIONS: gateway.max_connections: `200` exceeds \
              `gateway.max_connections_total`, which is `100`\n  hint: raise `gateway.max_connections_total` as well"
         ]
     );
