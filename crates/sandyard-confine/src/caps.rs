@@ -8,7 +8,7 @@ use std::io;
 /// A capability's number and name, with why root inside keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct Capability {
     /// Number as in `linux/capability.h`.
     pub number: u32,
     /// Name without `CAP_`.
@@ -24,36 +24,36 @@ pub struct Kept {
 /// MKNOD (gives nothing in a user namespace), DAC_READ_SEARCH (opening by handle walks out of a root), SYS_RESOURCE
 /// (passes quotas and limits), SYS_NICE, IPC_LOCK, IPC_OWNER, LEASE, LINUX_IMMUTABLE, SYS_PACCT, SYS_TTY_CONFIG, the MACs,
 /// AUDIT_CONTROL, AUDIT_READ, NET_RAW (raw sockets' buffers are charged to nobody; `ping` needs none), BLOCK_SUSPEND, WAKE_ALARM, NET_BROADCAST, and whatever future kernels add.
-pub const KEPT: &[Kept] = &[
-    kept(0, "CHOWN", "package managers set owners"),
-    kept(
+pub const RETAINED: &[Capability] = &[
+    retained(0, "CHOWN", "package managers set owners"),
+    retained(
         1,
         "DAC_OVERRIDE",
         "root reads and writes every file, as root expects",
     ),
-    kept(3, "FOWNER", "chmod and utimes on others' files: tar, apt"),
-    kept(4, "FSETID", "keeps setuid bits when unpacking packages"),
-    kept(5, "KILL", "root stops other users' processes"),
-    kept(6, "SETGID", "su, sudo, daemons that change to their user"),
-    kept(7, "SETUID", "su, sudo, daemons that change to their user"),
-    kept(8, "SETPCAP", "programs that drop capabilities of their own"),
-    kept(10, "NET_BIND_SERVICE", "web servers on port 80"),
-    kept(18, "SYS_CHROOT", "debootstrap, sshd, package build tools"),
-    kept(19, "SYS_PTRACE", "gdb and strace of another user's process"),
-    kept(
+    retained(3, "FOWNER", "chmod and utimes on others' files: tar, apt"),
+    retained(4, "FSETID", "keeps setuid bits when unpacking packages"),
+    retained(5, "KILL", "root stops other users' processes"),
+    retained(6, "SETGID", "su, sudo, daemons that change to their user"),
+    retained(7, "SETUID", "su, sudo, daemons that change to their user"),
+    retained(8, "SETPCAP", "programs that drop capabilities of their own"),
+    retained(10, "NET_BIND_SERVICE", "web servers on port 80"),
+    retained(18, "SYS_CHROOT", "debootstrap, sshd, package build tools"),
+    retained(19, "SYS_PTRACE", "gdb and strace of another user's process"),
+    retained(
         29,
         "AUDIT_WRITE",
         "sudo and PAM log through it, and fail without",
     ),
-    kept(
+    retained(
         31,
         "SETFCAP",
         "packages that give capabilities to files, as ping does",
     ),
 ];
 
-const fn kept(number: u32, name: &'static str, reason: &'static str) -> Kept {
-    Kept {
+const fn retained(number: u32, name: &'static str, reason: &'static str) -> Capability {
+    Capability {
         number,
         name,
         reason,
@@ -87,10 +87,12 @@ pub struct CapsError {
 
 /// Gives the kept capabilities as bits.
 pub fn kept_mask() -> u64 {
-    KEPT.iter().fold(0, |mask, kept| mask | 1 << kept.number)
+    RETAINED
+        .iter()
+        .fold(0, |mask, retained| mask | 1 << retained.number)
 }
 
-/// Confines the calling thread, and all it starts, to [`KEPT`]. There is no way back.
+/// Confines the calling thread, and all it starts, to [`RETAINED`]. There is no way back.
 pub fn confine() -> Result<(), CapsError> {
     confine_to(kept_mask())
 }
@@ -105,9 +107,9 @@ pub fn confine_to(mask: u64) -> Result<(), CapsError> {
         .try_for_each(drop_from_bounding);
     clear_ambient()?;
     let now = get().map_err(|source| failed("read the capability sets", source))?;
-    let left = now.permitted & mask;
+    let remaining = now.permitted & mask;
     // Nothing inheritable: it would let a file's inheritable bits survive a change to another user.
-    set(left, left, 0).map_err(|source| failed("lower the capability sets", source))?;
+    set(remaining, remaining, 0).map_err(|source| failed("lower the capability sets", source))?;
     bounding
 }
 
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_kept_capability_has_a_reason_and_none_of_the_dangerous_ones_is_kept() {
-        assert!(KEPT.iter().all(|kept| kept.reason.len() > 10));
+        assert!(RETAINED.iter().all(|retained| retained.reason.len() > 10));
         // SYS_ADMIN, NET_ADMIN, SYS_MODULE, SYS_RAWIO, DAC_READ_SEARCH, MKNOD, BPF.
         for number in [21, 12, 16, 17, 2, 27, 39] {
             assert_eq!(kept_mask() & (1 << number), 0, "{number}");

@@ -16,7 +16,7 @@ const LEAST_RESERVE: u64 = 256 << 20;
 const RESERVE_PERCENT: u64 = 3;
 const MIB: u64 = 1 << 20;
 
-/// What there is.
+/// The resources of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostResources {
@@ -31,7 +31,7 @@ pub struct HostResources {
 }
 
 impl HostResources {
-    /// Looks at the host. `data_dir`, or a folder above it, must exist. What cannot be found out counts as plenty.
+    /// Reads them. `data_dir`, or a folder above it, must exist. What cannot be read counts as unlimited.
     pub fn read(data_dir: &Path) -> Self {
         let groups = OwnGroups::find();
         let memory = meminfo("MemTotal").unwrap_or(u64::MAX);
@@ -41,7 +41,7 @@ impl HostResources {
             groups.least("pids", "pids.max", "pids.max"),
         ];
         let pids = pids.into_iter().flatten().min().unwrap_or(u64::MAX);
-        // Minds affinity and quota.
+        // Respects CPU affinity and quota.
         let cores = std::thread::available_parallelism().map_or(u32::MAX / 1000, |count| {
             u32::try_from(count.get()).unwrap_or(u32::MAX / 1000)
         });
@@ -55,10 +55,10 @@ impl HostResources {
         }
     }
 
-    /// The most one sandbox may ask for if the operator does not say.
+    /// Maximum limits of one sandbox, unless the operator sets others.
     ///
     /// The size of the disk counts and not its free space, so that the same request is not accepted today and refused tomorrow;
-    /// free space is looked at whenever a sandbox is made.
+    /// free space is checked whenever a sandbox is made.
     pub fn max_limits(&self) -> Limits {
         let half = |bytes: u64| bytes / HALF / MIB * MIB;
         Limits {

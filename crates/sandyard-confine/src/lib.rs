@@ -5,7 +5,7 @@
 //! - [`caps`]: what root inside may do
 //! - [`rlimits`]: what one process may use
 //! - [`descriptors`]: refusing descriptors that processes inside pass to the host
-//! - [`host`]: what there is to share out
+//! - [`host`]: the resources of the host
 //! - [`mountinfo`]: what is mounted where
 //!
 //! Everything is synchronous and starts no thread: the launcher forks without exec. This crate decides no policy about

@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// A ceiling for one resource and why it is there.
 struct Ceiling {
     resource: Resource,
-    most: u64,
+    limit: u64,
     /// Try to go up to the ceiling, not only down.
     raise: bool,
 }
@@ -32,14 +32,14 @@ const OPEN_FILES_SHARE: u64 = 16;
 
 /// For whom the kernel counts what a sandbox uses, besides for the user inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum Accounting {
     /// For an id that only this sandbox has.
     Alone,
     /// For the user who started it all, together with that user's other sandboxes and programs.
     Together,
 }
 
-impl Counted {
+impl Accounting {
     /// POSIX queues, and queued signals with timers: both live in kernel memory.
     fn ceilings(self) -> [Ceiling; 2] {
         let (queue_bytes, signals) = match self {
@@ -55,33 +55,33 @@ impl Counted {
     }
 }
 
-const fn ceiling(resource: Resource, most: u64, raise: bool) -> Ceiling {
+const fn ceiling(resource: Resource, limit: u64, raise: bool) -> Ceiling {
     Ceiling {
         resource,
-        most,
+        limit,
         raise,
     }
 }
 
 /// Says that a limit could not be lowered, which the kernel never refuses unless a filter stands in the way.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to set the limit {resource:?} to {most}")]
+#[error("failed to set the limit {resource:?} to {limit}")]
 pub struct RlimitError {
     resource: Resource,
-    most: u64,
+    limit: u64,
     #[source]
     source: std::io::Error,
 }
 
 /// Sets the limits of this process and all it starts. Where the host forbids raising one, it stays as high as it is.
-pub fn apply(counted: Counted) -> Result<(), RlimitError> {
+pub fn apply(accounting: Accounting) -> Result<(), RlimitError> {
     let open_files = ceiling(Resource::Nofile, max_open_files(), true);
-    let rest = counted.ceilings();
+    let rest = accounting.ceilings();
     let all = CEILINGS.iter().chain(&rest).chain([&open_files]);
     all.into_iter().try_for_each(|ceiling| {
         set(ceiling).map_err(|errno| RlimitError {
             resource: ceiling.resource,
-            most: ceiling.most,
+            limit: ceiling.limit,
             source: errno.into(),
         })
     })
@@ -90,7 +90,7 @@ pub fn apply(counted: Counted) -> Result<(), RlimitError> {
 fn max_open_files() -> u64 {
     let host = std::fs::read_to_string("/proc/sys/fs/file-max");
     let host: Option<u64> = host.ok().and_then(|text| text.trim().parse().ok());
-    let share = host.map_or(MAX_OPEN_FILES, |most| most / OPEN_FILES_SHARE);
+    let share = host.map_or(MAX_OPEN_FILES, |limit| limit / OPEN_FILES_SHARE);
     share.clamp(FEW_OPEN_FILES, MAX_OPEN_FILES)
 }
 
@@ -101,8 +101,8 @@ fn set(ceiling: &Ceiling) -> Result<(), Errno> {
         maximum: Some(value),
     };
     // No number is no limit.
-    let allowed = now.maximum.unwrap_or(u64::MAX).min(ceiling.most);
-    if ceiling.raise && setrlimit(ceiling.resource, both(ceiling.most)).is_ok() {
+    let allowed = now.maximum.unwrap_or(u64::MAX).min(ceiling.limit);
+    if ceiling.raise && setrlimit(ceiling.resource, both(ceiling.limit)).is_ok() {
         return Ok(());
     }
     setrlimit(ceiling.resource, both(allowed))

@@ -38,17 +38,17 @@ impl Failure {
 pub(crate) type Attempt<T = ()> = Result<T, Failure>;
 
 /// Names the step that an error belongs to.
-pub(crate) trait Named<T> {
+pub(crate) trait StepExt<T> {
     fn step(self, name: &str) -> Attempt<T>;
 }
 
-impl<T> Named<T> for Result<T, Errno> {
+impl<T> StepExt<T> for Result<T, Errno> {
     fn step(self, name: &str) -> Attempt<T> {
         self.map_err(|errno| Failure::new(name, errno))
     }
 }
 
-impl<T> Named<T> for std::io::Result<T> {
+impl<T> StepExt<T> for std::io::Result<T> {
     fn step(self, name: &str) -> Attempt<T> {
         self.map_err(|error| Failure::new(name, Errno::from_io_error(&error).unwrap_or(Errno::IO)))
     }
@@ -138,13 +138,13 @@ fn read_answer(
 
 fn read_until(answer: &OwnedFd, buffer: &mut [u8], deadline: Instant) -> Attempt<usize> {
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return Err(Failure::new("wait for the attempt", Errno::TIMEDOUT));
         }
-        let left = Timespec::try_from(left).ok();
+        let remaining = Timespec::try_from(remaining).ok();
         let mut fds = [PollFd::new(answer, PollFlags::IN)];
-        match rustix::event::poll(&mut fds, left.as_ref()) {
+        match rustix::event::poll(&mut fds, remaining.as_ref()) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return rustix::io::read(answer, &mut *buffer).step("read the answer"),
             Err(errno) => return Err(Failure::new("wait for the attempt", errno)),

@@ -37,14 +37,14 @@ impl Style {
 pub fn render(report: &Report, style: Style) -> String {
     let width = report.checks.iter().map(|check| check.name.len()).max();
     let mut text = String::new();
-    let mut shown: Vec<&Check> = Vec::new();
+    let mut rendered: Vec<&Check> = Vec::new();
     for check in &report.checks {
         // A long command is shown once.
-        let same = shown
+        let same = rendered
             .iter()
             .find(|other| other.fix.is_some() && other.fix == check.fix);
         line(&mut text, check, same.copied(), width.unwrap_or(0), style);
-        shown.push(check);
+        rendered.push(check);
     }
     text.push('\n');
     text.push_str(&summary(report, style));
@@ -61,7 +61,7 @@ fn line(text: &mut String, check: &Check, same: Option<&Check>, width: usize, st
     };
     let word = style.paint(code, word);
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{word}  {:width$}  {}", check.name, check.gives);
+    let _ = writeln!(text, "{word}  {:width$}  {}", check.name, check.purpose);
     let indent = " ".repeat(9 + width + 2);
     if !check.detail.is_empty() {
         let _ = writeln!(text, "{indent}{}", style.paint("2", &check.detail));

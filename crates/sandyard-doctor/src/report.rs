@@ -8,7 +8,8 @@ pub struct Check {
     /// Stable name, for scripts.
     pub name: String,
     /// What the feature gives the user.
-    pub gives: String,
+    #[serde(rename = "gives")]
+    pub purpose: String,
     /// How much it matters.
     pub needed: Need,
     /// Whether it works.
@@ -79,16 +80,16 @@ pub struct Report {
 impl Report {
     /// Derives the verdict from the checks.
     pub fn of(mode: Mode, checks: Vec<Check>) -> Self {
-        let lacks = |need: Need, status: Status| {
+        let has = |need: Need, status: Status| {
             checks
                 .iter()
                 .any(|check| check.needed == need && check.status == status)
         };
-        let verdict = if lacks(Need::Required, Status::Missing) {
+        let verdict = if has(Need::Required, Status::Missing) {
             Verdict::NotReady
-        } else if lacks(Need::Required, Status::Partial)
-            || lacks(Need::Recommended, Status::Missing)
-            || lacks(Need::Recommended, Status::Partial)
+        } else if has(Need::Required, Status::Partial)
+            || has(Need::Recommended, Status::Missing)
+            || has(Need::Recommended, Status::Partial)
         {
             Verdict::Limited
         } else {
@@ -104,10 +105,10 @@ impl Report {
 
 impl Check {
     /// A feature that works; the other constructors start from it.
-    pub(crate) fn ok(name: &str, gives: &str, needed: Need, detail: impl Into<String>) -> Self {
+    pub(crate) fn ok(name: &str, purpose: &str, needed: Need, detail: impl Into<String>) -> Self {
         Self {
             name: name.to_owned(),
-            gives: gives.to_owned(),
+            purpose: purpose.to_owned(),
             needed,
             status: Status::Ok,
             detail: detail.into(),

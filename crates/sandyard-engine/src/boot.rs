@@ -16,7 +16,7 @@ use crate::record::Record;
 use crate::runtime::{KILL_TIMEOUT, Launch, Mounts};
 use crate::steps::{Fault, Steps};
 use crate::sys::process::ProcessKey;
-use crate::sys::{Doing, socket};
+use crate::sys::{OperationExt, socket};
 use crate::trust::Trust;
 use crate::volume::{self, NO_LIMIT};
 
@@ -59,7 +59,7 @@ pub(crate) fn boot<'a>(
     let note = dir.first_process();
     steps.undo("remove note of first process", move || remove_file(&note));
     let listener = steps.step("open the agent's socket", || {
-        socket::listen(&socket_path).doing("listen on", socket_path.display())
+        socket::listen(&socket_path).operation("listen on", socket_path.display())
     })?;
     let template = match &trust {
         Some(trust) => trust.over(&record.template),
@@ -152,7 +152,7 @@ fn write_first_process(dir: &SandboxDir, first: Option<ProcessKey>) -> Result<()
     let path = dir.first_process();
     let text = serde_json::to_vec(&first)
         .map_err(|error| EngineError::failed("noting the first process", &error))?;
-    Ok(std::fs::write(&path, text).doing("write", path.display())?)
+    Ok(std::fs::write(&path, text).operation("write", path.display())?)
 }
 
 /// The first process that the last start noted, if there is one.
@@ -188,6 +188,6 @@ pub(crate) fn remove_cgroup(ctx: &Context, name: &str) -> Result<()> {
 fn remove_file(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => Ok(other.doing("remove", path.display())?),
+        other => Ok(other.operation("remove", path.display())?),
     }
 }

@@ -20,7 +20,7 @@ use crate::mode::Mode;
 use crate::record::Record;
 use crate::runtime::{Namespaces, Runtime};
 use crate::settings::Settings;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 use crate::sys::lock::Lock;
 use crate::sys::title::Title;
 
@@ -56,7 +56,7 @@ impl Context {
     /// Detects what the host has and opens the data directory.
     pub(crate) fn new(data: DataDir, mode: Mode, config: &LauncherConfig) -> Result<Self> {
         data.create()
-            .doing("make data directory", data.root().display())?;
+            .operation("make data directory", data.root().display())?;
         let templates = Store::open(data.root())
             .map_err(|error| EngineError::template("opening the templates", &error))?;
         let host = HostResources::read(data.root());

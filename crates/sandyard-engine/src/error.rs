@@ -70,16 +70,16 @@ impl EngineError {
     }
 
     /// Wraps a failure with what was being done.
-    pub(crate) fn failed(doing: impl fmt::Display, source: &(dyn Error + 'static)) -> Self {
+    pub(crate) fn failed(operation: impl fmt::Display, source: &(dyn Error + 'static)) -> Self {
         let kind = match is_disk_full(source) {
             true => ErrorKind::NoCapacity,
             false => ErrorKind::Failed,
         };
-        Self::new(kind, format!("{doing}: {}", chain(source)))
+        Self::new(kind, format!("{operation}: {}", chain(source)))
     }
 
     /// Wraps a failure of the template store.
-    pub(crate) fn template(doing: impl fmt::Display, source: &TemplateError) -> Self {
+    pub(crate) fn template(operation: impl fmt::Display, source: &TemplateError) -> Self {
         let kind = match source {
             TemplateError::BadName { .. }
             | TemplateError::ReservedName { .. }
@@ -99,7 +99,7 @@ impl EngineError {
         Self {
             kind,
             hint,
-            ..Self::failed(doing, source)
+            ..Self::failed(operation, source)
         }
     }
 }
@@ -175,7 +175,7 @@ mod tests {
     fn a_full_disk_is_a_lack_of_capacity_however_deep_it_is_found() {
         let full = || io::Error::from_raw_os_error(libc::ENOSPC);
         let wrapped = SysError {
-            doing: "write",
+            operation: "write",
             target: "file".to_owned(),
             source: full(),
         };

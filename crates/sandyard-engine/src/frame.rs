@@ -5,14 +5,14 @@ use std::io::{self, Read, Write};
 use crate::protocol::MAX_REQUEST;
 
 /// Reads one frame; `None` at a clean end.
-pub(crate) fn read_frame(stream: &mut impl Read, most: usize) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_frame(stream: &mut impl Read, max_bytes: usize) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     match stream.read(&mut length)? {
         0 => return Ok(None),
         read => stream.read_exact(&mut length[read..])?,
     }
     let length = u32::from_le_bytes(length) as usize;
-    if length > most {
+    if length > max_bytes {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             format!("a frame of {length} bytes is too long"),

@@ -11,7 +11,7 @@ use std::path::Path;
 use sandyard_core::SandboxId;
 
 use crate::error::{EngineError, ErrorKind, Result};
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// Ids in one range.
 pub(crate) const IDS_PER_RANGE: u32 = 65_536;
@@ -28,7 +28,7 @@ pub(crate) fn claim(folder: &Path, id: &SandboxId) -> Result<u32> {
     // Written first and then linked, so that a claim is never without its sandbox's id.
     let note = folder.join(format!(".{id}"));
     let result = write_note(&note, id)
-        .doing("write", note.display())
+        .operation("write", note.display())
         .map_err(EngineError::from)
         .and_then(|()| link_free(folder, &note));
     let _ = fs::remove_file(&note);
@@ -54,7 +54,7 @@ fn link_free(folder: &Path, note: &Path) -> Result<u32> {
         match fs::hard_link(note, &path) {
             Ok(()) => return Ok(range),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error).doing("claim", path.display())?,
+            Err(error) => return Err(error).operation("claim", path.display())?,
         }
     }
     Err(EngineError::new(
@@ -81,7 +81,7 @@ pub(crate) fn revoke(folder: &Path, range: u32) -> Result<()> {
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => Ok(other.doing("release", path.display())?),
+        other => Ok(other.operation("release", path.display())?),
     }
 }
 
@@ -89,7 +89,7 @@ fn remove(path: &Path) -> Result<()> {
 pub(crate) fn claims(folder: &Path) -> Result<Vec<(u32, String)>> {
     let mut claims = Vec::new();
     for entry in fs::read_dir(folder)
-        .doing("list", folder.display())?
+        .operation("list", folder.display())?
         .flatten()
     {
         let Some(range) = entry

@@ -50,8 +50,8 @@ fn parse(path: &Path, text: &str) -> Result<String> {
         .hint("restore it, or remove it if no server uses this data directory"))
 }
 
-fn failed(doing: &str, path: &Path, error: &io::Error) -> EngineError {
-    EngineError::failed(format!("{doing} `{}`", path.display()), error)
+fn failed(operation: &str, path: &Path, error: &io::Error) -> EngineError {
+    EngineError::failed(format!("{operation} `{}`", path.display()), error)
 }
 
 #[cfg(test)]

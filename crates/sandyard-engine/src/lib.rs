@@ -56,7 +56,7 @@ pub use mode::Mode;
 pub use oom::protect_process;
 pub use protocol::{Hello, PoolSpec};
 pub use spec::{DEFAULT_TEMPLATE, ForkSpec, MountSpec, SandboxInfo, SandboxSpec, SandboxStats};
-pub use steps::{Fault, FaultAction, FaultPlace};
+pub use steps::{Fault, FaultAction, FaultProcess};
 pub use sys::SysError;
 pub use sys::process::ProcessKey;
 

@@ -154,14 +154,14 @@ pub(crate) const DIED: &str =
     "its first process ended: the host restarted, or it was killed or ran out of memory";
 
 /// The error for a change that the state machine does not allow.
-pub(crate) fn conflict(id: &SandboxId, state: SandboxState, wanted: SandboxState) -> EngineError {
+pub(crate) fn conflict(id: &SandboxId, state: SandboxState, target: SandboxState) -> EngineError {
     let name = |state: SandboxState| format!("{state:?}").to_lowercase();
     EngineError::new(
         ErrorKind::Conflict,
         format!(
             "sandbox `{id}` is {} and cannot become {}",
             name(state),
-            name(wanted)
+            name(target)
         ),
     )
 }

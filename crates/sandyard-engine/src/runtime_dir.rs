@@ -86,8 +86,8 @@ fn make_own(folder: &Path) -> io::Result<()> {
         other => other?,
     }
     let found = fs::symlink_metadata(folder)?;
-    let ours = found.uid() == rustix::process::geteuid().as_raw();
-    if !found.is_dir() || !ours || found.mode() & 0o077 != 0 {
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    if !found.is_dir() || !is_own || found.mode() & 0o077 != 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     Ok(())
@@ -134,12 +134,12 @@ mod tests {
     #[test]
     fn a_folder_that_others_can_enter_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        let theirs = folder.path().join("theirs");
-        fs::create_dir(&theirs).expect("make");
-        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).expect("open it");
-        assert!(make_own(&theirs).is_err());
+        let foreign = folder.path().join("theirs");
+        fs::create_dir(&foreign).expect("make");
+        fs::set_permissions(&foreign, fs::Permissions::from_mode(0o755)).expect("open it");
+        assert!(make_own(&foreign).is_err());
         let link = folder.path().join("link");
-        symlink(&theirs, &link).expect("link");
+        symlink(&foreign, &link).expect("link");
         assert!(make_own(&link).is_err());
     }
 }

@@ -159,8 +159,8 @@ mod tests {
                 "default_limits: `memory_limit`",
             ),
         ] {
-            let said = Settings::parse(text, &Limits::MOST).expect_err(text);
-            assert!(said.contains(problem), "{said}");
+            let message = Settings::parse(text, &Limits::MOST).expect_err(text);
+            assert!(message.contains(problem), "{message}");
         }
     }
 }

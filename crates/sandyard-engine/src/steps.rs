@@ -8,7 +8,7 @@ use crate::error::{EngineError, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Which process it hits.
-    pub place: FaultPlace,
+    pub process: FaultProcess,
     /// The number of the step that is hit, counted from 1.
     pub step: u32,
     /// What happens there.
@@ -18,7 +18,7 @@ pub struct Fault {
 /// Which process a fault hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FaultPlace {
+pub enum FaultProcess {
     /// The worker that serves the request.
     Worker,
     /// The first process of the sandbox, while it sets itself up.
@@ -48,10 +48,10 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Keeps the fault if it is meant for `place`.
-    pub(crate) fn at(place: FaultPlace, fault: Option<Fault>) -> Self {
+    /// Keeps the fault if it is meant for `process`.
+    pub(crate) fn at(process: FaultProcess, fault: Option<Fault>) -> Self {
         Self {
-            fault: fault.filter(|fault| fault.place == place),
+            fault: fault.filter(|fault| fault.process == process),
             count: 0,
         }
     }
@@ -106,7 +106,7 @@ impl Faults {
     fn die(&self) {
         if self
             .fault
-            .is_some_and(|fault| fault.place == FaultPlace::Worker)
+            .is_some_and(|fault| fault.process == FaultProcess::Worker)
         {
             // If the launcher has died, our parent is the process that adopts orphans.
             let launcher = rustix::process::getppid().filter(|parent| !parent.is_init());
@@ -133,7 +133,7 @@ impl<'a> Steps<'a> {
     /// Starts with no steps.
     pub(crate) fn new(fault: Option<Fault>) -> Self {
         Self {
-            faults: Faults::at(FaultPlace::Worker, fault),
+            faults: Faults::at(FaultProcess::Worker, fault),
             undos: Vec::new(),
         }
     }
@@ -205,7 +205,7 @@ mod tests {
         for step in 1..=3 {
             let log = RefCell::new(Vec::new());
             let fault = Fault {
-                place: FaultPlace::Worker,
+                process: FaultProcess::Worker,
                 step,
                 action: FaultAction::Fail,
             };

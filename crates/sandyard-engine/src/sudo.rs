@@ -23,28 +23,28 @@ pub fn main_if_called_so() -> Option<u8> {
 }
 
 fn run(arguments: Vec<OsString>) -> u8 {
-    let wanted = match parse(arguments) {
-        Ok(wanted) => wanted,
+    let options = match parse(arguments) {
+        Ok(options) => options,
         Err(problem) => return fail(1, &problem),
     };
-    let Some((uid, gid, home)) = account(&wanted.user) else {
-        return fail(1, &format!("unknown user: {}", wanted.user));
+    let Some((uid, gid, home)) = account(&options.user) else {
+        return fail(1, &format!("unknown user: {}", options.user));
     };
     if let Err(error) = switch(uid, gid) {
-        return fail(1, &format!("cannot become {}: {error}", wanted.user));
+        return fail(1, &format!("cannot become {}: {error}", options.user));
     }
     let shell = OsString::from("/bin/bash");
-    let (program, rest) = match wanted.command.split_first() {
-        Some((program, rest)) if !wanted.shell => (program.clone(), rest.to_vec()),
+    let (program, rest) = match options.command.split_first() {
+        Some((program, rest)) if !options.shell => (program.clone(), rest.to_vec()),
         Some(_) => {
-            let line: Vec<String> = wanted
+            let line: Vec<String> = options
                 .command
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
             (shell, vec!["-l".into(), "-c".into(), line.join(" ").into()])
         }
-        None if wanted.shell => (shell, vec!["-l".into()]),
+        None if options.shell => (shell, vec!["-l".into()]),
         None => {
             return fail(
                 1,
@@ -55,10 +55,10 @@ fn run(arguments: Vec<OsString>) -> u8 {
     let mut command = Command::new(&program);
     command
         .args(rest)
-        .envs(wanted.env)
+        .envs(options.env)
         .env("HOME", home)
-        .env("USER", &wanted.user)
-        .env("LOGNAME", &wanted.user);
+        .env("USER", &options.user)
+        .env("LOGNAME", &options.user);
     command.env("SUDO_USER", "user").env(
         "PATH",
         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -73,17 +73,17 @@ fn run(arguments: Vec<OsString>) -> u8 {
 }
 
 #[derive(Default)]
-struct Wanted {
+struct Options {
     user: String,
     shell: bool,
     env: Vec<(String, String)>,
     command: Vec<OsString>,
 }
 
-fn parse(arguments: Vec<OsString>) -> Result<Wanted, String> {
-    let mut wanted = Wanted {
+fn parse(arguments: Vec<OsString>) -> Result<Options, String> {
+    let mut options = Options {
         user: "root".to_owned(),
-        ..Wanted::default()
+        ..Options::default()
     };
     let mut arguments = arguments.into_iter().peekable();
     while let Some(argument) = arguments
@@ -95,16 +95,16 @@ fn parse(arguments: Vec<OsString>) -> Result<Wanted, String> {
             "-u" | "--user" => {
                 arguments.next();
                 let user = arguments.peek().and_then(|user| user.to_str());
-                wanted.user = user.ok_or("-u needs a user")?.to_owned();
+                options.user = user.ok_or("-u needs a user")?.to_owned();
             }
-            "-i" | "-s" | "--login" | "--shell" => wanted.shell = true,
+            "-i" | "-s" | "--login" | "--shell" => options.shell = true,
             // Never asks a password, so these say nothing new.
             "-n" | "-E" | "-H" | "-S" | "-k" | "-b" | "--non-interactive" | "--preserve-env"
             | "--stdin" => {}
             "-v" | "-l" | "-K" => {
-                return Ok(Wanted {
+                return Ok(Options {
                     command: vec!["true".into()],
-                    ..wanted
+                    ..options
                 });
             }
             "--" => {
@@ -116,15 +116,15 @@ fn parse(arguments: Vec<OsString>) -> Result<Wanted, String> {
             }
             word => match word.split_once('=') {
                 Some((name, value)) if !name.is_empty() && !name.contains('/') => {
-                    wanted.env.push((name.to_owned(), value.to_owned()));
+                    options.env.push((name.to_owned(), value.to_owned()));
                 }
                 _ => break,
             },
         }
         arguments.next();
     }
-    wanted.command = arguments.collect();
-    Ok(wanted)
+    options.command = arguments.collect();
+    Ok(options)
 }
 
 /// User id, group id and home of a user by name, from `/etc/passwd`.
@@ -167,19 +167,19 @@ fn fail(code: u8, problem: &str) -> u8 {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
+    fn arguments(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
     }
 
     #[test]
     fn options_end_where_the_command_begins() {
-        let wanted = parse(words("-n -u user A=1 env -i")).expect("parse");
-        assert_eq!((wanted.user.as_str(), wanted.env.len()), ("user", 1));
-        assert_eq!(wanted.command, words("env -i"));
+        let options = parse(arguments("-n -u user A=1 env -i")).expect("parse");
+        assert_eq!((options.user.as_str(), options.env.len()), ("user", 1));
+        assert_eq!(options.command, arguments("env -i"));
     }
 
     #[test]
     fn an_option_that_would_change_the_meaning_is_refused() {
-        assert!(parse(words("-g staff id")).is_err());
+        assert!(parse(arguments("-g staff id")).is_err());
     }
 }

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_apart_by_number() {
+    fn answers_are_matched_by_number() {
         let mut answers = Answers::default();
         read(&[answer(1, 0), answer(2, 1)].concat(), &mut answers);
         assert!(answers.of(1).is_ok());

@@ -38,11 +38,11 @@ pub enum Expression<'a> {
     Network(u32, &'a [u8]),
     /// These bytes are in the header of what it carries, from there on.
     Transport(u32, &'a [u8]),
-    /// More packets a second than this have come here lately; so many may come at once.
+    /// The rate of packets is above this limit.
     MoreThan {
-        /// So many a second.
+        /// Packets per second.
         per_second: u64,
-        /// So many at once.
+        /// Packets that may arrive at once.
         burst: u32,
     },
     /// Leave the chain with the packet.
@@ -71,7 +71,7 @@ pub struct NewTable {
 pub struct Refused {
     /// Number of the chain or rule, if it is one.
     pub number: Option<u32>,
-    /// Why.
+    /// The kernel's error.
     pub error: io::Error,
 }
 
@@ -86,7 +86,7 @@ impl NewTable {
         Self { name, messages }
     }
 
-    /// Adds a chain of a kind (`filter`, `nat`), looked at earlier the lower its priority. Returns its number.
+    /// Adds a chain of a kind (`filter`, `nat`). Chains with a lower priority come first. Returns its number.
     pub fn chain(&mut self, name: &str, kind: &str, hook: Hook, priority: i32) -> u32 {
         self.messages
             .add(NEW_CHAIN, REQUEST | CREATE, &fixed(INET, 0), |chain| {
@@ -112,9 +112,9 @@ impl NewTable {
         })
     }
 
-    /// Puts it in force.
+    /// Makes the table effective.
     pub fn commit(mut self) -> Result<(), Refused> {
-        // Failures are told of any; this one's answer, that everything is in force.
+        // The kernel reports every failure; the answer to this message means that the table is effective.
         let last = self.messages.ask_for_last();
         self.messages
             .add(BATCH_END, REQUEST, &fixed(0, SUBSYSTEM), |_| {});

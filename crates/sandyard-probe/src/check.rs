@@ -38,18 +38,18 @@ impl Outcome {
 
     /// Breached with the list when there is anything in it, else held.
     pub(crate) fn breached_by(reached: &[String], else_held: impl Display) -> Self {
-        const SHOWN: usize = 6;
+        const MAX_ITEMS: usize = 6;
         if reached.is_empty() {
             return Self::held(else_held);
         }
         let mut text = reached
             .iter()
-            .take(SHOWN)
+            .take(MAX_ITEMS)
             .cloned()
             .collect::<Vec<_>>()
             .join("; ");
-        if reached.len() > SHOWN {
-            text += &format!("; and {} more", reached.len() - SHOWN);
+        if reached.len() > MAX_ITEMS {
+            text += &format!("; and {} more", reached.len() - MAX_ITEMS);
         }
         Self::breached(text)
     }
@@ -79,8 +79,8 @@ pub struct Check {
     pub group: Group,
     /// How bad a breach is.
     pub severity: Severity,
-    /// What it does.
-    pub tried: &'static str,
+    /// The attempt, for the report.
+    pub attempt_text: &'static str,
     /// What happens in a secure sandbox.
     pub expected: &'static str,
     /// What happens without a sandbox.
@@ -102,7 +102,7 @@ impl Check {
             title,
             group,
             severity,
-            tried: "",
+            attempt_text: "",
             expected: "",
             on_host: OnHost::Unsafe,
             attempt,
@@ -110,8 +110,12 @@ impl Check {
     }
 
     /// Says what it does, and what happens in a secure sandbox.
-    pub(crate) const fn doing(mut self, tried: &'static str, expected: &'static str) -> Self {
-        self.tried = tried;
+    pub(crate) const fn describe(
+        mut self,
+        attempt_text: &'static str,
+        expected: &'static str,
+    ) -> Self {
+        self.attempt_text = attempt_text;
         self.expected = expected;
         self
     }
@@ -127,7 +131,7 @@ impl Check {
             id: self.id.to_owned(),
             title: self.title.to_owned(),
             group: self.group,
-            what_was_tried: self.tried.to_owned(),
+            what_was_tried: self.attempt_text.to_owned(),
             expected: self.expected.to_owned(),
             observed: outcome.observed,
             verdict: outcome.verdict,

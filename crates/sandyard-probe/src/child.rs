@@ -75,8 +75,8 @@ fn read_line(mut reader: File, limit: Duration) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let mut chunk = [0_u8; 4096];
     loop {
-        let left = deadline.checked_duration_since(Instant::now())?;
-        let timeout = rustix::event::Timespec::try_from(left).ok()?;
+        let remaining = deadline.checked_duration_since(Instant::now())?;
+        let timeout = rustix::event::Timespec::try_from(remaining).ok()?;
         let ready = poll(
             &mut [PollFd::from_borrowed_fd(reader.as_fd(), PollFlags::IN)],
             Some(&timeout),

@@ -46,6 +46,6 @@ pub use plan::{
     SecretFile, SocketTarget,
 };
 pub use render::{Paint, render};
-pub use report::{Report, Suite, Tally};
+pub use report::{Report, Suite, VerdictCounts};
 pub use run::{run, run_selected};
 pub use task::{Task, TaskError, perform};

@@ -1,4 +1,4 @@
-//! The escape suite by itself: a small program to carry into any sandbox, also one that is not ours.
+//! The escape suite as a small program that runs in any sandbox, also those of other products.
 //!
 //! `sandyard-probe TASK` does a task given as JSON and prints its answer; `sandyard-probe --on-host PLAN` runs only
 //! the checks that are harmless where there is no sandbox.
@@ -35,7 +35,7 @@ fn on_host(plan: &str) -> Result<String, String> {
 
 fn say(line: &str) {
     let mut out = std::io::stdout();
-    // Whoever listens may be gone; there is nobody to tell.
+    // The reader may have closed the pipe.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 

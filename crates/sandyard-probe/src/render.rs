@@ -22,7 +22,7 @@ pub fn render(suite: &Suite, paint: Paint) -> String {
     for report in &suite.reports {
         report_into(&mut text, report, paint);
     }
-    let tally = suite.tally;
+    let counts = suite.counts;
     let grade = match suite.grade {
         Grade::A | Grade::B => Verdict::Held,
         Grade::C | Grade::D | Grade::F => Verdict::Breached,
@@ -32,7 +32,7 @@ pub fn render(suite: &Suite, paint: Paint) -> String {
         &mut text,
         &format!(
             "{mark}: {} held, {} breached, {} inconclusive",
-            tally.held, tally.breached, tally.inconclusive
+            counts.held, counts.breached, counts.inconclusive
         ),
     );
     line(&mut text, &format!("rule: {}", Grade::RULE));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_breach_is_told_in_full_and_a_held_promise_in_one_line() {
+    fn a_breach_is_printed_in_full_and_a_passed_check_in_one_line() {
         let text = rendered(vec![
             finding(Verdict::Held, "EPERM"),
             finding(Verdict::Breached, "it worked"),

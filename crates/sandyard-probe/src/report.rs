@@ -20,22 +20,23 @@ pub struct Report {
 /// Several runs, graded as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suite {
-    /// The worst of everything.
+    /// The grade of the worst finding.
     pub grade: Grade,
-    /// How many of each verdict.
-    pub tally: Tally,
+    /// Number of findings by verdict.
+    #[serde(rename = "tally")]
+    pub counts: VerdictCounts,
     /// The runs.
     pub reports: Vec<Report>,
 }
 
-/// How many findings there are of each verdict.
+/// Number of findings by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
-    /// Promises kept.
+pub struct VerdictCounts {
+    /// Checks that held.
     pub held: usize,
-    /// Promises broken.
+    /// Checks that found a breach.
     pub breached: usize,
-    /// Promises not checked.
+    /// Checks that could not run.
     pub inconclusive: usize,
 }
 
@@ -48,23 +49,23 @@ impl Report {
 }
 
 impl Suite {
-    /// Puts runs together. One without any finding is no pass: the probe may have been killed.
+    /// Combines runs. A run without findings counts as failed: the probe may have been killed.
     #[must_use]
     pub fn new(reports: Vec<Report>) -> Self {
         let all = || reports.iter().flat_map(|report| &report.findings);
-        let mut tally = Tally::default();
+        let mut counts = VerdictCounts::default();
         for finding in all() {
             match finding.verdict {
-                Verdict::Held => tally.held += 1,
-                Verdict::Breached => tally.breached += 1,
-                Verdict::Inconclusive => tally.inconclusive += 1,
+                Verdict::Held => counts.held += 1,
+                Verdict::Breached => counts.breached += 1,
+                Verdict::Inconclusive => counts.inconclusive += 1,
             }
         }
         let worst = Grade::of(all());
         let empty = reports.iter().any(|report| report.findings.is_empty());
         Self {
             grade: if empty { Grade::F } else { worst },
-            tally,
+            counts,
             reports,
         }
     }
@@ -72,6 +73,6 @@ impl Suite {
     /// Whether nothing was breached.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.tally.breached == 0 && self.grade != Grade::F
+        self.counts.breached == 0 && self.grade != Grade::F
     }
 }

@@ -79,13 +79,13 @@ mod tests {
     #[test]
     fn a_scratch_directory_goes_with_its_files_and_keeps_what_its_links_point_to() {
         let scratch = Scratch::make().unwrap();
-        let kept = tempfile::tempdir().unwrap();
-        fs::write(kept.path().join("file"), "kept").unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("file"), "kept").unwrap();
         fs::write(scratch.path().join("file"), "gone").unwrap();
-        std::os::unix::fs::symlink(kept.path(), scratch.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(parent.path(), scratch.path().join("link")).unwrap();
         let path = scratch.path().to_owned();
         drop(scratch);
         assert!(!path.exists());
-        assert!(kept.path().join("file").exists());
+        assert!(parent.path().join("file").exists());
     }
 }

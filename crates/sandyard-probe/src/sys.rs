@@ -176,11 +176,11 @@ impl Arg<'_> {
 /// Makes a system call by number. Callers give buffers as large as that call uses, and no call that moves memory
 /// the program stands on.
 pub(crate) fn call(number: i64, args: &mut [Arg<'_>]) -> Result {
-    let mut words = [0_i64; 6];
-    for (word, arg) in words.iter_mut().zip(args.iter_mut()) {
+    let mut arguments = [0_i64; 6];
+    for (word, arg) in arguments.iter_mut().zip(args.iter_mut()) {
         *word = arg.word();
     }
-    let [a, b, c, d, e, f] = words;
+    let [a, b, c, d, e, f] = arguments;
     // SAFETY: pointers are to live slices and strings that `args` borrows; sizes are the caller's promise above.
     let returned = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     if returned == -1 {

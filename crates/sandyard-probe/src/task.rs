@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::resources::Exhaust;
 use crate::run::run;
 
-/// One errand inside a sandbox.
+/// One task inside a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {

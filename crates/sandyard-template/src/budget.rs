@@ -41,7 +41,7 @@ pub struct Progress {
 /// What was copied and what was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tally {
+pub struct Counts {
     /// Entries and bytes written.
     pub done: Progress,
     /// Device nodes skipped: sandboxes get their own `/dev`.
@@ -67,14 +67,14 @@ pub(crate) struct Budget<'a> {
     remembered: u64,
     unreported: u64,
     on_progress: OnProgress<'a>,
-    pub(crate) tally: Tally,
+    pub(crate) counts: Counts,
 }
 
 impl fmt::Debug for Budget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Budget")
             .field("limits", &self.limits)
-            .field("tally", &self.tally)
+            .field("tally", &self.counts)
             .finish_non_exhaustive()
     }
 }
@@ -86,20 +86,20 @@ impl<'a> Budget<'a> {
             remembered: 0,
             unreported: 0,
             on_progress,
-            tally: Tally::default(),
+            counts: Counts::default(),
         }
     }
 
     /// Counts one more entry.
     pub(crate) fn entry(&mut self) -> Result<(), TemplateError> {
-        self.tally.done.entries += 1;
-        if self.tally.done.entries > self.limits.entries {
+        self.counts.done.entries += 1;
+        if self.counts.done.entries > self.limits.entries {
             return Err(TemplateError::LimitExceeded {
                 what: "entries",
                 limit: self.limits.entries,
             });
         }
-        if self.tally.done.entries.is_multiple_of(256) {
+        if self.counts.done.entries.is_multiple_of(256) {
             self.report()?;
         }
         Ok(())
@@ -107,8 +107,8 @@ impl<'a> Budget<'a> {
 
     /// Counts data, before it is written where that is known.
     pub(crate) fn bytes(&mut self, count: u64) -> Result<(), TemplateError> {
-        self.tally.done.bytes = self.tally.done.bytes.saturating_add(count);
-        if self.tally.done.bytes > self.limits.bytes {
+        self.counts.done.bytes = self.counts.done.bytes.saturating_add(count);
+        if self.counts.done.bytes > self.limits.bytes {
             return Err(TemplateError::LimitExceeded {
                 what: "bytes of data",
                 limit: self.limits.bytes,
@@ -136,7 +136,7 @@ impl<'a> Budget<'a> {
 
     /// Reports the progress to the caller, who may stop the work.
     pub(crate) fn report(&mut self) -> Result<(), TemplateError> {
-        match (self.on_progress)(self.tally.done) {
+        match (self.on_progress)(self.counts.done) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(TemplateError::Cancelled),
         }

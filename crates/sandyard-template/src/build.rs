@@ -9,9 +9,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::budget::Tally;
+use crate::budget::Counts;
 use crate::copy::{Owners, chown_fd, chown_name};
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::target::{EntryTarget, Parents, clear_name, make_directory, split};
 use crate::tree::Tree;
 
@@ -28,7 +28,7 @@ pub(crate) struct Builder<'a> {
     root: &'a Tree,
     owners: Owners,
     parents: Parents<'a>,
-    tally: Tally,
+    counts: Counts,
 }
 
 impl<'a> Builder<'a> {
@@ -37,15 +37,15 @@ impl<'a> Builder<'a> {
             root,
             owners,
             parents: Parents::new(root),
-            tally: Tally::default(),
+            counts: Counts::default(),
         }
     }
 
     /// Makes a directory, or changes the attributes of an existing one. Anything else of that name is removed.
     pub(crate) fn dir(&mut self, path: &str, mode: u32, owner: Owner) -> Result<(), TemplateError> {
-        self.at(path, |target, owners, tally| {
+        self.at(path, |target, owners, counts| {
             make_directory(target)?;
-            chown_name(&target.dir, &target.name, owner.0, owner.1, owners, tally)?;
+            chown_name(&target.dir, &target.name, owner.0, owner.1, owners, counts)?;
             // The name is a directory, made or seen just now, and nobody else writes here.
             chmodat(
                 &target.dir,
@@ -74,7 +74,8 @@ impl<'a> Builder<'a> {
         program: &Path,
         mode: u32,
     ) -> Result<(), TemplateError> {
-        let mut source = File::open(program).doing(|| format!("open `{}`", program.display()))?;
+        let mut source =
+            File::open(program).operation(|| format!("open `{}`", program.display()))?;
         self.write(path, mode, ROOT, |file| {
             if ioctl_ficlone(&*file, &source).is_ok() {
                 return Ok(());
@@ -85,10 +86,10 @@ impl<'a> Builder<'a> {
 
     /// Makes a symbolic link, replacing what is there.
     pub(crate) fn link(&mut self, path: &str, link: impl AsRef<Path>) -> Result<(), TemplateError> {
-        self.at(path, |target, owners, tally| {
+        self.at(path, |target, owners, counts| {
             clear_name(target)?;
             symlinkat(link.as_ref(), &target.dir, &target.name)?;
-            chown_name(&target.dir, &target.name, 0, 0, owners, tally)
+            chown_name(&target.dir, &target.name, 0, 0, owners, counts)
         })
     }
 
@@ -113,9 +114,9 @@ impl<'a> Builder<'a> {
         let file = match self.root.open_in_root(Path::new(path), flags) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
-            Err(error) => return Err(error).doing(reading),
+            Err(error) => return Err(error).operation(reading),
         };
-        let stat = fstat(&file).doing(reading)?;
+        let stat = fstat(&file).operation(reading)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(None);
         }
@@ -123,7 +124,7 @@ impl<'a> Builder<'a> {
         File::from(file)
             .take(limit + 1)
             .read_to_end(&mut bytes)
-            .doing(reading)?;
+            .operation(reading)?;
         if bytes.len() as u64 > limit {
             return Err(TemplateError::LimitExceeded {
                 what: "bytes in an account file",
@@ -154,21 +155,23 @@ impl<'a> Builder<'a> {
             Ok(())
         })?;
         let writing = || format!("write `{path}` of the layer");
-        let mut file = File::from(made.ok_or(Errno::NOENT).doing(writing)?);
-        fill(&mut file).doing(writing)?;
-        chown_fd(&file, owner.0, owner.1, self.owners, &mut self.tally).doing(writing)?;
-        fchmod(&file, Mode::from_raw_mode(mode)).doing(writing)
+        let mut file = File::from(made.ok_or(Errno::NOENT).operation(writing)?);
+        fill(&mut file).operation(writing)?;
+        chown_fd(&file, owner.0, owner.1, self.owners, &mut self.counts).operation(writing)?;
+        fchmod(&file, Mode::from_raw_mode(mode)).operation(writing)
     }
 
     fn at(
         &mut self,
         path: &str,
-        make: impl FnOnce(&EntryTarget, Owners, &mut Tally) -> Result<(), Errno>,
+        make: impl FnOnce(&EntryTarget, Owners, &mut Counts) -> Result<(), Errno>,
     ) -> Result<(), TemplateError> {
         let making = || format!("make `{path}` in the layer");
-        let (parent, name) = split(path.as_bytes()).ok_or(Errno::INVAL).doing(making)?;
-        let target = self.parents.open(parent, name).doing(making)?;
-        make(&target, self.owners, &mut self.tally).doing(making)?;
+        let (parent, name) = split(path.as_bytes())
+            .ok_or(Errno::INVAL)
+            .operation(making)?;
+        let target = self.parents.open(parent, name).operation(making)?;
+        make(&target, self.owners, &mut self.counts).operation(making)?;
         self.parents.cache(target);
         Ok(())
     }

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 pub(crate) use attributes::{chown_fd, chown_name, set_mtime, set_mtime_name};
 
 use crate::budget::Budget;
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::overlay;
 use crate::tree::{MAX_PATH_BYTES, Tree, for_each_name, stat_entry};
 use crate::xattr::Origin;
@@ -116,7 +116,7 @@ impl Copier<'_, '_> {
             Ok(dir) => dir,
             Err(error) if vanished(error) => return Ok(below),
             Err(Errno::XDEV) => {
-                self.budget.tally.mounts += 1;
+                self.budget.counts.mounts += 1;
                 return Ok(below);
             }
             Err(error) => return Err(self.failed("open", rel, error)),
@@ -124,7 +124,7 @@ impl Copier<'_, '_> {
         let to = self
             .to
             .open_dir(rel)
-            .doing(|| format!("open `{}`", self.to.show(rel)))?;
+            .operation(|| format!("open `{}`", self.to.show(rel)))?;
         let mut failure = None;
         let listed = for_each_name::<Errno>(&from, |name| {
             let done = self.entry(&from, &to, rel, name);
@@ -204,15 +204,15 @@ impl Copier<'_, '_> {
                 overlay::make_whiteout(to, name)
             }
             FileType::Socket => {
-                self.budget.tally.sockets += 1;
+                self.budget.counts.sockets += 1;
                 Ok(())
             }
             FileType::CharacterDevice | FileType::BlockDevice => {
-                self.budget.tally.devices += 1;
+                self.budget.counts.devices += 1;
                 Ok(())
             }
             _ => {
-                self.budget.tally.unknown += 1;
+                self.budget.counts.unknown += 1;
                 Ok(())
             }
         };
@@ -264,7 +264,7 @@ impl Copier<'_, '_> {
         self.to
             .open_dir(parent)
             .and_then(|dir| linkat(dir, first_name, to, name, AtFlags::empty()))
-            .doing(|| format!("link to `{}`", self.to.show(first)))
+            .operation(|| format!("link to `{}`", self.to.show(first)))
     }
 
     /// Gives a directory its attributes once nothing more is written into it.
@@ -277,7 +277,7 @@ impl Copier<'_, '_> {
         let to = self
             .to
             .open_dir(rel)
-            .doing(|| format!("open `{}`", self.to.show(rel)))?;
+            .operation(|| format!("open `{}`", self.to.show(rel)))?;
         fstat(&from)
             .and_then(|stat| self.finish_fd(&from, &to, &stat))
             .map_err(|error| self.failed("set attributes of", rel, error))

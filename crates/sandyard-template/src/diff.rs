@@ -69,7 +69,7 @@ pub struct Diff {
 pub struct DiffOptions {
     /// Most changes returned.
     pub max_changes: usize,
-    /// Most entries looked at.
+    /// Maximum number of entries read.
     pub max_entries: usize,
     /// Whether another owner is a change. Not where all owners are one user, as in rootless sandboxes over the host's
     /// programs: there every copied file has another owner than the original.
@@ -90,8 +90,8 @@ impl Default for DiffOptions {
 ///
 /// # Errors
 /// [`TemplateError::UnknownPart`], or when something cannot be read.
-pub fn diff(template: &Template, uppers: &[(String, PathBuf)]) -> Result<Diff, TemplateError> {
-    diff_with(template, uppers, &DiffOptions::default())
+pub fn diff(template: &Template, upper_dirs: &[(String, PathBuf)]) -> Result<Diff, TemplateError> {
+    diff_with(template, upper_dirs, &DiffOptions::default())
 }
 
 /// [`diff`] with other bounds.
@@ -100,11 +100,11 @@ pub fn diff(template: &Template, uppers: &[(String, PathBuf)]) -> Result<Diff, T
 /// As of [`diff`].
 pub fn diff_with(
     template: &Template,
-    uppers: &[(String, PathBuf)],
+    upper_dirs: &[(String, PathBuf)],
     options: &DiffOptions,
 ) -> Result<Diff, TemplateError> {
     let mut changes = walk::Changes::new(*options);
-    for (key, upper) in uppers {
+    for (key, upper) in upper_dirs {
         let Some(part) = template.parts.iter().find(|part| part.key == *key) else {
             return Err(TemplateError::UnknownPart {
                 template: template.name.clone(),

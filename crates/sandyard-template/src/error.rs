@@ -56,7 +56,7 @@ pub enum TemplateError {
     /// A tree or an archive is larger than allowed.
     #[error("more than {limit} {what}")]
     LimitExceeded {
-        /// What there is too much of.
+        /// The exceeded limit.
         what: &'static str,
         /// How much is allowed.
         limit: u64,
@@ -72,19 +72,19 @@ pub enum TemplateError {
     Manifest {
         /// The manifest's file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
     /// A manifest was written by a later version.
-    #[error("manifest `{}` has format {found}, this version reads {known}", path.display())]
+    #[error("manifest `{}` has format {format_found}, this version reads {format_supported}", path.display())]
     ManifestFormat {
         /// The manifest's file.
         path: PathBuf,
         /// Its format.
-        found: u32,
+        format_found: u32,
         /// What this version reads.
-        known: u32,
+        format_supported: u32,
     },
     /// The progress callback asked to stop.
     #[error("cancelled")]
@@ -110,13 +110,13 @@ impl TemplateError {
 }
 
 /// Says what was being done when the system refused.
-pub(crate) trait Doing<T> {
+pub(crate) trait OperationExt<T> {
     /// Wraps the error with "failed to `action`".
-    fn doing(self, action: impl FnOnce() -> String) -> Result<T, TemplateError>;
+    fn operation(self, action: impl FnOnce() -> String) -> Result<T, TemplateError>;
 }
 
-impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
-    fn doing(self, action: impl FnOnce() -> String) -> Result<T, TemplateError> {
+impl<T, E: Into<io::Error>> OperationExt<T> for Result<T, E> {
+    fn operation(self, action: impl FnOnce() -> String) -> Result<T, TemplateError> {
         self.map_err(|error| TemplateError::Io {
             action: action(),
             source: error.into(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, syncfs};
 
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::remove::remove_tree;
 use crate::tree::Tree;
 
@@ -18,7 +18,7 @@ pub(crate) struct NewLayer {
     dir: PathBuf,
     /// Holds the flock, which the kernel releases when the process dies.
     lock: OwnedFd,
-    kept: bool,
+    is_published: bool,
 }
 
 impl NewLayer {
@@ -27,18 +27,18 @@ impl NewLayer {
         let id = format!("{stem}-{}", random_suffix()?);
         let dir = layers.join(&id);
         let making = || format!("make layer `{}`", dir.display());
-        make_dir(&dir, 0o700).doing(making)?;
+        make_dir(&dir, 0o700).operation(making)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let lock = open(&dir, flags, Mode::empty()).doing(making)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).doing(making)?;
+        let lock = open(&dir, flags, Mode::empty()).operation(making)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).operation(making)?;
         let layer = Self {
             id,
             dir,
             lock,
-            kept: false,
+            is_published: false,
         };
         make_dir(&layer.tree_path(), 0o755)
-            .doing(|| format!("make layer `{}`", layer.dir.display()))?;
+            .operation(|| format!("make layer `{}`", layer.dir.display()))?;
         Ok(layer)
     }
 
@@ -59,18 +59,18 @@ impl NewLayer {
 
     /// Syncs it to disk, so that no manifest survives a power failure without its layer.
     pub(crate) fn sync(&self) -> Result<(), TemplateError> {
-        syncfs(self.tree()?).doing(|| format!("write out layer `{}`", self.dir.display()))
+        syncfs(self.tree()?).operation(|| format!("write out layer `{}`", self.dir.display()))
     }
 
     /// Keeps it: a manifest names it now.
     pub(crate) fn keep(mut self) {
-        self.kept = true;
+        self.is_published = true;
     }
 }
 
 impl Drop for NewLayer {
     fn drop(&mut self) {
-        if !self.kept {
+        if !self.is_published {
             // What cannot be removed now is found by the next sweep.
             let _ = remove_tree(&self.dir);
         }
@@ -90,6 +90,6 @@ pub(crate) fn make_dir(path: &Path, mode: u32) -> std::io::Result<()> {
 pub(crate) fn random_suffix() -> Result<String, TemplateError> {
     let mut bytes = [0_u8; 6];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .doing(|| "get random bytes".to_owned())?;
+        .operation(|| "get random bytes".to_owned())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -21,7 +21,7 @@
 //! | know whiteouts and opaque directories| `overlay.rs`  |
 //!
 //! Everything is synchronous, starts no thread and keeps no state in memory, because the launcher forks without exec.
-//! This crate mounts nothing and knows nothing of sandboxes: who uses a layer is told to [`Store::sweep`].
+//! This crate mounts nothing and knows nothing of sandboxes: callers pass the layers in use to [`Store::sweep`].
 
 #![forbid(unsafe_code)]
 
@@ -45,13 +45,13 @@ mod target;
 mod tree;
 mod xattr;
 
-pub use budget::{Limits, Progress, Tally};
+pub use budget::{Counts, Limits, Progress};
 pub use copy::Owners;
 pub use diff::{Change, ChangeKind, Diff, DiffOptions, FileType, diff, diff_with};
 pub use error::TemplateError;
 pub use host::{HOST_TEMPLATE, HostOptions};
 pub use import::{ImportOptions, Imported};
-pub use lookup::{Folder, Found, LayerFile, ResolvedPath, TemplateLookup};
+pub use lookup::{Entry, Folder, LayerFile, ResolvedPath, TemplateLookup};
 pub use manifest::{Kind, Part, Template};
 pub use name::is_valid_name;
 pub use remove::remove_tree;

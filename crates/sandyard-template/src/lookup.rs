@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::manifest::{Part, Template};
 use crate::merged::{MergedDir, MergedEntry};
 use crate::tree::Tree;
@@ -36,7 +36,7 @@ pub struct ResolvedPath {
     /// Its existing parent directories in that part, from the top, and itself if it is a directory.
     pub folders: Vec<Folder>,
     /// What is at the path.
-    pub found: Found,
+    pub entry: Entry,
 }
 
 /// A directory.
@@ -54,8 +54,8 @@ pub struct Folder {
 
 /// What is at a path.
 #[derive(Debug)]
-pub enum Found {
-    /// Nothing.
+pub enum Entry {
+    /// The path does not exist.
     Nothing,
     /// A directory.
     Folder,
@@ -88,22 +88,22 @@ impl LayerFile {
         ]
     }
 
-    /// Its content; `None` if it is longer than `most` bytes.
+    /// Its content; `None` if it is longer than `max_bytes` bytes.
     ///
     /// # Errors
     /// When it cannot be read, or is no longer a file.
-    pub fn read(&self, most: u64) -> Result<Option<Vec<u8>>, TemplateError> {
+    pub fn read(&self, max_bytes: u64) -> Result<Option<Vec<u8>>, TemplateError> {
         let reading = || format!("read `{}` of a template", self.name.display());
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&self.holder, &self.name, flags, Mode::empty()).doing(reading)?;
-        let stat = fstat(&file).doing(reading)?;
+        let file = openat(&self.holder, &self.name, flags, Mode::empty()).operation(reading)?;
+        let stat = fstat(&file).operation(reading)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Errno::INVAL).doing(reading);
+            return Err(Errno::INVAL).operation(reading);
         }
         let mut bytes = Vec::new();
-        let mut rest = std::fs::File::from(file).take(most + 1);
-        rest.read_to_end(&mut bytes).doing(reading)?;
-        Ok((bytes.len() as u64 <= most).then_some(bytes))
+        let mut rest = std::fs::File::from(file).take(max_bytes + 1);
+        rest.read_to_end(&mut bytes).operation(reading)?;
+        Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))
     }
 }
 
@@ -156,18 +156,18 @@ impl<'a> TemplateLookup<'a> {
                 continue;
             }
             let dir = MergedDir::open(self.trees(here.part)?, &here.layers, &here.rel);
-            let dir = dir.doing(finding)?;
-            let Some(entry) = dir.lookup(&name).doing(finding)? else {
+            let dir = dir.operation(finding)?;
+            let Some(entry) = dir.lookup(&name).operation(finding)? else {
                 let plain = ahead.iter().all(|name| name != "..");
                 let mut whole = path;
                 whole.extend(ahead.iter().rev());
-                return Ok(plain.then(|| resolved(&stack, whole, Found::Nothing)));
+                return Ok(plain.then(|| resolved(&stack, whole, Entry::Nothing)));
             };
             match FileType::from_raw_mode(entry.stat.st_mode) {
                 FileType::Symlink => {
                     links += 1;
                     let holder = dir.holder(&entry).expect("found there");
-                    let target = readlinkat(holder, &name, Vec::new()).doing(finding)?;
+                    let target = readlinkat(holder, &name, Vec::new()).operation(finding)?;
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if links > MAX_LINKS {
                         return Ok(None);
@@ -187,13 +187,13 @@ impl<'a> TemplateLookup<'a> {
                     let stat = entry.stat;
                     let holder = dir.into_holder(&entry).expect("found there");
                     let file = LayerFile { stat, holder, name };
-                    return Ok(Some(resolved(&stack, path, Found::File(file))));
+                    return Ok(Some(resolved(&stack, path, Entry::File(file))));
                 }
-                _ => return Ok(Some(resolved(&stack, path, Found::Other))),
+                _ => return Ok(Some(resolved(&stack, path, Entry::Other))),
             }
         }
         let path = stack.last().expect("the root stays").path.clone();
-        Ok(Some(resolved(&stack, path, Found::Folder)))
+        Ok(Some(resolved(&stack, path, Entry::Folder)))
     }
 
     /// The directory at `path`, if it is the top of a part or cached.
@@ -253,7 +253,7 @@ fn names(path: &Path) -> Vec<OsString> {
     named.collect()
 }
 
-fn resolved(stack: &[Level], path: PathBuf, found: Found) -> ResolvedPath {
+fn resolved(stack: &[Level], path: PathBuf, entry: Entry) -> ResolvedPath {
     let part = stack.last().map_or(0, |level| level.part);
     let own = stack.iter().rev().take_while(|level| level.part == part);
     let mut folders: Vec<_> = own.filter_map(|level| level.folder.clone()).collect();
@@ -262,6 +262,6 @@ fn resolved(stack: &[Level], path: PathBuf, found: Found) -> ResolvedPath {
         part,
         path,
         folders,
-        found,
+        entry,
     }
 }

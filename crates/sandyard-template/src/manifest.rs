@@ -105,8 +105,8 @@ impl Manifest {
         if format != FORMAT {
             return Err(TemplateError::ManifestFormat {
                 path: path.to_owned(),
-                found: format,
-                known: FORMAT,
+                format_found: format,
+                format_supported: FORMAT,
             });
         }
         let manifest: Self = serde_json::from_slice(bytes).map_err(bad)?;
@@ -243,7 +243,10 @@ mod tests {
         let error = Manifest::parse(Path::new("x.json"), br#"{"format":2}"#).expect_err("later");
         assert!(matches!(
             error,
-            TemplateError::ManifestFormat { found: 2, .. }
+            TemplateError::ManifestFormat {
+                format_found: 2,
+                ..
+            }
         ));
     }
 

@@ -44,7 +44,7 @@ impl MergedDir {
 
     /// Looks `name` up. The topmost layer that has it decides; directories merge until one is opaque.
     pub(crate) fn lookup(&self, name: &OsStr) -> Result<Option<MergedEntry>, Errno> {
-        let mut found: Option<MergedEntry> = None;
+        let mut merged: Option<MergedEntry> = None;
         for (index, dir) in &self.dirs {
             let Some(stat) = stat_entry(dir, name)? else {
                 continue;
@@ -53,10 +53,10 @@ impl MergedDir {
                 break;
             }
             let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            if !is_dir && found.is_some() {
+            if !is_dir && merged.is_some() {
                 break;
             }
-            let entry = found.get_or_insert(MergedEntry {
+            let entry = merged.get_or_insert(MergedEntry {
                 stat,
                 layer: *index,
                 layers: Vec::new(),
@@ -69,7 +69,7 @@ impl MergedDir {
                 break;
             }
         }
-        Ok(found)
+        Ok(merged)
     }
 
     /// The layer's directory that contains this entry.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, chmodat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::tree::{Tree, for_each_name, stat_entry};
 
 /// Directories deeper than this many bytes of path are first moved up to the top: an archive can make, through links,
@@ -28,8 +28,8 @@ pub fn remove_tree(path: &Path) -> Result<(), TemplateError> {
         }
         Err(error) => return Err(error),
     };
-    clear(&tree).doing(|| format!("remove what is in `{}`", path.display()))?;
-    std::fs::remove_dir(path).doing(|| format!("remove directory `{}`", path.display()))
+    clear(&tree).operation(|| format!("remove what is in `{}`", path.display()))?;
+    std::fs::remove_dir(path).operation(|| format!("remove directory `{}`", path.display()))
 }
 
 fn clear(tree: &Tree) -> Result<(), Errno> {

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use crate::budget::{Budget, Limits, Tally};
+use crate::budget::{Budget, Counts, Limits};
 use crate::copy::{Owners, Rules, copy_tree, everything};
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
 use crate::store::{Replace, Store};
 use crate::tree::{Tree, for_each_name};
@@ -28,11 +28,11 @@ impl Store {
         &self,
         name: &str,
         base: &Template,
-        uppers: &[(String, PathBuf)],
+        upper_dirs: &[(String, PathBuf)],
         owners: Owners,
-    ) -> Result<(Template, Tally), TemplateError> {
+    ) -> Result<(Template, Counts), TemplateError> {
         self.check_new(name, Replace::No)?;
-        for (key, _) in uppers {
+        for (key, _) in upper_dirs {
             if !base.parts.iter().any(|part| part.key == *key) {
                 return Err(TemplateError::UnknownPart {
                     template: base.name.clone(),
@@ -50,7 +50,7 @@ impl Store {
                 .iter()
                 .map(|layer| LayerRef::of(self.layers_dir(), layer))
                 .collect();
-            let upper = uppers.iter().find(|(key, _)| *key == part.key);
+            let upper = upper_dirs.iter().find(|(key, _)| *key == part.key);
             if let Some(upper) = open_unless_empty(upper.map(|(_, path)| path))? {
                 if layers.len() >= MAX_LAYERS {
                     return Err(TemplateError::TooManyLayers {
@@ -75,12 +75,12 @@ impl Store {
                 layers,
             });
         }
-        let tally = budget.tally;
+        let counts = budget.counts;
         let kind = Kind::Snapshot {
             base: base.name.clone(),
         };
         let template = self.publish(name, kind, parts, new_layers, Replace::No)?;
-        Ok((template, tally))
+        Ok((template, counts))
     }
 }
 
@@ -94,6 +94,6 @@ fn open_unless_empty(upper: Option<&PathBuf>) -> Result<Option<Tree>, TemplateEr
         empty = false;
         Ok(())
     })
-    .doing(|| format!("list `{}`", path.display()))?;
+    .operation(|| format!("list `{}`", path.display()))?;
     Ok((!empty).then_some(tree))
 }

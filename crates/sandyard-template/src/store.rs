@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 pub use sweep::{SweepOptions, Swept};
 
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::layer::{NewLayer, make_dir, random_suffix};
 use crate::manifest::{FORMAT, Kind, Manifest, ManifestPart, Template};
 use crate::name;
@@ -44,7 +44,7 @@ impl Store {
     /// # Errors
     /// When its directories cannot be made.
     pub fn open(root: &Path) -> Result<Self, TemplateError> {
-        let root = std::path::absolute(root).doing(|| format!("find `{}`", root.display()))?;
+        let root = std::path::absolute(root).operation(|| format!("find `{}`", root.display()))?;
         let store = Self {
             templates: root.join("templates"),
             layers: root.join("layers"),
@@ -54,7 +54,7 @@ impl Store {
             // For the owner alone: layers hold setuid programs and what sandboxes wrote.
             match make_dir(dir, 0o700) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                made => made.doing(|| format!("make directory `{}`", dir.display()))?,
+                made => made.operation(|| format!("make directory `{}`", dir.display()))?,
             }
         }
         Ok(store)
@@ -101,7 +101,7 @@ impl Store {
         match fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error).doing(|| format!("remove `{}`", path.display())),
+            Err(error) => return Err(error).operation(|| format!("remove `{}`", path.display())),
         }
         self.sync_templates()?;
         Ok(true)
@@ -116,8 +116,8 @@ impl Store {
     pub(crate) fn manifests(&self) -> Result<Vec<Manifest>, TemplateError> {
         let listing = || format!("list `{}`", self.templates.display());
         let mut manifests = Vec::new();
-        for entry in fs::read_dir(&self.templates).doing(listing)? {
-            let path = entry.doing(listing)?.path();
+        for entry in fs::read_dir(&self.templates).operation(listing)? {
+            let path = entry.operation(listing)?.path();
             let file = path
                 .file_name()
                 .and_then(|file| file.to_str())
@@ -135,7 +135,7 @@ impl Store {
         match fs::read(path) {
             Ok(bytes) => Manifest::parse(path, &bytes).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).doing(|| format!("read `{}`", path.display())),
+            Err(error) => Err(error).operation(|| format!("read `{}`", path.display())),
         }
     }
 
@@ -226,7 +226,7 @@ impl Store {
         if written.is_err() {
             let _ = fs::remove_file(&temporary);
         }
-        written.doing(|| format!("write `{}`", path.display()))?;
+        written.operation(|| format!("write `{}`", path.display()))?;
         if self.syncs(&manifest.kind) {
             self.sync_templates()?;
         }
@@ -243,7 +243,7 @@ impl Store {
             return Ok(());
         }
         let dir = fs::File::open(&self.templates).and_then(|dir| dir.sync_all());
-        dir.doing(|| format!("write out `{}`", self.templates.display()))
+        dir.operation(|| format!("write out `{}`", self.templates.display()))
     }
 
     /// Resets the age of a removed template's layers: another process may just have read the manifest and be about to
@@ -266,12 +266,12 @@ impl Store {
         let path = self.templates.join(name);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let locking = || format!("lock `{}`", path.display());
-        let file = open(&path, flags, Mode::RUSR | Mode::WUSR).doing(locking)?;
+        let file = open(&path, flags, Mode::RUSR | Mode::WUSR).operation(locking)?;
         loop {
             match flock(&file, FlockOperation::LockExclusive) {
                 Err(rustix::io::Errno::INTR) => {}
                 locked => {
-                    locked.doing(locking)?;
+                    locked.operation(locking)?;
                     return Ok(Locked { _file: file });
                 }
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
 use rustix::io::Errno;
 
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 
 /// Longest path inside a tree that is copied. Below PATH_MAX, so that one system call reaches everything from the root
 /// and no walk needs a descriptor per level: a hostile tree can be thousands of levels deep.
@@ -27,7 +27,7 @@ impl Tree {
     pub(crate) fn open(path: &Path) -> Result<Self, TemplateError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(rustix::fs::CWD, path, flags, Mode::empty())
-            .doing(|| format!("open directory `{}`", path.display()))?;
+            .operation(|| format!("open directory `{}`", path.display()))?;
         Ok(Self {
             fd,
             path: path.to_owned(),
@@ -38,7 +38,7 @@ impl Tree {
     pub(crate) fn subtree(&self, rel: &Path) -> Result<Self, TemplateError> {
         let fd = self
             .open_in_root(rel, OFlags::RDONLY | OFlags::DIRECTORY)
-            .doing(|| format!("open directory `{}`", self.show(rel)))?;
+            .operation(|| format!("open directory `{}`", self.show(rel)))?;
         Ok(Self {
             fd,
             path: self.path.join(rel.strip_prefix("/").unwrap_or(rel)),

@@ -43,7 +43,7 @@ pub(super) fn wait_event(
 ) -> Result<bool, CgroupError> {
     let file = format!("{group}/cgroup.events");
     let failed = |errno: rustix::io::Errno| CgroupError::Read {
-        path: tree.shown(&file),
+        path: tree.display_path(&file),
         source: errno.into(),
     };
     let events = tree.open_file(&file).map_err(failed)?;
@@ -57,8 +57,8 @@ pub(super) fn wait_event(
         if text.lines().any(|other| other == line) {
             return Ok(true);
         }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             return Ok(false);
         }
         // The kernel holds a second notification within 10 ms back (CGROUP_FILE_NOTIFY_MIN_INTV), and most processes stand
@@ -67,9 +67,9 @@ pub(super) fn wait_event(
             std::thread::sleep(Duration::from_micros(50));
             continue;
         }
-        let left = Timespec::try_from(left).ok();
+        let remaining = Timespec::try_from(remaining).ok();
         let mut fds = [PollFd::new(&events, PollFlags::PRI)];
-        match rustix::event::poll(&mut fds, left.as_ref()) {
+        match rustix::event::poll(&mut fds, remaining.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(failed(errno)),
         }

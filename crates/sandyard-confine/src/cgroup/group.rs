@@ -16,10 +16,10 @@ use super::{CgroupError, freezer, limits};
 /// How long processes may take to stand still. Only a process deep in the kernel (a hung disk), or one on a host that is very
 /// busy, takes that long.
 const FREEZE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a group may stay busy after its last process was seen to die.
+/// How long a group may stay busy after its last process has died.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often to look for processes that were missed where there is neither kill nor freeze.
-const KILL_ROUNDS: u32 = 100;
+const KILL_ATTEMPTS: u32 = 100;
 /// Longest name: ids are shorter.
 const MAX_NAME: usize = 64;
 
@@ -33,7 +33,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    pub(super) fn named(trees: Arc<[Tree]>, name: &str) -> Result<Self, CgroupError> {
+    pub(super) fn by_name(trees: Arc<[Tree]>, name: &str) -> Result<Self, CgroupError> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
             let name = name.to_owned();
@@ -100,7 +100,7 @@ impl Cgroup {
         match rustix::fs::openat(tree.base(), &*group, flags, Mode::empty()) {
             Ok(dir) => Ok(Some(dir)),
             Err(errno) => Err(CgroupError::Read {
-                path: tree.shown(&group),
+                path: tree.display_path(&group),
                 source: errno.into(),
             }),
         }
@@ -159,22 +159,22 @@ impl Cgroup {
             freezer::wait_frozen(tree, &group, FREEZE_TIMEOUT)?;
         }
         // Frozen processes cannot fork, so one round gets all; without a freezer, repeat until none is left.
-        let rounds = if freezer.is_some() { 1 } else { KILL_ROUNDS };
-        let killed = self.kill_each(rounds);
+        let attempts = if freezer.is_some() { 1 } else { KILL_ATTEMPTS };
+        let killed = self.kill_each(attempts);
         if let Some(tree) = freezer {
             freezer::request(tree, &tree.group(&self.name), false)?;
         }
         killed
     }
 
-    fn kill_each(&self, rounds: u32) -> Result<(), CgroupError> {
-        for _ in 0..rounds {
+    fn kill_each(&self, attempts: u32) -> Result<(), CgroupError> {
+        for _ in 0..attempts {
             let pids = self.pids()?;
             if pids.is_empty() {
                 break;
             }
             for pid in pids.into_iter().filter_map(rustix::process::Pid::from_raw) {
-                // It may have died by itself.
+                // It may have died meanwhile.
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             }
         }
@@ -283,7 +283,7 @@ fn remove_with_children(tree: &Tree, group: &str, deadline: Instant) -> Result<(
 
 fn remove_error(tree: &Tree, group: &str, errno: Errno) -> CgroupError {
     CgroupError::Remove {
-        path: tree.shown(group),
+        path: tree.display_path(group),
         source: errno.into(),
     }
 }

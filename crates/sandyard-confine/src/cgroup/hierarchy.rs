@@ -18,26 +18,26 @@ pub struct Settings {
     /// Name of the group that holds all sandboxes' groups: one component of `[a-z0-9-]`.
     pub prefix: String,
     /// Below which group that one is made.
-    pub place: Place,
+    pub location: ParentLocation,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             prefix: "sandyard".to_owned(),
-            place: Place::Highest,
+            location: ParentLocation::Highest,
         }
     }
 }
 
 /// Says below which group the parent of all sandboxes goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum ParentLocation {
     /// The highest group we may write to: the same one wherever the launcher was started.
     #[default]
     Highest,
     /// The group this process is in, so that limits put on the launcher hold for all its sandboxes.
-    Own,
+    Current,
 }
 
 /// What the host's control groups can do for a sandbox.
@@ -121,9 +121,9 @@ impl Hierarchy {
 
     /// Makes a group with these limits, undoing what was made if any step fails.
     ///
-    /// A limit the host cannot hold ([`Hierarchy::support`]) is left out: whoever must not go without asks first.
+    /// A limit the host cannot hold ([`Hierarchy::support`]) is left out: a caller that needs it must check first.
     pub fn create(&self, name: &str, limits: &Limits) -> Result<Cgroup, CgroupError> {
-        let group = Cgroup::named(Arc::clone(&self.trees), name)?;
+        let group = Cgroup::by_name(Arc::clone(&self.trees), name)?;
         if !self.prepared.load(Ordering::Relaxed) {
             self.prepare()?;
         }
@@ -148,7 +148,7 @@ impl Hierarchy {
 
     /// Finds an existing group, if only in one tree: a creator may have died half-way.
     pub fn open(&self, name: &str) -> Result<Cgroup, CgroupError> {
-        let group = Cgroup::named(Arc::clone(&self.trees), name)?;
+        let group = Cgroup::by_name(Arc::clone(&self.trees), name)?;
         if group.exists() {
             Ok(group)
         } else {
@@ -158,9 +158,9 @@ impl Hierarchy {
         }
     }
 
-    /// Names a group without looking whether it is there: whoever reads it finds out.
-    pub fn named(&self, name: &str) -> Result<Cgroup, CgroupError> {
-        Cgroup::named(Arc::clone(&self.trees), name)
+    /// A group by its name, which may not exist: reading it fails then.
+    pub fn by_name(&self, name: &str) -> Result<Cgroup, CgroupError> {
+        Cgroup::by_name(Arc::clone(&self.trees), name)
     }
 
     /// Lists the names of all groups in any of the trees, sorted.
@@ -182,7 +182,7 @@ impl Hierarchy {
                 Err(Errno::BUSY | Errno::NOTEMPTY) => all = false,
                 Err(errno) => {
                     return Err(CgroupError::Remove {
-                        path: tree.shown(tree.prefix()),
+                        path: tree.display_path(tree.prefix()),
                         source: errno.into(),
                     });
                 }
@@ -200,20 +200,20 @@ fn open_tree(mount: &Mount, settings: &Settings) -> Option<Tree> {
 
 /// Lists the groups to try, best first.
 fn candidates(mount: &Mount, settings: &Settings) -> Vec<PathBuf> {
-    let mut own = mount.own.as_path();
+    let mut own_group = mount.own_group.as_path();
     // An earlier start of ours moved this process one down, see `parent`.
-    if own.file_name() == Some(parent::outer_name(&settings.prefix).as_ref()) {
-        own = own.parent().unwrap_or(Path::new(""));
+    if own_group.file_name() == Some(parent::outer_name(&settings.prefix).as_ref()) {
+        own_group = own_group.parent().unwrap_or(Path::new(""));
     }
     // Joining an empty path would leave a slash at the end.
     let below = |path: &Path| match path.as_os_str().is_empty() {
         true => mount.point.clone(),
         false => mount.point.join(path),
     };
-    match settings.place {
-        Place::Own => vec![below(own)],
-        Place::Highest => {
-            let mut bases: Vec<PathBuf> = own.ancestors().map(below).collect();
+    match settings.location {
+        ParentLocation::Current => vec![below(own_group)],
+        ParentLocation::Highest => {
+            let mut bases: Vec<PathBuf> = own_group.ancestors().map(below).collect();
             bases.reverse();
             bases
         }
@@ -241,7 +241,7 @@ fn share_jobs(trees: &mut [Tree]) {
 }
 
 fn support(trees: &[Tree], mounts: &[Mount]) -> Support {
-    let place = |job: fn(&Jobs) -> bool| trees.iter().find(|tree| job(&tree.jobs));
+    let location = |job: fn(&Jobs) -> bool| trees.iter().find(|tree| job(&tree.jobs));
     let mut how = Vec::new();
     let mut note = |name: &str, tree: Option<&Tree>| {
         if let Some(tree) = tree {
@@ -251,16 +251,16 @@ fn support(trees: &[Tree], mounts: &[Mount]) -> Support {
         tree.is_some()
     };
     let mut support = Support {
-        memory: note("memory", place(|jobs| jobs.memory)),
-        cpu: note("cpu", place(|jobs| jobs.cpu)),
-        pids: note("pids", place(|jobs| jobs.pids)),
-        freeze: note("freeze", place(|jobs| jobs.freeze)),
+        memory: note("memory", location(|jobs| jobs.memory)),
+        cpu: note("cpu", location(|jobs| jobs.cpu)),
+        pids: note("pids", location(|jobs| jobs.pids)),
+        freeze: note("freeze", location(|jobs| jobs.freeze)),
         // Freezing first makes killing one by one free of races.
         kill: note(
             "kill",
-            place(|jobs| jobs.kill).or(place(|jobs| jobs.freeze)),
+            location(|jobs| jobs.kill).or(location(|jobs| jobs.freeze)),
         ),
-        devices: note("devices", place(|jobs| jobs.devices)),
+        devices: note("devices", location(|jobs| jobs.devices)),
         how: String::new(),
     };
     support.how = if !how.is_empty() {
@@ -277,27 +277,39 @@ fn support(trees: &[Tree], mounts: &[Mount]) -> Support {
 mod tests {
     use super::*;
 
-    fn tried(own: &str, place: Place) -> Vec<PathBuf> {
+    fn candidate_paths(own_group: &str, location: ParentLocation) -> Vec<PathBuf> {
         let mount = Mount {
             point: "/c".into(),
             v1: None,
-            own: own.into(),
+            own_group: own_group.into(),
         };
         let prefix = "sandyard".to_owned();
-        candidates(&mount, &Settings { prefix, place })
+        candidates(&mount, &Settings { prefix, location })
     }
 
     #[test]
     fn highest_group_is_tried_first() {
-        assert_eq!(tried("", Place::Highest), [Path::new("/c")]);
+        assert_eq!(
+            candidate_paths("", ParentLocation::Highest),
+            [Path::new("/c")]
+        );
         let all = ["/c", "/c/a", "/c/a/b"].map(PathBuf::from);
-        assert_eq!(tried("a/b", Place::Highest), all);
+        assert_eq!(candidate_paths("a/b", ParentLocation::Highest), all);
     }
 
     #[test]
     fn own_group_is_the_same_after_we_moved_one_down() {
-        assert_eq!(tried("a", Place::Own), [Path::new("/c/a")]);
-        assert_eq!(tried("a/sandyard-outer", Place::Own), [Path::new("/c/a")]);
-        assert_eq!(tried("", Place::Own), [Path::new("/c")]);
+        assert_eq!(
+            candidate_paths("a", ParentLocation::Current),
+            [Path::new("/c/a")]
+        );
+        assert_eq!(
+            candidate_paths("a/sandyard-outer", ParentLocation::Current),
+            [Path::new("/c/a")]
+        );
+        assert_eq!(
+            candidate_paths("", ParentLocation::Current),
+            [Path::new("/c")]
+        );
     }
 }

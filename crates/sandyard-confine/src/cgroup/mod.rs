@@ -1,6 +1,6 @@
 //! Control groups: limits, freeze, kill and accounting of one sandbox's processes.
 //!
-//! Hosts differ. [`Hierarchy::detect`] looks at what is mounted and picks, for every job, where it can be done:
+//! Hosts differ. [`Hierarchy::detect`] reads what is mounted and selects a hierarchy for each job:
 //!
 //! ```text
 //! pure v2   /sys/fs/cgroup                    memory cpu pids freeze kill
@@ -35,7 +35,7 @@ mod tree;
 
 pub use error::CgroupError;
 pub use group::Cgroup;
-pub use hierarchy::{Hierarchy, Place, Settings, Support};
+pub use hierarchy::{Hierarchy, ParentLocation, Settings, Support};
 pub use own_groups::OwnGroups;
 pub use sample::Sample;
 pub use stats::Stats;

@@ -12,7 +12,7 @@ pub(super) struct Mount {
     /// Controllers of a v1 hierarchy; `None` for v2.
     pub(super) v1: Option<Vec<String>>,
     /// This process's own group, relative to the mount point; empty when it is the mount's root or lies outside of it.
-    pub(super) own: PathBuf,
+    pub(super) own_group: PathBuf,
 }
 
 /// Finds the hierarchies that are mounted for this process.
@@ -23,27 +23,27 @@ pub(super) fn find() -> Vec<Mount> {
 
 /// Selects the hierarchies, with the text of `/proc/self/cgroup`. Earlier mounts win: later ones are copies elsewhere.
 fn select(mounts: Vec<mountinfo::Mount>, own_groups: &str) -> Vec<Mount> {
-    let mut found: Vec<Mount> = Vec::new();
+    let mut hierarchies: Vec<Mount> = Vec::new();
     for mount in mounts {
         let v1 = match mount.kind.as_str() {
             "cgroup2" => None,
             "cgroup" => Some(controllers(mount.super_options)),
             _ => continue,
         };
-        if found.iter().any(|other| same_tree(&other.v1, &v1)) {
+        if hierarchies.iter().any(|second| same_tree(&second.v1, &v1)) {
             continue;
         }
-        let own = own_path(own_groups, v1.as_deref())
+        let own_group = own_path(own_groups, v1.as_deref())
             .and_then(|path| path.strip_prefix(&mount.root).ok().map(Path::to_owned))
             .filter(|path| path.components().all(is_plain))
             .unwrap_or_default();
-        found.push(Mount {
+        hierarchies.push(Mount {
             point: mount.point,
             v1,
-            own,
+            own_group,
         });
     }
-    found
+    hierarchies
 }
 
 /// A group outside of our cgroup namespace shows as `/../..`; such a path is of no use.
@@ -51,10 +51,10 @@ fn is_plain(component: std::path::Component<'_>) -> bool {
     matches!(component, std::path::Component::Normal(_))
 }
 
-fn same_tree(one: &Option<Vec<String>>, other: &Option<Vec<String>>) -> bool {
-    match (one, other) {
+fn same_tree(first: &Option<Vec<String>>, second: &Option<Vec<String>>) -> bool {
+    match (first, second) {
         (None, None) => true,
-        (Some(one), Some(other)) => one.iter().any(|name| other.contains(name)),
+        (Some(first), Some(second)) => first.iter().any(|name| second.contains(name)),
         _ => false,
     }
 }
@@ -87,11 +87,11 @@ mod tests {
         select(mountinfo::parse(mountinfo.as_bytes()), own_groups)
     }
 
-    fn mount(point: &str, v1: Option<&[&str]>, own: &str) -> Mount {
+    fn mount(point: &str, v1: Option<&[&str]>, own_group: &str) -> Mount {
         Mount {
             point: point.into(),
             v1: v1.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
-            own: own.into(),
+            own_group: own_group.into(),
         }
     }
 
@@ -101,8 +101,8 @@ mod tests {
             "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate",
             "0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope\n",
         );
-        let own = "user.slice/user-1000.slice/user@1000.service/app.slice/x.scope";
-        assert_eq!(mounts, [mount("/sys/fs/cgroup", None, own)]);
+        let own_group = "user.slice/user-1000.slice/user@1000.service/app.slice/x.scope";
+        assert_eq!(mounts, [mount("/sys/fs/cgroup", None, own_group)]);
     }
 
     #[test]

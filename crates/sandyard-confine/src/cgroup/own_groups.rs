@@ -60,7 +60,7 @@ impl OwnGroups {
     pub fn find() -> Self {
         let above = |mount: &Mount| {
             let paths: Vec<PathBuf> = mount
-                .own
+                .own_group
                 .ancestors()
                 .map(|part| mount.point.join(part))
                 .collect();
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_in_memory_do_not_give_way() {
+    fn files_in_memory_are_not_reclaimable() {
         assert_eq!(reclaimable("anon 5\nfile 100\nshmem 30\n", false), 70);
         let v1 = "cache 1\nshmem 1\ntotal_cache 100\ntotal_shmem 30\n";
         assert_eq!(reclaimable(v1, true), 70);

@@ -54,12 +54,15 @@ fn count_hierarchically(tree: &Tree) -> Result<(), CgroupError> {
 
 /// Enables our controllers for the base's children, then for the parent's.
 fn enable_controllers(tree: &Tree) -> Result<(), CgroupError> {
-    let wanted = [
+    let controllers = [
         ("memory", tree.jobs.memory),
         ("cpu", tree.jobs.cpu),
         ("pids", tree.jobs.pids),
     ];
-    for (name, _) in wanted.into_iter().filter(|(_, wanted)| *wanted) {
+    for (name, _) in controllers
+        .into_iter()
+        .filter(|(_, controllers)| *controllers)
+    {
         enable(tree, "cgroup.subtree_control", name)?;
         enable(
             tree,
@@ -143,7 +146,7 @@ mod tests {
         let mount = Mount {
             point: base.path().to_owned(),
             v1: None,
-            own: "".into(),
+            own_group: "".into(),
         };
         let mut tree = Tree::open(&mount, base.path(), "yard").unwrap();
         tree.jobs = Default::default();

@@ -69,7 +69,7 @@ mod tests {
         let mount = Mount {
             point: base.to_owned(),
             v1,
-            own: "".into(),
+            own_group: "".into(),
         };
         let mut tree = Tree::open(&mount, base, "yard").unwrap();
         tree.jobs.cpu_time = true;

@@ -113,7 +113,7 @@ impl Tree {
     }
 
     /// Gives the path of a group's directory or file for a message.
-    pub(super) fn shown(&self, relative: &str) -> PathBuf {
+    pub(super) fn display_path(&self, relative: &str) -> PathBuf {
         self.path.join(relative)
     }
 
@@ -125,7 +125,7 @@ impl Tree {
     pub(super) fn make(&self, relative: &str) -> Result<(), CgroupError> {
         rustix::fs::mkdirat(&self.base, relative, Mode::from_raw_mode(0o755)).map_err(|errno| {
             CgroupError::Make {
-                path: self.shown(relative),
+                path: self.display_path(relative),
                 source: errno.into(),
             }
         })
@@ -147,7 +147,7 @@ impl Tree {
     pub(super) fn write(&self, relative: &str, value: &str) -> Result<(), CgroupError> {
         self.write_at(relative, value)
             .map_err(|errno| CgroupError::Write {
-                path: self.shown(relative),
+                path: self.display_path(relative),
                 value: value.to_owned(),
                 source: errno.into(),
             })
@@ -158,7 +158,7 @@ impl Tree {
         match self.write_at(relative, value) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(CgroupError::Write {
-                path: self.shown(relative),
+                path: self.display_path(relative),
                 value: value.to_owned(),
                 source: errno.into(),
             }),
@@ -173,7 +173,7 @@ impl Tree {
 
     pub(super) fn read(&self, relative: &str) -> Result<String, CgroupError> {
         self.read_at(relative).map_err(|errno| CgroupError::Read {
-            path: self.shown(relative),
+            path: self.display_path(relative),
             source: errno.into(),
         })
     }
@@ -198,7 +198,7 @@ impl Tree {
     /// Lists the groups directly below one; a missing one has none.
     pub(super) fn children(&self, relative: &str) -> Result<Vec<String>, CgroupError> {
         let failed = |errno: Errno| CgroupError::Read {
-            path: self.shown(relative),
+            path: self.display_path(relative),
             source: errno.into(),
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

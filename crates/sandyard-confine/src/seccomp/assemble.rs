@@ -88,13 +88,13 @@ fn runs<'policy>(
     unknown: &'policy [Rule],
     skipped: &'policy [Rule],
 ) -> Vec<Run<'policy>> {
-    let mut known: Vec<(u32, &[Rule])> = policy
+    let mut calls: Vec<(u32, &[Rule])> = policy
         .calls
         .iter()
         .filter_map(|(name, rules)| Some((syscalls::find(name)?.number()?, rules.as_slice())))
         .chain([(SKIPPED, skipped)])
         .collect();
-    known.sort_by_key(|(number, _)| *number);
+    calls.sort_by_key(|(number, _)| *number);
     let mut runs: Vec<Run<'policy>> = Vec::new();
     let mut push = |start: u32, rules: &'policy [Rule]| {
         let rules = Rules(rules);
@@ -103,7 +103,7 @@ fn runs<'policy>(
         }
     };
     let mut next = 0;
-    for (number, rules) in known {
+    for (number, rules) in calls {
         if number > next {
             push(next, unknown);
         }
@@ -149,8 +149,8 @@ fn answer(rule: &Rule) -> Vec<sock_filter> {
         }
         for (index, value) in condition.values.iter().enumerate() {
             let others = (count - 1 - index) as u8;
-            let otherwise = if others == 0 { past } else { 0 };
-            check.push(jump(JUMP_EQUAL, *value, others, otherwise));
+            let jump_false = if others == 0 { past } else { 0 };
+            check.push(jump(JUMP_EQUAL, *value, others, jump_false));
         }
         check.extend(code);
         code = check;
@@ -232,16 +232,16 @@ mod tests {
     fn program_answers_every_unconditional_and_unknown_number_as_the_policy_says() {
         let policy = Policy::parse(Policy::TEXT).unwrap();
         let program = assemble(&policy);
-        let mut wanted = vec![RET_ERRNO | libc::ENOSYS as u32; 600];
+        let mut expected_answers = vec![RET_ERRNO | libc::ENOSYS as u32; 600];
         for (name, rules) in &policy.calls {
             if let Some(number) = syscalls::find(name).unwrap().number() {
-                wanted[number as usize] = expected(rules, [0; 6]);
+                expected_answers[number as usize] = expected(rules, [0; 6]);
             }
         }
         let got: Vec<u32> = (0..600)
             .map(|number| run(&program, ARCH, number, [0; 6]))
             .collect();
-        assert_eq!(got, wanted);
+        assert_eq!(got, expected_answers);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub enum Action {
 pub struct Condition {
     /// Which argument, from 0.
     pub argument: u8,
-    /// Bits that are looked at.
+    /// Bits that are compared.
     pub mask: u32,
     /// One of these values.
     pub values: Vec<u32>,
@@ -27,11 +27,11 @@ pub struct Condition {
 /// An action, taken if all conditions hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// What to do.
+    /// The action.
     pub action: Action,
-    /// When; empty is always.
+    /// Conditions that must all hold; empty: always.
     pub conditions: Vec<Condition>,
-    /// Why.
+    /// The reason for the rule.
     pub reason: String,
 }
 
@@ -106,9 +106,9 @@ fn parse_line(line: &str) -> Result<(Vec<String>, Rule), String> {
         ),
         None => (head, Vec::new()),
     };
-    let mut words = head.split_ascii_whitespace();
-    let action = parse_action(words.next().unwrap_or_default())?;
-    let calls: Vec<String> = words.map(str::to_owned).collect();
+    let mut tokens = head.split_ascii_whitespace();
+    let action = parse_action(tokens.next().unwrap_or_default())?;
+    let calls: Vec<String> = tokens.map(str::to_owned).collect();
     if calls.is_empty() || reason.trim().is_empty() {
         return Err("a call or the reason is missing".to_owned());
     }
@@ -142,8 +142,8 @@ fn parse_action(word: &str) -> Result<Action, String> {
 
 /// Reads `argN == V`, `argN in V,V` or `argN & MASK == V`.
 fn parse_condition(text: &str) -> Result<Condition, String> {
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let (argument, mask, values) = match words[..] {
+    let tokens: Vec<&str> = text.split_ascii_whitespace().collect();
+    let (argument, mask, values) = match tokens[..] {
         [argument, "==", value] => (argument, u32::MAX, vec![parse_number(value)?]),
         [argument, "&", mask, "==", value] => {
             (argument, parse_number(mask)?, vec![parse_number(value)?])
@@ -175,7 +175,7 @@ fn parse_number(text: &str) -> Result<u32, String> {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
     }
-    .map_err(|_| format!("`{text}` is no number of 32 bits"))
+    .map_err(|_| format!("`{text}` is not a 32-bit number"))
 }
 
 #[cfg(test)]
@@ -246,7 +246,7 @@ mod tests {
         );
         assert_eq!(
             problem("allow read when arg0 == -1 -- x"),
-            "line 1: `-1` is no number of 32 bits"
+            "line 1: `-1` is not a 32-bit number"
         );
     }
 

@@ -2,16 +2,16 @@
 
 use sandyard_confine::caps;
 
-use crate::child::{self, told};
+use crate::child::{self, message};
 
 #[test]
 fn confined_process_has_only_the_kept_capabilities_and_cannot_get_more() {
     child::run(|| {
-        let before = caps::current().map_err(told)?;
-        caps::confine().map_err(told)?;
-        let after = caps::current().map_err(told)?;
-        let left = before.permitted & caps::kept_mask();
-        let wanted = (left, left, before.bounding & caps::kept_mask(), 0, 0);
+        let before = caps::current().map_err(message)?;
+        caps::confine().map_err(message)?;
+        let after = caps::current().map_err(message)?;
+        let actual = before.permitted & caps::kept_mask();
+        let expected = (actual, actual, before.bounding & caps::kept_mask(), 0, 0);
         let got = (
             after.effective,
             after.permitted,
@@ -19,8 +19,8 @@ fn confined_process_has_only_the_kept_capabilities_and_cannot_get_more() {
             after.inheritable,
             after.ambient,
         );
-        if got != wanted {
-            return Err(format!("{got:x?} is not {wanted:x?}"));
+        if got != expected {
+            return Err(format!("{got:x?} is not {expected:x?}"));
         }
         // SAFETY: a plain number; fails or not.
         match unsafe { libc::unshare(libc::CLONE_NEWNS) } {
@@ -33,12 +33,12 @@ fn confined_process_has_only_the_kept_capabilities_and_cannot_get_more() {
 #[test]
 fn confining_twice_is_the_same_as_once() {
     child::run(|| {
-        caps::confine().map_err(told)?;
-        let once = caps::current().map_err(told)?;
-        caps::confine().map_err(told)?;
-        match caps::current().map_err(told)? {
+        caps::confine().map_err(message)?;
+        let once = caps::current().map_err(message)?;
+        caps::confine().map_err(message)?;
+        match caps::current().map_err(message)? {
             twice if twice == once => Ok(()),
-            twice => Err(told(twice)),
+            twice => Err(message(twice)),
         }
     });
 }

@@ -3,26 +3,26 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use sandyard_confine::cgroup::{CgroupError, Hierarchy, Place, Settings};
+use sandyard_confine::cgroup::{CgroupError, Hierarchy, ParentLocation, Settings};
 use sandyard_core::Limits;
 
-use crate::child::{self, sleep_for_ever, told, wait_for};
+use crate::child::{self, message, sleep_for_ever, wait_for};
 
 const WAIT: Duration = Duration::from_secs(120);
 
 /// A hierarchy with a parent of its own, which must be empty at the end.
 pub(crate) struct Scratch(pub Hierarchy);
 
-pub(crate) fn settings(place: Place) -> Settings {
+pub(crate) fn settings(location: ParentLocation) -> Settings {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let prefix = format!("sytest{}-{number}", std::process::id());
-    Settings { prefix, place }
+    Settings { prefix, location }
 }
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        Self(Hierarchy::detect_with(&settings(Place::Highest)))
+        Self(Hierarchy::detect_with(&settings(ParentLocation::Highest)))
     }
 }
 
@@ -33,8 +33,8 @@ impl Drop for Scratch {
             group.kill().expect("kill");
             group.remove().expect("remove");
         }
-        let gone = self.0.remove_parent_if_empty().expect("remove");
-        assert!(gone || std::thread::panicking());
+        let removed = self.0.remove_parent_if_empty().expect("remove");
+        assert!(removed || std::thread::panicking());
     }
 }
 
@@ -93,7 +93,7 @@ fn group_appears_in_the_list_and_goes() {
 
 #[test]
 fn create_works_again_after_the_parent_was_removed_behind_our_back() {
-    let settings = settings(Place::Highest);
+    let settings = settings(ParentLocation::Highest);
     let scratch = Scratch(Hierarchy::detect_with(&settings));
     scratch.0.prepare().unwrap();
     let other = Hierarchy::detect_with(&settings);
@@ -291,7 +291,7 @@ fn memory_hog_is_killed_and_counted() {
 }
 
 #[test]
-fn raised_and_lowered_memory_limit_is_applied_both_ways() {
+fn memory_limit_can_be_raised_and_lowered() {
     let scratch = Scratch::new();
     let group = scratch.0.create("a", &small()).unwrap();
     for memory_bytes in [256 << 20, 32 << 20, 1 << 30, 64 << 20] {
@@ -354,7 +354,7 @@ fn only_harmless_devices_open_inside() {
     }
     let group = scratch.0.create("a", &small()).unwrap();
     child::run(|| {
-        group.add(0).map_err(told)?;
+        group.add(0).map_err(message)?;
         for good in ["/dev/null", "/dev/zero", "/dev/urandom", "/dev/ptmx"] {
             std::fs::File::open(good).map_err(|error| format!("{good}: {error}"))?;
         }

@@ -100,6 +100,6 @@ pub(crate) fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
 }
 
 /// Makes an error of anything, for closures.
-pub(crate) fn told(error: impl std::fmt::Debug) -> String {
+pub(crate) fn message(error: impl std::fmt::Debug) -> String {
     format!("{error:?}")
 }

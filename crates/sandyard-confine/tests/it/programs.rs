@@ -15,7 +15,7 @@ fn confined(program: &str, arguments: &[&str]) -> Output {
     // SAFETY: the closure makes system calls and, unless one fails, allocates nothing.
     unsafe {
         command.pre_exec(move || {
-            rlimits::apply(rlimits::Counted::Alone).map_err(std::io::Error::other)?;
+            rlimits::apply(rlimits::Accounting::Alone).map_err(std::io::Error::other)?;
             filter.install().map_err(std::io::Error::other)?;
             caps::confine().map_err(std::io::Error::other)
         })
@@ -28,12 +28,12 @@ fn confined(program: &str, arguments: &[&str]) -> Output {
 
 /// Asserts what a program prints.
 #[track_caller]
-fn prints(program: &str, arguments: &[&str], wanted: &str) {
+fn prints(program: &str, arguments: &[&str], expected: &str) {
     let output = confined(program, arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     let problems = String::from_utf8_lossy(&output.stderr);
     assert!(
-        text.contains(wanted),
+        text.contains(expected),
         "{program}: {}\n{text}\n{problems}",
         output.status
     );

@@ -2,12 +2,12 @@
 
 use sandyard_confine::seccomp::Filter;
 
-use crate::child::{self, told};
+use crate::child::{self, message};
 
 /// Makes a system call with up to three arguments; gives the error number or 0.
 fn call(number: i64, arguments: [u64; 3]) -> i32 {
     let [first, second, third] = arguments;
-    // SAFETY: all calls made here get plain numbers or null pointers, which the kernel refuses by itself.
+    // SAFETY: all calls made here get plain numbers or null pointers, which the kernel refuses alone.
     match unsafe { libc::syscall(number, first, second, third, 0_u64, 0_u64, 0_u64) } {
         -1 => std::io::Error::last_os_error().raw_os_error().unwrap_or(-1),
         _ => 0,
@@ -157,7 +157,7 @@ fn refused_calls_give_the_error_that_the_policy_states() {
         ("x32 getpid", 0x4000_0027, [0; 3], libc::ENOSYS),
     ];
     child::run(|| {
-        filter.install().map_err(told)?;
+        filter.install().map_err(message)?;
         for (name, number, arguments, wanted) in refused {
             let got = call(*number, *arguments);
             if got != *wanted {
@@ -172,13 +172,13 @@ fn refused_calls_give_the_error_that_the_policy_states() {
 fn a_socket_cannot_be_made_to_linger() {
     let filter = Filter::compile();
     child::run(|| {
-        filter.install().map_err(told)?;
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(told)?;
+        filter.install().map_err(message)?;
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(message)?;
         let long = Some(std::time::Duration::from_secs(600));
-        rustix::net::sockopt::set_socket_linger(&socket, long).map_err(told)?;
-        rustix::net::sockopt::set_socket_broadcast(&socket, true).map_err(told)?;
-        let lingers = rustix::net::sockopt::socket_linger(&socket).map_err(told)?;
-        let broadcasts = rustix::net::sockopt::socket_broadcast(&socket).map_err(told)?;
+        rustix::net::sockopt::set_socket_linger(&socket, long).map_err(message)?;
+        rustix::net::sockopt::set_socket_broadcast(&socket, true).map_err(message)?;
+        let lingers = rustix::net::sockopt::socket_linger(&socket).map_err(message)?;
+        let broadcasts = rustix::net::sockopt::socket_broadcast(&socket).map_err(message)?;
         match (lingers, broadcasts) {
             (None, true) => Ok(()),
             other => Err(format!("{other:?}")),
@@ -207,7 +207,7 @@ fn allowed_calls_reach_the_kernel() {
         ),
     ];
     child::run(|| {
-        filter.install().map_err(told)?;
+        filter.install().map_err(message)?;
         for (name, number, arguments) in allowed {
             match call(*number, *arguments) {
                 0 => {}
@@ -226,8 +226,8 @@ fn allowed_calls_reach_the_kernel() {
 fn thread_starts_though_clone3_is_refused() {
     let filter = Filter::compile();
     child::run(|| {
-        filter.install().map_err(told)?;
-        let thread = std::thread::Builder::new().spawn(|| 42).map_err(told)?;
+        filter.install().map_err(message)?;
+        let thread = std::thread::Builder::new().spawn(|| 42).map_err(message)?;
         thread
             .join()
             .map_err(|_| "thread died".to_owned())
@@ -246,7 +246,7 @@ fn without_privilege_the_filter_needs_no_new_privs() {
         if filter.install().is_ok() {
             return Err("installed with no right to".to_owned());
         }
-        filter.install_with_no_new_privs().map_err(told)?;
+        filter.install_with_no_new_privs().map_err(message)?;
         match call(libc::SYS_bpf, [0; 3]) {
             libc::EPERM => Ok(()),
             errno => Err(format!("bpf: error {errno}")),
@@ -258,8 +258,8 @@ fn without_privilege_the_filter_needs_no_new_privs() {
 fn installing_as_root_leaves_setuid_programs_working() {
     let filter = Filter::compile();
     child::run(|| {
-        filter.install().map_err(told)?;
-        match rustix::thread::no_new_privs().map_err(told)? {
+        filter.install().map_err(message)?;
+        match rustix::thread::no_new_privs().map_err(message)? {
             false => Ok(()),
             true => Err("no_new_privs was set".to_owned()),
         }
@@ -268,10 +268,10 @@ fn installing_as_root_leaves_setuid_programs_working() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn call_by_the_32_bit_door_ends_the_process() {
+fn call_through_the_32_bit_table_ends_the_process() {
     let filter = Filter::compile();
     let mut child = child::start(|| {
-        filter.install().map_err(told)?;
+        filter.install().map_err(message)?;
         let result: u64;
         // SAFETY: getpid (20) through the 32-bit entry touches no memory; rbx is not used.
         unsafe { std::arch::asm!("int 0x80", inlateout("rax") 20_u64 => result) };

@@ -41,7 +41,7 @@ impl Scale {
     }
 
     /// What all sandboxes use where the kernel counts them together, and one where it counts it for itself.
-    fn counted(&self, alone: u64, together: u64) -> u64 {
+    fn needed(&self, alone: u64, together: u64) -> u64 {
         match self.is_root {
             true => alone,
             false => self.sandboxes * together,
@@ -52,65 +52,65 @@ impl Scale {
 /// A kernel setting, what it bounds and the value that is enough.
 struct Setting {
     name: &'static str,
-    gives: &'static str,
+    purpose: &'static str,
     key: &'static str,
-    enough: fn(&Scale) -> u64,
+    sufficient: fn(&Scale) -> u64,
 }
 
 const SETTINGS: [Setting; 9] = [
     Setting {
         name: "inotify-instances",
-        gives: "file watchers in sandboxes: editors, development servers",
+        purpose: "file watchers in sandboxes: editors, development servers",
         key: "fs.inotify.max_user_instances",
-        enough: |scale| scale.counted(INOTIFY_ALONE, INOTIFY_TOGETHER),
+        sufficient: |scale| scale.needed(INOTIFY_ALONE, INOTIFY_TOGETHER),
     },
     Setting {
         name: "inotify-watches",
-        gives: "watched files and directories in sandboxes",
+        purpose: "watched files and directories in sandboxes",
         key: "fs.inotify.max_user_watches",
-        enough: |scale| scale.counted(INOTIFY_WATCHES, INOTIFY_WATCHES),
+        sufficient: |scale| scale.needed(INOTIFY_WATCHES, INOTIFY_WATCHES),
     },
     Setting {
         name: "process-ids",
-        gives: "process ids on the whole host",
+        purpose: "process ids on the whole host",
         key: "kernel.pid_max",
-        enough: |scale| scale.sandboxes * u64::from(scale.limits.pids),
+        sufficient: |scale| scale.sandboxes * u64::from(scale.limits.pids),
     },
     Setting {
         name: "threads",
-        gives: "threads on the whole host",
+        purpose: "threads on the whole host",
         key: "kernel.threads-max",
-        enough: |scale| scale.sandboxes * u64::from(scale.limits.pids),
+        sufficient: |scale| scale.sandboxes * u64::from(scale.limits.pids),
     },
     Setting {
         name: "keys",
-        gives: "kernel key rings of one user: one for each session",
+        purpose: "kernel key rings of one user: one for each session",
         key: "kernel.keys.maxkeys",
-        enough: |_| 200,
+        sufficient: |_| 200,
     },
     Setting {
         name: "user-namespace-count",
-        gives: "number of sandboxes: each has one",
+        purpose: "number of sandboxes: each has one",
         key: "user.max_user_namespaces",
-        enough: |scale| scale.counted(1, 1),
+        sufficient: |scale| scale.needed(1, 1),
     },
     Setting {
         name: "network-namespace-count",
-        gives: "number of sandboxes: each has one",
+        purpose: "number of sandboxes: each has one",
         key: "user.max_net_namespaces",
-        enough: |scale| scale.counted(1, 1),
+        sufficient: |scale| scale.needed(1, 1),
     },
     Setting {
         name: "open-files-host",
-        gives: "open files on the whole host",
+        purpose: "open files on the whole host",
         key: "fs.file-max",
-        enough: |scale| scale.host.memory_bytes / BYTES_PER_FILE,
+        sufficient: |scale| scale.host.memory_bytes / BYTES_PER_FILE,
     },
     Setting {
         name: "terminals",
-        gives: "terminals on the whole host",
+        purpose: "terminals on the whole host",
         key: "kernel.pty.max",
-        enough: |scale| scale.sandboxes * TERMINALS,
+        sufficient: |scale| scale.sandboxes * TERMINALS,
     },
 ];
 
@@ -129,16 +129,16 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 
 /// Compares default and maximum limits with the host.
 fn limits(scale: &Scale) -> Check {
-    let most = scale.host.max_limits();
+    let maximum = scale.host.max_limits();
     let size = |bytes| Size(bytes).readable();
     let detail = format!(
         "{} sandboxes with {} of memory each fill this host; one sandbox may use up to {}, {} cores, {} processes and {} of disk",
         scale.sandboxes,
         size(scale.limits.memory_bytes),
-        size(most.memory_bytes),
-        f64::from(most.cpu_millis) / 1000.0,
-        most.pids,
-        size(most.disk_bytes),
+        size(maximum.memory_bytes),
+        f64::from(maximum.cpu_millis) / 1000.0,
+        maximum.pids,
+        size(maximum.disk_bytes),
     );
     let check = Check::ok(
         "limits",
@@ -156,22 +156,22 @@ fn limits(scale: &Scale) -> Check {
 }
 
 fn check_setting(host: &Host, setting: &Setting, scale: &Scale) -> Check {
-    let check = Check::ok(setting.name, setting.gives, Need::Optional, "");
-    let (key, enough) = (setting.key, (setting.enough)(scale));
+    let check = Check::ok(setting.name, setting.purpose, Need::Optional, "");
+    let (key, sufficient) = (setting.key, (setting.sufficient)(scale));
     let sandboxes = scale.sandboxes;
     match host.sysctl(key) {
-        Some(now) if now < enough => check.partial(
-            format!("{key} is {now}; {sandboxes} sandboxes, which fill this host's memory, need {enough}"),
-            format!("echo '{key}={enough}' | sudo tee /etc/sysctl.d/61-sandyard-{}.conf && sudo sysctl --system", setting.name),
+        Some(now) if now < sufficient => check.partial(
+            format!("{key} is {now}; {sandboxes} sandboxes, which fill this host's memory, need {sufficient}"),
+            format!("echo '{key}={sufficient}' | sudo tee /etc/sysctl.d/61-sandyard-{}.conf && sudo sysctl --system", setting.name),
         ),
-        Some(now) => Check { detail: format!("{key} is {now}; {enough} is enough"), ..check },
+        Some(now) => Check { detail: format!("{key} is {now}; {sufficient} is enough"), ..check },
         // An older kernel, or one built without the feature: nothing bounds it.
         None => Check { detail: format!("this kernel has no {key}"), ..check },
     }
 }
 
 fn open_files() -> Check {
-    const ENOUGH: u64 = 65_536;
+    const SUFFICIENT: u64 = 65_536;
     let check = Check::ok(
         "open-files",
         "open files and connections of one process, of the server and in sandboxes",
@@ -179,16 +179,16 @@ fn open_files() -> Check {
         "",
     );
     match getrlimit(Resource::Nofile).maximum {
-        Some(most) if most < ENOUGH => check.partial(
-            format!("the hard limit is {most}"),
+        Some(maximum) if maximum < SUFFICIENT => check.partial(
+            format!("the hard limit is {maximum}"),
             "echo '* hard nofile 1048576' | sudo tee /etc/security/limits.d/sandyard.conf # then log in again",
         ),
-        Some(most) => Check { detail: format!("the hard limit is {most}"), ..check },
+        Some(maximum) => Check { detail: format!("the hard limit is {maximum}"), ..check },
         None => Check { detail: "there is no hard limit".to_owned(), ..check },
     }
 }
 
-/// Checks whether the kernel can be told to end the server and the launcher last.
+/// Checks whether the kernel can be made to end the server and the launcher last.
 fn out_of_memory() -> Check {
     let check = Check::ok(
         "out-of-memory",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandyard_confine::cgroup::{Cgroup, CgroupError, Hierarchy, Place, Settings, Support};
+use sandyard_confine::cgroup::{Cgroup, CgroupError, Hierarchy, ParentLocation, Settings, Support};
 use sandyard_core::Limits;
 
 use crate::host::{Host, read, unique};
@@ -17,7 +17,7 @@ const BY_HAND: &str = "sudo mkdir /sys/fs/cgroup/$USER && sudo chown $USER /sys/
 pub(super) fn checks(host: &Host) -> Vec<Check> {
     let settings = Settings {
         prefix: unique("try"),
-        place: Place::Highest,
+        location: ParentLocation::Highest,
     };
     let hierarchy = Hierarchy::detect_with(&settings);
     let tried = try_group(&hierarchy);
@@ -147,8 +147,8 @@ fn jobs(host: &Host, support: &Support) -> Vec<Check> {
         ),
     ]
     .into_iter()
-    .map(|(name, gives, has)| {
-        let check = Check::ok(name, gives, Need::Recommended, "");
+    .map(|(name, purpose, has)| {
+        let check = Check::ok(name, purpose, Need::Recommended, "");
         match has {
             true => check,
             false => check.missing("this process cannot use it", fix(host)),

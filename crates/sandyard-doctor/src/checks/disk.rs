@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::mounts::{Scratch, detached_from};
-use crate::attempt::{Attempt, Failure, Named, attempt, checked};
+use crate::attempt::{Attempt, Failure, StepExt, attempt, checked};
 use crate::host::Host;
 use crate::report::{Check, Need};
 
@@ -110,13 +110,13 @@ fn attach_loop(image: &Path) -> Attempt<(OwnedFd, String)> {
     const GET_FREE: libc::Ioctl = 0x4c82;
     const CONFIGURE: libc::Ioctl = 0x4c0a;
     const AUTOCLEAR: u64 = 4;
-    const TRIES: usize = 100;
+    const ATTEMPTS: usize = 100;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let control = rustix::fs::open("/dev/loop-control", flags, Mode::empty())
         .step("open /dev/loop-control")?;
     let file = rustix::fs::open(image, flags, Mode::empty()).step("open the image")?;
     let mut last = Err(Failure::new("find a free loop device", Errno::BUSY));
-    for _ in 0..TRIES {
+    for _ in 0..ATTEMPTS {
         // SAFETY: takes no argument.
         let number = unsafe { libc::ioctl(control.as_raw_fd(), GET_FREE) };
         let number = checked(number.into()).step("find a free loop device")?;

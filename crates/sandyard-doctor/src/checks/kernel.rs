@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use sandyard_confine::caps;
 use sandyard_confine::seccomp::Filter;
 
-use crate::attempt::{Failure, Named, attempt, checked};
+use crate::attempt::{Failure, StepExt, attempt, checked};
 use crate::host::Host;
 use crate::report::{Check, Need};
 

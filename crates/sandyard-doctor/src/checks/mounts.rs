@@ -13,7 +13,7 @@ use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
 use super::namespaces::{as_first_process, enter_user, unshare};
-use crate::attempt::{Attempt, Failure, Named, attempt, attempt_helped, checked};
+use crate::attempt::{Attempt, Failure, StepExt, attempt, attempt_helped, checked};
 use crate::host::{Host, unique};
 use crate::report::{Check, Need};
 
@@ -28,8 +28,8 @@ pub(super) fn checks(host: &Host) -> Vec<Check> {
 }
 
 /// Makes mounts private first, so that not even a shared one can carry ours back.
-fn enter_mounts(host: &Host, others: UnshareFlags) -> Attempt {
-    enter_user(host, UnshareFlags::NEWNS | others)?;
+fn enter_mounts(host: &Host, namespaces: UnshareFlags) -> Attempt {
+    enter_user(host, UnshareFlags::NEWNS | namespaces)?;
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).step("make mounts private")
 }
@@ -197,7 +197,7 @@ fn id_mapped(host: &Host) -> Check {
     }
     let mut folders = vec![PathBuf::from("/")];
     folders.extend((host.data_base != Path::new("/")).then(|| host.data_base.clone()));
-    let shown = |folders: &[PathBuf]| {
+    let joined = |folders: &[PathBuf]| {
         let names: Vec<String> = folders
             .iter()
             .map(|folder| folder.display().to_string())
@@ -213,11 +213,11 @@ fn id_mapped(host: &Host) -> Check {
         });
     let Some(failure) = failed else {
         return Check {
-            detail: format!("work on {}", shown(&working)),
+            detail: format!("work on {}", joined(&working)),
             ..check
         };
     };
-    let detail = format!("do not work on {}: {}", shown(&failing), failure.text());
+    let detail = format!("do not work on {}: {}", joined(&failing), failure.text());
     let fix =
         "move the data directory to ext4, xfs or btrfs, and use kernel 5.12 (btrfs: 5.15) or later";
     match working.is_empty() {

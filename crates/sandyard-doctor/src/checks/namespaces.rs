@@ -3,7 +3,7 @@
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
-use crate::attempt::{Attempt, Named, attempt, checked, die_with_parent, last_errno};
+use crate::attempt::{Attempt, StepExt, attempt, checked, die_with_parent, last_errno};
 use crate::host::Host;
 use crate::report::{Check, Need};
 
@@ -48,12 +48,15 @@ const KINDS: [(&str, &str, UnshareFlags, Need); 6] = [
 
 pub(super) fn checks(host: &Host) -> Vec<Check> {
     let mut checks = vec![user(host)];
-    checks.extend(KINDS.iter().map(|kind| one(host, kind)));
+    checks.extend(KINDS.iter().map(|kind| check_kind(host, kind)));
     checks
 }
 
-fn one(host: &Host, (name, gives, flags, need): &(&str, &str, UnshareFlags, Need)) -> Check {
-    let check = Check::ok(&format!("namespace-{name}"), gives, *need, "works");
+fn check_kind(
+    host: &Host,
+    (name, purpose, flags, need): &(&str, &str, UnshareFlags, Need),
+) -> Check {
+    let check = Check::ok(&format!("namespace-{name}"), purpose, *need, "works");
     match attempt(|| enter_user(host, *flags)) {
         Ok(()) => check,
         Err(failure) => {
@@ -125,11 +128,11 @@ fn user_fix(host: &Host) -> Option<String> {
     None
 }
 
-/// Makes this process root of a new user namespace with a single mapped id, and creates the `others` in it.
-pub(super) fn enter_user(host: &Host, others: UnshareFlags) -> Attempt {
+/// Makes this process root of a new user namespace with a single mapped id, and creates the `namespaces` in it.
+pub(super) fn enter_user(host: &Host, namespaces: UnshareFlags) -> Attempt {
     unshare(UnshareFlags::NEWUSER, "make a user namespace")?;
     map_self(host)?;
-    unshare(others, "make the namespace")
+    unshare(namespaces, "make the namespace")
 }
 
 fn map_self(host: &Host) -> Attempt {

@@ -7,7 +7,7 @@ use rustix::thread::UnshareFlags;
 
 use super::namespaces::enter_user;
 use super::nftables::{self, Rule};
-use crate::attempt::{Attempt, Named, attempt};
+use crate::attempt::{Attempt, StepExt, attempt};
 use crate::host::Host;
 use crate::report::{Check, Need};
 

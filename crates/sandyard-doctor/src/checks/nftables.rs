@@ -2,7 +2,7 @@
 
 use sandyard_netlink::nftables::{Expression, Hook, NewTable};
 
-use crate::attempt::{Attempt, Named};
+use crate::attempt::{Attempt, StepExt};
 
 const TCP: u8 = 6;
 const PORT: u16 = 49_981;

@@ -7,7 +7,7 @@ use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
 use super::namespaces::unshare;
-use crate::attempt::{Attempt, Failure, Named, attempt_helped};
+use crate::attempt::{Attempt, Failure, StepExt, attempt_helped};
 use crate::host::{Host, read};
 use crate::report::{Check, Need};
 
@@ -44,7 +44,7 @@ fn root() -> Check {
             "start Sandyard outside of any user namespace; in a container, use `--userns=host`";
         return check.missing(failure.text(), fix);
     }
-    match taken() {
+    match conflicting_ids() {
         Some((line, fix)) => check.partial(
             format!("`{line}` is within {FIRST} to {LAST}, the ids that sandboxes use"),
             fix,
@@ -54,7 +54,7 @@ fn root() -> Check {
 }
 
 /// Finds ids in our range that belong to another user, and the command that frees them.
-fn taken() -> Option<(String, String)> {
+fn conflicting_ids() -> Option<(String, String)> {
     let overlaps = |first: u64, count: u64| first <= LAST && first + count > FIRST;
     let ranges = format!("{}\n{}", read("/etc/subuid"), read("/etc/subgid"));
     for line in ranges.lines() {
@@ -126,13 +126,13 @@ fn own_range(file: &str, host: &Host) -> Option<u64> {
     })
 }
 
-fn helper(program: &str, pid: Pid, own: u32, first: u64) -> Attempt {
+fn helper(program: &str, pid: Pid, own_id: u32, first: u64) -> Attempt {
     let rest = COUNT - 1;
     let status = Command::new(program)
         .arg(pid.as_raw_nonzero().to_string())
         .args([
             "0",
-            &own.to_string(),
+            &own_id.to_string(),
             "1",
             "1",
             &first.to_string(),

@@ -133,8 +133,8 @@ fn names_of_the_checks_do_not_change() {
         .iter()
         .map(|check| check.name.as_str())
         .collect();
-    let known = include_str!("checks.txt").lines();
-    for name in known.clone() {
+    let stable_names = include_str!("checks.txt").lines();
+    for name in stable_names.clone() {
         assert!(
             names.contains(&name) || name == "cgroup-quick-moves",
             "{name} is gone"
@@ -142,7 +142,7 @@ fn names_of_the_checks_do_not_change() {
     }
     for name in names {
         assert!(
-            known.clone().any(|other| other == name),
+            stable_names.clone().any(|other| other == name),
             "{name} is new: add it to checks.txt"
         );
     }
@@ -157,16 +157,16 @@ fn nothing_is_left_behind() {
     });
     // Others mount things meanwhile: those of a report are in the folder it is given or have its name.
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let left = mounts
+    let leftovers = mounts
         .lines()
         .find(|line| line.contains("sandyard-doctor-"));
-    assert_eq!(left, None);
+    assert_eq!(leftovers, None);
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
     std::fs::remove_dir(&dir).unwrap();
     // Other tests run at the same time: what counts is that none stays.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
-    while let Some(left) = left_groups() {
-        assert!(std::time::Instant::now() < deadline, "{left:?} stays");
+    while let Some(leftovers) = left_groups() {
+        assert!(std::time::Instant::now() < deadline, "{leftovers:?} stays");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
@@ -176,8 +176,8 @@ fn nothing_is_left_behind() {
 fn an_ordinary_user_leaves_nothing_behind_either() {
     let dir = std::env::temp_dir().join(format!("sandyard-left-{}", std::process::id()));
     std::fs::create_dir(&dir).unwrap();
-    let for_everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(&dir, for_everybody).unwrap();
+    let for_all_users = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&dir, for_all_users).unwrap();
     let found = report_in(65533, &dir.join("data").display().to_string());
     assert_eq!(status(&found, "overlay"), Status::Ok, "{found:#?}");
     // Fails when there is something in it.

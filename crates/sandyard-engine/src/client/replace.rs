@@ -26,26 +26,26 @@ pub(super) fn difference(config: &EngineConfig, hello: &Hello) -> Option<String>
         return Some("it has another memory reserve".to_owned());
     }
     let program = config.launcher.as_ref()?.first()?;
-    let wanted = identity::of_program(Path::new(program));
-    let is_other = !wanted.is_empty() && !hello.program.is_empty() && wanted != hello.program;
+    let expected = identity::of_program(Path::new(program));
+    let is_other = !expected.is_empty() && !hello.program.is_empty() && expected != hello.program;
     is_other.then(|| "it is another build".to_owned())
 }
 
 impl Engine {
     /// Ends the running launcher and starts ours. Only once: two servers on one data directory must not end each other's launcher
     /// for ever. Returns the launcher that runs now.
-    pub(super) async fn replace(&self, old: Hello, why: &str) -> Result<Hello> {
+    pub(super) async fn replace(&self, old: Hello, reason: &str) -> Result<Hello> {
         match self.end(&old).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::warn!(
                     process = old.launcher_pid,
-                    "the running launcher could not be replaced although {why}: it does not end"
+                    "the running launcher could not be replaced although {reason}: it does not end"
                 );
                 return Ok(old);
             }
             Err(error) => {
-                tracing::warn!(process = old.launcher_pid, %error, "the running launcher could not be replaced although {why}");
+                tracing::warn!(process = old.launcher_pid, %error, "the running launcher could not be replaced although {reason}");
                 return Ok(old);
             }
         }
@@ -54,11 +54,11 @@ impl Engine {
         match difference(&self.shared.config, &new) {
             None => tracing::info!(
                 process = new.launcher_pid,
-                "replaced the running launcher because {why}"
+                "replaced the running launcher because {reason}"
             ),
-            Some(why) => tracing::warn!(
+            Some(reason) => tracing::warn!(
                 process = new.launcher_pid,
-                "another server on this data directory started its own launcher, and {why}: stop that server, then start this one again"
+                "another server on this data directory started its own launcher, and {reason}: stop that server, then start this one again"
             ),
         }
         Ok(new)

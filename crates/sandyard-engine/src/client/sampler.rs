@@ -70,7 +70,7 @@ impl Sampler {
     /// Reads what a sandbox uses; `before` is its previous sample. `None`: the sandbox has no processes, or does not exist.
     pub fn sample(&self, id: &SandboxId, before: Option<&Sample>) -> Option<Sample> {
         let dir = self.data.sandbox(id);
-        let group = self.groups.named(id.as_str());
+        let group = self.groups.by_name(id.as_str());
         let counters = |group: Cgroup| group.sample(before.map(|before| &before.counters)).ok();
         let counters = group.ok().and_then(counters)?;
         let mut sample = Sample {
@@ -81,9 +81,9 @@ impl Sampler {
             sample.disk_bytes = image.blocks() * 512;
             return Some(sample);
         }
-        let known = before.and_then(|before| Some((before.measured?, before.disk_bytes)));
-        let (measured, bytes) = match known {
-            Some(known) if known.0.elapsed() < FOLDER_AGE => known,
+        let cached = before.and_then(|before| Some((before.measured?, before.disk_bytes)));
+        let (measured, bytes) = match cached {
+            Some(cached) if cached.0.elapsed() < FOLDER_AGE => cached,
             _ => {
                 let bytes = disk::used_bytes(&dir, &DiskRecord::Folder);
                 (Instant::now(), bytes)

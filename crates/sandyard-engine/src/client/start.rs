@@ -31,8 +31,8 @@ pub(super) async fn start(config: &EngineConfig) -> Result<()> {
         .mode(0o700)
         .create(&config.data_dir)
         .map_err(|error| {
-            let doing = format!("making the data directory `{}`", config.data_dir.display());
-            EngineError::failed(doing, &error).hint("use another directory with --data-dir")
+            let operation = format!("making the data directory `{}`", config.data_dir.display());
+            EngineError::failed(operation, &error).hint("use another directory with --data-dir")
         })?;
     let log = fs::File::create(config.data_dir.join(LOG)).map_err(failed)?;
     let mut command = std::process::Command::new(program);

@@ -50,10 +50,10 @@ impl Accounts {
     }
 
     /// Finds or adds whom an image's `USER` means: a name or a number, with a group behind a colon or without.
-    pub(super) fn ensure(&mut self, wanted: &str, shell: &str) -> Account {
-        let (user, group) = match wanted.split_once(':') {
+    pub(super) fn ensure(&mut self, requested: &str, shell: &str) -> Account {
+        let (user, group) = match requested.split_once(':') {
             Some((user, group)) => (user, Some(group)),
-            None => (wanted, None),
+            None => (requested, None),
         };
         let found = self.find(|account| match user.parse::<u32>() {
             Ok(uid) => account.uid == uid,
@@ -90,15 +90,15 @@ impl Accounts {
     }
 
     /// The group of that name or number; a number need not have a name.
-    fn group_id(&self, wanted: &str) -> Option<u32> {
+    fn group_id(&self, requested: &str) -> Option<u32> {
         let named = || {
             let line = self
                 .group
                 .iter()
-                .find(|line| field(line, 0) == Some(wanted));
+                .find(|line| field(line, 0) == Some(requested));
             number(line?, 2)
         };
-        wanted.parse().ok().or_else(named)
+        requested.parse().ok().or_else(named)
     }
 
     fn add_group(&mut self, name: &str, uid: u32) -> u32 {

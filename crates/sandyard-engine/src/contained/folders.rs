@@ -20,7 +20,7 @@ pub(super) fn ensure(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// Makes a folder for somebody. One that is there and empty is given to them; one with something in it stays as it is.
-pub(super) fn give(path: &Path, mode: u32, owner: &Account) -> io::Result<()> {
+pub(super) fn make_owned(path: &Path, mode: u32, owner: &Account) -> io::Result<()> {
     if !path.is_dir() {
         DirBuilder::new().recursive(true).mode(0o755).create(path)?;
     } else if fs::read_dir(path)?.next().is_some() {
@@ -36,7 +36,7 @@ pub(super) fn make_home(root: &Path, owner: &Account) -> io::Result<()> {
     if home.exists() {
         return Ok(());
     }
-    give(&home, 0o755, owner)?;
+    make_owned(&home, 0o755, owner)?;
     for name in [".bashrc", ".profile"] {
         let model = root.join("etc/skel").join(name);
         if model.is_file() {
@@ -139,11 +139,11 @@ mod tests {
             home: "/home/user".to_owned(),
         };
         let folder = root.path().join("workspace");
-        give(&folder, 0o775, &owner).expect("give");
+        make_owned(&folder, 0o775, &owner).expect("give");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
         assert_eq!(mode(&folder), 0o775);
         fs::write(folder.join("file"), "").expect("write");
-        give(&folder, 0o700, &owner).expect("give");
+        make_owned(&folder, 0o700, &owner).expect("give");
         assert_eq!(mode(&folder), 0o775);
         ensure(&root.path().join("tmp"), 0o1777).expect("make");
         assert_eq!(mode(&root.path().join("tmp")), 0o1777);

@@ -7,7 +7,7 @@ use std::io;
 use sandyard_confine::caps;
 
 /// Capabilities that commands of root keep, by number and name.
-pub const KEPT: [(u32, &str); 8] = [
+pub const RETAINED: [(u32, &str); 8] = [
     (0, "CHOWN"),
     (1, "DAC_OVERRIDE"),
     (3, "FOWNER"),
@@ -20,7 +20,9 @@ pub const KEPT: [(u32, &str); 8] = [
 
 /// Drops all others for good.
 pub(super) fn drop_others() -> io::Result<()> {
-    let mask = KEPT.iter().fold(0, |mask, (number, _)| mask | 1 << number);
+    let mask = RETAINED
+        .iter()
+        .fold(0, |mask, (number, _)| mask | 1 << number);
     caps::confine_to(mask).map_err(io::Error::other)
 }
 
@@ -30,9 +32,9 @@ mod tests {
 
     #[test]
     fn a_container_keeps_nothing_that_a_sandbox_of_ours_does_not() {
-        for (number, name) in KEPT {
-            let known = caps::KEPT.iter().find(|kept| kept.number == number);
-            assert_eq!(known.map(|kept| kept.name), Some(name));
+        for (number, name) in RETAINED {
+            let retained = caps::RETAINED.iter().find(|kept| kept.number == number);
+            assert_eq!(retained.map(|kept| kept.name), Some(name));
         }
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn set_up(options: Options) -> io::Result<AgentConfig> {
     }
     let user = attempt("add accounts", add_accounts(root, options.user.as_deref()));
     if let Some(user) = &user {
-        give_folders(user, options.workdir.as_deref());
+        make_user_folders(user, options.workdir.as_deref());
     }
     let mut lasting_env = trust_gateway();
     lasting_env.extend(options.env);
@@ -80,7 +80,7 @@ fn open_egress() -> io::Result<EgressListeners> {
 
 /// Adds the account `user`, which clients of a sandbox expect, and the account that commands run as, where they are missing.
 /// Returns the latter.
-fn add_accounts(root: &Path, wanted: Option<&str>) -> io::Result<Account> {
+fn add_accounts(root: &Path, requested: Option<&str>) -> io::Result<Account> {
     let mut accounts = folders::read_accounts(root)?;
     let has = |path: &str| root.join(path).exists();
     let shell = if has("bin/bash") {
@@ -89,20 +89,23 @@ fn add_accounts(root: &Path, wanted: Option<&str>) -> io::Result<Account> {
         "/bin/sh"
     };
     // In this order: an id without an account becomes `user`.
-    let wanted = accounts.ensure(wanted.unwrap_or(USER), shell);
+    let requested = accounts.ensure(requested.unwrap_or(USER), shell);
     let user = accounts.ensure(USER, shell);
     folders::add_accounts(root, &accounts)?;
-    for account in [&user, &wanted] {
+    for account in [&user, &requested] {
         attempt("make a home", folders::make_home(root, account));
     }
-    Ok(wanted)
+    Ok(requested)
 }
 
-fn give_folders(user: &Account, workdir: Option<&str>) {
+fn make_user_folders(user: &Account, workdir: Option<&str>) {
     let workspace = Path::new(WORKSPACE);
-    attempt("make /workspace", folders::give(workspace, 0o775, user));
+    attempt(
+        "make /workspace",
+        folders::make_owned(workspace, 0o775, user),
+    );
     if let Some(workdir) = workdir.map(Path::new).filter(|path| !path.exists()) {
-        let made = folders::give(workdir, 0o755, user);
+        let made = folders::make_owned(workdir, 0o755, user);
         attempt(&format!("make {}", workdir.display()), made);
     }
 }

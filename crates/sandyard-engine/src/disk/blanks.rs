@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use super::image;
 use crate::error::Result;
 use crate::random;
-use crate::sys::{Doing, write_out};
+use crate::sys::{OperationExt, write_out};
 
 /// Copies kept ready of each size.
 const COPIES: u32 = 128;
@@ -31,15 +31,15 @@ pub(super) fn take(blanks: &Path, root: &Path, size_bytes: u64) -> Result<()> {
         match fs::rename(&copy, root) {
             Ok(()) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).doing("take", copy.display())?,
+            Err(error) => return Err(error).operation("take", copy.display())?,
         }
     }
-    fs::create_dir_all(&folder).doing("make", folder.display())?;
+    fs::create_dir_all(&folder).operation("make", folder.display())?;
     let master = folder.join(MASTER);
     if !master.exists() {
         image::format(&master, size_bytes, &image::USUAL_PARTS)?;
     }
-    Ok(make_copy(&master, root).doing("make", root.display())?)
+    Ok(make_copy(&master, root).operation("make", root.display())?)
 }
 
 /// Makes the folder `root` with a copy of `master` in it.

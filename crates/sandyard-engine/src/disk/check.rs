@@ -18,7 +18,7 @@ use crate::error::{EngineError, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::sys::ext4::LoopExt4;
 use crate::sys::loopdev::LoopDevice;
-use crate::sys::{Doing, SysError};
+use crate::sys::{OperationExt, SysError};
 
 /// Where the superblock is, and in it the 16 bits of the state.
 const STATE_OFFSET: u64 = 1024 + 0x3A;
@@ -75,7 +75,7 @@ pub(crate) fn mount(
 fn has_errors(device: &LoopDevice) -> Result<bool> {
     let mut state = [0; 2];
     let read = device.file().read_exact_at(&mut state, STATE_OFFSET);
-    read.doing("read the superblock of", device.path.display())?;
+    read.operation("read the superblock of", device.path.display())?;
     Ok(u16::from_le_bytes(state) & STATE_ERRORS != 0)
 }
 
@@ -89,10 +89,10 @@ fn is_damage(error: &SysError) -> bool {
 
 /// Repairs the file system on `device`, which must not be mounted. Returns a sentence for the user.
 fn repair_device(device: &LoopDevice) -> Result<String> {
-    let began = Instant::now();
+    let started = Instant::now();
     // First what can be repaired without loss, then everything.
     for mode in ["-p", "-y"] {
-        let (code, output) = e2fsck(mode, &device.path, began + CHECK_TIMEOUT)?;
+        let (code, output) = e2fsck(mode, &device.path, started + CHECK_TIMEOUT)?;
         // To the launcher's log, which may be closed.
         let _ = writeln!(
             io::stderr(),
@@ -136,9 +136,9 @@ fn is_superblock_damage(output: &str) -> bool {
 
 /// Runs e2fsck, which refuses a device that is mounted. Returns its exit code and the start of its output.
 fn e2fsck(mode: &str, device: &Path, deadline: Instant) -> Result<(i32, String)> {
-    let output = memfd_create("e2fsck", MemfdFlags::CLOEXEC).doing("make", "a memory file")?;
+    let output = memfd_create("e2fsck", MemfdFlags::CLOEXEC).operation("make", "a memory file")?;
     let mut output = File::from(output);
-    let copy = || output.try_clone().doing("duplicate", "a memory file");
+    let copy = || output.try_clone().operation("duplicate", "a memory file");
     let child = Command::new("e2fsck")
         .env_clear()
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
@@ -156,10 +156,10 @@ fn e2fsck(mode: &str, device: &Path, deadline: Instant) -> Result<(i32, String)>
             )
             .hint("install the package e2fsprogs"));
         }
-        other => other.doing("run", "e2fsck")?,
+        other => other.operation("run", "e2fsck")?,
     };
     let status = loop {
-        if let Some(status) = child.try_wait().doing("wait for", "e2fsck")? {
+        if let Some(status) = child.try_wait().operation("wait for", "e2fsck")? {
             break status;
         }
         if Instant::now() >= deadline {
@@ -175,7 +175,7 @@ fn e2fsck(mode: &str, device: &Path, deadline: Instant) -> Result<(i32, String)>
     let read = output
         .rewind()
         .and_then(|()| output.take(LOG_BYTES).read_to_end(&mut text));
-    read.doing("read", "what e2fsck printed")?;
+    read.operation("read", "what e2fsck printed")?;
     // Ended by a signal: counts as a failed run.
     let code = status.code().unwrap_or(8);
     Ok((code, String::from_utf8_lossy(&text).into_owned()))

@@ -18,20 +18,20 @@ pub(crate) struct DiskUse {
 /// With more than this left, no disk can use it all before the next check.
 const AMPLE: u64 = 1 << 30;
 
-/// Divides `left` bytes among `disks`: how much each may grow beyond what it holds and has pending.
+/// Divides `remaining` bytes among `disks`: how much each may grow beyond what it holds and has pending.
 ///
 /// The last `shared` bytes are divided evenly by what each has taken since the disk became scarce. Of the rest, those that are
 /// growing get most. While there is plenty, the shares may add up to more than there is: the next check comes first.
-pub(crate) fn divide(left: u64, shared: u64, disks: &[DiskUse]) -> Vec<u64> {
-    let shared = left.min(shared);
-    let rest = left - shared;
+pub(crate) fn divide(remaining: u64, shared: u64, disks: &[DiskUse]) -> Vec<u64> {
+    let shared = remaining.min(shared);
+    let rest = remaining - shared;
     let level = water_level(shared, disks);
     let growing = disks.iter().filter(|disk| disk.is_growing).count() as u64;
-    let everybody = disks.len() as u64;
+    let count = disks.len() as u64;
     let of_rest = |disk: &DiskUse| match disk.is_growing {
         _ if rest > AMPLE => rest / 2,
-        true => rest / 4 * 3 / growing.max(1) + rest / 4 / everybody,
-        false => rest / 4 / everybody,
+        true => rest / 4 * 3 / growing.max(1) + rest / 4 / count,
+        false => rest / 4 / count,
     };
     disks
         .iter()
@@ -82,13 +82,13 @@ mod tests {
 
     #[test]
     fn what_is_given_is_never_more_than_there_is_when_little_is_left() {
-        for left in [1, 10, 64, 192, 300, 700, 1100] {
+        for remaining in [1, 10, 64, 192, 300, 700, 1100] {
             for growing in 0..5 {
                 let disks: Vec<DiskUse> = (0..5)
                     .map(|number| disk(number * 40, number < growing))
                     .collect();
-                let given: u64 = divide(left * MIB, 192 * MIB, &disks).iter().sum();
-                assert!(given <= left * MIB, "{given} of {left} MiB");
+                let given: u64 = divide(remaining * MIB, 192 * MIB, &disks).iter().sum();
+                assert!(given <= remaining * MIB, "{given} of {remaining} MiB");
             }
         }
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_grows_gets_most_of_what_nobody_else_takes() {
+    fn a_growing_disk_gets_most_of_the_unused_rest() {
         let disks = [disk(100, true), disk(0, false), disk(0, false)];
         let given = divide(892 * MIB, 192 * MIB, &disks);
         assert!(given[0] >= 700 * MIB * 3 / 4, "{given:?}");

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{SeekFrom, copy_file_range, ioctl_ficlone, seek};
 
 use crate::error::{EngineError, ErrorKind, Result};
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// Parts whose folders are on an empty image from the start: the first files on an empty file system take the longest.
 pub(super) const USUAL_PARTS: [&str; 3] = ["root", "usr", "opt"];
@@ -34,7 +34,7 @@ pub(crate) fn format(image: &Path, size_bytes: u64, parts: &[&str]) -> Result<()
         Ok(())
     };
     let formatted = prepare()
-        .doing("make", temporary.display())
+        .operation("make", temporary.display())
         .map_err(EngineError::from)
         .and_then(|()| run_mkfs(&temporary, &content));
     let _ = fs::remove_dir_all(&content);
@@ -42,7 +42,7 @@ pub(crate) fn format(image: &Path, size_bytes: u64, parts: &[&str]) -> Result<()
         let _ = fs::remove_file(&temporary);
     }
     formatted?;
-    Ok(fs::rename(&temporary, image).doing("keep", image.display())?)
+    Ok(fs::rename(&temporary, image).operation("keep", image.display())?)
 }
 
 fn run_mkfs(image: &Path, content: &Path) -> Result<()> {

@@ -36,7 +36,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::layout::{DataDir, SandboxDir};
 use crate::mode::Mode;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// Name of an image in its folder.
 pub(crate) const IMAGE: &str = "disk.img";
@@ -88,7 +88,7 @@ pub(crate) fn make(
         }
         Mode::Subordinate { .. } | Mode::Rootless { .. } => {
             for folder in [dir.root().to_owned(), dir.disk(), dir.stage()] {
-                fs::create_dir(&folder).doing("make", folder.display())?;
+                fs::create_dir(&folder).operation("make", folder.display())?;
             }
             Ok(DiskRecord::Folder)
         }
@@ -114,7 +114,7 @@ pub(crate) fn open(
     };
     let attached = kernel
         .reopen_loop(number, &dir.image())
-        .doing("open loop device", number)?;
+        .operation("open loop device", number)?;
     let device = match attached {
         Some(device) => device,
         None => kernel.attach_loop(&dir.image())?,
@@ -130,14 +130,14 @@ pub(crate) fn prepare(disk: &OpenDisk, template: &Template) -> Result<()> {
     for part in template.parts.iter().filter(|part| !has(&part.key)) {
         for folder in ["upper", "work"] {
             let path = disk.path().join(&part.key).join(folder);
-            fs::create_dir_all(&path).doing("make", path.display())?;
+            fs::create_dir_all(&path).operation("make", path.display())?;
         }
     }
     Ok(())
 }
 
 /// The upper folder of each part of a template on this disk, by the key of the part.
-pub(crate) fn uppers(disk: &OpenDisk, template: &Template) -> Vec<(String, PathBuf)> {
+pub(crate) fn upper_dirs(disk: &OpenDisk, template: &Template) -> Vec<(String, PathBuf)> {
     template
         .parts
         .iter()

@@ -43,11 +43,11 @@ impl ReserveFile {
 
     /// Releases at least `bytes`, or all it has.
     pub(crate) fn release(&self, bytes: u64) -> io::Result<()> {
-        let left = self.bytes().saturating_sub(bytes.max(STEP));
-        if left == 0 {
+        let remaining = self.bytes().saturating_sub(bytes.max(STEP));
+        if remaining == 0 {
             return std::fs::remove_file(&self.path);
         }
-        open(&self.path)?.set_len(left)
+        open(&self.path)?.set_len(remaining)
     }
 }
 
@@ -72,9 +72,9 @@ mod tests {
         reserve.fill(3 * STEP).expect("fill");
         assert!(reserve.bytes() >= 3 * STEP);
         reserve.release(1).expect("release a step");
-        let left = reserve.bytes();
-        assert!((STEP..3 * STEP).contains(&left), "{left}");
-        reserve.release(left).expect("release the rest");
+        let remaining = reserve.bytes();
+        assert!((STEP..3 * STEP).contains(&remaining), "{remaining}");
+        reserve.release(remaining).expect("release the rest");
         assert_eq!(reserve.bytes(), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -18,7 +18,7 @@ impl Space {
     /// Reads it from the kernel.
     pub(crate) fn of(data: &DataDir) -> Result<Self> {
         let stat = rustix::fs::statvfs(data.root())
-            .doing("ask for free space of", data.root().display())?;
+            .operation("ask for free space of", data.root().display())?;
         Ok(Self {
             total: stat.f_blocks * stat.f_frsize,
             free: stat.f_bavail * stat.f_frsize,

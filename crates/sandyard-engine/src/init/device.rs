@@ -8,7 +8,7 @@ use rustix::mount::MountFlags;
 
 use super::InitPlan;
 use crate::error::Result;
-use crate::sys::{Doing, mount};
+use crate::sys::{OperationExt, mount};
 
 /// Bind-mounted from the host: device nodes cannot be made in a user namespace.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -31,14 +31,14 @@ pub(super) fn populate(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
     mount::file_system("tmpfs", &dev, MountFlags::NOSUID, "mode=755,size=64k")?;
     for name in DEVICES {
         let target = dev.join(name);
-        fs::write(&target, []).doing("make", target.display())?;
+        fs::write(&target, []).operation("make", target.display())?;
         mount::bind(&Path::new("/dev").join(name), &target)?;
     }
     for (name, target) in LINKS {
-        symlink(target, dev.join(name)).doing("make link", name)?;
+        symlink(target, dev.join(name)).operation("make link", name)?;
     }
     for folder in ["pts", "shm", "mqueue"] {
-        fs::create_dir(dev.join(folder)).doing("make", folder)?;
+        fs::create_dir(dev.join(folder)).operation("make", folder)?;
     }
     // Group 5 is `tty` wherever there is a second id to give.
     let group = if plan.mode.has_many_ids() {

@@ -10,35 +10,35 @@ use sandyard_wire::egress::NAME_SERVER;
 use super::egress::PROXIED_NAME_SERVER;
 use crate::error::Result;
 use crate::mode::Mode;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// Becomes user and group 0 of the new user namespace, without other groups, in a new session.
 pub(super) fn become_root(mode: Mode) -> Result<()> {
     if mode.has_many_ids() {
         // With a single mapped id the kernel denies setgroups, and there is no other group to drop.
-        rustix::thread::set_thread_groups(&[]).doing("drop", "supplementary groups")?;
+        rustix::thread::set_thread_groups(&[]).operation("drop", "supplementary groups")?;
     }
     let (root, group) = (Uid::ROOT, Gid::ROOT);
-    rustix::thread::set_thread_res_gid(group, group, group).doing("become group", 0)?;
-    rustix::thread::set_thread_res_uid(root, root, root).doing("become user", 0)?;
-    rustix::process::setsid().doing("start", "a session")?;
+    rustix::thread::set_thread_res_gid(group, group, group).operation("become group", 0)?;
+    rustix::thread::set_thread_res_uid(root, root, root).operation("become user", 0)?;
+    rustix::process::setsid().operation("start", "a session")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // The change of user made the process undumpable, which makes its /proc files unreadable even for root inside.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
-        .doing("make", "dumpable")?;
+        .operation("make", "dumpable")?;
     Ok(())
 }
 
 /// Sets the host name, makes it resolve to loopback, and sets the DNS server.
 pub(super) fn set_hostname(root: &Path, hostname: &str, name_server: Ipv4Addr) -> Result<()> {
-    rustix::system::sethostname(hostname.as_bytes()).doing("set host name", hostname)?;
+    rustix::system::sethostname(hostname.as_bytes()).operation("set host name", hostname)?;
     for (file, text) in generated_files(hostname, name_server) {
         let path = root.join(file);
         // A template without /etc is legal, if unusual.
         if path.parent().is_some_and(Path::is_dir) {
             // Replaced: the template may have a link there.
             let _ = fs::remove_file(&path);
-            fs::write(&path, text).doing("write", path.display())?;
+            fs::write(&path, text).operation("write", path.display())?;
         }
     }
     Ok(())

@@ -5,12 +5,12 @@ use std::io;
 use std::path::Path;
 
 use rustix::mount::MountFlags;
-use sandyard_confine::rlimits::Counted;
+use sandyard_confine::rlimits::Accounting;
 
 use super::InitPlan;
 use super::root::{BOOT_ID, folder};
 use crate::error::Result;
-use crate::sys::{Doing, SysError, mount};
+use crate::sys::{OperationExt, SysError, mount};
 
 /// Files shown empty: they reveal the host's disks, memory, keys, timers or symbols, or control it.
 const HIDDEN_FILES: [&str; 12] = [
@@ -88,7 +88,7 @@ const INOTIFY_INSTANCES: &str = "proc/sys/user/max_inotify_instances";
 pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
     // One empty folder, shown in many places: a bind is cheaper than a file system.
     let empty = plan.stage.join(EMPTY);
-    fs::create_dir(&empty).doing("make", empty.display())?;
+    fs::create_dir(&empty).operation("make", empty.display())?;
     let flags = FLAGS | MountFlags::RDONLY;
     mount::file_system("tmpfs", &empty, flags, "size=0,mode=555,nr_inodes=1")?;
     mount::file_system("proc", &folder(root, Path::new("proc"))?, FLAGS, "")
@@ -97,9 +97,9 @@ pub(super) fn mount_proc(root: &Path, plan: &InitPlan<'_>) -> Result<()> {
         // Absent where the kernel was built without the feature it bounds.
         let _ = fs::write(root.join(file), value);
     }
-    let instances = match plan.counted {
-        Counted::Alone => "128",
-        Counted::Together => "32",
+    let instances = match plan.accounting {
+        Accounting::Alone => "128",
+        Accounting::Together => "32",
     };
     let _ = fs::write(root.join(INOTIFY_INSTANCES), instances);
     if !plan.mode.has_many_ids() {

@@ -18,14 +18,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use sandyard_agent::{AgentConfig, EgressListeners};
-use sandyard_confine::rlimits::Counted;
+use sandyard_confine::rlimits::Accounting;
 use sandyard_confine::seccomp::Filter;
 use sandyard_template::Template;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::mode::Mode;
-use crate::steps::{Fault, FaultPlace, Faults};
+use crate::steps::{Fault, FaultProcess, Faults};
 use crate::sys::title::Title;
 use crate::sys::{fds, socket};
 
@@ -51,7 +51,7 @@ pub(crate) struct InitPlan<'a> {
     /// Limit on processes by the user namespace, where no cgroup counts them.
     pub(crate) max_processes: Option<u32>,
     /// Which user the kernel counts queues, timers and watchers of this sandbox for.
-    pub(crate) counted: Counted,
+    pub(crate) accounting: Accounting,
     pub(crate) agent: AgentConfig,
     pub(crate) fault: Option<Fault>,
 }
@@ -82,9 +82,9 @@ pub(crate) enum InitReport {
 /// Only for a fresh child: it closes every descriptor except the given ones.
 pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: OwnedFd) -> ! {
     // SAFETY: this is a fresh child that uses nothing but the two descriptors from here on.
-    let kept = unsafe { fds::keep_only(vec![worker, listener]) };
+    let descriptors = unsafe { fds::keep_only(vec![worker, listener]) };
     let Ok([worker, listener]) =
-        kept.map(|kept| <[OwnedFd; 2]>::try_from(kept).expect("two went in"))
+        descriptors.map(|descriptors| <[OwnedFd; 2]>::try_from(descriptors).expect("two went in"))
     else {
         leave(70)
     };
@@ -120,7 +120,7 @@ pub(crate) unsafe fn run(mut plan: InitPlan<'_>, worker: OwnedFd, listener: Owne
 
 /// Returns what this host could not give, and the egress listeners.
 fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, EgressListeners)> {
-    let mut steps = Faults::at(FaultPlace::Init, plan.fault);
+    let mut steps = Faults::at(FaultProcess::Init, plan.fault);
     let mut limitations = Vec::new();
     steps.step("clear the launcher's arguments", || {
         plan.title.overwrite(c"sandyard-agent")
@@ -150,7 +150,7 @@ fn set_up(plan: &InitPlan<'_>, worker: impl AsFd) -> Result<(Vec<String>, Egress
         steps.step("mount volumes", || volumes::attach(plan, volumes))?;
     }
     steps.step("drop privileges", || {
-        confine::confine(plan.filter, plan.counted, plan.max_processes)
+        confine::confine(plan.filter, plan.accounting, plan.max_processes)
     })?;
     Ok((limitations, egress.listeners))
 }

@@ -12,7 +12,7 @@ use sandyard_template::Part;
 use super::InitPlan;
 use crate::boot_id;
 use crate::error::{EngineError, ErrorKind, Result};
-use crate::sys::{Doing, mount};
+use crate::sys::{OperationExt, mount};
 
 /// mount(2) takes one page, with a zero at its end.
 const MAX_OPTION_BYTES: usize = 4094;
@@ -38,7 +38,7 @@ pub(super) fn assemble(
         MountFlags::NOSUID | MountFlags::NODEV,
         "mode=755,size=1m",
     )?;
-    rustix::process::chdir(&plan.stage).doing("enter", plan.stage.display())?;
+    rustix::process::chdir(&plan.stage).operation("enter", plan.stage.display())?;
     let root = plan.stage.join("root");
     make_dir(&root)?;
     let mut sources = Sources {
@@ -50,7 +50,7 @@ pub(super) fn assemble(
         None => sources.attach_next()?,
     };
     // On the stage: a bind mount shows the path of its source inside.
-    fs::write(BOOT_ID, boot_id::generate()?).doing("write", BOOT_ID)?;
+    fs::write(BOOT_ID, boot_id::generate()?).operation("write", BOOT_ID)?;
     for part in &plan.template.parts {
         let layers = part
             .layers
@@ -86,17 +86,17 @@ pub(super) fn assemble(
 
 /// A folder inside, to mount on. The sandbox may have replaced it with a link, which would lead to the host as long as the root is
 /// not entered.
-pub(super) fn folder(root: &Path, inside: &Path) -> Result<PathBuf> {
-    if is_real_folder(root, inside) {
-        return Ok(root.join(inside));
+pub(super) fn folder(root: &Path, path: &Path) -> Result<PathBuf> {
+    if is_real_folder(root, path) {
+        return Ok(root.join(path));
     }
-    let message = format!("`/{}` inside is not a folder", inside.display());
+    let message = format!("`/{}` inside is not a folder", path.display());
     Err(EngineError::new(ErrorKind::Conflict, message).hint(
         "the sandbox replaced or removed it; its other files can still be saved with a snapshot",
     ))
 }
 
-fn is_real_folder(root: &Path, inside: &Path) -> bool {
+fn is_real_folder(root: &Path, path: &Path) -> bool {
     let Ok(root) = rustix::fs::open(
         root,
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -104,12 +104,12 @@ fn is_real_folder(root: &Path, inside: &Path) -> bool {
     ) else {
         return false;
     };
-    if inside.as_os_str().is_empty() {
+    if path.as_os_str().is_empty() {
         return true;
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    rustix::fs::openat2(root, inside, flags, Mode::empty(), beneath).is_ok()
+    rustix::fs::openat2(root, path, flags, Mode::empty(), beneath).is_ok()
 }
 
 /// Makes `root` the root of this mount namespace.
@@ -118,8 +118,8 @@ pub(super) fn enter(root: &Path) -> Result<()> {
 }
 
 fn mount_part(part: &Part, options: &str, root: &Path) -> Result<()> {
-    let inside = part.target.strip_prefix("/").unwrap_or(&part.target);
-    let target = folder(root, inside)?;
+    let path = part.target.strip_prefix("/").unwrap_or(&part.target);
+    let target = folder(root, path)?;
     if options.len() > MAX_OPTION_BYTES {
         return Err(EngineError::new(
             ErrorKind::Invalid,
@@ -183,7 +183,7 @@ impl Sources {
     /// Gives a folder of the host a name on the stage.
     fn link(&mut self, folder: &Path) -> Result<PathBuf> {
         let name = self.next_name();
-        symlink(folder, &name).doing("link to", folder.display())?;
+        symlink(folder, &name).operation("link to", folder.display())?;
         Ok(name)
     }
 
@@ -194,7 +194,7 @@ impl Sources {
 }
 
 fn make_dir(path: &Path) -> Result<()> {
-    Ok(fs::create_dir(path).doing("make", path.display())?)
+    Ok(fs::create_dir(path).operation("make", path.display())?)
 }
 
 #[cfg(test)]

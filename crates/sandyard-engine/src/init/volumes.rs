@@ -7,17 +7,17 @@ use rustix::io::Errno;
 
 use super::InitPlan;
 use crate::error::{EngineError, ErrorKind, Result};
-use crate::sys::{Doing, idmap, mount};
+use crate::sys::{OperationExt, idmap, mount};
 use crate::volume;
 
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens volumes that are folders of the host, while this process can still reach them. The worker has `sent` the others as
+/// Opens volumes that are folders of the host, while this process can still reach them. The worker has `received` the others as
 /// mounts.
-pub(super) fn open(plan: &InitPlan<'_>, sent: Vec<OwnedFd>) -> Result<Vec<OwnedFd>> {
+pub(super) fn open(plan: &InitPlan<'_>, received: Vec<OwnedFd>) -> Result<Vec<OwnedFd>> {
     let folders = plan.volumes.iter().filter_map(|one| one.folder.as_ref());
     let opened = folders.map(|folder| Ok(idmap::safe_clone(folder)?));
-    let trees: Vec<_> = sent
+    let trees: Vec<_> = received
         .into_iter()
         .map(Ok)
         .chain(opened)
@@ -41,11 +41,11 @@ pub(super) fn attach(plan: &InitPlan<'_>, trees: Vec<OwnedFd>) -> Result<()> {
 /// Opens the folder at `path`, making what is missing of it. No link is followed: neither the template nor
 /// earlier programs decide where a volume is.
 fn make_folder(path: &str) -> Result<OwnedFd> {
-    let mut at = rustix::fs::open("/", FOLDER, Mode::empty()).doing("open", "/")?;
+    let mut at = rustix::fs::open("/", FOLDER, Mode::empty()).operation("open", "/")?;
     for name in volume::components(path)? {
         at = match open_below(&at, name) {
             Err(Errno::NOENT) => {
-                make_below(&at, name).doing("make a parent folder of", path)?;
+                make_below(&at, name).operation("make a parent folder of", path)?;
                 open_below(&at, name)
             }
             other => other,

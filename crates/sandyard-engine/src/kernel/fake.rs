@@ -1,6 +1,6 @@
 //! A kernel for tests that run as an ordinary user.
 //!
-//! It records every call and fails those it is told to. A cgroup is a name in a set, a loop device an open image, a mount an open
+//! It records every call and fails the chosen ones. A cgroup is a name in a set, a loop device an open image, a mount an open
 //! folder, and a first process a real child that does nothing: what is left of any of them can be listed.
 
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ use crate::error::{EngineError, Result};
 use crate::init::{GO, InitReport};
 use crate::sys::clone::Cloned;
 use crate::sys::loopdev::LoopDevice;
-use crate::sys::{Doing, SysResult, process, socket};
+use crate::sys::{OperationExt, SysResult, process, socket};
 
 /// Loop device numbers that no host has.
 const FIRST_LOOP: u32 = 1_000_000;
@@ -52,7 +52,7 @@ struct State {
 /// Which calls fail, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failing {
-    /// None.
+    /// No call fails.
     Never,
     /// The nth one.
     Nth(usize),
@@ -133,7 +133,7 @@ impl FakeKernel {
     }
 
     fn call_for<T>(&self, name: &'static str, value: impl FnOnce() -> T) -> SysResult<T> {
-        self.call(name).doing(name, "the fake kernel")?;
+        self.call(name).operation(name, "the fake kernel")?;
         Ok(value())
     }
 
@@ -271,16 +271,17 @@ impl Kernel for FakeKernel {
     }
 
     fn attach_loop(&self, image: &Path) -> SysResult<LoopDevice> {
-        self.call("attach loop").doing("attach", image.display())?;
+        self.call("attach loop")
+            .operation("attach", image.display())?;
         let device = File::options().read(true).write(true).open(image);
-        let device = device.doing("open", image.display())?;
+        let device = device.operation("open", image.display())?;
         let number = {
             let mut state = self.state.borrow_mut();
             state.next_loop += 1;
             state.next_loop
         };
         let folder = self.mount_folder(number);
-        fs::create_dir(&folder).doing("make", folder.display())?;
+        fs::create_dir(&folder).operation("make", folder.display())?;
         Ok(LoopDevice::new(device, number))
     }
 

@@ -15,7 +15,7 @@ use crate::init;
 use crate::sys::clone::{Cloned, clone_into_namespaces, clone_with_owner};
 use crate::sys::fds::keep_only;
 use crate::sys::loopdev::LoopDevice;
-use crate::sys::{Doing, SysResult, idmap, mount, process};
+use crate::sys::{OperationExt, SysResult, idmap, mount, process};
 
 /// The namespaces that the first process is cloned into. It makes its network and cgroup namespaces itself, while it waits for the
 /// worker anyway.
@@ -75,7 +75,7 @@ impl Kernel for Linux {
             Some(owner) => clone_with_owner(NAMESPACES, cgroup, owner),
             None => clone_into_namespaces(NAMESPACES, cgroup),
         };
-        if let Some(child) = cloned.doing("clone", "the first process")? {
+        if let Some(child) = cloned.operation("clone", "the first process")? {
             return Ok(child);
         }
         // SAFETY: this is the fresh child; nothing of the worker's is used from here on.

@@ -1,6 +1,6 @@
 //! The privileged kernel calls of the verbs, behind one trait.
 //!
-//! [`Linux`] makes them. In tests `FakeKernel` records them and fails the ones it is told to, so that the steps of every verb and
+//! [`Linux`] makes them. In tests `FakeKernel` records them and fails chosen ones, so that the steps of every verb and
 //! their undos run as an ordinary user. What an ordinary user may do anyway (files, locks, sockets) is not in the trait.
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::mode::Mode;
 use crate::record::Record;
 use crate::verbs::{list, stop};
 
-/// Stops every sandbox that wrote more than its limit. Looks at all their files, so it may take a while. For a fork, since it reads
+/// Stops every sandbox that wrote more than its limit. Reads the size of all their files, so it may take a while. For a fork, since it reads
 /// records (see [`is_needed`]).
 pub(super) fn check_limits(ctx: &Context) {
     for (dir, record) in watched(ctx) {

@@ -30,7 +30,7 @@ use crate::oom;
 use crate::runtime_dir;
 use crate::sys::clone::{Forked, fork};
 use crate::sys::lock::Lock;
-use crate::sys::{Doing, socket, terminate};
+use crate::sys::{OperationExt, socket, terminate};
 use crate::verbs::{pool, sweep};
 
 /// How long to wait for the lock of a launcher that has just died: its last forks close the lock first of all, which takes a
@@ -86,15 +86,15 @@ pub fn run(config: &LauncherConfig) -> Result<()> {
         })?;
     // So that this process reaps the first processes of all sandboxes, whichever worker made them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .doing("become", "sub-reaper")?;
+        .operation("become", "sub-reaper")?;
     sweep_and_wait(&ctx, &lock);
     let path = ctx.data.launcher_socket();
-    let listener = socket::listen(&path).doing("listen on", path.display())?;
+    let listener = socket::listen(&path).operation("listen on", path.display())?;
     listener
         .set_nonblocking(true)
-        .doing("set up", path.display())?;
+        .operation("set up", path.display())?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
-        .doing("set mode of", path.display())?;
+        .operation("set mode of", path.display())?;
     Launcher {
         ctx,
         config,
@@ -115,7 +115,7 @@ fn take_lock(data: &DataDir) -> Result<Option<Lock>> {
     let path = data.launcher_lock();
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
-        let lock = Lock::try_take(&path).doing("lock", path.display())?;
+        let lock = Lock::try_take(&path).operation("lock", path.display())?;
         let is_served = || socket::is_served(&data.launcher_socket());
         if lock.is_some() || is_served() || Instant::now() >= deadline {
             return Ok(lock);

@@ -65,8 +65,8 @@ fn first_range(text: &str, name: &str, uid: u32) -> Option<u32> {
             fields.next()?.parse().ok()?,
             fields.next()?.trim().parse().ok()?,
         );
-        let ours = owner == name || owner.parse() == Ok(uid);
-        (ours && count >= IDS_PER_RANGE - 1).then_some(first)
+        let is_own = owner == name || owner.parse() == Ok(uid);
+        (is_own && count >= IDS_PER_RANGE - 1).then_some(first)
     })
 }
 

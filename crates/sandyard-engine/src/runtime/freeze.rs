@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::record::Record;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// Passes over the process table before a sandbox that keeps forking is given up.
 const PASSES: usize = 100;
@@ -24,7 +24,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) fn freeze(ctx: &Context, record: &Record) -> Result<()> {
     if !ctx.cgroups.support().freeze {
         let mark = mark(ctx, record);
-        fs::write(&mark, "").doing("write", mark.display())?;
+        fs::write(&mark, "").operation("write", mark.display())?;
         return stop_by_signal(record);
     }
     let freeze = || ctx.cgroups.open(record.id.as_str())?.freeze();
@@ -108,7 +108,7 @@ fn signal(pid: i32, signal: Signal) -> Result<()> {
     };
     match kill_process(pid, signal) {
         Err(rustix::io::Errno::SRCH) => Ok(()),
-        other => Ok(other.doing("signal process", pid.as_raw_nonzero())?),
+        other => Ok(other.operation("signal process", pid.as_raw_nonzero())?),
     }
 }
 

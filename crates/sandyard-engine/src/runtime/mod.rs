@@ -50,7 +50,7 @@ pub(crate) struct Mounts<'a> {
 /// Starts, freezes and ends the processes of sandboxes.
 pub(crate) trait Runtime: Debug {
     /// Starts the first process, in the sandbox's cgroup and with its user ids. It must wait for
-    /// [`StartingSandbox::release`] before it runs anything of the user's, and end by itself if the caller dies before that: a
+    /// [`StartingSandbox::release`] before it runs anything of the user's, and end if the caller dies before that: a
     /// sandbox that is not on record must not run.
     ///
     /// Adds the undo of what it does to `steps`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sandyard_agent::{AgentConfig, StartFiles};
-use sandyard_confine::rlimits::Counted;
+use sandyard_confine::rlimits::Accounting;
 
 use super::{Launch, Mounts, Runtime, StartingSandbox, freeze};
 use crate::boot::hostname;
@@ -21,7 +21,7 @@ use crate::oom;
 use crate::record::Record;
 use crate::steps::Steps;
 use crate::sys::process::ProcessKey;
-use crate::sys::{Doing, effective_user, socket};
+use crate::sys::{OperationExt, effective_user, socket};
 use crate::volume;
 
 /// How long a killed process may take to end. One in the middle of a system call can take a moment.
@@ -39,14 +39,14 @@ impl Runtime for Namespaces {
         steps: &mut Steps<'a>,
     ) -> Result<Box<dyn StartingSandbox + 'a>> {
         let Launch { record, cgroup, .. } = launch;
-        let (worker, theirs) = steps.step("make the handshake pair", || {
-            socket::pair().doing("make", "a socket pair")
+        let (worker, first_end) = steps.step("make the handshake pair", || {
+            socket::pair().operation("make", "a socket pair")
         })?;
         let child = steps.step("clone into namespaces", || {
             ctx.kernel.clone_first_process(FirstProcess {
                 cgroup,
                 owner: namespace_owner(record),
-                worker: theirs,
+                worker: first_end,
                 plan: plan(ctx, &launch),
                 listener: launch.listener,
             })
@@ -54,7 +54,7 @@ impl Runtime for Namespaces {
         let pidfd = child
             .pidfd
             .try_clone()
-            .doing("duplicate", "a process handle")?;
+            .operation("duplicate", "a process handle")?;
         steps.undo("end first process", move || end(ctx, &pidfd));
         oom::prefer(child.pid);
         steps.step("map user ids", || {
@@ -72,7 +72,7 @@ impl Runtime for Namespaces {
     }
 
     fn end(&self, ctx: &Context, first: ProcessKey) -> Result<()> {
-        match first.open().doing("find", "the first process")? {
+        match first.open().operation("find", "the first process")? {
             Some(pidfd) => end(ctx, &pidfd),
             None => Ok(()),
         }
@@ -132,12 +132,12 @@ impl StartingSandbox for Starting<'_> {
         }
         let borrowed: Vec<_> = trees.iter().map(AsFd::as_fd).collect();
         Ok(socket::send(&self.worker, b"mounts", &borrowed)
-            .doing("send mounts to", "the first process")?)
+            .operation("send mounts to", "the first process")?)
     }
 
     fn wait_ready(&mut self) -> Result<Vec<String>> {
         let (message, _) =
-            socket::receive(&self.worker).doing("receive from", "the first process")?;
+            socket::receive(&self.worker).operation("receive from", "the first process")?;
         if message.is_empty() {
             return Err(EngineError::new(
                 ErrorKind::Failed,
@@ -154,7 +154,7 @@ impl StartingSandbox for Starting<'_> {
     }
 
     fn release(&mut self) -> Result<()> {
-        Ok(socket::send(&self.worker, GO, &[]).doing("send to", "the first process")?)
+        Ok(socket::send(&self.worker, GO, &[]).operation("send to", "the first process")?)
     }
 }
 
@@ -163,7 +163,7 @@ fn end(ctx: &Context, pidfd: &OwnedFd) -> Result<()> {
     if ctx
         .kernel
         .kill(pidfd, KILL_TIMEOUT)
-        .doing("end", "the first process")?
+        .operation("end", "the first process")?
     {
         return Ok(());
     }
@@ -197,9 +197,9 @@ fn plan<'a>(ctx: &'a Context, launch: &Launch<'a>) -> InitPlan<'a> {
         shm_bytes: record.spec.limits.memory_bytes / 2,
         filter: &ctx.filter,
         max_processes: (!ctx.cgroups.support().pids).then_some(record.spec.limits.pids),
-        counted: match namespace_owner(record) {
-            Some(_) => Counted::Alone,
-            None => Counted::Together,
+        accounting: match namespace_owner(record) {
+            Some(_) => Accounting::Alone,
+            None => Accounting::Together,
         },
         agent: AgentConfig {
             tcp: Some(([127, 0, 0, 1], sandyard_agent::DEFAULT_PORT).into()),

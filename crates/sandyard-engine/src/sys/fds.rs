@@ -22,13 +22,13 @@ pub(crate) unsafe fn keep_only(keep: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
         )? as RawFd);
     }
     std::mem::forget(keep);
-    let mut kept = Vec::with_capacity(high.len());
+    let mut descriptors = Vec::with_capacity(high.len());
     for (index, fd) in high.into_iter().enumerate() {
         let target = 3 + index as RawFd;
         // SAFETY: dup3 takes integers only; whatever `target` was is given up, as the caller promised.
         check(unsafe { libc::dup3(fd, target, libc::O_CLOEXEC) }.into())?;
         // SAFETY: `target` was just made and has no other owner.
-        kept.push(unsafe { OwnedFd::from_raw_fd(target) });
+        descriptors.push(unsafe { OwnedFd::from_raw_fd(target) });
     }
     // SAFETY: integers only; the caller promised not to use what is closed here.
     check(unsafe {
@@ -39,7 +39,7 @@ pub(crate) unsafe fn keep_only(keep: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
             0,
         )
     })?;
-    Ok(kept)
+    Ok(descriptors)
 }
 
 /// Points the standard streams at `/dev/null`.

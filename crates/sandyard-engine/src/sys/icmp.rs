@@ -109,9 +109,9 @@ fn load(size: u16, at: u32) -> libc::sock_filter {
     op(size, 0, 0, at)
 }
 
-/// Skips `then` instructions if the loaded value is equal to `value`, else `otherwise`.
-fn equal(value: u32, then: u8, otherwise: u8) -> libc::sock_filter {
-    op(0x15, then, otherwise, value)
+/// Skips `jump_true` instructions if the loaded value is equal to `value`, else `jump_false`.
+fn equal(value: u32, jump_true: u8, jump_false: u8) -> libc::sock_filter {
+    op(0x15, jump_true, jump_false, value)
 }
 
 fn take(bytes: u32) -> libc::sock_filter {

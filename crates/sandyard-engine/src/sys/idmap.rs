@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::OpenTreeFlags;
 
-use super::{Doing, SysResult, check};
+use super::{OperationExt, SysResult, check};
 
 const AT_EMPTY_PATH: libc::c_int = 0x1000;
 
@@ -25,7 +25,7 @@ pub(crate) fn write_same_maps(pid: i32, count: u32) -> SysResult<()> {
 fn write_both(pid: i32, map: &str) -> SysResult<()> {
     for file in ["uid_map", "gid_map"] {
         let path = format!("/proc/{pid}/{file}");
-        fs::write(&path, map).doing("write", &path)?;
+        fs::write(&path, map).operation("write", &path)?;
     }
     Ok(())
 }
@@ -34,10 +34,10 @@ fn write_both(pid: i32, map: &str) -> SysResult<()> {
 pub(crate) fn write_single_maps(pid: i32, uid: u32, gid: u32) -> SysResult<()> {
     // Without this the kernel refuses gid_map: dropping a group could grant access (user_namespaces(7)).
     let setgroups = format!("/proc/{pid}/setgroups");
-    fs::write(&setgroups, "deny").doing("write", &setgroups)?;
+    fs::write(&setgroups, "deny").operation("write", &setgroups)?;
     for (file, id) in [("uid_map", uid), ("gid_map", gid)] {
         let path = format!("/proc/{pid}/{file}");
-        fs::write(&path, format!("0 {id} 1\n")).doing("write", &path)?;
+        fs::write(&path, format!("0 {id} 1\n")).operation("write", &path)?;
     }
     Ok(())
 }
@@ -45,14 +45,15 @@ pub(crate) fn write_single_maps(pid: i32, uid: u32, gid: u32) -> SysResult<()> {
 /// Opens the user namespace of `pid`.
 pub(crate) fn user_namespace(pid: i32) -> SysResult<OwnedFd> {
     let path = format!("/proc/{pid}/ns/user");
-    rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).doing("open", &path)
+    rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .operation("open", &path)
 }
 
 /// Clones the mount at `path` as a detached, read-only one whose owners are shifted into `user_namespace`.
 pub(crate) fn shifted_read_only(path: &Path, user_namespace: impl AsFd) -> SysResult<OwnedFd> {
     let tree = read_only(path)?;
     set_attributes(&tree, 0, Some(user_namespace.as_fd().as_raw_fd()))
-        .doing("shift owners of", path.display())?;
+        .operation("shift owners of", path.display())?;
     Ok(tree)
 }
 
@@ -61,13 +62,14 @@ pub(crate) fn safe_clone(path: &Path) -> SysResult<OwnedFd> {
     let tree = clone_mount(path)?;
     // Only added to the attributes of the host's mount: the kernel does not allow clearing any.
     let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-    set_attributes(&tree, attributes, None).doing("secure clone of", path.display())?;
+    set_attributes(&tree, attributes, None).operation("secure clone of", path.display())?;
     Ok(tree)
 }
 
 fn clone_mount(path: &Path) -> SysResult<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    rustix::mount::open_tree(rustix::fs::CWD, path, flags).doing("clone mount at", path.display())
+    rustix::mount::open_tree(rustix::fs::CWD, path, flags)
+        .operation("clone mount at", path.display())
 }
 
 /// Clones the mount at `path` as a detached, read-only one.
@@ -78,14 +80,14 @@ pub(crate) fn read_only(path: &Path) -> SysResult<OwnedFd> {
         libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NODEV,
         None,
     )
-    .doing("make read-only clone of", path.display())?;
+    .operation("make read-only clone of", path.display())?;
     Ok(tree)
 }
 
 /// Shifts the owners of a detached mount into `user_namespace`.
 pub(crate) fn shift(tree: impl AsFd, user_namespace: impl AsFd) -> SysResult<()> {
     set_attributes(&tree, 0, Some(user_namespace.as_fd().as_raw_fd()))
-        .doing("shift owners of", "a disk")
+        .operation("shift owners of", "a disk")
 }
 
 fn set_attributes(tree: &impl AsFd, set: u64, user_namespace: Option<i32>) -> std::io::Result<()> {

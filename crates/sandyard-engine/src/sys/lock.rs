@@ -45,9 +45,9 @@ impl Lock {
 
     /// Says whether this is the lock at `path`: the file may have been removed while this process waited for it.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
-        let key = |found: std::fs::Metadata| (found.dev(), found.ino());
+        let key = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         match (self.file.metadata(), std::fs::metadata(path)) {
-            (Ok(ours), Ok(theirs)) => key(ours) == key(theirs),
+            (Ok(own), Ok(current)) => key(own) == key(current),
             _ => false,
         }
     }

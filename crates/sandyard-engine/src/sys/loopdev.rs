@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::ext4::LoopExt4;
-use super::{Doing, SysResult, check};
+use super::{OperationExt, SysResult, check};
 
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82 as libc::Ioctl;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A as libc::Ioctl;
@@ -15,7 +15,7 @@ const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05 as libc::Ioctl;
 /// The kernel detaches the device with its last user (the mount), so a crash cannot leak one.
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 /// How often another process may take the free device before this fails.
-const TRIES: usize = 128;
+const ATTEMPTS: usize = 128;
 
 #[repr(C)]
 struct LoopInfo64 {
@@ -73,34 +73,35 @@ impl LoopDevice {
             .read(true)
             .write(true)
             .open(image)
-            .doing("open disk image", image.display())?;
+            .operation("open disk image", image.display())?;
         let control = File::options()
             .read(true)
             .write(true)
             .open("/dev/loop-control")
-            .doing("open", "/dev/loop-control")?;
+            .operation("open", "/dev/loop-control")?;
         let mut last = io::Error::from_raw_os_error(libc::EBUSY);
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             // SAFETY: this request takes no argument and returns a number.
             let number =
                 check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) }.into())
-                    .doing("find a free device with", "/dev/loop-control")? as u32;
+                    .operation("find a free device with", "/dev/loop-control")?
+                    as u32;
             let path = path_of(number);
             let device = File::options()
                 .read(true)
                 .write(true)
                 .open(&path)
-                .doing("open", path.display())?;
+                .operation("open", path.display())?;
             match configure(&device, &backing) {
                 Ok(()) => {
                     LoopExt4(number).lift_old_dirty_limit();
                     return Ok(Self::new(device, number));
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => last = error,
-                Err(error) => return Err(error).doing("attach disk image to", path.display()),
+                Err(error) => return Err(error).operation("attach disk image to", path.display()),
             }
         }
-        Err(last).doing("attach disk image", image.display())
+        Err(last).operation("attach disk image", image.display())
     }
 
     /// Finds the device of `image` in the kernel's list, if that can be read.

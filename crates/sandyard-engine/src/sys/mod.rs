@@ -22,10 +22,10 @@ use std::io;
 
 /// A failed system call, with what it was for.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to {doing} `{target}`")]
+#[error("failed to {operation} `{target}`")]
 pub struct SysError {
     /// The verb: `mount overlay on`, `write`, …
-    pub doing: &'static str,
+    pub operation: &'static str,
     /// The object of the verb.
     pub target: String,
     /// The kernel's error.
@@ -44,15 +44,15 @@ impl SysError {
 pub(crate) type SysResult<T> = Result<T, SysError>;
 
 /// Adds what a call was for to its error.
-pub(crate) trait Doing<T> {
+pub(crate) trait OperationExt<T> {
     /// Adds the verb and its object to a failure.
-    fn doing(self, doing: &'static str, target: impl Display) -> SysResult<T>;
+    fn operation(self, operation: &'static str, target: impl Display) -> SysResult<T>;
 }
 
-impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
-    fn doing(self, doing: &'static str, target: impl Display) -> SysResult<T> {
+impl<T, E: Into<io::Error>> OperationExt<T> for Result<T, E> {
+    fn operation(self, operation: &'static str, target: impl Display) -> SysResult<T> {
         self.map_err(|source| SysError {
-            doing,
+            operation,
             target: target.to_string(),
             source: source.into(),
         })

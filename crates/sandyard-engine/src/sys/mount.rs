@@ -9,12 +9,12 @@ use rustix::mount::{
     UnmountFlags,
 };
 
-use super::{Doing, SysResult};
+use super::{OperationExt, SysResult};
 
 /// Mounts the ext4 on `device`, detached. If it is mounted already, this is another mount of the same file system.
 pub(crate) fn detached_ext4(device: &Path, attributes: MountAttrFlags) -> SysResult<OwnedFd> {
     let context = rustix::mount::fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC)
-        .doing("open file system type", "ext4")?;
+        .operation("open file system type", "ext4")?;
     let configure = || {
         rustix::mount::fsconfig_set_string(&context, "source", device)?;
         // Frees blocks of deleted files on the host's disk.
@@ -24,7 +24,7 @@ pub(crate) fn detached_ext4(device: &Path, attributes: MountAttrFlags) -> SysRes
         rustix::mount::fsconfig_create(&context)?;
         rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
     };
-    configure().doing("mount disk on", device.display())
+    configure().operation("mount disk on", device.display())
 }
 
 /// Attaches a detached mount at `target`.
@@ -36,13 +36,13 @@ pub(crate) fn attach(tree: impl AsFd, target: &Path) -> SysResult<()> {
         target,
         MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
     )
-    .doing("attach mount at", target.display())
+    .operation("attach mount at", target.display())
 }
 
 /// Attaches a detached mount at the open folder `target`; `name` is for errors.
 pub(crate) fn attach_to(tree: impl AsFd, target: impl AsFd, name: &str) -> SysResult<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    rustix::mount::move_mount(tree, "", target, "", flags).doing("attach mount at", name)
+    rustix::mount::move_mount(tree, "", target, "", flags).operation("attach mount at", name)
 }
 
 /// Mounts a file system of `kind` at `target`.
@@ -54,14 +54,14 @@ pub(crate) fn file_system(
 ) -> SysResult<()> {
     let data = CString::new(options)
         .map_err(std::io::Error::from)
-        .doing("mount with options", options)?;
+        .operation("mount with options", options)?;
     rustix::mount::mount(kind, target, kind, flags, data.as_c_str())
-        .doing("mount file system on", target.display())
+        .operation("mount file system on", target.display())
 }
 
 /// Bind-mounts `source` at `target`.
 pub(crate) fn bind(source: &Path, target: &Path) -> SysResult<()> {
-    rustix::mount::mount_bind(source, target).doing("bind-mount on", target.display())
+    rustix::mount::mount_bind(source, target).operation("bind-mount on", target.display())
 }
 
 /// Bind-mounts `source` at `target`, read-only and without devices, setuid programs and execution.
@@ -72,7 +72,7 @@ pub(crate) fn bind_read_only(source: &Path, target: &Path) -> SysResult<()> {
         | MountFlags::NOSUID
         | MountFlags::NODEV
         | MountFlags::NOEXEC;
-    rustix::mount::mount_remount(target, flags, c"").doing("make read-only", target.display())
+    rustix::mount::mount_remount(target, flags, c"").operation("make read-only", target.display())
 }
 
 /// Keeps mounts made here from appearing in the host's namespace, and the reverse.
@@ -81,15 +81,15 @@ pub(crate) fn make_everything_private() -> SysResult<()> {
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )
-    .doing("make private", "/")
+    .operation("make private", "/")
 }
 
 /// Makes `new_root` the root and unmounts the old one.
 pub(crate) fn pivot_into(new_root: &Path) -> SysResult<()> {
-    rustix::process::chdir(new_root).doing("enter", new_root.display())?;
+    rustix::process::chdir(new_root).operation("enter", new_root.display())?;
     // Stacks the old root on the new one, then lazily unmounts it: no directory for it is needed
     // (pivot_root(2), "pivot_root(".", ".")").
-    rustix::process::pivot_root(".", ".").doing("pivot into", new_root.display())?;
-    rustix::mount::unmount(".", UnmountFlags::DETACH).doing("detach", "the old root")?;
-    rustix::process::chdir("/").doing("enter", "/")
+    rustix::process::pivot_root(".", ".").operation("pivot into", new_root.display())?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).operation("detach", "the old root")?;
+    rustix::process::chdir("/").operation("enter", "/")
 }

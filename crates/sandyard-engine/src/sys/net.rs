@@ -6,7 +6,7 @@ use rustix::thread::UnshareFlags;
 
 use sandyard_netlink::route::Changes;
 
-use super::{Doing, SysResult};
+use super::{OperationExt, SysResult};
 
 /// A second address of the loopback link. Without it, programs that resolve names for configured address families only
 /// (`AI_ADDRCONFIG`) get no IPv4 addresses: glibc does not count 127.0.0.1, but any other address.
@@ -16,7 +16,7 @@ const SECOND_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 pub(crate) fn enter_new_network() -> SysResult<()> {
     // SAFETY: a network namespace affects only sockets that are made later; no descriptor or memory is affected.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
-        .doing("create", "a network namespace")
+        .operation("create", "a network namespace")
 }
 
 /// Brings `lo` up in the current network namespace. With `all_addresses`, packets to every address are routed to it.
@@ -28,5 +28,5 @@ pub(crate) fn raise_loopback(all_addresses: bool) -> SysResult<()> {
         changes.keep_everything_here(IpAddr::V4(Ipv4Addr::LOCALHOST));
         changes.keep_everything_here(IpAddr::V6(Ipv6Addr::LOCALHOST));
     }
-    changes.make().doing("bring up", "lo")
+    changes.make().operation("bring up", "lo")
 }

@@ -68,10 +68,10 @@ pub(crate) fn kill_and_wait(pidfd: impl AsFd, timeout: Duration) -> io::Result<b
 pub(crate) fn wait_ended(pidfd: impl AsFd, timeout: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + timeout;
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let remaining = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: left.subsec_nanos().into(),
+            tv_sec: remaining.as_secs() as i64,
+            tv_nsec: remaining.subsec_nanos().into(),
         };
         let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {

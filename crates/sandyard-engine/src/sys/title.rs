@@ -1,6 +1,6 @@
 //! The name, arguments and environment of this process in `/proc`.
 
-use super::{Doing, SysResult};
+use super::{OperationExt, SysResult};
 
 /// Addresses of the arguments and the environment of this program. They are the same in forks.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,8 @@ pub(crate) struct Title {
 impl Title {
     /// Reads the addresses from `/proc`.
     pub(crate) fn find() -> SysResult<Self> {
-        let stat = std::fs::read_to_string("/proc/self/stat").doing("read", "/proc/self/stat")?;
+        let stat =
+            std::fs::read_to_string("/proc/self/stat").operation("read", "/proc/self/stat")?;
         let after_name = stat.rfind(')').map_or("", |end| &stat[end + 1..]);
         // Fields 48 to 51 of proc_pid_stat(5); the first after the name is field 3.
         let mut places = after_name
@@ -33,7 +34,7 @@ impl Title {
     pub(crate) fn overwrite(self, title: &std::ffi::CStr) -> SysResult<()> {
         fill(self.arguments, title.to_bytes());
         fill(self.environment, b"");
-        rustix::thread::set_name(title).doing("set name", title.to_string_lossy())
+        rustix::thread::set_name(title).operation("set name", title.to_string_lossy())
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) fn next(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&short, rest) = rest.split_first()?;
     let (length, rest) = match short {
         0..=0x7f => (usize::from(short), rest),
-        // So many bytes of length follow.
+        // The low bits are the number of length bytes.
         0x81..=0x83 => {
             let (digits, rest) = rest.split_at_checked(usize::from(short & 0x7f))?;
             let length = digits
@@ -20,30 +20,30 @@ pub(super) fn next(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
         }
         _ => return None,
     };
-    let (inside, behind) = rest.split_at_checked(length)?;
-    Some((tag, inside, behind))
+    let (content, behind) = rest.split_at_checked(length)?;
+    Some((tag, content, behind))
 }
 
 /// As [`next`], when the value is of that tag.
 pub(super) fn expect(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (found, inside, behind) = next(bytes)?;
-    (found == tag).then_some((inside, behind))
+    let (found, content, behind) = next(bytes)?;
+    (found == tag).then_some((content, behind))
 }
 
 /// All values, one behind the other.
 pub(super) fn all(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     let mut values = Vec::new();
     while !bytes.is_empty() {
-        let (tag, inside, behind) = next(bytes)?;
-        values.push((tag, inside));
+        let (tag, content, behind) = next(bytes)?;
+        values.push((tag, content));
         bytes = behind;
     }
     Some(values)
 }
 
 /// Writes a value.
-pub(super) fn write(tag: u8, inside: &[u8]) -> Vec<u8> {
-    let length = inside.len();
+pub(super) fn write(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = content.len();
     let mut bytes = vec![tag];
     if length < 0x80 {
         bytes.push(length as u8);
@@ -56,7 +56,7 @@ pub(super) fn write(tag: u8, inside: &[u8]) -> Vec<u8> {
         bytes.push(0x80 | digits.len() as u8);
         bytes.extend(digits);
     }
-    bytes.extend(inside);
+    bytes.extend(content);
     bytes
 }
 
@@ -69,10 +69,14 @@ mod tests {
     #[test]
     fn what_is_written_reads_back_whatever_its_length() {
         for length in [0, 1, 127, 128, 255, 256, 70_000] {
-            let inside = vec![7; length];
-            let mut bytes = write(SET, &inside);
+            let content = vec![7; length];
+            let mut bytes = write(SET, &content);
             bytes.push(9);
-            assert_eq!(next(&bytes), Some((SET, &inside[..], &[9][..])), "{length}");
+            assert_eq!(
+                next(&bytes),
+                Some((SET, &content[..], &[9][..])),
+                "{length}"
+            );
         }
     }
 

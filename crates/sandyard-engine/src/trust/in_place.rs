@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use super::TrustRecord;
 use super::certificate::Certificate;
 use super::plan::{BUNDLES, CERTIFICATES, LOCAL, LOCAL_NAME, POLICIES, POLICY_NAME};
-use super::{BUNDLE, OURS};
+use super::{BUNDLE, GATEWAY_CERTIFICATE};
 use crate::error::Result;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// Longer than any list.
 const MOST_LIST_BYTES: u64 = 4 << 20;
@@ -33,35 +33,35 @@ pub(crate) fn trust_in_place(root: &Path, from: &Path) -> Result<Option<TrustRec
         .filter(|path| path.is_file())
         .collect();
     for list in &lists {
-        add(list, pem).doing("add to", list.display())?;
+        add(list, pem).operation("add to", list.display())?;
     }
     let folder = inside(CERTIFICATES);
-    fs::create_dir_all(&folder).doing("make", folder.display())?;
-    write(&inside(OURS), pem).doing("write", OURS)?;
+    fs::create_dir_all(&folder).operation("make", folder.display())?;
+    write(&inside(GATEWAY_CERTIFICATE), pem).operation("write", GATEWAY_CERTIFICATE)?;
     if let Some(hash) = certificate.subject_hash() {
         let path = folder.join(format!("{hash}.0"));
-        write(&path, pem).doing("write", path.display())?;
+        write(&path, pem).operation("write", path.display())?;
     }
     // What variables name, wherever this system has its list.
-    let usual = inside(BUNDLE);
-    if let Some(list) = lists.first().filter(|_| !usual.is_file()) {
-        let text = read(list).doing("read", list.display())?;
-        write(&usual, &text).doing("write", usual.display())?;
+    let default_path = inside(BUNDLE);
+    if let Some(list) = lists.first().filter(|_| !default_path.is_file()) {
+        let text = read(list).operation("read", list.display())?;
+        write(&default_path, &text).operation("write", default_path.display())?;
     }
     if inside("/usr").is_dir() {
         let local = inside(LOCAL);
-        fs::create_dir_all(&local).doing("make", local.display())?;
-        write(&local.join(LOCAL_NAME), pem).doing("write", LOCAL)?;
+        fs::create_dir_all(&local).operation("make", local.display())?;
+        write(&local.join(LOCAL_NAME), pem).operation("write", LOCAL)?;
     }
     for folder in POLICIES.map(inside) {
         let made = fs::create_dir_all(&folder);
-        if made.as_ref().is_err_and(is_in_the_way) {
+        if made.as_ref().is_err_and(is_blocked) {
             // No browser reads a policy there either.
             continue;
         }
-        made.doing("make", folder.display())?;
+        made.operation("make", folder.display())?;
         let policy = folder.join(POLICY_NAME);
-        write(&policy, certificate.policy()).doing("write", policy.display())?;
+        write(&policy, certificate.policy()).operation("write", policy.display())?;
     }
     Ok(Some(TrustRecord {
         layer: String::new(),
@@ -70,7 +70,7 @@ pub(crate) fn trust_in_place(root: &Path, from: &Path) -> Result<Option<TrustRec
 }
 
 /// Whether a folder cannot be made because a file is where it, or one above it, would be.
-fn is_in_the_way(error: &io::Error) -> bool {
+fn is_blocked(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, NotADirectory};
     matches!(error.kind(), AlreadyExists | NotADirectory)
 }
@@ -78,8 +78,8 @@ fn is_in_the_way(error: &io::Error) -> bool {
 /// Adds to a list that may hold it already.
 fn add(list: &Path, pem: &str) -> io::Result<()> {
     let text = read(list)?;
-    let ours = pem.as_bytes();
-    if text.windows(ours.len()).any(|part| part == ours) {
+    let own_pem = pem.as_bytes();
+    if text.windows(own_pem.len()).any(|part| part == own_pem) {
         return Ok(());
     }
     let gap: &[u8] = match text.last() {
@@ -88,7 +88,7 @@ fn add(list: &Path, pem: &str) -> io::Result<()> {
     };
     // Written as it is, at its place: it may be a mount of its own.
     let mut file = OpenOptions::new().append(true).open(list)?;
-    file.write_all(&[gap, ours].concat())
+    file.write_all(&[gap, own_pem].concat())
 }
 
 fn read(list: &Path) -> io::Result<Vec<u8>> {
@@ -117,7 +117,7 @@ fn write(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const PEM: &str = include_str!("known.pem");
+    const PEM: &str = include_str!("test_certificate.pem");
 
     fn trusted(root: &Path) -> TrustRecord {
         let pem = root.join("gateway.pem");
@@ -158,8 +158,8 @@ mod tests {
         fs::create_dir_all(&folder).expect("make");
         fs::write(folder.join("ca-bundle.crt"), "others\n").expect("write");
         assert!(trusted(root.path()).has_bundle);
-        let usual = root.path().join("etc/ssl/certs/ca-certificates.crt");
-        let text = fs::read_to_string(usual).expect("read");
+        let default_path = root.path().join("etc/ssl/certs/ca-certificates.crt");
+        let text = fs::read_to_string(default_path).expect("read");
         assert!(text.starts_with("others\n-----BEGIN"), "{text}");
     }
 

@@ -12,7 +12,7 @@ use super::plan::{List, NewFile, Plan, Text};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::DataDir;
 use crate::random;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// How the names of unfinished ones begin.
 const UNFINISHED: &str = ".new-";
@@ -39,7 +39,7 @@ pub(super) fn make(
         .trust()
         .join(format!("{UNFINISHED}{}", random::token()?));
     let made = fill(&aside, plan, certificate, owners)
-        .and_then(|()| Ok(put_in_place(&aside, folder).doing("make", folder.display())?));
+        .and_then(|()| Ok(put_in_place(&aside, folder).operation("make", folder.display())?));
     // Gone, unless something failed or somebody was quicker.
     let _ = sandyard_template::remove_tree(&aside);
     made
@@ -48,7 +48,7 @@ pub(super) fn make(
 fn fill(aside: &Path, plan: &Plan, certificate: &Certificate, owners: Owners) -> Result<()> {
     let root = tree(aside);
     for folder in [aside, &root] {
-        make_folder(folder).doing("make", folder.display())?;
+        make_folder(folder).operation("make", folder.display())?;
     }
     let lists: Vec<Vec<u8>> = plan
         .lists
@@ -62,14 +62,14 @@ fn fill(aside: &Path, plan: &Plan, certificate: &Certificate, owners: Owners) ->
             Text::List(index) => &lists[index][..],
             Text::Policy => policy.as_bytes(),
         };
-        write(&root, &plan.target, file, text).doing("write", file.path.display())?;
+        write(&root, &plan.target, file, text).operation("write", file.path.display())?;
     }
     // Last, and from the bottom up: they may allow us less than we need.
     let mut folders: Vec<&Folder> = plan.files.iter().flat_map(|file| &file.folders).collect();
     folders.sort_by(|a, b| b.path.cmp(&a.path));
     folders.dedup();
     for folder in folders {
-        make_like(&root, &plan.target, folder, owners).doing("make", folder.path.display())?;
+        make_like(&root, &plan.target, folder, owners).operation("make", folder.path.display())?;
     }
     Ok(())
 }
@@ -82,14 +82,14 @@ fn added(list: &List, certificate: &Certificate) -> Result<Vec<u8>> {
         let message = "the template's list of certificates is longer than 4 MiB";
         return Err(EngineError::new(ErrorKind::Invalid, message));
     };
-    let ours = certificate.pem().as_bytes();
-    if text.windows(ours.len()).any(|part| part == ours) {
+    let own_pem = certificate.pem().as_bytes();
+    if text.windows(own_pem.len()).any(|part| part == own_pem) {
         return Ok(text);
     }
     if !text.ends_with(b"\n") && !text.is_empty() {
         text.push(b'\n');
     }
-    text.extend(ours);
+    text.extend(own_pem);
     Ok(text)
 }
 

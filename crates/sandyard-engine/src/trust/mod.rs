@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::layout::DataDir;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 use crate::sys::lock::Lock;
 
 pub(crate) use in_place::trust_in_place;
@@ -45,7 +45,7 @@ use plan::Plan;
 /// The list of everybody who is trusted, as most programs know it.
 const BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// Our certificate alone.
-const OURS: &str = "/etc/ssl/certs/sandyard-gateway.pem";
+const GATEWAY_CERTIFICATE: &str = "/etc/ssl/certs/sandyard-gateway.pem";
 
 /// What a sandbox was given, as its record says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,9 +131,9 @@ pub(crate) fn variables(
     ];
     const ALWAYS: [(&str, &str); 2] = [
         // Node and Bun have a list built in, to which this adds.
-        ("NODE_EXTRA_CA_CERTS", OURS),
+        ("NODE_EXTRA_CA_CERTS", GATEWAY_CERTIFICATE),
         // So has Deno.
-        ("DENO_CERT", OURS),
+        ("DENO_CERT", GATEWAY_CERTIFICATE),
     ];
     let has_bundle = record.is_some_and(|record| record.has_bundle);
     let bundle = WITH_BUNDLE.into_iter().filter(move |_| has_bundle);
@@ -144,10 +144,10 @@ pub(crate) fn variables(
 /// Says whether the layer is there, and if so, keeps it from being swept for a while.
 fn is_there(data: &DataDir, folder: &Path) -> Result<bool> {
     // A sweep that found it unused a moment ago has taken it away, or sees the time that is set here.
-    let _lock = Lock::share(&data.trust_lock()).doing("share", "trust.lock")?;
+    let _lock = Lock::share(&data.trust_lock()).operation("share", "trust.lock")?;
     let used = fs::File::open(folder).and_then(|open| open.set_modified(SystemTime::now()));
     match used {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        other => Ok(other.map(|()| true).doing("use", folder.display())?),
+        other => Ok(other.map(|()| true).operation("use", folder.display())?),
     }
 }

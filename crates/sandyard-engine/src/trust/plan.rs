@@ -1,16 +1,16 @@
-//! Which files a template needs on top, and where.
+//! The files that a template needs in its top layer.
 
 use std::path::{Path, PathBuf};
 
-use sandyard_template::{Folder, Found, LayerFile, ResolvedPath, Template, TemplateLookup};
+use sandyard_template::{Entry, Folder, LayerFile, ResolvedPath, Template, TemplateLookup};
 use sha2::{Digest, Sha256};
 
 use super::certificate::Certificate;
-use super::{BUNDLE, OURS};
+use super::{BUNDLE, GATEWAY_CERTIFICATE};
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::random;
 
-/// Where templates have their lists: Debian, Alpine and Arch; Fedora; SUSE; OpenSSL's own; Fedora's, behind its links.
+/// Paths of certificate lists: Debian, Alpine and Arch; Fedora; SUSE; OpenSSL's own; Fedora's, behind its links.
 pub(super) const BUNDLES: [&str; 5] = [
     BUNDLE,
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -28,9 +28,9 @@ pub(super) const POLICIES: [&str; 3] = [
     "/etc/opt/chrome/policies/managed",
     "/etc/opt/chrome_for_testing/policies/managed",
 ];
-/// Read before all others, and the last one has the last word: that is the template's.
+/// Read before all other policies. The last one wins, so that the template's policies win.
 pub(super) const POLICY_NAME: &str = "00-sandyard-gateway.json";
-/// Counts up when layers of the same name would hold something else.
+/// Increased when a layer of the same name would have another content.
 const GENERATION: u8 = 2;
 
 /// What is to be made for one template.
@@ -49,13 +49,13 @@ pub(super) struct Plan {
 /// A list of the template.
 #[derive(Debug)]
 pub(super) struct List {
-    /// What it holds.
+    /// Its content.
     pub(super) file: LayerFile,
     part: usize,
     path: PathBuf,
     folders: Vec<Folder>,
     /// Whether the usual path leads to it.
-    is_usual: bool,
+    is_default: bool,
 }
 
 /// A file to be made.
@@ -63,13 +63,13 @@ pub(super) struct List {
 pub(super) struct NewFile {
     /// Its path inside, without links.
     pub(super) path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub(super) text: Text,
     /// Directories of the template on the way.
     pub(super) folders: Vec<Folder>,
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Text {
     /// Our certificate.
@@ -81,14 +81,14 @@ pub(super) enum Text {
 }
 
 impl Plan {
-    /// Looks at the template. `None`: it has no `/etc`.
+    /// Reads the template. `None`: it has no `/etc`.
     pub(super) fn draw(template: &Template, certificate: &Certificate) -> Result<Option<Self>> {
         let mut lookup = TemplateLookup::new(template);
         if !is_folder(find(&mut lookup, "/etc")?.as_ref()) {
             return Ok(None);
         }
         let Some(folder) = find(&mut lookup, CERTIFICATES)?.filter(is_free) else {
-            let message = format!("`{CERTIFICATES}` of the template is no folder");
+            let message = format!("`{CERTIFICATES}` of the template is not a folder");
             return Err(EngineError::new(ErrorKind::Conflict, message));
         };
         let lists = lists(&mut lookup)?;
@@ -98,7 +98,7 @@ impl Plan {
             lists,
             files: Vec::new(),
         };
-        plan.add(&folder, name_of(OURS), Text::Certificate);
+        plan.add(&folder, name_of(GATEWAY_CERTIFICATE), Text::Certificate);
         if let Some(hash) = certificate.subject_hash() {
             plan.add(&folder, &format!("{hash}.0"), Text::Certificate);
         }
@@ -117,7 +117,7 @@ impl Plan {
 
     /// The template's lists where they are, and one at the usual found in any case, if there are any.
     fn add_lists(&mut self, folder: &ResolvedPath) {
-        let usual = folder.path.join(name_of(BUNDLE));
+        let default_path = folder.path.join(name_of(BUNDLE));
         for index in 0..self.lists.len() {
             let list = &self.lists[index];
             if list.part == self.part {
@@ -132,8 +132,11 @@ impl Plan {
         let is_there = self
             .lists
             .first()
-            .is_some_and(|list| list.is_usual && list.part == self.part);
-        if !self.lists.is_empty() && !is_there && self.files.iter().all(|file| file.path != usual) {
+            .is_some_and(|list| list.is_default && list.part == self.part);
+        if !self.lists.is_empty()
+            && !is_there
+            && self.files.iter().all(|file| file.path != default_path)
+        {
             self.add(folder, name_of(BUNDLE), Text::List(0));
         }
     }
@@ -195,16 +198,16 @@ impl Plan {
 fn lists(lookup: &mut TemplateLookup<'_>) -> Result<Vec<List>> {
     let mut lists: Vec<List> = Vec::new();
     for path in BUNDLES {
-        if let Some(found) = find(lookup, path)?
-            && let Found::File(file) = found.found
-            && lists.iter().all(|list| list.path != found.path)
+        if let Some(resolved) = find(lookup, path)?
+            && let Entry::File(file) = resolved.entry
+            && lists.iter().all(|list| list.path != resolved.path)
         {
             lists.push(List {
                 file,
-                part: found.part,
-                path: found.path,
-                folders: found.folders,
-                is_usual: path == BUNDLE,
+                part: resolved.part,
+                path: resolved.path,
+                folders: resolved.folders,
+                is_default: path == BUNDLE,
             });
         }
     }
@@ -217,13 +220,13 @@ fn find(lookup: &mut TemplateLookup<'_>, path: &str) -> Result<Option<ResolvedPa
         .map_err(|error| EngineError::template("looking for certificates", &error))
 }
 
-fn is_folder(found: Option<&ResolvedPath>) -> bool {
-    found.is_some_and(|found| matches!(found.found, Found::Folder))
+fn is_folder(resolved: Option<&ResolvedPath>) -> bool {
+    resolved.is_some_and(|resolved| matches!(resolved.entry, Entry::Folder))
 }
 
 /// A folder, or room for one.
-fn is_free(found: &ResolvedPath) -> bool {
-    matches!(found.found, Found::Folder | Found::Nothing)
+fn is_free(resolved: &ResolvedPath) -> bool {
+    matches!(resolved.entry, Entry::Folder | Entry::Nothing)
 }
 
 fn name_of(path: &str) -> &str {

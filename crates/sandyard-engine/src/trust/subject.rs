@@ -61,9 +61,9 @@ fn rewrite(tag: u8, names: &[u8]) -> Option<Vec<u8>> {
 /// Lower case, nothing blank around it, one blank for several.
 fn plain(text: &[u8]) -> Vec<u8> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
-    let words = text.split(is_blank).filter(|word| !word.is_empty());
-    let words: Vec<Vec<u8>> = words.map(<[u8]>::to_ascii_lowercase).collect();
-    words.join(&b' ')
+    let parts = text.split(is_blank).filter(|word| !word.is_empty());
+    let parts: Vec<Vec<u8>> = parts.map(<[u8]>::to_ascii_lowercase).collect();
+    parts.join(&b' ')
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
 
     /// Made with `openssl req -x509 -newkey ed25519 -subj "/O=Sandyard/CN=Sandyard gateway"`, and what `openssl x509 -hash`
     /// says.
-    const KNOWN: (&str, &str) = (include_str!("known.pem"), "f7ebe0a2");
+    const TEST_CERTIFICATE: (&str, &str) = (include_str!("test_certificate.pem"), "f7ebe0a2");
 
     fn hash_of(pem: &str) -> Option<String> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -87,7 +87,10 @@ mod tests {
 
     #[test]
     fn a_known_certificate_has_the_name_openssl_gives_it() {
-        assert_eq!(hash_of(KNOWN.0).as_deref(), Some(KNOWN.1));
+        assert_eq!(
+            hash_of(TEST_CERTIFICATE.0).as_deref(),
+            Some(TEST_CERTIFICATE.1)
+        );
     }
 
     #[test]
@@ -117,10 +120,10 @@ mod tests {
             if openssl(&made.concat()).is_none() {
                 continue;
             }
-            let said = openssl(&["x509", "-in", "ca.pem", "-noout", "-hash"]).expect("a hash");
+            let expected = openssl(&["x509", "-in", "ca.pem", "-noout", "-hash"]).expect("a hash");
             let pem = std::fs::read_to_string(folder.path().join("ca.pem")).expect("read");
-            let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-            assert_eq!(hash_of(&pem), Some(said), "{name}");
+            let expected = String::from_utf8_lossy(&expected.stdout).trim().to_owned();
+            assert_eq!(hash_of(&pem), Some(expected), "{name}");
         }
     }
 

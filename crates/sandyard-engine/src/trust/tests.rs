@@ -8,15 +8,15 @@ use sandyard_template::{Kind, Owners, Part, Template};
 
 use super::*;
 
-const CERTIFICATE: &str = include_str!("known.pem");
+const CERTIFICATE: &str = include_str!("test_certificate.pem");
 const HASHED: &str = "etc/ssl/certs/f7ebe0a2.0";
 
-struct Yard {
+struct TestEnv {
     folder: tempfile::TempDir,
     data: DataDir,
 }
 
-impl Yard {
+impl TestEnv {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataDir::new(folder.path().join("data"));
@@ -59,7 +59,7 @@ impl Yard {
     }
 }
 
-impl Drop for Yard {
+impl Drop for TestEnv {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(fs::read_link(self.data.run()).unwrap_or(self.data.run()));
     }
@@ -88,13 +88,13 @@ fn files(tree: &Path) -> Vec<(String, String)> {
     found
 }
 
-fn expected(lists: &[(&str, &str)], others: &[&str]) -> Vec<(String, String)> {
+fn expected(lists: &[(&str, &str)], other_pem: &[&str]) -> Vec<(String, String)> {
     let lists = lists
         .iter()
         .map(|(name, own)| ((*name).to_owned(), format!("{own}{CERTIFICATE}")));
     let singles = ["etc/ssl/certs/sandyard-gateway.pem", HASHED]
         .into_iter()
-        .chain(others.iter().copied());
+        .chain(other_pem.iter().copied());
     let policies = plan::POLICIES.map(|folder| {
         let path = format!("{folder}/{}", plan::POLICY_NAME);
         (path.trim_start_matches('/').to_owned(), policy())
@@ -117,42 +117,42 @@ fn policy() -> String {
 }
 
 const LOCAL: &str = "usr/local/share/ca-certificates/sandyard-gateway.crt";
-const USUAL: &str = "etc/ssl/certs/ca-certificates.crt";
+const DEFAULT_PATH: &str = "etc/ssl/certs/ca-certificates.crt";
 
 #[test]
 fn a_list_is_kept_and_added_to() {
-    let yard = Yard::new();
-    let template = yard.template(&[(USUAL, "theirs\n"), ("usr/bin/x", "")]);
-    let trust = yard.prepare(&template).expect("a layer");
+    let env = TestEnv::new();
+    let template = env.template(&[(DEFAULT_PATH, "theirs\n"), ("usr/bin/x", "")]);
+    let trust = env.prepare(&template).expect("a layer");
     assert!(trust.record.has_bundle);
     assert_eq!(
         files(&trust.tree),
-        expected(&[(USUAL, "theirs\n")], &[LOCAL])
+        expected(&[(DEFAULT_PATH, "theirs\n")], &[LOCAL])
     );
-    let shown = trust.over(&template);
-    assert_eq!(shown.parts[0].layers.len(), 2);
-    assert_eq!(shown.parts[0].layers[0], trust.tree);
+    let content = trust.over(&template);
+    assert_eq!(content.parts[0].layers.len(), 2);
+    assert_eq!(content.parts[0].layers[0], trust.tree);
     // Made once; and anew for another list or another certificate.
-    assert_eq!(yard.prepare(&template).expect("a layer").tree, trust.tree);
-    let list = template.parts[0].layers[0].join(USUAL);
+    assert_eq!(env.prepare(&template).expect("a layer").tree, trust.tree);
+    let list = template.parts[0].layers[0].join(DEFAULT_PATH);
     fs::write(&list, "others").expect("write");
-    let other = yard.prepare(&template).expect("a layer");
+    let other = env.prepare(&template).expect("a layer");
     assert_ne!(other.tree, trust.tree);
     assert_eq!(
         files(&other.tree),
-        expected(&[(USUAL, "others\n")], &[LOCAL])
+        expected(&[(DEFAULT_PATH, "others\n")], &[LOCAL])
     );
-    let before = fingerprint(&yard.data);
-    fs::remove_file(yard.data.gateway_certificate()).expect("remove");
-    assert!(yard.prepare(&template).is_none());
-    assert_ne!(fingerprint(&yard.data), before);
+    let before = fingerprint(&env.data);
+    fs::remove_file(env.data.gateway_certificate()).expect("remove");
+    assert!(env.prepare(&template).is_none());
+    assert_ne!(fingerprint(&env.data), before);
 }
 
 #[test]
 fn without_a_list_there_is_our_certificate_alone() {
-    let yard = Yard::new();
-    let trust = yard
-        .prepare(&yard.template(&[("etc/passwd", "")]))
+    let env = TestEnv::new();
+    let trust = env
+        .prepare(&env.template(&[("etc/passwd", "")]))
         .expect("a layer");
     assert!(!trust.record.has_bundle);
     assert_eq!(files(&trust.tree), expected(&[], &[]));
@@ -160,9 +160,9 @@ fn without_a_list_there_is_our_certificate_alone() {
 
 #[test]
 fn links_are_left_and_what_they_lead_to_is_added_to() {
-    let yard = Yard::new();
+    let env = TestEnv::new();
     let real = "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem";
-    let template = yard.template(&[
+    let template = env.template(&[
         (real, "theirs\n"),
         (
             "etc/pki/tls/certs/ca-bundle.crt",
@@ -170,8 +170,8 @@ fn links_are_left_and_what_they_lead_to_is_added_to() {
         ),
         ("etc/ssl/certs", "-> ../pki/tls/certs"),
     ]);
-    let trust = yard.prepare(&template).expect("a layer");
-    let moved: Vec<_> = expected(&[(USUAL, "theirs\n")], &[])
+    let trust = env.prepare(&template).expect("a layer");
+    let moved: Vec<_> = expected(&[(DEFAULT_PATH, "theirs\n")], &[])
         .into_iter()
         .map(|(name, text)| (name.replace("etc/ssl/certs", "etc/pki/tls/certs"), text))
         .chain(
@@ -187,40 +187,43 @@ fn links_are_left_and_what_they_lead_to_is_added_to() {
 
 #[test]
 fn a_list_in_another_part_is_read_and_left_there() {
-    let yard = Yard::new();
-    let usr = yard.folder.path().join("usr/share");
+    let env = TestEnv::new();
+    let usr = env.folder.path().join("usr/share");
     fs::create_dir_all(&usr).expect("mkdir");
     fs::write(usr.join("list"), "theirs\n").expect("write");
-    let template = yard.template(&[(USUAL, "-> /usr/share/list")]);
-    let trust = yard.prepare(&template).expect("a layer");
-    assert_eq!(files(&trust.tree), expected(&[(USUAL, "theirs\n")], &[]));
+    let template = env.template(&[(DEFAULT_PATH, "-> /usr/share/list")]);
+    let trust = env.prepare(&template).expect("a layer");
+    assert_eq!(
+        files(&trust.tree),
+        expected(&[(DEFAULT_PATH, "theirs\n")], &[])
+    );
 }
 
 #[test]
 fn a_file_where_browsers_have_a_folder_costs_their_policy_only() {
-    let yard = Yard::new();
-    let template = yard.template(&[("etc/chromium", "a file"), (USUAL, "theirs\n")]);
-    let trust = yard.prepare(&template).expect("a layer");
-    let mut others = expected(&[(USUAL, "theirs\n")], &[]);
-    others.retain(|(name, _)| !name.starts_with("etc/chromium/"));
-    assert_eq!(files(&trust.tree), others);
+    let env = TestEnv::new();
+    let template = env.template(&[("etc/chromium", "a file"), (DEFAULT_PATH, "theirs\n")]);
+    let trust = env.prepare(&template).expect("a layer");
+    let mut other_pem = expected(&[(DEFAULT_PATH, "theirs\n")], &[]);
+    other_pem.retain(|(name, _)| !name.starts_with("etc/chromium/"));
+    assert_eq!(files(&trust.tree), other_pem);
 }
 
 #[test]
 fn two_browsers_that_share_a_folder_get_one_policy() {
-    let yard = Yard::new();
+    let env = TestEnv::new();
     let link = ("etc/opt/chrome/policies", "-> /etc/chromium/policies");
-    let template = yard.template(&[link, (USUAL, "theirs\n")]);
-    let trust = yard.prepare(&template).expect("a layer");
-    let mut others = expected(&[(USUAL, "theirs\n")], &[]);
-    others.retain(|(name, _)| !name.starts_with("etc/opt/chrome/"));
-    assert_eq!(files(&trust.tree), others);
+    let template = env.template(&[link, (DEFAULT_PATH, "theirs\n")]);
+    let trust = env.prepare(&template).expect("a layer");
+    let mut other_pem = expected(&[(DEFAULT_PATH, "theirs\n")], &[]);
+    other_pem.retain(|(name, _)| !name.starts_with("etc/opt/chrome/"));
+    assert_eq!(files(&trust.tree), other_pem);
 }
 
 #[test]
 fn folders_are_as_the_template_has_them() {
-    let yard = Yard::new();
-    let template = yard.template(&[(USUAL, "theirs\n")]);
+    let env = TestEnv::new();
+    let template = env.template(&[(DEFAULT_PATH, "theirs\n")]);
     let root = &template.parts[0].layers[0];
     let mode = |path: &Path| fs::metadata(path).expect("stat").permissions().mode() & 0o7777;
     for (path, mode) in [
@@ -230,44 +233,50 @@ fn folders_are_as_the_template_has_them() {
     ] {
         fs::set_permissions(root.join(path), fs::Permissions::from_mode(mode)).expect("chmod");
     }
-    let trust = yard.prepare(&template).expect("a layer");
-    let modes = ["etc", "etc/ssl", "etc/ssl/certs", USUAL].map(|path| mode(&trust.tree.join(path)));
+    let trust = env.prepare(&template).expect("a layer");
+    let modes =
+        ["etc", "etc/ssl", "etc/ssl/certs", DEFAULT_PATH].map(|path| mode(&trust.tree.join(path)));
     assert_eq!(modes, [0o711, 0o1775, 0o555, 0o644]);
 }
 
 #[test]
 fn a_template_that_holds_our_certificate_does_not_get_it_twice() {
-    let yard = Yard::new();
-    let template = yard.template(&[(USUAL, CERTIFICATE)]);
-    let trust = yard.prepare(&template).expect("a layer");
-    assert_eq!(files(&trust.tree), expected(&[(USUAL, "")], &[]));
+    let env = TestEnv::new();
+    let template = env.template(&[(DEFAULT_PATH, CERTIFICATE)]);
+    let trust = env.prepare(&template).expect("a layer");
+    assert_eq!(files(&trust.tree), expected(&[(DEFAULT_PATH, "")], &[]));
 }
 
 #[test]
-fn a_file_in_the_way_is_told_and_no_etc_needs_nothing() {
-    let yard = Yard::new();
-    let template = yard.template(&[("bin/x", "")]);
-    assert!(yard.prepare(&template).is_none());
-    let template = yard.template(&[("etc/ssl", "a file")]);
-    let refused = Trust::prepare(&yard.data, &template, Owners::of_this_process());
-    assert!(refused.expect_err("a file").message.contains("no folder"));
+fn a_blocking_file_is_reported_and_a_root_without_etc_needs_nothing() {
+    let env = TestEnv::new();
+    let template = env.template(&[("bin/x", "")]);
+    assert!(env.prepare(&template).is_none());
+    let template = env.template(&[("etc/ssl", "a file")]);
+    let refused = Trust::prepare(&env.data, &template, Owners::of_this_process());
+    assert!(
+        refused
+            .expect_err("a file")
+            .message
+            .contains("not a folder")
+    );
 }
 
 #[test]
 fn only_the_certificate_of_a_file_gets_inside() {
-    let yard = Yard::new();
+    let env = TestEnv::new();
     let key = "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n";
     fs::write(
-        yard.data.gateway_certificate(),
+        env.data.gateway_certificate(),
         format!("{key}{CERTIFICATE}{key}"),
     )
     .expect("write");
-    let trust = yard
-        .prepare(&yard.template(&[("etc/x", "")]))
+    let trust = env
+        .prepare(&env.template(&[("etc/x", "")]))
         .expect("a layer");
     assert_eq!(files(&trust.tree), expected(&[], &[]));
-    fs::write(yard.data.gateway_certificate(), key).expect("write");
-    let refused = Trust::prepare(&yard.data, &yard.template(&[]), Owners::of_this_process());
+    fs::write(env.data.gateway_certificate(), key).expect("write");
+    let refused = Trust::prepare(&env.data, &env.template(&[]), Owners::of_this_process());
     assert!(
         !refused
             .expect_err("no certificate")

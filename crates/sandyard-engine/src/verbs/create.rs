@@ -17,7 +17,7 @@ use crate::random;
 use crate::record::Record;
 use crate::spec::{DEFAULT_TEMPLATE, SandboxInfo, SandboxSpec};
 use crate::steps::{Fault, Steps};
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
 use crate::volume;
@@ -86,14 +86,14 @@ pub(crate) fn make_with_id(
     let mut steps = Steps::new(fault);
     let build = || {
         let creation_lock = steps.step("take the creation lock", || {
-            Lock::share(&ctx.data.creation_lock()).doing("share", "the creation lock")
+            Lock::share(&ctx.data.creation_lock()).operation("share", "the creation lock")
         })?;
         let run = dir.run().to_owned();
         steps.undo("remove lock", move || delete::remove_tree(&run));
         let lock = steps.step("lock it", || {
             dir.make_run()
                 .and_then(|()| Lock::try_take(&dir.lock()))
-                .doing("lock", dir.lock().display())
+                .operation("lock", dir.lock().display())
         })?;
         drop(creation_lock);
         let root = dir.root().to_owned();

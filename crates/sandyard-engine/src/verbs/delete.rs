@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::{EngineError, ErrorKind, Result};
 use crate::layout::SandboxDir;
 use crate::record::Record;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// How often removing a folder is repeated.
 const RETRIES: usize = 20;
@@ -58,7 +58,7 @@ fn move_to_trash(ctx: &Context, id: &SandboxId) -> Result<()> {
     remove_tree(dir.run())?;
     match moved {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.doing("move to", trash.display())?,
+        other => other.operation("move to", trash.display())?,
     }
     remove_in_background(ctx, &trash);
     Ok(())
@@ -72,7 +72,7 @@ pub(crate) fn remove_in_background(ctx: &Context, folder: &Path) {
 /// Removes what is left in the trash.
 pub(crate) fn empty_trash(ctx: &Context) -> Result<()> {
     let folder = ctx.data.trash();
-    let entries = fs::read_dir(&folder).doing("list", folder.display())?;
+    let entries = fs::read_dir(&folder).operation("list", folder.display())?;
     let mut outcome = Ok(());
     for entry in entries.flatten() {
         // One that cannot be removed must not keep the others.

@@ -16,20 +16,21 @@ use crate::init;
 pub(crate) fn diff(ctx: &Context, id: &SandboxId) -> Result<Diff> {
     let mut open = ctx.open(id)?;
     let (disk, _) = disk::open(&*ctx.kernel, &open.dir, &mut open.record.disk)?;
-    let uppers = disk::uppers(&disk, &open.record.template);
-    let mut diff = sandyard_template::diff(&open.record.template, &uppers).map_err(|error| {
-        EngineError::template(
-            format!("comparing sandbox `{id}` with its template"),
-            &error,
-        )
-    })?;
+    let upper_dirs = disk::upper_dirs(&disk, &open.record.template);
+    let mut diff =
+        sandyard_template::diff(&open.record.template, &upper_dirs).map_err(|error| {
+            EngineError::template(
+                format!("comparing sandbox `{id}` with its template"),
+                &error,
+            )
+        })?;
     let generated: Vec<_> = init::possible_files(&hostname(&open.record)).collect();
-    if let Some((_, root)) = uppers.iter().find(|(key, _)| key == "root") {
+    if let Some((_, root)) = upper_dirs.iter().find(|(key, _)| key == "root") {
         diff.changes.retain(|change| {
-            let mut ours = generated
+            let mut own_files = generated
                 .iter()
                 .filter(|(path, _)| change.path == Path::new("/").join(path));
-            !ours.any(|(path, text)| {
+            !own_files.any(|(path, text)| {
                 fs::read(root.join(path)).is_ok_and(|found| found == text.as_bytes())
             })
         });

@@ -9,7 +9,7 @@ use crate::context::{Context, not_found};
 use crate::error::Result;
 use crate::record::Record;
 use crate::spec::SandboxInfo;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 
 /// Describes one sandbox.
 pub(crate) fn inspect(ctx: &Context, id: &SandboxId) -> Result<SandboxInfo> {
@@ -43,7 +43,7 @@ pub(crate) fn ids(ctx: &Context) -> Result<Vec<SandboxId>> {
 
 /// The names in `folder` that can be the id of a sandbox.
 pub(crate) fn ids_in(folder: &Path) -> Result<Vec<SandboxId>> {
-    let entries = fs::read_dir(folder).doing("list", folder.display())?;
+    let entries = fs::read_dir(folder).operation("list", folder.display())?;
     Ok(entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())

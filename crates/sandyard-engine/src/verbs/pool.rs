@@ -26,7 +26,7 @@ use crate::protocol::PoolSpec;
 use crate::random;
 use crate::record::Record;
 use crate::spec::{DEFAULT_TEMPLATE, SandboxInfo, SandboxSpec};
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
 use crate::sys::socket::shortened;
@@ -55,7 +55,7 @@ pub(crate) fn take(
 ) -> Result<Option<SandboxInfo>> {
     let folder = ctx.data.spares();
     let mut marks = fs::read_dir(&folder)
-        .doing("list", folder.display())?
+        .operation("list", folder.display())?
         .flatten()
         .peekable();
     if marks.peek().is_none() {
@@ -85,7 +85,7 @@ pub(crate) fn take(
 /// again and again, and workers must not pile up.
 pub(crate) fn fill(ctx: &Context) -> Result<()> {
     let path = ctx.data.pool_lock();
-    match Lock::try_take(&path).doing("lock", path.display())? {
+    match Lock::try_take(&path).operation("lock", path.display())? {
         Some(_lock) => fill_locked(ctx),
         None => Ok(()),
     }
@@ -110,18 +110,18 @@ fn write_settings(ctx: &Context, pool: &[PoolSpec]) -> Result<()> {
         // Removing works on a full disk too, where nothing can be written.
         return match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => Ok(removed.doing("remove", path.display())?),
+            removed => Ok(removed.operation("remove", path.display())?),
         };
     }
     let text = serde_json::to_vec(pool)
         .map_err(|error| EngineError::failed("writing the pool", &error))?;
     let temporary = path.with_extension("new");
-    fs::write(&temporary, text).doing("write", temporary.display())?;
-    Ok(fs::rename(&temporary, &path).doing("write", path.display())?)
+    fs::write(&temporary, text).operation("write", temporary.display())?;
+    Ok(fs::rename(&temporary, &path).operation("write", path.display())?)
 }
 
 fn lock(path: PathBuf) -> Result<Option<Lock>> {
-    Ok(Lock::take(&path, FILL_TIMEOUT).doing("lock", path.display())?)
+    Ok(Lock::take(&path, FILL_TIMEOUT).operation("lock", path.display())?)
 }
 
 fn busy() -> EngineError {
@@ -133,8 +133,8 @@ fn fill_locked(ctx: &Context) -> Result<()> {
     // A kind that cannot be made must not keep the others from being ready. The first failure is returned.
     let mut outcome = remove_surplus(ctx);
     let mut goals = BTreeMap::new();
-    for wanted in settings(ctx) {
-        let filled = fill_kind(ctx, &wanted, &mut goals);
+    for kind in settings(ctx) {
+        let filled = fill_kind(ctx, &kind, &mut goals);
         outcome = outcome.and(filled);
     }
     outcome
@@ -142,24 +142,24 @@ fn fill_locked(ctx: &Context) -> Result<()> {
 
 /// Makes the missing spares of one kind: none while its template does not exist. `goals` adds up the counts of kinds with the
 /// same key.
-fn fill_kind(ctx: &Context, wanted: &PoolSpec, goals: &mut BTreeMap<String, usize>) -> Result<()> {
-    let template = match create::find_template(ctx, &wanted.template) {
+fn fill_kind(ctx: &Context, kind: &PoolSpec, goals: &mut BTreeMap<String, usize>) -> Result<()> {
+    let template = match create::find_template(ctx, &kind.template) {
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
     let spec = SandboxSpec {
-        template: wanted.template.clone(),
-        limits: wanted.limits.clone(),
+        template: kind.template.clone(),
+        limits: kind.limits.clone(),
         ..SandboxSpec::default()
     };
     create::check(ctx, &spec)?;
     let key = key(ctx, &template, spec.limits.disk_bytes);
     let goal = goals.entry(key.clone()).or_default();
-    *goal += wanted.count;
+    *goal += kind.count;
     let existing = keys(ctx)?.iter().filter(|other| **other == key).count();
     for _ in existing..*goal {
         // The settings have changed, and the client that changed them waits for us.
-        if !settings(ctx).contains(wanted) {
+        if !settings(ctx).contains(kind) {
             break;
         }
         add(ctx, &spec, &key)?;
@@ -169,17 +169,17 @@ fn fill_kind(ctx: &Context, wanted: &PoolSpec, goals: &mut BTreeMap<String, usiz
 
 /// Says whether the number of spares differs from the settings. Kinds whose template does not exist do not count.
 pub(crate) fn needs_filling(ctx: &Context) -> bool {
-    let can_be_made = |wanted: &PoolSpec| {
-        wanted.template == DEFAULT_TEMPLATE
-            || matches!(ctx.templates.get(&wanted.template), Ok(Some(_)))
+    let can_be_made = |kind: &PoolSpec| {
+        kind.template == DEFAULT_TEMPLATE
+            || matches!(ctx.templates.get(&kind.template), Ok(Some(_)))
     };
-    let wanted: usize = settings(ctx)
+    let kind: usize = settings(ctx)
         .iter()
-        .filter(|wanted| can_be_made(wanted))
-        .map(|wanted| wanted.count)
+        .filter(|kind| can_be_made(kind))
+        .map(|kind| kind.count)
         .sum();
     // A spare with an empty mark is unusable and must be deleted.
-    keys(ctx).is_ok_and(|keys| keys.len() != wanted || keys.iter().any(String::is_empty))
+    keys(ctx).is_ok_and(|keys| keys.len() != kind || keys.iter().any(String::is_empty))
 }
 
 /// Makes one. Its mark comes first, so that it belongs to the pool at every moment of its life.
@@ -188,7 +188,7 @@ fn add(ctx: &Context, spec: &SandboxSpec, key: &str) -> Result<()> {
     let mark = ctx.data.spares().join(id.as_str());
     clear_mark(&mark)?;
     let made = create::make_with_id(ctx, id.clone(), spec.clone(), None, None)
-        .and_then(|_| Ok(fs::write(&mark, key).doing("write", mark.display())?));
+        .and_then(|_| Ok(fs::write(&mark, key).operation("write", mark.display())?));
     if made.is_err() {
         let _ = discard(ctx, &id, DISCARD_TIMEOUT, Path::exists);
     }
@@ -223,7 +223,7 @@ fn discard(
 pub(crate) fn sweep(ctx: &Context) -> Result<()> {
     // Without the lock, a spare that is being made would look like one that was never finished.
     let path = ctx.data.pool_lock();
-    let Some(_lock) = Lock::take(&path, SWEEP_TIMEOUT).doing("lock", path.display())? else {
+    let Some(_lock) = Lock::take(&path, SWEEP_TIMEOUT).operation("lock", path.display())? else {
         return Ok(());
     };
     let mut outcome = Ok(());
@@ -241,7 +241,7 @@ pub(crate) fn sweep(ctx: &Context) -> Result<()> {
 
 /// Empties a mark: its sandbox cannot be adopted.
 fn clear_mark(mark: &Path) -> Result<()> {
-    fs::File::create(mark).doing("write", mark.display())?;
+    fs::File::create(mark).operation("write", mark.display())?;
     Ok(())
 }
 
@@ -251,13 +251,13 @@ fn mark_is(mark: &Path, key: &str) -> bool {
 
 /// Deletes spares that the settings no longer ask for. [`sweep`] deletes those with an empty mark, which may have met a user.
 fn remove_surplus(ctx: &Context) -> Result<()> {
-    let mut wanted = BTreeMap::new();
+    let mut goals = BTreeMap::new();
     for kind in settings(ctx) {
         // No spares are wanted of a template that does not exist or cannot be read.
         let Ok(template) = create::find_template(ctx, &kind.template) else {
             continue;
         };
-        *wanted
+        *goals
             .entry(key(ctx, &template, kind.limits.disk_bytes))
             .or_insert(0) += kind.count;
     }
@@ -266,8 +266,8 @@ fn remove_surplus(ctx: &Context) -> Result<()> {
         let Ok(key) = fs::read_to_string(ctx.data.spares().join(id.as_str())) else {
             continue;
         };
-        match wanted.get_mut(&key).filter(|left| **left > 0) {
-            Some(left) => *left -= 1,
+        match goals.get_mut(&key).filter(|goal| **goal > 0) {
+            Some(goal) => *goal -= 1,
             None if key.is_empty() => {}
             None => {
                 let deleted = discard(ctx, &id, DISCARD_TIMEOUT, |mark| mark_is(mark, &key));
@@ -287,7 +287,7 @@ pub(crate) fn count(ctx: &Context) -> Result<usize> {
 fn keys(ctx: &Context) -> Result<Vec<String>> {
     let folder = ctx.data.spares();
     let marks = fs::read_dir(&folder)
-        .doing("list", folder.display())?
+        .operation("list", folder.display())?
         .flatten();
     Ok(marks
         .filter_map(|mark| fs::read_to_string(mark.path()).ok())
@@ -375,7 +375,7 @@ fn adopt(
     configure_agent(ctx, record)?;
     record.write(&open.dir)?;
     // Last: a sweep deletes every spare that has a mark.
-    fs::remove_file(&mark).doing("remove", mark.display())?;
+    fs::remove_file(&mark).operation("remove", mark.display())?;
     Ok(Some(open.record.info()))
 }
 

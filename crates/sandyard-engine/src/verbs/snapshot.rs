@@ -32,10 +32,10 @@ pub(crate) fn snapshot_open(ctx: &Context, open: &mut OpenSandbox, name: &str) -
 
 fn copy(ctx: &Context, open: &mut OpenSandbox, name: &str) -> Result<Template> {
     let (disk, _) = disk::open(&*ctx.kernel, &open.dir, &mut open.record.disk)?;
-    let uppers = disk::uppers(&disk, &open.record.template);
+    let upper_dirs = disk::upper_dirs(&disk, &open.record.template);
     let saved = ctx
         .templates
-        .snapshot(name, &open.record.template, &uppers, ctx.owners());
+        .snapshot(name, &open.record.template, &upper_dirs, ctx.owners());
     let (template, _) = saved.map_err(|error| {
         EngineError::template(
             format!("saving sandbox `{}` as template `{name}`", open.record.id),

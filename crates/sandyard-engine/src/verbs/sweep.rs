@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::id_range;
 use crate::layout::SandboxDir;
 use crate::record::{DIED, Record};
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 use crate::sys::lock::Lock;
 use crate::sys::process::ProcessKey;
 use crate::trust;
@@ -54,7 +54,7 @@ fn sweep_sandbox(ctx: &Context, id: &SandboxId) -> Result<()> {
     let dir = ctx.data.sandbox(id);
     // While this is held, no worker is between making a folder and locking it. A free lock then means that none works on it.
     let Some(creation_lock) =
-        Lock::try_take(&ctx.data.creation_lock()).doing("lock", "the creation lock")?
+        Lock::try_take(&ctx.data.creation_lock()).operation("lock", "the creation lock")?
     else {
         return Ok(());
     };
@@ -63,7 +63,7 @@ fn sweep_sandbox(ctx: &Context, id: &SandboxId) -> Result<()> {
         Ok(None) => return Ok(()),
         // The host has restarted since, or the folder is being removed.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(error).doing("lock", dir.lock().display())?,
+        Err(error) => return Err(error).operation("lock", dir.lock().display())?,
     };
     drop(creation_lock);
     match Record::read(&dir)? {
@@ -112,7 +112,7 @@ fn sweep_trust(ctx: &Context) -> Result<()> {
 fn sweep_claim_notes(ctx: &Context) -> Result<()> {
     let folder = ctx.data.id_ranges();
     for entry in std::fs::read_dir(&folder)
-        .doing("list", folder.display())?
+        .operation("list", folder.display())?
         .flatten()
     {
         let name = entry.file_name();
@@ -166,11 +166,11 @@ fn sweep_cgroups(ctx: &Context) -> Result<()> {
     let mut outcome = Ok(());
     for name in names {
         // It may have been made after the ids were listed, so check again.
-        let gone = !existing.contains(&name)
+        let is_orphan = !existing.contains(&name)
             && name
                 .parse()
                 .is_ok_and(|id: SandboxId| !ctx.data.sandbox(&id).root().is_dir());
-        if gone {
+        if is_orphan {
             outcome = outcome.and(remove_cgroup(ctx, &name));
         } else {
             any_left = true;

@@ -16,13 +16,13 @@ use crate::launcher::LauncherConfig;
 use crate::layout::DataDir;
 use crate::mode::Mode;
 use crate::spec::{MountSpec, SandboxInfo, SandboxSpec};
-use crate::steps::{Fault, FaultAction, FaultPlace};
+use crate::steps::{Fault, FaultAction, FaultProcess};
 
 const TEMPLATE: &str = "tiny";
 const DISK_BYTES: u64 = 1 << 20;
 const VOLUME: &str = "data";
 /// More steps and calls than any verb has.
-const MOST: usize = 100;
+const MAX_ATTEMPTS: usize = 100;
 const MODES: [Mode; 2] = [Mode::Root, Mode::Rootless { uid: 1, gid: 1 }];
 
 /// A data directory with one template and one volume, on a fake kernel.
@@ -76,23 +76,23 @@ impl TestEnv {
     }
 
     /// What exists beyond what was there before the first sandbox.
-    fn left(&self) -> Vec<String> {
+    fn leftovers(&self) -> Vec<String> {
         let mut all = self.everything();
         all.retain(|item| !self.before.contains(item));
         all
     }
 
     /// The same without what a stopped sandbox has: its folder.
-    fn left_of_stopped(&self, id: &SandboxId) -> Vec<String> {
+    fn leftovers_of_stopped(&self, id: &SandboxId) -> Vec<String> {
         let dir = self.ctx.data.sandbox(id);
         let own = [dir.root().to_owned(), dir.run().to_owned(), dir.lock()];
         let is_own = |item: &String| {
             own.iter()
                 .any(|path| item.ends_with(path.to_str().unwrap()))
         };
-        let mut left = self.left();
-        left.retain(|item| !is_own(item));
-        left
+        let mut leftovers = self.leftovers();
+        leftovers.retain(|item| !is_own(item));
+        leftovers
     }
 
     fn everything(&self) -> Vec<String> {
@@ -120,7 +120,7 @@ impl TestEnv {
         failing: impl Fn(usize) -> Failing,
         check: impl Fn(usize, &EngineError),
     ) -> usize {
-        for call in 1..MOST {
+        for call in 1..MAX_ATTEMPTS {
             self.kernel.fail(failing(call));
             let created = self.create(None);
             self.kernel.fail(Failing::Never);
@@ -128,7 +128,7 @@ impl TestEnv {
                 Err(error) => check(call, &error),
                 Ok(info) => {
                     delete::delete(&self.ctx, &info.id).expect("delete");
-                    assert_eq!(self.left(), Vec::<String>::new());
+                    assert_eq!(self.leftovers(), Vec::<String>::new());
                     return call - 1;
                 }
             }
@@ -161,7 +161,7 @@ fn spec() -> SandboxSpec {
 
 fn fail_step(step: usize) -> Option<Fault> {
     Some(Fault {
-        place: FaultPlace::Worker,
+        process: FaultProcess::Worker,
         step: step as u32,
         action: FaultAction::Fail,
     })
@@ -208,12 +208,16 @@ fn a_sandbox_lives_through_all_verbs_and_leaves_nothing() {
         resume::resume(ctx, &id).expect("resume");
         stop::stop(ctx, &id).expect("stop");
         assert_eq!(env.state(&id), SandboxState::Stopped);
-        assert_eq!(env.left_of_stopped(&id), Vec::<String>::new(), "{mode:?}");
+        assert_eq!(
+            env.leftovers_of_stopped(&id),
+            Vec::<String>::new(),
+            "{mode:?}"
+        );
         start::start(ctx, &id, None).expect("start");
         sweep::sweep(ctx).expect("sweep");
         assert_eq!(env.state(&id), SandboxState::Running);
         delete::delete(ctx, &id).expect("delete");
-        assert_eq!(env.left(), Vec::<String>::new(), "{mode:?}");
+        assert_eq!(env.leftovers(), Vec::<String>::new(), "{mode:?}");
     }
 }
 
@@ -243,12 +247,16 @@ fn a_create_makes_the_privileged_calls_in_this_order() {
 fn a_create_that_fails_at_any_step_leaves_nothing() {
     for mode in MODES {
         let env = TestEnv::new(mode);
-        let failed = (1..MOST).take_while(|step| {
+        let failed = (1..MAX_ATTEMPTS).take_while(|step| {
             let Err(error) = env.create(fail_step(*step)) else {
                 return false;
             };
             assert_eq!(error.cleanup, Vec::<String>::new(), "step {step}");
-            assert_eq!(env.left(), Vec::<String>::new(), "step {step}: {error}");
+            assert_eq!(
+                env.leftovers(),
+                Vec::<String>::new(),
+                "step {step}: {error}"
+            );
             true
         });
         let failed = failed.count();
@@ -262,7 +270,11 @@ fn a_create_whose_nth_privileged_call_fails_leaves_nothing() {
         let env = TestEnv::new(mode);
         let failed = env.create_at_every_call(Failing::Nth, |call, error| {
             assert_eq!(error.cleanup, Vec::<String>::new(), "call {call}");
-            assert_eq!(env.left(), Vec::<String>::new(), "call {call}: {error}");
+            assert_eq!(
+                env.leftovers(),
+                Vec::<String>::new(),
+                "call {call}: {error}"
+            );
         });
         assert!(failed >= 4, "{mode:?} has only {failed} calls");
     }
@@ -276,7 +288,11 @@ fn a_sweep_removes_what_failing_undos_have_left() {
             |call| Failing::From(call..),
             |call, error| {
                 sweep::sweep(&env.ctx).expect("sweep");
-                assert_eq!(env.left(), Vec::<String>::new(), "call {call}: {error}");
+                assert_eq!(
+                    env.leftovers(),
+                    Vec::<String>::new(),
+                    "call {call}: {error}"
+                );
             },
         );
     }
@@ -292,19 +308,19 @@ fn a_start_that_fails_anywhere_leaves_a_stopped_sandbox_that_can_be_started() {
         let check_stopped = |what: &str, number: usize| {
             assert_eq!(env.state(&id), SandboxState::Stopped, "{what} {number}");
             assert_eq!(
-                env.left_of_stopped(&id),
+                env.leftovers_of_stopped(&id),
                 Vec::<String>::new(),
                 "{what} {number}"
             );
         };
-        for step in 1..MOST {
+        for step in 1..MAX_ATTEMPTS {
             if start::start(ctx, &id, fail_step(step)).is_ok() {
                 break;
             }
             check_stopped("step", step);
         }
         stop::stop(ctx, &id).expect("stop");
-        for call in 1..MOST {
+        for call in 1..MAX_ATTEMPTS {
             env.kernel.fail(Failing::Nth(call));
             let started = start::start(ctx, &id, None);
             let has_failed = env.kernel.calls().len() >= call;
@@ -318,7 +334,7 @@ fn a_start_that_fails_anywhere_leaves_a_stopped_sandbox_that_can_be_started() {
         }
         assert_eq!(env.state(&id), SandboxState::Running);
         delete::delete(ctx, &id).expect("delete");
-        assert_eq!(env.left(), Vec::<String>::new());
+        assert_eq!(env.leftovers(), Vec::<String>::new());
     }
 }
 
@@ -334,7 +350,7 @@ fn a_delete_that_fails_at_any_privileged_call_can_be_repeated() {
             delete::delete(&env.ctx, &id).expect("delete");
             // What was put aside while no process could be made is removed by the next sweep.
             sweep::sweep(&env.ctx).expect("sweep");
-            assert_eq!(env.left(), Vec::<String>::new(), "call {call}");
+            assert_eq!(env.leftovers(), Vec::<String>::new(), "call {call}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{EngineError, ErrorKind, Result};
 use crate::mode::Mode;
 use crate::random;
 use crate::record::Record;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 use crate::volume::{self, USER, VolumeDir, folder_in, image_in};
 
 /// The smallest image that has room for files, in bytes.
@@ -45,19 +45,19 @@ pub(crate) fn create(ctx: &Context, id: &str, size_bytes: u64) -> Result<()> {
 
 fn make(ctx: &Context, dir: &VolumeDir, fresh: &Path, size_bytes: u64) -> Result<()> {
     let folder = fs::DirBuilder::new().mode(0o700).create(fresh);
-    folder.doing("make", fresh.display())?;
+    folder.operation("make", fresh.display())?;
     if ctx.mode == Mode::Root {
         make_image(ctx, dir, &image_in(fresh), size_bytes)?;
     } else {
         let folder = folder_in(fresh);
-        fs::create_dir(&folder).doing("make", folder.display())?;
+        fs::create_dir(&folder).operation("make", folder.display())?;
         give_to_user(ctx.mode, &folder)?;
     }
     let root = dir.root();
-    fs::rename(fresh, &root).doing("keep", root.display())?;
+    fs::rename(fresh, &root).operation("keep", root.display())?;
     let volumes = ctx.data.volumes();
     let written = File::open(&volumes).and_then(|folder| folder.sync_all());
-    Ok(written.doing("write out", volumes.display())?)
+    Ok(written.operation("write out", volumes.display())?)
 }
 
 fn make_image(ctx: &Context, dir: &VolumeDir, image: &Path, size_bytes: u64) -> Result<()> {
@@ -66,21 +66,21 @@ fn make_image(ctx: &Context, dir: &VolumeDir, image: &Path, size_bytes: u64) -> 
     let mounted = disk::OpenDisk::Mount(volume::attach(&*ctx.kernel, dir, image)?.tree);
     // Only e2fsck uses it, and users do not expect it in an empty folder.
     let repairs = mounted.path().join("lost+found");
-    fs::remove_dir(&repairs).doing("remove", repairs.display())?;
+    fs::remove_dir(&repairs).operation("remove", repairs.display())?;
     give_to_user(Mode::Root, &mounted.path())?;
     drop(mounted);
     // Synced before the rename: after a power failure there is a whole volume or none.
     let written = File::open(image).and_then(|image| image.sync_all());
-    Ok(written.doing("write out", image.display())?)
+    Ok(written.operation("write out", image.display())?)
 }
 
 /// Lets every user of a sandbox write into the root of a volume.
 fn give_to_user(mode: Mode, root: &Path) -> Result<()> {
     if mode.has_many_ids() {
-        chown(root, Some(USER), Some(USER)).doing("change the owner of", root.display())?;
+        chown(root, Some(USER), Some(USER)).operation("change the owner of", root.display())?;
     }
     let open = fs::set_permissions(root, fs::Permissions::from_mode(0o777));
-    Ok(open.doing("set mode of", root.display())?)
+    Ok(open.operation("set mode of", root.display())?)
 }
 
 /// Deletes a volume with all its files. Deleting one that does not exist succeeds.
@@ -104,7 +104,7 @@ pub(crate) fn delete(ctx: &Context, id: &str) -> Result<()> {
     let trash = dir.trash(&ctx.data, &random::token()?[..8]);
     match fs::rename(dir.root(), &trash) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        other => other.doing("move to", trash.display())?,
+        other => other.operation("move to", trash.display())?,
     }
     dir.remove_locks();
     delete::remove_in_background(ctx, &trash);

@@ -10,7 +10,7 @@ use super::{TIMEOUT, VolumeDir};
 use crate::disk::{self, Mounted};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 use crate::sys::lock::Lock;
 use crate::sys::loopdev::LoopDevice;
 
@@ -18,15 +18,15 @@ use crate::sys::loopdev::LoopDevice;
 /// last mount.
 pub(crate) fn attach(kernel: &dyn Kernel, dir: &VolumeDir, image: &Path) -> Result<Mounted> {
     let path = dir.device_lock();
-    let lock = Lock::take(&path, TIMEOUT).doing("lock", path.display())?;
+    let lock = Lock::take(&path, TIMEOUT).operation("lock", path.display())?;
     let _lock = lock.ok_or_else(|| dir.busy())?;
     let device =
-        match find(kernel, &path, image).doing("find the loop device of", image.display())? {
+        match find(kernel, &path, image).operation("find the loop device of", image.display())? {
             Some(device) => device,
             None => kernel.attach_loop(image)?,
         };
     // Before the mount, which may outlive this process: otherwise the next worker would attach a second device.
-    fs::write(&path, device.number.to_string()).doing("write", path.display())?;
+    fs::write(&path, device.number.to_string()).operation("write", path.display())?;
     // Files of a volume may come from another sandbox: no devices and no setuid programs.
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOSUID

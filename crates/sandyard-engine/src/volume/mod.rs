@@ -24,7 +24,7 @@ use crate::init::VolumePlan;
 use crate::layout::DataDir;
 use crate::mode::Mode;
 use crate::spec::MountSpec;
-use crate::sys::Doing;
+use crate::sys::OperationExt;
 use crate::sys::lock::Lock;
 
 /// The limitation of sandboxes whose volumes are folders.
@@ -70,7 +70,7 @@ impl VolumeDir {
     /// Volumes that are being made, or whose making was interrupted. Their locks say which.
     pub(crate) fn unfinished(data: &DataDir) -> Result<Vec<Self>> {
         let volumes = data.volumes();
-        let entries = std::fs::read_dir(&volumes).doing("list", volumes.display())?;
+        let entries = std::fs::read_dir(&volumes).operation("list", volumes.display())?;
         let id = |name: &str| Some(name.strip_prefix(UNFINISHED)?.to_owned());
         let ids = entries
             .flatten()
@@ -120,7 +120,7 @@ impl VolumeDir {
                 }
             }
         };
-        Ok(shared().doing("share", path.display())?)
+        Ok(shared().operation("share", path.display())?)
     }
 
     /// Takes its lock, to make or delete it.
@@ -135,14 +135,14 @@ impl VolumeDir {
             }
         };
         taken()
-            .doing("lock", path.display())?
+            .operation("lock", path.display())?
             .ok_or_else(|| self.busy())
     }
 
     /// Takes its lock if it is free.
     pub(crate) fn try_take(&self) -> Result<Option<Lock>> {
         let path = self.lock_path();
-        let lock = Lock::try_take(&path).doing("lock", path.display())?;
+        let lock = Lock::try_take(&path).operation("lock", path.display())?;
         Ok(lock.filter(|lock| lock.is_at(&path)))
     }
 

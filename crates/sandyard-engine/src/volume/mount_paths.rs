@@ -36,9 +36,9 @@ pub(crate) fn check(mounts: &[MountSpec]) -> Result<()> {
 /// The components of `path`, if a volume may be mounted there.
 pub(crate) fn components(path: &str) -> Result<Vec<&str>> {
     let short: String = path.chars().take(100).collect();
-    let refuse = |why: &str| {
+    let refuse = |reason: &str| {
         let message = format!(
-            "a volume cannot be mounted at `{}`: {why}",
+            "a volume cannot be mounted at `{}`: {reason}",
             short.escape_debug()
         );
         invalid(message)

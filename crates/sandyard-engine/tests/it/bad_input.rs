@@ -28,7 +28,7 @@ fn framed(text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn nonsense_is_answered_or_hung_up_on_and_the_next_request_works() {
+async fn invalid_input_is_answered_or_closed_and_the_next_request_works() {
     let env = TestEnv::new().await;
     assert_eq!(exchange(&env, &[0xff; 64]), b"", "a frame beyond the limit");
     assert_eq!(

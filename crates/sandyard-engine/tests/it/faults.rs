@@ -1,7 +1,7 @@
 //! A failure at every step, and a kill at every step: nothing is left, and the next create works.
 
 use sandyard_core::SandboxState::{Running, Stopped};
-use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultPlace};
+use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultProcess};
 
 use crate::test_env::{TestEnv, leftovers, small, wait_for};
 
@@ -10,19 +10,19 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 const MOST_STEPS: u32 = 60;
 
 /// Creates with a fault at step 1, 2, 3, … until one create succeeds because it has fewer steps. Returns how many failed.
-async fn create_at_every_step(place: FaultPlace, action: FaultAction) -> u32 {
+async fn create_at_every_step(process: FaultProcess, action: FaultAction) -> u32 {
     let env = TestEnv::new().await;
     // What the first create on a host makes once and keeps: the template's layer, the blank disk.
     let id = env.create().await.id;
     env.engine.delete(&id).await.expect("delete");
     for step in 1..MOST_STEPS {
         let fault = Fault {
-            place,
+            process,
             step,
             action,
         };
         let result = env.engine.create_with_fault(&small(), fault).await;
-        let killed = place == FaultPlace::Worker && action != FaultAction::Fail;
+        let killed = process == FaultProcess::Worker && action != FaultAction::Fail;
         let error = match result {
             Err(error) => error,
             Ok(info) => {
@@ -49,12 +49,19 @@ async fn create_at_every_step(place: FaultPlace, action: FaultAction) -> u32 {
             env.engine.delete(&info.id).await.expect("delete");
         }
         env.engine.sweep().await.expect("sweep");
-        let left = wait_for(TIMEOUT, || {
-            let mut left = leftovers(&env.data);
-            left.retain(|item| !item.starts_with("process:"));
-            left.is_empty().then_some(()).ok_or(left)
+        let leftover_items = wait_for(TIMEOUT, || {
+            let mut leftover_items = leftovers(&env.data);
+            leftover_items.retain(|item| !item.starts_with("process:"));
+            leftover_items
+                .is_empty()
+                .then_some(())
+                .ok_or(leftover_items)
         });
-        assert_eq!(left, Ok(()), "after step {step} of {place:?} {action:?}");
+        assert_eq!(
+            leftover_items,
+            Ok(()),
+            "after step {step} of {process:?} {action:?}"
+        );
         let next = env.create().await;
         assert_eq!(env.out(&next.id, "echo works").await, "works");
         env.engine.delete(&next.id).await.expect("delete");
@@ -64,29 +71,29 @@ async fn create_at_every_step(place: FaultPlace, action: FaultAction) -> u32 {
 
 #[tokio::test]
 async fn a_create_that_fails_at_any_step_leaves_nothing() {
-    let steps = create_at_every_step(FaultPlace::Worker, FaultAction::Fail).await;
+    let steps = create_at_every_step(FaultProcess::Worker, FaultAction::Fail).await;
     assert!(steps >= 12, "only {steps} steps were tried");
 }
 
 #[tokio::test]
 async fn a_create_whose_first_process_fails_at_any_step_leaves_nothing() {
-    let steps = create_at_every_step(FaultPlace::Init, FaultAction::Fail).await;
+    let steps = create_at_every_step(FaultProcess::Init, FaultAction::Fail).await;
     assert!(steps >= 8, "only {steps} steps were tried");
 }
 
 #[tokio::test]
 async fn a_create_whose_first_process_dies_at_any_step_leaves_nothing() {
-    create_at_every_step(FaultPlace::Init, FaultAction::KillBefore).await;
+    create_at_every_step(FaultProcess::Init, FaultAction::KillBefore).await;
 }
 
 #[tokio::test]
 async fn a_create_whose_launcher_is_killed_before_any_step_leaves_nothing() {
-    create_at_every_step(FaultPlace::Worker, FaultAction::KillBefore).await;
+    create_at_every_step(FaultProcess::Worker, FaultAction::KillBefore).await;
 }
 
 #[tokio::test]
 async fn a_create_whose_launcher_is_killed_after_any_step_leaves_nothing() {
-    create_at_every_step(FaultPlace::Worker, FaultAction::KillAfter).await;
+    create_at_every_step(FaultProcess::Worker, FaultAction::KillAfter).await;
 }
 
 #[tokio::test]
@@ -102,7 +109,7 @@ async fn a_start_that_fails_at_any_step_leaves_a_stopped_sandbox_with_its_files(
         for step in 1..MOST_STEPS {
             env.engine.stop(&id).await.expect("stop");
             let fault = Fault {
-                place: FaultPlace::Worker,
+                process: FaultProcess::Worker,
                 step,
                 action,
             };

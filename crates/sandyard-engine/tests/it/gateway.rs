@@ -62,10 +62,10 @@ impl Gateway {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut bytes = vec![0; 65536];
-        let mut room = [IoSliceMut::new(&mut bytes)];
+        let mut buffers = [IoSliceMut::new(&mut bytes)];
         let got = rustix::net::recvmsg(
             &self.stream,
-            &mut room,
+            &mut buffers,
             &mut control,
             RecvFlags::CMSG_CLOEXEC,
         )
@@ -85,7 +85,7 @@ impl Gateway {
     }
 
     /// The next thing the agent says that is no look-up; those are answered.
-    fn hear(&mut self) -> FromAgent {
+    fn receive_message(&mut self) -> FromAgent {
         loop {
             match decode::<FromAgent>(&mut self.received).expect("a message") {
                 Some(FromAgent::Query {
@@ -110,7 +110,7 @@ impl Gateway {
                 port,
                 via,
                 early,
-            } = self.hear()
+            } = self.receive_message()
             {
                 let connection = self.descriptors.pop_front().expect("a connection");
                 return (host, port, via, early, connection.into());
@@ -173,7 +173,7 @@ async fn a_program_reaches_the_gateway_by_name_and_by_address() {
 }
 
 #[tokio::test]
-async fn packets_that_nothing_carries_are_told_of_once_each() {
+async fn rejected_packets_are_reported_once_each() {
     let env = TestEnv::new().await;
     let id = env.create().await.id;
     let line = r#"python3 - <<'END'
@@ -190,11 +190,11 @@ send(socket.AF_INET6, "2001:db8::1", 99, 2)
 send(socket.AF_INET, "9.9.9.9", 123, 3)
 send(socket.AF_INET, "9.9.9.9", 124, 1)
 END"#;
-    let (_, told) = with_gateway(&env, &id, line, |gateway| {
-        let mut told: Vec<(String, u64)> = Vec::new();
+    let (_, reports) = with_gateway(&env, &id, line, |gateway| {
+        let mut reports: Vec<(String, u64)> = Vec::new();
         // Those to one place are told at several times if it took the program longer to send them.
-        while told.iter().map(|(_, count)| count).sum::<u64>() < 6 {
-            let message = gateway.hear();
+        while reports.iter().map(|(_, count)| count).sum::<u64>() < 6 {
+            let message = gateway.receive_message();
             let FromAgent::BlockedPackets {
                 protocol,
                 address,
@@ -205,13 +205,13 @@ END"#;
                 panic!("{message:?}");
             };
             let place = format!("{protocol} {address} {}", port.unwrap_or(0));
-            match told.iter_mut().find(|(known, _)| *known == place) {
+            match reports.iter_mut().find(|(known, _)| *known == place) {
                 Some((_, sum)) => *sum += count,
-                None => told.push((place, count)),
+                None => reports.push((place, count)),
             }
         }
-        told.sort();
-        told
+        reports.sort();
+        reports
     })
     .await;
     let expected = [
@@ -220,7 +220,7 @@ END"#;
         ("17 9.9.9.9 124", 1),
     ];
     assert_eq!(
-        told,
+        reports,
         expected.map(|(place, count)| (place.to_owned(), count))
     );
     env.finish().await;

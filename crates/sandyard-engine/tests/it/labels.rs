@@ -38,7 +38,7 @@ async fn labels_stay_through_a_whole_life_and_another_launcher() {
 }
 
 #[tokio::test]
-async fn a_ready_sandbox_takes_the_labels_of_whoever_gets_it() {
+async fn a_ready_sandbox_takes_the_labels_of_its_new_owner() {
     let env = TestEnv::new().await;
     env.engine
         .set_pool(vec![ready("host", 1)])

@@ -1,14 +1,14 @@
-//! The engine against the real kernel. Needs root; the rootless cases drop to an ordinary user by themselves.
+//! The engine against the real kernel. Needs root; the rootless cases change to an ordinary user.
 
 mod adoption;
 mod bad_input;
+mod concurrency;
 mod contained;
 mod faults;
 mod gateway;
 mod labels;
 mod lifecycle;
 mod limits;
-mod many;
 mod network;
 mod pool;
 mod replace;

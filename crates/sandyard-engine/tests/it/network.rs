@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use sandyard_core::SandboxId;
-use sandyard_engine::{Fault, FaultAction, FaultPlace, SandboxInfo};
+use sandyard_engine::{Fault, FaultAction, FaultProcess, SandboxInfo};
 
 use crate::test_env::{TestEnv, small};
 
@@ -244,20 +244,20 @@ async fn the_name_servers_file_is_no_change_of_the_sandboxs() {
 }
 
 #[tokio::test]
-async fn a_kernel_that_lacks_something_is_told_of_and_the_sandbox_runs() {
+async fn a_missing_kernel_feature_is_reported_and_the_sandbox_runs() {
     let env = TestEnv::new().await;
     let mut seen = Vec::new();
     for step in 1..MOST_STEPS {
         let info = create_lacking(&env, step).await;
-        let lacks = |word: &str| {
+        let is_limited_in = |word: &str| {
             info.limitations
                 .iter()
                 .any(|limitation| limitation.contains(word))
         };
-        if lacks(NO_REDIRECT) {
+        if is_limited_in(NO_REDIRECT) {
             seen.push(NO_REDIRECT);
             assert_proxied(&env, &info.id).await;
-        } else if lacks(NOT_RECORDED) {
+        } else if is_limited_in(NOT_RECORDED) {
             seen.push(NOT_RECORDED);
             assert_closed(&env, &info).await;
         }
@@ -270,7 +270,7 @@ async fn a_kernel_that_lacks_something_is_told_of_and_the_sandbox_runs() {
 /// A sandbox on a kernel that cannot do a step, if that is one that it can do without.
 async fn create_lacking(env: &TestEnv, step: u32) -> SandboxInfo {
     let fault = Fault {
-        place: FaultPlace::Init,
+        process: FaultProcess::Init,
         step,
         action: FaultAction::Skip,
     };
@@ -294,7 +294,7 @@ pub(crate) async fn create_proxied(env: &TestEnv) -> SandboxInfo {
     panic!("no step was the redirect");
 }
 
-/// Nothing leaves by itself, and nothing is kept waiting.
+/// Nothing is sent without the proxy, and nothing has to wait.
 async fn assert_proxied(env: &TestEnv, id: &SandboxId) {
     assert_eq!(
         probe(env, id).await,

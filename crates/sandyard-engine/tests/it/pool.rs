@@ -34,32 +34,32 @@ async fn a_create_takes_a_ready_sandbox_and_gives_it_its_own_name_variables_and_
 
 /// As after a server that was killed and never came back: nobody says that it wants none any more.
 #[tokio::test]
-async fn a_wish_that_nobody_repeats_ends() {
+async fn pool_settings_that_are_not_repeated_expire() {
     let env = TestEnv::new().await;
     env.engine
         .set_pool(vec![ready("host", 1)])
         .await
         .expect("fill");
-    let wish = fs::File::options()
+    let settings = fs::File::options()
         .write(true)
         .open(env.data.join("pool.json"))
         .expect("open");
     let long_ago = SystemTime::now() - Duration::from_secs(600);
-    wish.set_modified(long_ago).expect("make it old");
+    settings.set_modified(long_ago).expect("make it old");
     env.wait_until_none_is_ready().await;
     env.finish().await;
 }
 
 /// The folder it would be put into on its way out is in the way.
 #[tokio::test]
-async fn one_that_cannot_be_deleted_is_in_nobodys_way_and_goes_later() {
+async fn a_spare_that_cannot_be_deleted_blocks_nothing_and_is_deleted_later() {
     let env = TestEnv::new().await;
     let pool = vec![ready("host", 1)];
     env.engine.set_pool(pool).await.expect("fill");
     let (id, pid) = spare(&env);
-    let in_the_way = env.data.join("trash").join(&id).join("in/the/way");
+    let blocker = env.data.join("trash").join(&id).join("in/the/way");
     kill(pid);
-    fs::create_dir_all(&in_the_way).expect("make");
+    fs::create_dir_all(&blocker).expect("make");
     let info = env.engine.create(&small()).await.expect("create");
     assert_ne!(info.id.as_str(), id);
     assert_eq!(env.out(&info.id, "echo here").await, "here");
@@ -68,9 +68,9 @@ async fn one_that_cannot_be_deleted_is_in_nobodys_way_and_goes_later() {
     env.finish().await;
 }
 
-/// It may know the secrets of whoever would have had it.
+/// It may know the secrets of its intended owner.
 #[tokio::test]
-async fn one_whose_taker_was_killed_half_way_is_given_to_nobody() {
+async fn a_spare_whose_adoption_was_killed_is_not_adopted_again() {
     let env = TestEnv::new().await;
     let pool = vec![ready("host", 1)];
     env.engine.set_pool(pool.clone()).await.expect("fill");
@@ -86,14 +86,15 @@ async fn one_whose_taker_was_killed_half_way_is_given_to_nobody() {
 }
 
 fn is_gone(env: &TestEnv, id: &str) {
-    let left = wait_for(Duration::from_secs(120), || {
+    let leftovers_ = wait_for(Duration::from_secs(120), || {
         let folders = ["sandboxes", "spares"].map(|folder| env.data.join(folder).join(id));
-        let left: Vec<_> = folders.iter().filter(|path| path.exists()).collect();
-        left.is_empty()
+        let leftovers_: Vec<_> = folders.iter().filter(|path| path.exists()).collect();
+        leftovers_
+            .is_empty()
             .then_some(())
-            .ok_or_else(|| format!("{left:?}"))
+            .ok_or_else(|| format!("{leftovers_:?}"))
     });
-    assert_eq!(left, Ok(()));
+    assert_eq!(leftovers_, Ok(()));
 }
 
 /// The one that is ready: its name, and its first process.
@@ -120,7 +121,7 @@ async fn many_at_once_never_get_the_same() {
         let mut spec = small();
         spec.env.insert("WHO".into(), number.to_string());
         tokio::spawn(async move {
-            // Whoever puts things right looks at each of them meanwhile.
+            // A sweep inspects each of them meanwhile.
             let (info, swept) = tokio::join!(engine.create(&spec), sweeper.sweep());
             swept.expect("sweep");
             (info.expect("create").id, number)
@@ -138,7 +139,7 @@ async fn many_at_once_never_get_the_same() {
 
 /// Eight of the usual kind and one by its name are nine of one kind.
 #[tokio::test]
-async fn wishes_for_the_same_kind_add_up() {
+async fn counts_of_the_same_kind_add_up() {
     let env = TestEnv::new().await;
     let pool = vec![ready("host", 2), ready("host", 1)];
     env.engine.set_pool(pool).await.expect("fill");

@@ -86,11 +86,11 @@ impl Drop for Account {
 fn run(program: &str, arguments: &[&str]) {
     let done = wait_for(Duration::from_secs(60), || {
         let output = Command::new(program).args(arguments).output().expect("run");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
         match output.status.success() {
             true => Ok(()),
-            false if said.contains("try again later") => Err(said),
-            false => panic!("{program}: {said}"),
+            false if message.contains("try again later") => Err(message),
+            false => panic!("{program}: {message}"),
         }
     });
     assert_eq!(done, Ok(()), "{program}");
@@ -200,7 +200,7 @@ async fn an_ordinary_users_sandbox_that_writes_more_than_its_limit_is_stopped_wi
 }
 
 #[tokio::test]
-async fn an_ordinary_user_gets_a_sandbox_and_is_told_what_it_lacks() {
+async fn an_ordinary_user_gets_a_sandbox_with_its_limitations() {
     let env = env(UID).await;
     assert_eq!(
         env.engine.hello().await.expect("hello").mode,
@@ -273,7 +273,7 @@ async fn an_ordinary_users_sandbox_pauses_stops_and_starts() {
 }
 
 #[tokio::test]
-async fn an_ordinary_users_sandbox_has_the_same_way_out_and_trusts_the_gateway() {
+async fn an_ordinary_users_sandbox_has_the_same_egress_and_trusts_the_gateway() {
     let env = env(UID + 4).await;
     trust::certify(&env, include_str!("other.pem"));
     let info = env.create().await;

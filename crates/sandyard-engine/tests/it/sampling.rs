@@ -16,12 +16,13 @@ async fn a_sampler_reads_what_the_launcher_tells() {
     assert!(second.cpu_usage_us() > first.cpu_usage_us());
     assert!(second.disk_bytes() >= first.disk_bytes() + (32 << 20));
     assert!(second.cache_bytes() > first.cache_bytes());
-    let told = env.engine.stats(&id).await.expect("stats");
+    let stats = env.engine.stats(&id).await.expect("stats");
     assert!(
-        told.cpu_usage_us
+        stats
+            .cpu_usage_us
             .is_some_and(|us| us >= second.cpu_usage_us())
     );
-    let memory = told.memory_bytes.expect("counted here");
+    let memory = stats.memory_bytes.expect("counted here");
     let sampled = second.memory_bytes() + second.cache_bytes();
     assert!(
         memory.abs_diff(sampled) < 16 << 20,

@@ -28,7 +28,7 @@ async fn template(env: &TestEnv, program: &str, ports: &str) -> SandboxSpec {
 
 /// Waits until a shell line of root's prints what is expected.
 async fn until(env: &TestEnv, id: &SandboxId, line: &str, expected: &str) {
-    let look = async {
+    let status_line = async {
         let give_up = Instant::now() + TIMEOUT;
         loop {
             let last = text(&env.sh_as(id, "root", line).await.stdout);
@@ -41,7 +41,11 @@ async fn until(env: &TestEnv, id: &SandboxId, line: &str, expected: &str) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert_eq!(look.await, Ok(()), "`{line}` never printed `{expected}`");
+    assert_eq!(
+        status_line.await,
+        Ok(()),
+        "`{line}` never printed `{expected}`"
+    );
 }
 
 #[tokio::test]
@@ -87,9 +91,9 @@ async fn a_ready_sandbox_runs_it_already_and_finds_its_variables_after_the_adopt
     )
     .await;
     let before = text(&env.sh_as(&spare, "root", "cat /var/pid").await.stdout);
-    let mut mine = spec.clone();
-    mine.env.insert("WHO".into(), "me".into());
-    let id = env.engine.create(&mine).await.expect("create").id;
+    let mut own_pid = spec.clone();
+    own_pid.env.insert("WHO".into(), "me".into());
+    let id = env.engine.create(&own_pid).await.expect("create").id;
     assert_eq!(id, spare, "it was adopted");
     until(
         &env,
@@ -145,8 +149,8 @@ async fn one_kind_that_cannot_be_made_does_not_keep_the_others_from_being_ready(
     let env = TestEnv::new().await;
     let mut broken = ready("host", 1);
     broken.limits.memory_bytes = u64::MAX;
-    let told = env.engine.set_pool(vec![broken, ready("host", 1)]).await;
-    told.expect_err("the first cannot be made");
+    let reported = env.engine.set_pool(vec![broken, ready("host", 1)]).await;
+    reported.expect_err("the first cannot be made");
     assert_eq!(env.engine.ready_count().await.expect("count"), 1);
     env.finish().await;
 }

@@ -155,11 +155,11 @@ impl TestEnv {
         } = self;
         // Every open connection has a worker.
         drop(engine);
-        let left = wait_for(Duration::from_secs(120), || {
-            let left = leftovers(&data);
-            left.is_empty().then_some(()).ok_or(left)
+        let remaining = wait_for(Duration::from_secs(120), || {
+            let remaining = leftovers(&data);
+            remaining.is_empty().then_some(()).ok_or(remaining)
         });
-        assert_eq!(left, Ok(()), "left on the host");
+        assert_eq!(remaining, Ok(()), "left on the host");
         drop(folder);
     }
 }
@@ -186,7 +186,7 @@ pub(crate) fn small() -> SandboxSpec {
     spec
 }
 
-/// So many small sandboxes of a template, to be kept ready.
+/// `count` small sandboxes of a template, to be kept ready.
 pub(crate) fn ready(template: &str, count: usize) -> PoolSpec {
     PoolSpec {
         template: template.to_owned(),
@@ -212,14 +212,14 @@ pub(crate) fn kill(pid: i32) {
     assert!(pid > 1, "process {pid} is none of ours");
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-    let gone = wait_for(Duration::from_secs(60), || {
+    let has_ended = wait_for(Duration::from_secs(60), || {
         let stat =
             fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
         (stat.is_empty() || stat.contains(") Z "))
             .then_some(())
             .ok_or(stat)
     });
-    assert_eq!(gone, Ok(()));
+    assert_eq!(has_ended, Ok(()));
 }
 
 /// Tries until it works or the time is over.
@@ -238,11 +238,11 @@ pub(crate) fn wait_for<T, E>(
 
 /// Everything of this data directory that is still on the host: folders, claims, cgroups, processes, mounts, loop devices.
 pub(crate) fn leftovers(data: &Path) -> Vec<String> {
-    let mut left = Vec::new();
+    let mut remaining = Vec::new();
     for folder in ["sandboxes", "run/ids", "spares", "trash", "volumes"] {
         let entries =
             fs::read_dir(data.join(folder)).map(|entries| entries.flatten().collect::<Vec<_>>());
-        left.extend(
+        remaining.extend(
             entries
                 .unwrap_or_default()
                 .iter()
@@ -255,14 +255,14 @@ pub(crate) fn leftovers(data: &Path) -> Vec<String> {
         .flatten();
     let names = run.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let expected = |name: &String| name == "ids" || name.ends_with(".lock");
-    left.extend(
+    remaining.extend(
         names
             .filter(|name| !expected(name))
             .map(|name| format!("run: {name}")),
     );
     let name = data.display().to_string();
     let mounts = fs::read_to_string("/proc/mounts").expect("mounts");
-    left.extend(
+    remaining.extend(
         mounts
             .lines()
             .filter(|line| line.contains(&name))
@@ -273,16 +273,16 @@ pub(crate) fn leftovers(data: &Path) -> Vec<String> {
             fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
         // The blank images' copies have been unlinked with their sandboxes; the kernel says so behind the name.
         if backing.contains(&name) {
-            left.push(format!("loop: {}", backing.trim()));
+            remaining.push(format!("loop: {}", backing.trim()));
         }
     }
-    left.extend(processes(data).iter().map(|pid| format!("process: {pid}")));
-    left.extend(
+    remaining.extend(processes(data).iter().map(|pid| format!("process: {pid}")));
+    remaining.extend(
         cgroups(data)
             .into_iter()
             .map(|path| format!("cgroup: {}", path.display())),
     );
-    left
+    remaining
 }
 
 /// Processes whose arguments name this data directory: its launcher and all its forks.
@@ -290,7 +290,7 @@ pub(crate) fn processes(data: &Path) -> Vec<i32> {
     let name = data.display().to_string();
     let is_one = |folder: &Path| {
         let command = fs::read(folder.join("cmdline")).unwrap_or_default();
-        // One that has ended is there until somebody buries it.
+        // A process that has ended stays until its parent reaps it.
         String::from_utf8_lossy(&command).contains(&name)
             && fs::read_to_string(folder.join("stat")).is_ok_and(|stat| !stat.contains(") Z "))
     };

@@ -37,8 +37,8 @@ async fn ask(env: &TestEnv, id: &SandboxId, line: &str) -> String {
 /// Checks the tool server of a fresh sandbox; `user` is who commands of `user` are there.
 pub(crate) async fn check(env: &TestEnv, user: &str) {
     let id = env.create().await.id;
-    let shown = env.out(&id, "ps -eo comm | grep -c sandyard-tools").await;
-    assert_eq!(shown, "0", "unused it is not there");
+    let output = env.out(&id, "ps -eo comm | grep -c sandyard-tools").await;
+    assert_eq!(output, "0", "unused it is not there");
     assert_eq!(ask(env, &id, "hello").await, "hello");
     let about: Value = serde_json::from_str(&ask(env, &id, "who").await).expect("JSON");
     assert_eq!(about["cwd"], "/workspace");
@@ -51,13 +51,13 @@ pub(crate) async fn check(env: &TestEnv, user: &str) {
     );
     let pid = about["pid"].as_u64().expect("a process");
     // Neither its user nor root inside sees its memory, nor the program file, which is the host's.
-    let look = format!(
+    let inspect = format!(
         "kill -0 {pid} && echo there; for f in environ mem maps; do \
          head -c 1 /proc/{pid}/$f >/dev/null 2>&1 && echo read $f; done; \
          readlink /proc/{pid}/exe; head -c 4 /proc/{pid}/exe 2>/dev/null; ls /proc/{pid}/fd 2>/dev/null"
     );
-    assert_eq!(env.out(&id, &look).await, "there");
-    let by_root = env.sh_as(&id, "root", &look).await;
+    assert_eq!(env.out(&id, &inspect).await, "there");
+    let by_root = env.sh_as(&id, "root", &inspect).await;
     assert_eq!(crate::test_env::text(&by_root.stdout), "there");
     // It is paused with its sandbox, and gone with it.
     env.engine.pause(&id).await.expect("pause");

@@ -7,7 +7,7 @@ use sandyard_engine::{ForkSpec, SandboxSpec};
 
 use crate::test_env::{TestEnv, ready, small};
 
-const CERTIFICATE: &str = include_str!("../../src/trust/known.pem");
+const CERTIFICATE: &str = include_str!("../../src/trust/test_certificate.pem");
 const OTHER: &str = include_str!("other.pem");
 
 /// Gives the env a gateway's certificate, as the gateway would.
@@ -18,7 +18,7 @@ pub(crate) fn certify(env: &TestEnv, text: &str) {
     fs::rename(folder.join("new"), folder.join("ca.pem")).expect("rename");
 }
 
-/// Checks that OpenSSL, and whoever reads the list, trusts that certificate and not the other.
+/// Checks that OpenSSL, and programs that read the list, trust that certificate and not the other.
 pub(crate) async fn assert_trusts(env: &TestEnv, id: &SandboxId, certificate: &str) {
     let single = env.out(id, "cat /etc/ssl/certs/sandyard-gateway.pem").await;
     assert_eq!(single, certificate.trim_end());
@@ -29,8 +29,8 @@ pub(crate) async fn assert_trusts(env: &TestEnv, id: &SandboxId, certificate: &s
         "/etc/ssl/certs/sandyard-gateway.pem: OK\n/etc/ssl/certs/sandyard-gateway.pem: OK"
     );
     let list = env.out(id, "cat /etc/ssl/certs/ca-certificates.crt").await;
-    let theirs = fs::read_to_string("/etc/ssl/certs/ca-certificates.crt").expect("the host's");
-    assert_eq!(list, format!("{theirs}{}", certificate.trim_end()));
+    let other = fs::read_to_string("/etc/ssl/certs/ca-certificates.crt").expect("the host's");
+    assert_eq!(list, format!("{other}{}", certificate.trim_end()));
     assert_eq!(
         env.out(
             id,
@@ -159,7 +159,7 @@ async fn a_ready_sandbox_of_an_old_certificate_is_not_taken() {
     let made = env.create().await.id;
     assert_ne!(made.as_str(), old);
     assert_trusts(&env, &made, CERTIFICATE).await;
-    // The pool, asked again, keeps one that fits; and that is taken, with the variables of whoever takes it.
+    // The pool, asked again, keeps one that fits; and that one is adopted, with the variables of its new owner.
     env.engine.set_pool(pool).await.expect("fill");
     let ready = spare();
     assert_ne!(ready, old);
@@ -173,7 +173,7 @@ async fn a_ready_sandbox_of_an_old_certificate_is_not_taken() {
 }
 
 #[tokio::test]
-async fn a_damaged_certificate_is_told_and_the_sandbox_runs() {
+async fn a_damaged_certificate_is_reported_and_the_sandbox_runs() {
     let env = TestEnv::new().await;
     certify(
         &env,

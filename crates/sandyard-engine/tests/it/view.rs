@@ -140,31 +140,31 @@ async fn nothing_of_another_sandbox_or_the_launcher_is_in_the_agents_memory() {
     // Long enough for everything that the launcher does now and then.
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     let second = env.create().await.id;
-    // The search has teeth: the first one's own secret is in its own agent.
+    // Proves that the search finds something: the first one's secret is in its own agent.
     assert!(occurrences(&env, &first, "first-sandboxes-secret-value").await > 0);
     assert_eq!(
         occurrences(&env, &second, "first-sandboxes-secret-value").await,
         0
     );
     assert_eq!(occurrences(&env, &second, first.as_str()).await, 0);
-    let shown = env
+    let output = env
         .sh_as(
             &second,
             "root",
             "cat /proc/1/cmdline /proc/1/environ | tr '\\0' ' '",
         )
         .await;
-    assert_eq!(crate::test_env::text(&shown.stdout), "sandyard-agent");
+    assert_eq!(crate::test_env::text(&output.stdout), "sandyard-agent");
     env.finish().await;
 }
 
-/// Whoever fills the pool, or finds that another was faster, may become somebody's first process.
+/// A worker that fills the pool, or that lost a race for a spare, may become the first process of another sandbox.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_another_sandbox_comes_through_the_pool() {
     let env = TestEnv::new().await;
     let pool = vec![ready("host", 3)];
     env.engine.set_pool(pool.clone()).await.expect("fill");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut others = Vec::new();
     for _ in 0..4 {
         let create = |secret: Option<&str>| {
@@ -182,7 +182,7 @@ async fn nothing_of_another_sandbox_comes_through_the_pool() {
             create(None)
         );
         filled.expect("fill");
-        told.extend([one, two]);
+        reported.extend([one, two]);
         others.extend([other, another]);
     }
     env.engine.set_pool(pool).await.expect("fill");
@@ -193,7 +193,7 @@ async fn nothing_of_another_sandbox_comes_through_the_pool() {
         name.parse().expect("an id")
     }));
     assert_eq!(others.len(), 8 + 3, "as many are ready");
-    for id in &told {
+    for id in &reported {
         assert!(occurrences(&env, id, "pooled-sandboxes-secret-value").await > 0);
     }
     for id in &others {
@@ -250,7 +250,7 @@ async fn a_link_in_place_of_a_folder_leads_nowhere_on_the_host() {
 }
 
 #[tokio::test]
-async fn what_the_host_counts_for_everybody_cannot_be_used_up_by_one() {
+async fn one_sandbox_cannot_exhaust_what_the_host_counts_for_all_users() {
     let env = TestEnv::new().await;
     let id = env.create().await.id;
     let count = |call: &str| {

@@ -1,4 +1,4 @@
-//! Other doors to the same kernel: 32-bit system calls, x32, and a tracer that swaps the number after the filter looked.
+//! Other entry points of the same kernel: 32-bit system calls, x32, and a tracer that changes the number after the filter.
 
 use crate::check::{Check, OnHost, Outcome};
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::finding::{Group::Kernel, Severity::High};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Kernel, High, "abi.x32", "The x32 table is closed", x32)
-        .doing("getpid and bpf with the x32 bit", "refused or unknown")
+        .describe("getpid and bpf with the x32 bit", "refused or unknown")
         .on_host(OnHost::Depends),
     Check::new(
         Kernel,
@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The 32-bit table is closed, or filtered as well",
         i386,
     )
-    .doing(
+    .describe(
         "int 0x80: getpid, bpf, io_uring_setup, userfaultfd, keyctl, unshare, mount",
         "killed, refused or unknown",
     )
@@ -27,14 +27,14 @@ pub(super) const CHECKS: &[Check] = &[
         "A tracer cannot change a system call after the filter has checked it",
         tracer,
     )
-    .doing(
+    .describe(
         "trace a child and turn its getppid into bpf at the entry of the call",
         "the filter sees what is run",
     ),
 ];
 
 #[cfg(not(target_arch = "x86_64"))]
-mod elsewhere {
+mod other_architectures {
     use super::{Context, Outcome};
 
     pub(super) fn none(_: &Context) -> Outcome {
@@ -42,7 +42,7 @@ mod elsewhere {
     }
 }
 #[cfg(not(target_arch = "x86_64"))]
-use elsewhere::{none as i386, none as tracer, none as x32};
+use other_architectures::{none as i386, none as tracer, none as x32};
 
 #[cfg(target_arch = "x86_64")]
 use x86_64::{i386, tracer, x32};

@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The user cannot trace the agent",
         trace,
     )
-    .doing(
+    .describe(
         "PTRACE_SEIZE of process 1",
         "refused to the user; root inside may",
     ),
@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The user cannot read or write the agent",
         memory,
     )
-    .doing(
+    .describe(
         "open /proc/1/mem, environ, maps, root, cwd and fd",
         "refused to the user; root inside may",
     ),
@@ -44,7 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The agent survives every signal",
         signal,
     )
-    .doing(
+    .describe(
         "SIGKILL, SIGSTOP, SIGTERM, SIGSEGV to process 1",
         "refused to the user, without effect from root",
     ),
@@ -55,7 +55,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The agent's port asks for a token",
         port,
     )
-    .doing(
+    .describe(
         "GET /files, GET /envs and POST of a process without a token at 127.0.0.1:49983",
         "refused",
     ),

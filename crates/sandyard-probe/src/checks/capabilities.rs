@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No dangerous capability can ever be had",
         bounding,
     )
-    .doing(
+    .describe(
         "compare the bounding set with the documented one",
         "nothing beyond it",
     )
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The user has no capability",
         user,
     )
-    .doing(
+    .describe(
         "read the effective and permitted sets as the user",
         "empty; for root: within the documented set",
     )
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No capability can be added",
         raise,
     )
-    .doing(
+    .describe(
         "capset of everything, ambient raise of CAP_SYS_ADMIN, a return to keep-caps",
         "refused",
     ),
@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The system call filter is on",
         filter,
     )
-    .doing("read the seccomp mode", "2, a filter")
+    .describe("read the seccomp mode", "2, a filter")
     .on_host(OnHost::Breaches),
     Check::new(
         Privileges,
@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The filter cannot be taken off",
         filter_off,
     )
-    .doing(
+    .describe(
         "prctl back to no seccomp, PTRACE_O_SUSPEND_SECCOMP on a child",
         "refused",
     ),

@@ -16,13 +16,13 @@ use sandyard_confine::mountinfo::mounts;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Knobs, High, "cgroups.writable", "No cgroup file is writable", writable)
-        .doing("open every file of every mounted cgroup hierarchy for writing", "nothing there, read-only or refused"),
+        .describe("open every file of every mounted cgroup hierarchy for writing", "nothing there, read-only or refused"),
     Check::new(Knobs, Critical, "cgroups.release-agent", "No release agent can be set", release_agent)
-        .doing("mount cgroup v1 hierarchies anew and open release_agent for writing; look for one already mounted", "refused"),
+        .describe("mount cgroup v1 hierarchies anew and open release_agent for writing; look for one already mounted", "refused"),
     Check::new(Knobs, High, "cgroups.subgroup", "No new cgroup can be made", subgroup)
-        .doing("make a directory in every mounted cgroup hierarchy", "refused"),
+        .describe("make a directory in every mounted cgroup hierarchy", "refused"),
     Check::new(Knobs, Low, "cgroups.names", "The host's cgroup names are not visible", names)
-        .doing("read /proc/self/cgroup", "every path is /")
+        .describe("read /proc/self/cgroup", "every path is /")
         .on_host(OnHost::Depends),
 ];
 

@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         "A command inherits nothing but its own standard streams",
         inherited,
     )
-    .doing("list our descriptors at the start", "0, 1 and 2 only")
+    .describe("list our descriptors at the start", "0, 1 and 2 only")
     .on_host(OnHost::Depends),
     Check::new(
         Files,
@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No process holds a directory of the host",
         any_descriptor,
     )
-    .doing(
+    .describe(
         "read the planted files through every descriptor of every process in /proc, `..` included",
         "nothing found",
     )
@@ -42,7 +42,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The program that the agent runs cannot be changed",
         agent_program,
     )
-    .doing(
+    .describe(
         "ask for write access to /proc/1/exe, which is a file of the host",
         "refused",
     )
@@ -54,7 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The agent holds no file of the host",
         agent_descriptors,
     )
-    .doing(
+    .describe(
         "compare each file that process 1 has open with what is at that path here",
         "the same file",
     )
@@ -111,7 +111,7 @@ fn is_sealed(path: &str) -> bool {
 fn agent_descriptors(_: &Context) -> Outcome {
     let links = match fs::read_dir("/proc/1/fd") {
         Ok(links) => links,
-        Err(error) => return Outcome::held(format_args!("they cannot be looked at: {error}")),
+        Err(error) => return Outcome::held(format_args!("they cannot be listed: {error}")),
     };
     let mut seen = 0;
     let foreign: Vec<String> = links

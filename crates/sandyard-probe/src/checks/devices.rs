@@ -12,12 +12,12 @@ use crate::sys::{self, sys};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Devices, Critical, "devices.present", "Only harmless devices are in /dev", present)
-        .doing("open every device node below /dev other than null, zero, full, random, urandom, tty, ptmx and pts", "none")
+        .describe("open every device node below /dev other than null, zero, full, random, urandom, tty, ptmx and pts", "none")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Devices, Critical, "devices.block", "No disk can be made and opened", block_nodes)
-        .doing("mknod of the host's disks, loop, SCSI, virtio, NVMe and device-mapper in several places, then open", "refused"),
+        .describe("mknod of the host's disks, loop, SCSI, virtio, NVMe and device-mapper in several places, then open", "refused"),
     Check::new(Devices, Critical, "devices.character", "No special device can be made and opened", character_nodes)
-        .doing("mknod of mem, kmsg, fuse, tun, kvm, loop-control, vsock, vhost in several places, then open", "refused"),
+        .describe("mknod of mem, kmsg, fuse, tun, kvm, loop-control, vsock, vhost in several places, then open", "refused"),
 ];
 
 /// Major and minor numbers of what every program may need.
@@ -49,15 +49,15 @@ fn present(_: &Context) -> Outcome {
 
 fn nodes_below(directory: &Path) -> Vec<(PathBuf, u64)> {
     let mut nodes = Vec::new();
-    let mut left = vec![directory.to_owned()];
-    while let Some(directory) = left.pop() {
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else {
                 continue;
             };
             let kind = metadata.file_type();
             if kind.is_dir() {
-                left.push(entry.path());
+                pending.push(entry.path());
             } else if kind.is_block_device() || kind.is_char_device() {
                 nodes.push((entry.path(), metadata.rdev()));
             }
@@ -68,7 +68,7 @@ fn nodes_below(directory: &Path) -> Vec<(PathBuf, u64)> {
 
 fn block_nodes(context: &Context) -> Outcome {
     let planted = context.plan.secrets.iter().map(|secret| secret.device);
-    let usual = [
+    let default_nodes = [
         (7, 0),
         (8, 0),
         (8, 1),
@@ -79,12 +79,12 @@ fn block_nodes(context: &Context) -> Outcome {
         (179, 0),
         (202, 0),
     ];
-    let usual = usual.map(|(major, minor)| rustix::fs::makedev(major, minor));
-    make_and_open(libc::S_IFBLK, planted.chain(usual))
+    let default_nodes = default_nodes.map(|(major, minor)| rustix::fs::makedev(major, minor));
+    make_and_open(libc::S_IFBLK, planted.chain(default_nodes))
 }
 
 fn character_nodes(_: &Context) -> Outcome {
-    let wanted = [
+    let numbers = [
         (1, 1),
         (1, 2),
         (1, 4),
@@ -98,20 +98,20 @@ fn character_nodes(_: &Context) -> Outcome {
     ];
     make_and_open(
         libc::S_IFCHR,
-        wanted.map(|(major, minor)| rustix::fs::makedev(major, minor)),
+        numbers.map(|(major, minor)| rustix::fs::makedev(major, minor)),
     )
 }
 
 fn make_and_open(kind: libc::mode_t, devices: impl IntoIterator<Item = u64>) -> Outcome {
     let scratch = Scratch::make().ok();
-    let mut places: Vec<PathBuf> = ["/dev", "/dev/shm", "/", "/run", "/home", "/var/tmp"]
+    let mut directories: Vec<PathBuf> = ["/dev", "/dev/shm", "/", "/run", "/home", "/var/tmp"]
         .map(PathBuf::from)
         .into();
-    places.extend(scratch.iter().map(|scratch| scratch.path().to_owned()));
+    directories.extend(scratch.iter().map(|scratch| scratch.path().to_owned()));
     let mut opened = Vec::new();
     let mut answers = Vec::new();
     for device in devices {
-        for place in &places {
+        for place in &directories {
             let name = format!(
                 "{}:{}",
                 rustix::fs::major(device),

@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Check] = &[Check::new(
     "What is written inside stays inside",
     footprint,
 )
-.doing(
+.describe(
     "write a file into each system directory, into other templates' layers and below /proc/1/root",
     "the host sees none of it",
 )];

@@ -9,10 +9,10 @@ use sandyard_confine::mountinfo::mounts;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Files, Critical, "files.handle", "A file handle does not open the host's file", planted)
-        .doing("open_by_handle_at with the planted files' own handles, from every mount", "refused")
+        .describe("open_by_handle_at with the planted files' own handles, from every mount", "refused")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Files, Critical, "files.root-handle", "File handles cannot be guessed", guessed)
-        .doing("open_by_handle_at with the well-known root inodes of ext4, XFS, btrfs and tmpfs, from every mount", "refused")
+        .describe("open_by_handle_at with the well-known root inodes of ext4, XFS, btrfs and tmpfs, from every mount", "refused")
         .on_host(OnHost::Depends),
 ];
 

@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Processes of the host are not visible",
         visible,
     )
-    .doing(
+    .describe(
         "look for the planted process, and for kernel threads, in /proc",
         "only what started in the sandbox",
     )
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No environment or command line of the host is readable",
         environment,
     )
-    .doing(
+    .describe(
         "look for the planted word in the environment and command line of every process",
         "not found",
     )
@@ -44,7 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The host's process cannot be signalled",
         signal,
     )
-    .doing(
+    .describe(
         "kill(pid, 0) and pidfd_open of the planted process",
         "no such process",
     )
@@ -56,7 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The host's process cannot be traced",
         trace,
     )
-    .doing("PTRACE_SEIZE of the planted process", "no such process")
+    .describe("PTRACE_SEIZE of the planted process", "no such process")
     .on_host(OnHost::BreachesForRoot),
     Check::new(
         Processes,
@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The host's process cannot be read",
         memory,
     )
-    .doing(
+    .describe(
         "process_vm_readv and /proc/<pid>/mem of the planted process",
         "no such process",
     )
@@ -77,7 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The host's process keeps its descriptors",
         descriptors,
     )
-    .doing(
+    .describe(
         "pidfd_getfd of the planted process's standard output",
         "no such process",
     )
@@ -97,7 +97,7 @@ fn on_process(context: &Context, attempt: impl FnOnce(&HostProcess) -> Outcome) 
     }
 }
 
-fn gone(result: sys::Result) -> Outcome {
+fn expect_no_process(result: sys::Result) -> Outcome {
     match result {
         Err(errno) if errno.is_refusal() || errno.0 == libc::ESRCH => Outcome::held(errno),
         Err(errno) => Outcome::inconclusive(errno),
@@ -136,7 +136,7 @@ fn environment(context: &Context) -> Outcome {
     let Some(process) = &context.plan.process else {
         return Outcome::inconclusive("no process was planted");
     };
-    // Our own command line holds the plan, and so the word; so does that of whoever started us.
+    // The probe's own command line contains the plan with the marker, and so does that of its parent.
     let own = own_session();
     let mut found = Vec::new();
     for pid in pids() {
@@ -163,7 +163,7 @@ fn own_session() -> Vec<i32> {
 fn signal(context: &Context) -> Outcome {
     on_process(context, |process| {
         let killed = sys!(libc::SYS_kill, process.pid, 0);
-        gone(killed.or_else(|_| sys!(libc::SYS_pidfd_open, process.pid, 0)))
+        expect_no_process(killed.or_else(|_| sys!(libc::SYS_pidfd_open, process.pid, 0)))
     })
 }
 
@@ -173,7 +173,7 @@ fn trace(context: &Context) -> Outcome {
         if seized.is_ok() {
             let _ = sys!(libc::SYS_ptrace, libc::PTRACE_DETACH, process.pid, 0, 0);
         }
-        gone(seized)
+        expect_no_process(seized)
     })
 }
 
@@ -187,7 +187,7 @@ fn memory(context: &Context) -> Outcome {
             iov_base: byte.as_mut_ptr().cast(),
             iov_len: 1,
         };
-        // An address that is never mapped: EFAULT would mean that the door was open.
+        // An address that is never mapped: EFAULT would mean that access was allowed.
         let remote = libc::iovec {
             iov_base: std::ptr::without_provenance_mut(8),
             iov_len: 1,
@@ -200,7 +200,7 @@ fn memory(context: &Context) -> Outcome {
             (-1, errno) if errno.0 == libc::EFAULT => {
                 Outcome::breached("the kernel tried to read it")
             }
-            (-1, errno) => gone(Err(errno)),
+            (-1, errno) => expect_no_process(Err(errno)),
             _ => Outcome::breached("it was read"),
         }
     })
@@ -209,6 +209,6 @@ fn memory(context: &Context) -> Outcome {
 fn descriptors(context: &Context) -> Outcome {
     on_process(context, |process| {
         let pidfd = sys!(libc::SYS_pidfd_open, process.pid, 0);
-        gone(pidfd.and_then(|pidfd| sys!(libc::SYS_pidfd_getfd, pidfd, 1, 0)))
+        expect_no_process(pidfd.and_then(|pidfd| sys!(libc::SYS_pidfd_getfd, pidfd, 1, 0)))
     })
 }

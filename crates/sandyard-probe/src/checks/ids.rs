@@ -17,7 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No id inside is root on the host",
         map,
     )
-    .doing(
+    .describe(
         "read /proc/self/uid_map and gid_map",
         "outer ids never include 0",
     )
@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The id map cannot be rewritten",
         rewrite_map,
     )
-    .doing(
+    .describe(
         "write `0 0 1` to our own and to the agent's uid_map",
         "refused",
     ),
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The user becomes root only through sudo",
         become_root,
     )
-    .doing(
+    .describe(
         "setresuid and setresgid to 0, setgroups",
         "refused to the user; root inside already is",
     ),

@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Shared memory of the host cannot be attached",
         shared_memory,
     )
-    .doing(
+    .describe(
         "shmat of the planted segment by its id, and by its key",
         NOT_THERE,
     )
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Message queues of the host cannot be read",
         message_queue,
     )
-    .doing(
+    .describe(
         "look at the planted message by the queue's id, and by its key",
         NOT_THERE,
     )
@@ -43,7 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         "POSIX queues of the host cannot be opened",
         posix_queue,
     )
-    .doing("mq_open of the planted queue", NOT_THERE)
+    .describe("mq_open of the planted queue", NOT_THERE)
     .on_host(OnHost::Breaches),
     Check::new(
         Ipc,
@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
         "System V objects of the host are not listed",
         tables,
     )
-    .doing("look for the planted keys in /proc/sysvipc", NOT_THERE)
+    .describe("look for the planted keys in /proc/sysvipc", NOT_THERE)
     .on_host(OnHost::Breaches),
 ];
 
@@ -106,7 +106,7 @@ fn message_queue(context: &Context) -> Outcome {
             0,
             MSG_COPY | libc::IPC_NOWAIT | libc::MSG_NOERROR
         );
-        // Kernels without checkpoint support know no MSG_COPY; being told about the queue is breach enough.
+        // Kernels without checkpoint support know no MSG_COPY; any information about the queue is a breach.
         if result == Err(Errno(libc::ENOSYS)) {
             let mut status = [0_u8; 256];
             result = sys!(libc::SYS_msgctl, id, libc::IPC_STAT, &mut status[..]);

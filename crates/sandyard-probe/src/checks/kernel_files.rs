@@ -11,32 +11,32 @@ use crate::sys;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Knobs, Critical, "knobs.kernel-memory", "Kernel memory cannot be read", kernel_memory)
-        .doing("read /proc/kcore, /dev/mem, /dev/kmem, /dev/port", "nothing there, or refused")
+        .describe("read /proc/kcore, /dev/mem, /dev/kmem, /dev/port", "nothing there, or refused")
         .on_host(OnHost::Depends),
     Check::new(Knobs, High, "knobs.kernel-log", "The kernel's log cannot be read or written", kernel_log)
-        .doing("open /proc/kmsg and /dev/kmsg", "nothing there, or refused")
+        .describe("open /proc/kmsg and /dev/kmsg", "nothing there, or refused")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Medium, "knobs.kernel-addresses", "Kernel addresses are hidden", kernel_addresses)
-        .doing("read /proc/kallsyms and /proc/modules for an address that is not zero", "zeroes, or nothing")
+        .describe("read /proc/kallsyms and /proc/modules for an address that is not zero", "zeroes, or nothing")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Medium, "knobs.host-tables", "Tables about the whole host are masked", host_tables)
-        .doing(
+        .describe(
             "read /proc/keys, key-users, timer_list, sched_debug, slabinfo, vmallocinfo, pagetypeinfo, kpageflags, acpi, scsi, iomem",
             "empty, masked or refused",
         )
         .on_host(OnHost::Breaches),
     Check::new(Knobs, Low, "knobs.pressure", "The host's load cannot be read or monitored", pressure)
-        .doing("read /proc/pressure/*, and register a trigger there", "nothing there, or refused")
+        .describe("read /proc/pressure/*, and register a trigger there", "nothing there, or refused")
         // Kernels can be built or started without it.
         .on_host(OnHost::Depends),
     Check::new(Knobs, Low, "knobs.mount-table", "Mounts do not reveal where the host keeps its data", mount_table)
-        .doing("search for the host's folders in /proc/self/mountinfo", "not found")
+        .describe("search for the host's folders in /proc/self/mountinfo", "not found")
         .on_host(OnHost::Depends),
     Check::new(Knobs, Low, "knobs.hostname", "The host's name is not visible", hostname)
-        .doing("compare our host name with the host's", "another name")
+        .describe("compare our host name with the host's", "another name")
         .on_host(OnHost::Breaches),
     Check::new(Knobs, Low, "knobs.boot-id", "The host's boot id is not visible", boot_id)
-        .doing("compare /proc/sys/kernel/random/boot_id with the host's", "another id")
+        .describe("compare /proc/sys/kernel/random/boot_id with the host's", "another id")
         .on_host(OnHost::Breaches),
 ];
 
@@ -86,7 +86,7 @@ fn is_kernel_log(fd: i32) -> bool {
 }
 
 fn kernel_addresses(_: &Context) -> Outcome {
-    let shown = |line: &str, column: usize| {
+    let has_address = |line: &str, column: usize| {
         let address = line.split_whitespace().nth(column)?;
         let digits = address.strip_prefix("0x").unwrap_or(address);
         (u64::from_str_radix(digits, 16).ok()? != 0).then(|| line.to_owned())
@@ -97,7 +97,7 @@ fn kernel_addresses(_: &Context) -> Outcome {
         found.extend(
             text.lines()
                 .take(100)
-                .filter_map(|line| shown(line, column))
+                .filter_map(|line| has_address(line, column))
                 .take(1)
                 .map(|line| format!("`{file}`: {line}")),
         );
@@ -180,11 +180,11 @@ fn hostname(context: &Context) -> Outcome {
 }
 
 fn boot_id(context: &Context) -> Outcome {
-    let ours = read_start("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let ours = String::from_utf8_lossy(&ours).trim().to_owned();
+    let own_id = read_start("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let own_id = String::from_utf8_lossy(&own_id).trim().to_owned();
     match &context.plan.boot_id {
         None => Outcome::inconclusive("the plan has no boot id"),
-        Some(id) if *id == ours => Outcome::breached("it is the host's boot id"),
-        Some(_) => Outcome::held(format_args!("`{ours}`")),
+        Some(id) if *id == own_id => Outcome::breached("it is the host's boot id"),
+        Some(_) => Outcome::held(format_args!("`{own_id}`")),
     }
 }

@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
         "A key of the host cannot be read",
         read,
     )
-    .doing(
+    .describe(
         "KEYCTL_READ of the planted key by its serial number; the key allows anyone",
         "refused",
     )
@@ -30,13 +30,13 @@ pub(super) const CHECKS: &[Check] = &[
         "A key of the host cannot be found",
         search,
     )
-    .doing(
+    .describe(
         "search the user, session and process keyrings by description; request_key; /proc/keys",
         "refused",
     )
     .on_host(OnHost::Breaches),
     Check::new(Privileges, Medium, "keys.add", "Keys cannot be made", add)
-        .doing("add_key to the user and process keyrings", "refused"),
+        .describe("add_key to the user and process keyrings", "refused"),
 ];
 
 const KEYCTL_SEARCH: i32 = 10;

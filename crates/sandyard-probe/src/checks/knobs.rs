@@ -17,18 +17,18 @@ const REFUSED: &str = "not there, read-only or refused";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Knobs, Critical, "knobs.helpers", "Programs that the kernel starts as root cannot be changed", helpers)
-        .doing("open core_pattern, modprobe, hotplug, poweroff_cmd, uevent_helper, binfmt_misc for writing", REFUSED)
+        .describe("open core_pattern, modprobe, hotplug, poweroff_cmd, uevent_helper, binfmt_misc for writing", REFUSED)
         .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, Critical, "knobs.sysrq", "SysRq commands cannot be sent", sysrq)
-        .doing("open /proc/sysrq-trigger and kernel/sysrq for writing", REFUSED)
+        .describe("open /proc/sysrq-trigger and kernel/sysrq for writing", REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Knobs, High, "knobs.sysctl", "No setting of the whole kernel is writable", sysctls)
-        .doing("open every file below /proc/sys for writing", "refused, save what belongs to our own namespaces")
+        .describe("open every file below /proc/sys for writing", "refused, save what belongs to our own namespaces")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Knobs, High, "knobs.sysfs", "Nothing below /sys is writable", sysfs)
-        .doing("open every file below /sys for writing", REFUSED),
+        .describe("open every file below /sys for writing", REFUSED),
     Check::new(Knobs, High, "knobs.proc", "Nothing else of /proc is writable", proc_files)
-        .doing("open /proc/irq, /proc/acpi, /proc/bus, /proc/scsi, /proc/mtrr and their like for writing", REFUSED),
+        .describe("open /proc/irq, /proc/acpi, /proc/bus, /proc/scsi, /proc/mtrr and their like for writing", REFUSED),
 ];
 
 fn helpers(_: &Context) -> Outcome {
@@ -94,7 +94,7 @@ fn proc_files(_: &Context) -> Outcome {
 
 /// Settings that each network, ipc, uts, pid or user namespace has for itself.
 fn is_namespaced(file: &Path) -> bool {
-    const OWN: [&str; 19] = [
+    const NAMESPACED: [&str; 19] = [
         "net",
         "user",
         "fs/mqueue",
@@ -116,7 +116,7 @@ fn is_namespaced(file: &Path) -> bool {
         "kernel/pid_max",
     ];
     let below = file.strip_prefix("/proc/sys").unwrap_or(file);
-    OWN.iter().any(|own| below.starts_with(own))
+    NAMESPACED.iter().any(|own| below.starts_with(own))
 }
 
 pub(super) fn writable_among(files: impl IntoIterator<Item = PathBuf>) -> Outcome {
@@ -143,18 +143,18 @@ fn opens_for_writing(file: &Path) -> bool {
 
 /// Every file below a directory, links not followed; bounded, since /sys is large.
 pub(super) fn files_below(directory: &Path) -> Vec<PathBuf> {
-    const MOST: usize = 60_000;
+    const MAX_FILES: usize = 60_000;
     let mut files = Vec::new();
-    let mut left = vec![directory.to_owned()];
-    while let Some(directory) = left.pop() {
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => left.push(entry.path()),
+                Ok(kind) if kind.is_dir() => pending.push(entry.path()),
                 Ok(kind) if kind.is_file() => files.push(entry.path()),
                 _ => {}
             }
         }
-        if files.len() > MOST {
+        if files.len() > MAX_FILES {
             break;
         }
     }

@@ -79,7 +79,7 @@ mod tests {
         for check in all() {
             assert!(ids.insert(check.id), "{} twice", check.id);
             assert!(
-                !check.tried.is_empty() && !check.expected.is_empty(),
+                !check.attempt_text.is_empty() && !check.expected.is_empty(),
                 "{}",
                 check.id
             );

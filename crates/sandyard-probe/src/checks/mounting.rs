@@ -15,17 +15,17 @@ const REFUSED: &str = "refused";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Mounts, High, "mounts.kernel", "No kernel file system can be mounted anew", kernel)
-        .doing("mount proc, sysfs, cgroup, cgroup2, mqueue, devpts, devtmpfs", REFUSED),
+        .describe("mount proc, sysfs, cgroup, cgroup2, mqueue, devpts, devtmpfs", REFUSED),
     Check::new(Mounts, Critical, "mounts.debug", "No debugging file system can be mounted", debug)
-        .doing("mount debugfs, tracefs, securityfs, pstore, efivarfs, bpf, binfmt_misc, configfs, selinuxfs", REFUSED),
+        .describe("mount debugfs, tracefs, securityfs, pstore, efivarfs, bpf, binfmt_misc, configfs, selinuxfs", REFUSED),
     Check::new(Mounts, Medium, "mounts.plain", "No plain file system can be mounted", plain)
-        .doing("mount tmpfs, ramfs, overlay; bind / elsewhere", REFUSED),
+        .describe("mount tmpfs, ramfs, overlay; bind / elsewhere", REFUSED),
     Check::new(Mounts, Critical, "mounts.disk", "No disk can be mounted", disk)
-        .doing("mount /dev/vda, sda, nvme0n1, loop0, dm-0 as ext4, XFS and btrfs", REFUSED),
+        .describe("mount /dev/vda, sda, nvme0n1, loop0, dm-0 as ext4, XFS and btrfs", REFUSED),
     Check::new(Mounts, High, "mounts.new-calls", "The new mount calls are closed", new_calls)
-        .doing("fsopen, open_tree, fspick, move_mount, fsmount, mount_setattr", REFUSED),
+        .describe("fsopen, open_tree, fspick, move_mount, fsmount, mount_setattr", REFUSED),
     Check::new(Mounts, High, "mounts.root", "The root cannot be changed", root)
-        .doing("pivot_root and move_mount of /", REFUSED),
+        .describe("pivot_root and move_mount of /", REFUSED),
 ];
 
 fn try_kinds(kinds: &[&CStr], sources: &[&CStr], options: &CStr) -> Outcome {
@@ -128,7 +128,7 @@ fn disk(_: &Context) -> Outcome {
     try_kinds(&[c"ext4", c"xfs", c"btrfs"], &disks, c"")
 }
 
-/// Any answer but a refusal means that the call is open: these need no valid argument to be told so.
+/// Any answer except a refusal means that the call is open. No valid arguments are needed for that.
 fn new_calls(_: &Context) -> Outcome {
     const OPEN_TREE_CLONE: i32 = 1;
     let attributes = [0_u8; 32];

@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No user namespace can be made",
         user,
     )
-    .doing(
+    .describe(
         "unshare(CLONE_NEWUSER), clone and clone3 of the same",
         REFUSED,
     ),
@@ -28,9 +28,9 @@ pub(super) const CHECKS: &[Check] = &[
         High,
         "namespaces.others",
         "No other namespace can be made",
-        others,
+        other_namespaces,
     )
-    .doing(
+    .describe(
         "unshare of mount, pid, net, ipc, uts, cgroup and time namespaces, clone3 of the same",
         REFUSED,
     ),
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No namespace can be entered",
         enter,
     )
-    .doing(
+    .describe(
         "setns to every namespace file and pidfd of every process in /proc",
         "refused, or the namespace we are in",
     ),
@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The way up from our namespaces is closed",
         owner,
     )
-    .doing(
+    .describe(
         "NS_GET_USERNS and NS_GET_PARENT on each of our namespace files, then setns",
         REFUSED,
     )
@@ -73,7 +73,7 @@ fn user(_: &Context) -> Outcome {
     make([("user", libc::CLONE_NEWUSER)])
 }
 
-fn others(_: &Context) -> Outcome {
+fn other_namespaces(_: &Context) -> Outcome {
     make(KINDS)
 }
 

@@ -14,13 +14,13 @@ use sandyard_confine::mountinfo::mounts;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Privileges, High, "nesting.mounts", "A nested namespace does not lift read-only or masks", masks)
-        .doing("in new user and mount namespaces: remount what is read-only, unmount what is masked", "refused"),
+        .describe("in new user and mount namespaces: remount what is read-only, unmount what is masked", "refused"),
     Check::new(Privileges, Critical, "nesting.devices", "A nested namespace makes no device", devices)
-        .doing("in a new user namespace: mknod of a disk and of kernel memory", "refused"),
+        .describe("in a new user namespace: mknod of a disk and of kernel memory", "refused"),
     Check::new(Privileges, High, "nesting.proc", "A nested namespace shows no unmasked /proc or /sys", fresh_proc)
-        .doing("in new user, pid, mount and net namespaces: mount proc and sysfs, write core_pattern there", "refused"),
+        .describe("in new user, pid, mount and net namespaces: mount proc and sysfs, write core_pattern there", "refused"),
     Check::new(Privileges, Critical, "nesting.ids", "A nested namespace maps no foreign id", foreign_ids)
-        .doing("in a new user namespace: map the host's root", "refused"),
+        .describe("in a new user namespace: map the host's root", "refused"),
 ];
 
 /// Enters new namespaces; held at once where that is refused.

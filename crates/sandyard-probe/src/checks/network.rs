@@ -15,24 +15,24 @@ const NO_ANSWER: &str = "no answer";
 /// How long to connect. What is refused is so at once.
 const LIMIT: Duration = Duration::from_secs(1);
 /// How long to wait for the greeting of one who let us in: on a host that is very busy it takes its time, and without it nothing
-/// would seem to be amiss.
+/// would seem to be wrong.
 const GREETING_LIMIT: Duration = Duration::from_secs(6);
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Network, Critical, "network.loopback", "The host's loopback cannot be reached", loopback)
-        .doing("connect to the planted port at 127.0.0.1, other 127 addresses, 0.0.0.0, ::1 and mapped forms", NO_ANSWER)
+        .describe("connect to the planted port at 127.0.0.1, other 127 addresses, 0.0.0.0, ::1 and mapped forms", NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.loopback-udp", "The host's loopback takes no datagram", loopback_udp)
-        .doing("send a datagram to the planted port and wait for its answer", NO_ANSWER)
+        .describe("send a datagram to the planted port and wait for its answer", NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.lan", "The host's network address cannot be reached", lan)
-        .doing("connect to the planted port at the host's own address in its network", NO_ANSWER)
+        .describe("connect to the planted port at the host's own address in its network", NO_ANSWER)
         .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.neighbour", "Another sandbox's port cannot be reached", neighbour)
-        .doing("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address", NO_ANSWER)
+        .describe("connect to the port that another sandbox listens on, at 127.0.0.1 and at the host's address", NO_ANSWER)
     .on_host(OnHost::Breaches),
     Check::new(Network, Critical, "network.own-ports", "Our ports are not the host's", own_ports)
-        .doing("listen at the very address and port that the host listens on", "it works, since the loopback is our own")
+        .describe("listen at the very address and port that the host listens on", "it works, since the loopback is our own")
         .on_host(OnHost::Breaches),
 ];
 

@@ -12,13 +12,13 @@ use sandyard_confine::mountinfo::{Mount, mounts};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Mounts, Critical, "mounts.remount", "Read-only mounts stay read-only", remount)
-        .doing("remount each read-only mount writable: mount(2) of the mount, of its file system, mount_setattr", "refused"),
+        .describe("remount each read-only mount writable: mount(2) of the mount, of its file system, mount_setattr", "refused"),
     Check::new(Mounts, Critical, "mounts.write", "Read-only mounts take no file", write)
-        .doing("make a file, change a mode and a time in each read-only mount", "refused"),
+        .describe("make a file, change a mode and a time in each read-only mount", "refused"),
     Check::new(Mounts, High, "mounts.unmask", "Nothing can be unmounted", unmask)
-        .doing("umount, at once and lazily, of every mount", "refused"),
+        .describe("umount, at once and lazily, of every mount", "refused"),
     Check::new(Mounts, High, "mounts.cover", "Masks cannot be moved or covered", cover)
-        .doing("MS_MOVE of each mount to another place; bind something over /proc/sys", "refused"),
+        .describe("MS_MOVE of each mount to another place; bind something over /proc/sys", "refused"),
 ];
 
 fn read_only() -> Vec<Mount> {
@@ -108,7 +108,7 @@ fn write(_: &Context) -> Outcome {
 }
 
 fn unmask(_: &Context) -> Outcome {
-    let mut gone = Vec::new();
+    let mut unmounted = Vec::new();
     let mut answers = Vec::new();
     // Deepest first, as one would have to.
     for mount in mounts()
@@ -119,14 +119,14 @@ fn unmask(_: &Context) -> Outcome {
         let point = sys::c_path(&mount.point);
         for flags in [0, libc::MNT_DETACH] {
             match sys!(libc::SYS_umount2, point.as_c_str(), flags) {
-                Ok(_) => gone.push(format!("`{}`", mount.point.display())),
+                Ok(_) => unmounted.push(format!("`{}`", mount.point.display())),
                 Err(errno) => answers.push(errno.to_string()),
             }
         }
     }
     answers.sort();
     answers.dedup();
-    Outcome::breached_by(&gone, answers.join(", "))
+    Outcome::breached_by(&unmounted, answers.join(", "))
 }
 
 fn cover(_: &Context) -> Outcome {

@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The only network link is our own loopback",
         links,
     )
-    .doing(
+    .describe(
         "list the links in /proc/net/dev",
         "`lo`, and nothing that leads anywhere",
     )
@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The host's network links are not shown",
         shown_links,
     )
-    .doing(
+    .describe(
         "list /sys/class/net",
         "`lo`, and nothing that leads anywhere",
     )
@@ -47,7 +47,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The cloud's metadata service cannot be reached",
         metadata,
     )
-    .doing(
+    .describe(
         "ask 169.254.169.254, 169.254.170.2, 100.100.100.200 and fd00:ec2::254 for their pages",
         "no answer",
     ),
@@ -58,7 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The world cannot be reached",
         world,
     )
-    .doing(
+    .describe(
         "connect to addresses of public name servers, IPv4 and IPv6, at 53 and 443",
         "no answer",
     ),
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No name server answers",
         names,
     )
-    .doing(
+    .describe(
         "ask every server of /etc/resolv.conf, the local stub and public ones for a name",
         "no address",
     ),
@@ -80,7 +80,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The host does not answer a ping",
         ping,
     )
-    .doing(
+    .describe(
         "ICMP echo to the host's address by ping socket and raw socket",
         "no answer",
     )
@@ -92,7 +92,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No broadcast or multicast leaves",
         broadcast,
     )
-    .doing(
+    .describe(
         "send to 255.255.255.255, 224.0.0.251 and ff02::1",
         "no way there",
     ),

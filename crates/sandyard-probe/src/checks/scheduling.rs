@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Nobody inside runs in real time",
         realtime,
     )
-    .doing(
+    .describe(
         "sched_setscheduler to SCHED_FIFO and SCHED_RR, sched_setattr to SCHED_DEADLINE",
         "refused",
     ),
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Nobody inside goes before others",
         nice,
     )
-    .doing("setpriority to -20, ioprio_set to real time", "refused"),
+    .describe("setpriority to -20, ioprio_set to real time", "refused"),
     Check::new(
         Privileges,
         High,
@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Nobody inside hides from the out-of-memory killer",
         oom,
     )
-    .doing("write -1000 to /proc/self/oom_score_adj", "refused"),
+    .describe("write -1000 to /proc/self/oom_score_adj", "refused"),
     Check::new(
         Privileges,
         Medium,
@@ -43,7 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Hard resource limits cannot be raised",
         limits,
     )
-    .doing(
+    .describe(
         "prlimit of the hard limits of processes, open files, locked memory, core size to infinity",
         "refused, or infinite before",
     ),

@@ -10,7 +10,7 @@ use crate::scratch::Scratch;
 use crate::search::{self, contains, search};
 use crate::sys::{self, sys};
 
-const NOWHERE: &str = "no such file here, or no permission";
+const NOT_FOUND: &str = "no such file here, or no permission";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(
@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Files of the host are not there",
         by_path,
     )
-    .doing("read each planted file by its path on the host", NOWHERE)
+    .describe("read each planted file by its path on the host", NOT_FOUND)
     .on_host(OnHost::Breaches),
     Check::new(
         Files,
@@ -29,9 +29,9 @@ pub(super) const CHECKS: &[Check] = &[
         "`..` does not climb out of the root",
         dot_dot,
     )
-    .doing(
+    .describe(
         "read the planted files through `/..`, from several directories",
-        NOWHERE,
+        NOT_FOUND,
     )
     .on_host(OnHost::Breaches),
     Check::new(
@@ -41,9 +41,9 @@ pub(super) const CHECKS: &[Check] = &[
         "The agent's root is the sandbox's",
         init_root,
     )
-    .doing(
+    .describe(
         "read the planted files through /proc/1/root and /proc/1/cwd",
-        NOWHERE,
+        NOT_FOUND,
     )
     .on_host(OnHost::Depends),
     Check::new(
@@ -53,9 +53,9 @@ pub(super) const CHECKS: &[Check] = &[
         "No process has the host's root",
         any_root,
     )
-    .doing(
+    .describe(
         "read the planted files through the root and cwd of every process and thread in /proc",
-        NOWHERE,
+        NOT_FOUND,
     )
     .on_host(OnHost::Breaches),
     Check::new(
@@ -65,9 +65,9 @@ pub(super) const CHECKS: &[Check] = &[
         "Symbolic links lead nowhere outside",
         symbolic_link,
     )
-    .doing(
+    .describe(
         "follow absolute, relative and /proc links of our own making to the planted files",
-        NOWHERE,
+        NOT_FOUND,
     )
     .on_host(OnHost::Breaches),
     Check::new(
@@ -77,9 +77,9 @@ pub(super) const CHECKS: &[Check] = &[
         "A double chroot ends in the sandbox's root",
         double_chroot,
     )
-    .doing(
+    .describe(
         "keep a descriptor of /, chroot below it, climb out with `..`, chroot to where that ends",
-        NOWHERE,
+        NOT_FOUND,
     )
     .on_host(OnHost::BreachesForRoot),
     Check::new(
@@ -89,9 +89,9 @@ pub(super) const CHECKS: &[Check] = &[
         "Files of another sandbox are not there",
         neighbour,
     )
-    .doing(
+    .describe(
         "read a file that another sandbox wrote, by its path there",
-        NOWHERE,
+        NOT_FOUND,
     )
     .on_host(OnHost::Breaches),
 ];

@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
         "A setuid program gets no forbidden capability",
         program,
     )
-    .doing(
+    .describe(
         "root: make a setuid copy of cat and let uid 1000 print its status; user: try to make one",
         "root inside, within the bounding set",
     ),
@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
         "`sudo` stays inside",
         sudo,
     )
-    .doing(
+    .describe(
         "print the status of a process that sudo started, where sudo is there",
         "root inside, within the bounding set",
     ),

@@ -13,19 +13,19 @@ const REFUSED: &str = "refused";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Kernel, High, "sockets.vsock", "The machine's own hypervisor cannot be called", vsock)
-        .doing("socket(AF_VSOCK): it knows no network namespace", REFUSED)
+        .describe("socket(AF_VSOCK): it knows no network namespace", REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, Medium, "sockets.alg", "The kernel's cipher interface is closed", alg)
-        .doing("socket(AF_ALG)", REFUSED)
+        .describe("socket(AF_ALG)", REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, Medium, "sockets.packet", "Raw packets are closed", packet)
-        .doing("socket(AF_PACKET) raw and datagram", "refused to the user; root at most in its own network namespace")
+        .describe("socket(AF_PACKET) raw and datagram", "refused to the user; root at most in its own network namespace")
         .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, Medium, "sockets.rare", "Rare protocols are closed", rare)
-        .doing("sockets of Bluetooth, CAN, RDS, TIPC, XDP, key, X.25, NFC, KCM, QRTR, SMC, AX.25, MCTP", REFUSED)
+        .describe("sockets of Bluetooth, CAN, RDS, TIPC, XDP, key, X.25, NFC, KCM, QRTR, SMC, AX.25, MCTP", REFUSED)
         .on_host(OnHost::Depends),
     Check::new(Kernel, High, "sockets.netlink", "Netlink reaches no part outside our network", netlink)
-        .doing("netlink sockets of SELinux, connector, SCSI, RDMA, crypto; and the state of the audit system", REFUSED)
+        .describe("netlink sockets of SELinux, connector, SCSI, RDMA, crypto; and the state of the audit system", REFUSED)
         .on_host(OnHost::Depends),
 ];
 

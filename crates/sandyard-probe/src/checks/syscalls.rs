@@ -8,11 +8,11 @@ use crate::finding::{
 };
 use crate::sys::{self, Arg, sys};
 
-const REFUSED: &str = "refused before the kernel looks at the arguments";
+const REFUSED: &str = "refused before the kernel reads the arguments";
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(Kernel, High, "kernel.bpf", "`bpf` is closed", bpf)
-        .doing("create a BPF map; give an unknown command", REFUSED)
+        .describe("create a BPF map; give an unknown command", REFUSED)
         .on_host(OnHost::BreachesForRoot),
     Check::new(
         Kernel,
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         "`io_uring` is closed",
         io_uring,
     )
-    .doing("io_uring_setup of one entry", REFUSED)
+    .describe("io_uring_setup of one entry", REFUSED)
     .on_host(OnHost::Depends),
     Check::new(
         Kernel,
@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         "`userfaultfd` is closed",
         userfaultfd,
     )
-    .doing("userfaultfd, user mode only and not", REFUSED)
+    .describe("userfaultfd, user mode only and not", REFUSED)
     .on_host(OnHost::Depends),
     Check::new(
         Kernel,
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
         "`perf_event_open` is closed",
         perf,
     )
-    .doing("open a software clock event on ourselves", REFUSED)
+    .describe("open a software clock event on ourselves", REFUSED)
     .on_host(OnHost::BreachesForRoot),
     Check::new(
         Kernel,
@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No kernel module can be loaded or removed",
         modules,
     )
-    .doing(
+    .describe(
         "init_module, finit_module, delete_module with nothing",
         REFUSED,
     )
@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
         "No other kernel can be loaded",
         kexec,
     )
-    .doing("kexec_load and kexec_file_load with bad arguments", REFUSED)
+    .describe("kexec_load and kexec_file_load with bad arguments", REFUSED)
     .on_host(OnHost::Depends),
     Check::new(
         Kernel,
@@ -69,10 +69,10 @@ pub(super) const CHECKS: &[Check] = &[
         "`reboot` is closed",
         reboot,
     )
-    .doing("reboot with a wrong magic number", REFUSED)
+    .describe("reboot with a wrong magic number", REFUSED)
     .on_host(OnHost::BreachesForRoot),
     Check::new(Kernel, High, "kernel.swap", "Swap cannot be changed", swap)
-        .doing("swapon and swapoff of a file that is not there", REFUSED)
+        .describe("swapon and swapoff of a file that is not there", REFUSED)
         .on_host(OnHost::Depends),
     Check::new(
         Kernel,
@@ -81,7 +81,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The clock cannot be set",
         clock,
     )
-    .doing(
+    .describe(
         "settimeofday of nothing, adjtimex with an impossible tick",
         REFUSED,
     )
@@ -93,7 +93,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The host's name cannot be changed",
         hostname,
     )
-    .doing(
+    .describe(
         "sethostname",
         "refused; the host's own name is checked from outside",
     ),
@@ -104,7 +104,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The kernel's log cannot be read",
         log,
     )
-    .doing("syslog(2): buffer size and read all", REFUSED)
+    .describe("syslog(2): buffer size and read all", REFUSED)
     .on_host(OnHost::BreachesForRoot),
     Check::new(
         Kernel,
@@ -113,7 +113,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Hardware ports cannot be touched",
         ports,
     )
-    .doing("iopl, ioperm", REFUSED)
+    .describe("iopl, ioperm", REFUSED)
     .on_host(OnHost::Depends),
     Check::new(
         Kernel,
@@ -122,7 +122,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Accounting and quotas cannot be changed",
         accounting,
     )
-    .doing("acct of no file, quotactl on no device", REFUSED),
+    .describe("acct of no file, quotactl on no device", REFUSED),
     Check::new(
         Kernel,
         High,
@@ -130,7 +130,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Files of the whole machine cannot be watched",
         fanotify,
     )
-    .doing("fanotify_init of the permission class", REFUSED)
+    .describe("fanotify_init of the permission class", REFUSED)
     .on_host(OnHost::Depends),
     Check::new(
         Kernel,
@@ -139,7 +139,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Old personalities are closed",
         personality,
     )
-    .doing("personality with READ_IMPLIES_EXEC", REFUSED),
+    .describe("personality with READ_IMPLIES_EXEC", REFUSED),
     Check::new(
         Kernel,
         Medium,
@@ -147,7 +147,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Calls of old kernels are closed",
         obsolete,
     )
-    .doing(
+    .describe(
         "uselib, _sysctl, nfsservctl, lookup_dcookie, create_module, ustat, sysfs",
         REFUSED,
     ),
@@ -158,7 +158,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Pages of others cannot be moved",
         memory_policy,
     )
-    .doing("move_pages and migrate_pages of process 1", REFUSED),
+    .describe("move_pages and migrate_pages of process 1", REFUSED),
 ];
 
 /// The first attempt that is not refused decides.
@@ -250,7 +250,7 @@ fn kexec(_: &Context) -> Outcome {
 }
 
 fn reboot(_: &Context) -> Outcome {
-    // The kernel asks for the capability first and looks at the magic number after, so this never reboots.
+    // The kernel asks for the capability first and checks the magic number after that, so this never reboots.
     sys::refused(sys!(libc::SYS_reboot, 0, 0, 0, Arg::Null))
 }
 

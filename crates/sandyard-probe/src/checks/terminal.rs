@@ -13,7 +13,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Nothing can be typed into a terminal of the host",
         inject,
     )
-    .doing(
+    .describe(
         "TIOCSTI and TIOCLINUX on standard streams, /dev/tty and /dev/console",
         "no terminal, or refused",
     ),
@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
         "The host's consoles are not there",
         consoles,
     )
-    .doing(
+    .describe(
         "open tty0 to tty12, ttyS0, hvc0, console and vcs",
         "not there",
     ),

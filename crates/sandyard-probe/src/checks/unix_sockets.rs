@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Abstract sockets of the host cannot be reached",
         host_abstract,
     )
-    .doing("connect to the planted abstract socket", NO_ANSWER)
+    .describe("connect to the planted abstract socket", NO_ANSWER)
     .on_host(OnHost::Breaches),
     Check::new(
         Ipc,
@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Sockets in the host's files cannot be reached",
         host_path,
     )
-    .doing(
+    .describe(
         "connect to the planted socket by its path, and through /proc/1/root",
         NO_ANSWER,
     )
@@ -46,7 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Abstract sockets of another sandbox cannot be reached",
         neighbour,
     )
-    .doing(
+    .describe(
         "connect to the abstract socket that another sandbox listens on",
         NO_ANSWER,
     )
@@ -56,9 +56,9 @@ pub(super) const CHECKS: &[Check] = &[
         Medium,
         "ipc.list",
         "Sockets of the host are not listed",
-        listed,
+        list_sockets,
     )
-    .doing("look for the planted names in /proc/net/unix", "not there")
+    .describe("look for the planted names in /proc/net/unix", "not there")
     .on_host(OnHost::Breaches),
     Check::new(
         Ipc,
@@ -67,7 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
         "Control sockets of the host are not there",
         control,
     )
-    .doing(
+    .describe(
         "connect to the usual sockets of Docker, containerd, systemd, D-Bus, and our own launcher",
         NO_ANSWER,
     ),
@@ -125,7 +125,7 @@ fn neighbour(context: &Context) -> Outcome {
     }
 }
 
-fn listed(context: &Context) -> Outcome {
+fn list_sockets(context: &Context) -> Outcome {
     let (Some(one), Some(other)) = (&context.plan.abstract_socket, &context.plan.path_socket)
     else {
         return Outcome::inconclusive("no socket was planted");

@@ -16,24 +16,28 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// The temporary directory must take one; the home, /var/tmp, /run and `places` where they do.
-    pub(super) fn plant(word: &str, places: &[PathBuf]) -> io::Result<Self> {
+    /// The temporary directory must take one; the home, /var/tmp, /run and `directories_to_try` where they do.
+    pub(super) fn plant(word: &str, directories_to_try: &[PathBuf]) -> io::Result<Self> {
         let mut files = Self {
             directories: Vec::new(),
             secrets: Vec::new(),
         };
         files.add(&std::env::temp_dir(), word)?;
         let home = std::env::home_dir().filter(|home| home != Path::new("/"));
-        let usual = ["/var/tmp", "/run", "/dev/shm"].map(PathBuf::from);
-        for place in home.into_iter().chain(usual).chain(places.iter().cloned()) {
+        let default_directories = ["/var/tmp", "/run", "/dev/shm"].map(PathBuf::from);
+        for parent in home
+            .into_iter()
+            .chain(default_directories)
+            .chain(directories_to_try.iter().cloned())
+        {
             // Not everyone may write everywhere, and one file is enough.
-            let _ = files.add(&place, word);
+            let _ = files.add(&parent, word);
         }
         Ok(files)
     }
 
-    fn add(&mut self, place: &Path, word: &str) -> io::Result<()> {
-        let directory = place.join(format!("sandyard-plant-{word}"));
+    fn add(&mut self, parent: &Path, word: &str) -> io::Result<()> {
+        let directory = parent.join(format!("sandyard-plant-{word}"));
         fs::create_dir(&directory)?;
         self.directories.push(directory.clone());
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o755))?;
@@ -73,10 +77,10 @@ impl Drop for Files {
 
 /// The kernel's handle of a file: `struct file_handle` is a size, a type, and that many bytes.
 fn handle(path: &Path) -> io::Result<(i32, Vec<u8>)> {
-    const MOST: usize = 128;
+    const MAX_BYTES: usize = 128;
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let mut buffer = [0_u8; 8 + MOST];
-    buffer[..4].copy_from_slice(&u32::try_from(MOST).expect("128 fits").to_ne_bytes());
+    let mut buffer = [0_u8; 8 + MAX_BYTES];
+    buffer[..4].copy_from_slice(&u32::try_from(MAX_BYTES).expect("128 fits").to_ne_bytes());
     let mut mount = 0_i32;
     // SAFETY: the path ends in NUL, the buffer has room for the size it names, `mount` is a live integer.
     let result = unsafe {
@@ -95,6 +99,6 @@ fn handle(path: &Path) -> io::Result<(i32, Vec<u8>)> {
     let word = |at: usize| {
         i32::from_ne_bytes([buffer[at], buffer[at + 1], buffer[at + 2], buffer[at + 3]])
     };
-    let size = usize::try_from(word(0)).unwrap_or(0).min(MOST);
+    let size = usize::try_from(word(0)).unwrap_or(0).min(MAX_BYTES);
     Ok((word(4), buffer[8..8 + size].to_vec()))
 }

@@ -1,4 +1,4 @@
-//! Listeners that greet whoever reaches them, each on a thread of its own until dropped.
+//! Listeners that send a greeting to every client, each on a thread of its own until dropped.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

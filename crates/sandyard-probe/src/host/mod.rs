@@ -36,13 +36,13 @@ pub struct Planted {
 /// Plants everything: files, a process, listeners, shared memory, queues, a key.
 ///
 /// What the host's kernel cannot give (a keyring, message queues) is left out of the plan, and the check of it becomes
-/// inconclusive. `places` are further directories to put a file in, beside the temporary one: those of the caller's data.
+/// inconclusive. `directories` are further directories to put a file in, beside the temporary one: those of the caller's data.
 ///
 /// # Errors
 /// When a file, the process or a listener cannot be made.
-pub fn plant(places: &[PathBuf]) -> Result<Planted, PlantError> {
+pub fn plant(directories: &[PathBuf]) -> Result<Planted, PlantError> {
     let word = random_word().map_err(plant_error("a marker"))?;
-    let files = files::Files::plant(&word, places).map_err(plant_error("a file"))?;
+    let files = files::Files::plant(&word, directories).map_err(plant_error("a file"))?;
     let process = process::Process::plant(&word).map_err(plant_error("a process"))?;
     let listeners =
         listeners::Listeners::plant(&word, files.directory()).map_err(plant_error("a listener"))?;

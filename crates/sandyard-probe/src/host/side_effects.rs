@@ -53,12 +53,18 @@ pub(super) fn verify(plan: &Plan, before: &State) -> Vec<Finding> {
     ]
 }
 
-fn finding(id: &str, title: &str, tried: &str, reached: &[String], else_held: &str) -> Finding {
+fn finding(
+    id: &str,
+    title: &str,
+    attempt_text: &str,
+    reached: &[String],
+    else_held: &str,
+) -> Finding {
     Finding {
         id: id.to_owned(),
         title: title.to_owned(),
         group: Group::Host,
-        what_was_tried: tried.to_owned(),
+        what_was_tried: attempt_text.to_owned(),
         expected: "unchanged".to_owned(),
         observed: if reached.is_empty() {
             else_held.to_owned()

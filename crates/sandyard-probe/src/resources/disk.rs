@@ -13,10 +13,10 @@ const CHUNK: usize = 1 << 20;
 /// Writes one file until the kernel refuses, then removes it.
 pub(super) fn fill(directory: &Path, give_up_at: u64) -> io::Result<Exhausted> {
     let file = directory.join(format!("sandyard-probe-fill-{}", std::process::id()));
-    let written = AtomicU64::new(0);
-    let errno = write_until_refused(&file, &written, give_up_at);
+    let bytes_written = AtomicU64::new(0);
+    let errno = write_until_refused(&file, &bytes_written, give_up_at);
     let _ = fs::remove_file(&file);
-    Ok(exhausted(written.into_inner(), errno))
+    Ok(exhausted(bytes_written.into_inner(), errno))
 }
 
 /// Makes empty files until the kernel refuses, then removes them.
@@ -50,16 +50,16 @@ fn exhausted(reached: u64, errno: i32) -> Exhausted {
 }
 
 /// Appends to `file` and counts, until refused (the error number) or `give_up_at` in all (0).
-pub(super) fn write_until_refused(file: &Path, written: &AtomicU64, give_up_at: u64) -> i32 {
+pub(super) fn write_until_refused(file: &Path, bytes_written: &AtomicU64, give_up_at: u64) -> i32 {
     // Not zeroes: those may take no room at all.
     let chunk: Vec<u8> = (0..CHUNK).map(|index| (index % 251) as u8 | 1).collect();
     let mut file = match File::create(file) {
         Ok(file) => file,
         Err(error) => return Errno::from(error).0,
     };
-    while written.load(Ordering::Relaxed) < give_up_at {
+    while bytes_written.load(Ordering::Relaxed) < give_up_at {
         match file.write(&chunk) {
-            Ok(count) => written.fetch_add(count as u64, Ordering::Relaxed),
+            Ok(count) => bytes_written.fetch_add(count as u64, Ordering::Relaxed),
             Err(error) => return Errno::from(error).0,
         };
     }

@@ -11,7 +11,7 @@ pub fn judge(
     exhausted: &Exhausted,
     neighbour_answered: bool,
 ) -> Finding {
-    let (id, title, tried) = words(exhaust);
+    let (id, title, tried) = labels(exhaust);
     let within = exhausted.stopped_by != StoppedBy::GaveUp
         && (exhausted.reached <= limit || is_processor(exhaust));
     let neighbour = if neighbour_answered {
@@ -43,7 +43,7 @@ fn is_processor(exhaust: &Exhaust) -> bool {
     matches!(exhaust, Exhaust::Processor { .. })
 }
 
-fn words(exhaust: &Exhaust) -> (&'static str, &'static str, &'static str) {
+fn labels(exhaust: &Exhaust) -> (&'static str, &'static str, &'static str) {
     match exhaust {
         Exhaust::Processes { .. } => (
             "resources.processes",

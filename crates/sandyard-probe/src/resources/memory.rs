@@ -78,7 +78,7 @@ fn touch_chunk() -> Result<(), Errno> {
     if chunk == libc::MAP_FAILED {
         return Err(Errno::last());
     }
-    // SAFETY: inside the mapping just made. Not zero, lest pages be shared.
+    // SAFETY: inside the mapping just made. Not zero, so that pages are not shared.
     unsafe { std::ptr::write_bytes(chunk.cast::<u8>(), 0x5a, CHUNK) };
     Ok(())
 }

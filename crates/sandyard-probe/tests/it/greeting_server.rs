@@ -11,14 +11,14 @@ use crate::probe::probe;
 /// A running greeting server; ends when dropped.
 pub(crate) struct RunningServer {
     child: Child,
-    _place: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 impl RunningServer {
     /// Starts one and tells where it is.
     pub(crate) fn start() -> (Self, Neighbour) {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        let file = place.path().join("file");
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let file = folder.path().join("file");
         let word = format!("neighbour-of-{}", std::process::id());
         let task = Task::GreetingServer(GreetingServer {
             port: 0,
@@ -61,7 +61,7 @@ impl RunningServer {
         (
             Self {
                 child,
-                _place: place,
+                _folder: folder,
             },
             neighbour,
         )

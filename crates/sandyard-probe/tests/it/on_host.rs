@@ -3,7 +3,7 @@
 use sandyard_probe::{Check, Grade, OnHost, Report, Suite, Verdict, checks, host};
 
 use crate::greeting_server::RunningServer;
-use crate::probe::{answer, probe, told};
+use crate::probe::{answer, probe, summary};
 
 #[test]
 fn every_check_that_must_breach_on_a_bare_host_does() {
@@ -35,7 +35,11 @@ fn every_check_that_must_breach_on_a_bare_host_does() {
         })
         .map(|check| check.id)
         .collect();
-    assert!(silent.is_empty(), "no teeth: {silent:?}\n{}", told(&report));
+    assert!(
+        silent.is_empty(),
+        "no teeth: {silent:?}\n{}",
+        summary(&report)
+    );
     assert_eq!(Suite::new(vec![report]).grade, Grade::F);
 }
 

@@ -60,12 +60,12 @@ fn a_changed_file_and_a_footprint_are_noticed() {
     std::fs::write(&plan.secrets[0].path, "changed").unwrap();
     let footprint = std::path::Path::new("/srv").join(plan.footprint.unwrap());
     // Only root can leave one: for an ordinary user the file is all there is to notice.
-    let left = std::fs::write(&footprint, "probe").is_ok();
+    let leftovers = std::fs::write(&footprint, "probe").is_ok();
     let findings = planted.verify();
     let _ = std::fs::remove_file(footprint);
     for id in ["host.files"]
         .into_iter()
-        .chain(left.then_some("host.footprint"))
+        .chain(leftovers.then_some("host.footprint"))
     {
         let finding = findings
             .iter()

@@ -52,7 +52,7 @@ pub(crate) fn answer<T: serde::de::DeserializeOwned>(command: &mut Command) -> T
 }
 
 /// Every finding in one line each, for a failed assertion.
-pub(crate) fn told(report: &Report) -> String {
+pub(crate) fn summary(report: &Report) -> String {
     let line = |finding: &sandyard_probe::Finding| {
         format!("{:?} {}: {}", finding.verdict, finding.id, finding.observed)
     };

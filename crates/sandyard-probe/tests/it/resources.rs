@@ -38,7 +38,7 @@ fn a_fork_bomb_counts_up_to_the_limit_and_ends_with_all_its_children() {
     );
     assert_eq!(bomb.stopped_by, StoppedBy::Refused, "{bomb:?}");
     assert!((10..=40).contains(&bomb.reached), "{bomb:?}");
-    let left = std::fs::read_dir("/proc")
+    let remaining = std::fs::read_dir("/proc")
         .unwrap()
         .flatten()
         .filter(|entry| {
@@ -46,7 +46,7 @@ fn a_fork_bomb_counts_up_to_the_limit_and_ends_with_all_its_children() {
             String::from_utf8_lossy(&command_line)
                 .contains(&format!("\"give_up_at\":{give_up_at},"))
         });
-    assert_eq!(left.count(), 0);
+    assert_eq!(remaining.count(), 0);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::process::Command;
 
 use sandyard_probe::{Report, Task, Verdict, host};
 
-use crate::probe::{answer, installed, ordinary, told};
+use crate::probe::{answer, installed, ordinary, summary};
 
 /// An id that owns nothing on the host.
-const NOBODY_IN_PARTICULAR: u32 = 64_321;
+const UNUSED_UID: u32 = 64_321;
 
 /// What only a bare host or a strong kernel setting decides is left out.
 const MUST_BREACH: [&str; 23] = [
@@ -53,7 +53,7 @@ const MUST_HOLD: [&str; 12] = [
 ];
 
 #[test]
-fn a_weak_sandbox_is_told_from_a_strong_one() {
+fn a_weak_sandbox_is_distinguished_from_a_strong_one() {
     let planted = host::plant(&[]).unwrap();
     let (_place, program) = installed();
     let mut weak = Command::new("unshare");
@@ -68,7 +68,7 @@ fn a_weak_sandbox_is_told_from_a_strong_one() {
     .args(["--net", "--ipc", "--uts", "--cgroup", "--"])
     .arg(&program)
     .arg(Task::Escape(Box::new(planted.plan())).to_json());
-    ordinary(&mut weak, NOBODY_IN_PARTICULAR);
+    ordinary(&mut weak, UNUSED_UID);
     let report: Report = answer(&mut weak);
 
     let wrong = |ids: &[&str], verdict: Verdict| -> Vec<String> {
@@ -86,7 +86,7 @@ fn a_weak_sandbox_is_told_from_a_strong_one() {
     assert!(
         toothless.is_empty() && false_alarms.is_empty(),
         "toothless {toothless:?}, false alarms {false_alarms:?}\n{}",
-        told(&report)
+        summary(&report)
     );
     let after = planted.verify();
     assert!(

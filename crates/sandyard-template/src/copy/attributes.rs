@@ -11,13 +11,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::{Copier, Owners};
-use crate::budget::Tally;
+use crate::budget::Counts;
 use crate::xattr;
 
 /// Ids a sandbox has: its range is 65536 wide.
 const IDS: u32 = 65536;
 /// Who owns what belongs to nobody a sandbox knows.
-const NOBODY: u32 = 65534;
+const OVERFLOW_ID: u32 = 65534;
 
 /// Says whether this user namespace has every id a sandbox may: root of one with a single id cannot give files away.
 pub(super) fn has_all_ids() -> bool {
@@ -51,7 +51,7 @@ impl Copier<'_, '_> {
             stat.st_uid,
             stat.st_gid,
             self.rules.owners,
-            &mut self.budget.tally,
+            &mut self.budget.counts,
         )?;
         let names = xattr::list(from)?;
         let (lists, plain): (Vec<_>, Vec<_>) = names
@@ -74,13 +74,13 @@ impl Copier<'_, '_> {
         names: &[impl AsRef<OsStr>],
     ) -> Result<(), Errno> {
         for name in names.iter().map(AsRef::as_ref) {
-            let kept = xattr::travels(name.as_bytes(), self.rules.origin)
+            let is_copied = xattr::travels(name.as_bytes(), self.rules.origin)
                 && match xattr::get(from, name)? {
                     Some(value) => xattr::set(to, name, &value)?,
                     None => true,
                 };
-            if !kept {
-                self.budget.tally.xattrs += 1;
+            if !is_copied {
+                self.budget.counts.xattrs += 1;
             }
         }
         Ok(())
@@ -99,7 +99,7 @@ impl Copier<'_, '_> {
             stat.st_uid,
             stat.st_gid,
             self.rules.owners,
-            &mut self.budget.tally,
+            &mut self.budget.counts,
         )?;
         set_mtime_name(
             to,
@@ -116,12 +116,12 @@ pub(crate) fn chown_fd(
     uid: u32,
     gid: u32,
     owners: Owners,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<(), Errno> {
     match owners {
         Owners::Current => Ok(()),
         Owners::Keep => {
-            let (uid, gid) = known_ids(uid, gid, tally);
+            let (uid, gid) = known_ids(uid, gid, counts);
             fchown(fd, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))
         }
     }
@@ -134,12 +134,12 @@ pub(crate) fn chown_name(
     uid: u32,
     gid: u32,
     owners: Owners,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<(), Errno> {
     match owners {
         Owners::Current => Ok(()),
         Owners::Keep => {
-            let (uid, gid) = known_ids(uid, gid, tally);
+            let (uid, gid) = known_ids(uid, gid, counts);
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
             chownat(dir, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
         }
@@ -147,12 +147,12 @@ pub(crate) fn chown_name(
 }
 
 /// An id outside a sandbox's range cannot be shown inside, and a file that has one cannot even be copied up.
-fn known_ids(uid: u32, gid: u32, tally: &mut Tally) -> (u32, u32) {
+fn known_ids(uid: u32, gid: u32, counts: &mut Counts) -> (u32, u32) {
     if uid >= IDS || gid >= IDS {
-        tally.owners += 1;
+        counts.owners += 1;
     }
-    let known = |id: u32| if id >= IDS { NOBODY } else { id };
-    (known(uid), known(gid))
+    let map_id = |id: u32| if id >= IDS { OVERFLOW_ID } else { id };
+    (map_id(uid), map_id(gid))
 }
 
 /// Sets the time of last change, leaving that of last access.

@@ -9,7 +9,7 @@ use rustix::fs::{FileType as Kind, Mode, OFlags, Stat, openat};
 use rustix::io::Errno;
 
 use super::{Change, ChangeKind, Diff, DiffOptions, FileType};
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::merged::{MergedDir, MergedEntry};
 use crate::overlay;
 use crate::tree::{Tree, for_each_name, stat_entry};
@@ -19,7 +19,7 @@ use crate::xattr::{self, Origin};
 #[derive(Debug)]
 pub(super) struct Changes {
     options: DiffOptions,
-    looked_at: usize,
+    entry_count: usize,
     diff: Diff,
 }
 
@@ -27,7 +27,7 @@ impl Changes {
     pub(super) fn new(options: DiffOptions) -> Self {
         Self {
             options,
-            looked_at: 0,
+            entry_count: 0,
             diff: Diff::default(),
         }
     }
@@ -60,9 +60,9 @@ impl Changes {
     }
 
     /// Says whether to go on, counting one more entry.
-    fn look(&mut self) -> bool {
-        self.looked_at += 1;
-        if self.looked_at > self.options.max_entries {
+    fn count_entry(&mut self) -> bool {
+        self.entry_count += 1;
+        if self.entry_count > self.options.max_entries {
             self.diff.truncated = true;
         }
         !self.diff.truncated
@@ -105,7 +105,7 @@ pub(super) fn walk(
             rel.push(&pending.name);
             let below = walker
                 .enter(&rel, &pending)
-                .doing(|| format!("compare `{}`", upper.show(&rel)))?;
+                .operation(|| format!("compare `{}`", upper.show(&rel)))?;
             frames.push(below);
         } else {
             frames.pop();
@@ -135,7 +135,7 @@ impl Walker<'_> {
         let hidden = pending.hidden || overlay::is_opaque(&dir)?;
         let mut seen = HashSet::new();
         for_each_name::<Errno>(&dir, |name| {
-            if !self.changes.look() {
+            if !self.changes.count_entry() {
                 return Ok(());
             }
             if hidden {
@@ -147,7 +147,7 @@ impl Walker<'_> {
             Ok(())
         })?;
         if hidden {
-            self.gone(&lower, rel, &seen)?;
+            self.deleted(&lower, rel, &seen)?;
         }
         Ok(below)
     }
@@ -190,7 +190,7 @@ impl Walker<'_> {
     }
 
     /// What the layers have in an opaque directory and the sandbox does not.
-    fn gone(
+    fn deleted(
         &mut self,
         lower: &MergedDir,
         rel: &Path,
@@ -200,7 +200,7 @@ impl Walker<'_> {
             if seen.contains(&name) {
                 continue;
             }
-            if !self.changes.look() {
+            if !self.changes.count_entry() {
                 break;
             }
             if let Some(before) = lower.lookup(&name)? {
@@ -229,7 +229,7 @@ impl Walker<'_> {
         let kind = Kind::from_raw_mode(now.st_mode);
         let content = (now.st_size, now.st_mtime, now.st_mtime_nsec, now.st_rdev)
             != (was.st_size, was.st_mtime, was.st_mtime_nsec, was.st_rdev);
-        // A directory's time and size change with what is in it, which is reported by itself.
+        // A directory's time and size change with what is in it, which is reported separately.
         if kind != Kind::Directory && content {
             return Ok(true);
         }

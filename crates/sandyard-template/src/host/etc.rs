@@ -12,7 +12,7 @@ use super::users::{Accounts, SUDOERS};
 use crate::budget::{Budget, Limits};
 use crate::build::{Builder, Owner, ROOT};
 use crate::copy::{Owners, Rules, copy_tree};
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::tree::{Tree, names};
 use crate::xattr::Origin;
 
@@ -87,7 +87,7 @@ fn accounts(build: &mut Builder<'_>, options: &HostOptions) -> Result<(), Templa
     build.file("etc/sudoers", SUDOERS, 0o440, ROOT)
 }
 
-/// Lets `user` through: whoever is inside has root inside already.
+/// Lets `user` become root: users of a sandbox are root inside anyway.
 fn pam(build: &mut Builder<'_>, options: &HostOptions) -> Result<(), TemplateError> {
     if !has_pam(options) {
         return Ok(());
@@ -163,7 +163,7 @@ fn copy_one(
     rule: &'static Rule,
 ) -> Result<(), TemplateError> {
     let source = etc.join(path);
-    let inside = Path::new("/etc").join(path);
+    let path_inside = Path::new("/etc").join(path);
     let Ok(stat) = lstat(&source) else {
         return Ok(());
     };
@@ -171,37 +171,43 @@ fn copy_one(
     let link_bytes = link
         .as_deref()
         .map(|link| link.as_os_str().as_encoded_bytes());
-    if !etc_allowlist::may_copy(&source, &inside, &stat, link_bytes, rule.except) {
+    if !etc_allowlist::may_copy(&source, &path_inside, &stat, link_bytes, rule.except) {
         return Ok(());
     }
-    let Some(name) = inside.to_str() else {
+    let Some(name) = path_inside.to_str() else {
         return Ok(());
     };
     match (FileType::from_raw_mode(stat.st_mode), link) {
         (FileType::Symlink, Some(target)) => build.link(name, target),
         (FileType::RegularFile, _) => {
-            let bytes = fs::read(&source).doing(|| format!("read `{}`", source.display()))?;
+            let bytes = fs::read(&source).operation(|| format!("read `{}`", source.display()))?;
             build.file(name, bytes, stat.st_mode & 0o755, ROOT)
         }
         (FileType::Directory, _) => {
             build.dir(name, 0o755, ROOT)?;
-            copy_dir(root, &source, &inside, rule.except)
+            copy_dir(root, &source, &path_inside, rule.except)
         }
         _ => Ok(()),
     }
 }
 
-/// Copies what may be copied of the host's directory `source` into the layer's existing directory `inside`.
+/// Copies what may be copied of the host's directory `source` into the layer's existing directory `path_inside`.
 pub(super) fn copy_dir(
     root: &Tree,
     source: &Path,
-    inside: &Path,
+    path_inside: &Path,
     except: &'static [&'static str],
 ) -> Result<(), TemplateError> {
     let from = Tree::open(source)?;
-    let to = root.subtree(inside)?;
+    let to = root.subtree(path_inside)?;
     let admit = |rel: &Path, stat: &Stat, link: Option<&[u8]>| {
-        etc_allowlist::may_copy(&source.join(rel), &inside.join(rel), stat, link, except)
+        etc_allowlist::may_copy(
+            &source.join(rel),
+            &path_inside.join(rel),
+            stat,
+            link,
+            except,
+        )
     };
     let rules = Rules {
         origin: Origin::Foreign,

@@ -183,10 +183,10 @@ impl Rule {
     }
 }
 
-/// Says whether an entry may be copied: `path` on the host, `inside` where it will be.
+/// Says whether an entry may be copied: `path` on the host, `path_inside` where it will be.
 pub(super) fn may_copy(
     path: &Path,
-    inside: &Path,
+    path_inside: &Path,
     stat: &Stat,
     link: Option<&[u8]>,
     except: &[&str],
@@ -203,7 +203,7 @@ pub(super) fn may_copy(
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => stat.st_mode & 0o005 == 0o005,
         FileType::RegularFile => stat.st_mode & 0o004 != 0 && !holds_private_key(path, stat),
-        FileType::Symlink => link.is_some_and(|target| stays_inside(inside, target)),
+        FileType::Symlink => link.is_some_and(|target| stays_inside(path_inside, target)),
         _ => false,
     }
 }

@@ -19,7 +19,7 @@ use crate::copy::Owners;
 const VERSION: u32 = 2;
 /// How long a full check is good for.
 const FULL_CHECK_EVERY: Duration = Duration::from_secs(60);
-/// Most files a full check looks at.
+/// Maximum number of files in a full check.
 const MAX_FILES: usize = 50_000;
 
 /// What the template was made from.
@@ -122,10 +122,10 @@ fn full(options: &HostOptions) -> String {
         .map(|(path, _)| etc.join(path))
         .collect();
     pending.push(options.host(usr::LOCAL_ETC));
-    let mut looked_at = 0;
+    let mut file_count = 0;
     while let Some(path) = pending.pop() {
-        looked_at += 1;
-        if looked_at > MAX_FILES {
+        file_count += 1;
+        if file_count > MAX_FILES {
             break;
         }
         let metadata = fs::symlink_metadata(&path);
@@ -143,7 +143,7 @@ fn full(options: &HostOptions) -> String {
 }
 
 fn status(hash: &mut DefaultHasher, metadata: std::io::Result<fs::Metadata>) {
-    let known = metadata.ok().map(|metadata| {
+    let identity = metadata.ok().map(|metadata| {
         let time = (
             metadata.mtime(),
             metadata.mtime_nsec(),
@@ -158,5 +158,5 @@ fn status(hash: &mut DefaultHasher, metadata: std::io::Result<fs::Metadata>) {
             time,
         )
     });
-    known.hash(hash);
+    identity.hash(hash);
 }

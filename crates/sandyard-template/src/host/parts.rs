@@ -44,7 +44,7 @@ pub(super) struct Tops {
     pub(super) links: Vec<(String, PathBuf)>,
 }
 
-/// Looks at the host's top-level directories.
+/// Reads the host's top-level directories.
 pub(super) fn find(options: &HostOptions) -> Tops {
     let mut tops = Tops::default();
     for name in TOPS {
@@ -75,7 +75,7 @@ pub(super) fn is_empty(dir: &Path) -> bool {
 /// File systems mounted below the parts, such as a separate `/usr/local`: overlayfs sees through a mount to the empty
 /// directory beneath it, so each must be a part of its own.
 fn mounts_below(parts: &[TopPart]) -> Vec<TopPart> {
-    let mut found: Vec<TopPart> = Vec::new();
+    let mut mounts: Vec<TopPart> = Vec::new();
     for Mount { point, kind, .. } in mountinfo::mounts() {
         let skipped = SKIPPED_TYPES
             .iter()
@@ -92,16 +92,16 @@ fn mounts_below(parts: &[TopPart]) -> Vec<TopPart> {
         let target = part.target.join(rest);
         let key = target.to_string_lossy().trim_matches('/').replace('/', "-");
         if is_file_name(&key)
-            && found.iter().all(|other| other.target != target)
-            && found.len() < MAX_MOUNTS
+            && mounts.iter().all(|other| other.target != target)
+            && mounts.len() < MAX_MOUNTS
         {
-            found.push(TopPart {
+            mounts.push(TopPart {
                 target,
                 key,
                 source: point,
             });
         }
     }
-    found.sort_by(|a, b| a.target.cmp(&b.target));
-    found
+    mounts.sort_by(|a, b| a.target.cmp(&b.target));
+    mounts
 }

@@ -21,7 +21,7 @@ user ALL=(ALL:ALL) NOPASSWD: ALL
 
 /// Ids above are people's, and not shown; `nobody` is the exception.
 const LAST_SYSTEM_ID: u32 = 999;
-const NOBODY_ID: u32 = 65534;
+const OVERFLOW_ID: u32 = 65534;
 
 /// Accounts that programs look up by name: name, usual id, home, and whether sandboxes have it even if the host does not.
 const ACCOUNTS: [(&str, u32, &str, bool); 16] = [
@@ -40,7 +40,7 @@ const ACCOUNTS: [(&str, u32, &str, bool); 16] = [
     ("backup", 34, "/var/backups", false),
     ("_apt", 100, "/nonexistent", false), // apt downloads as it
     ("messagebus", 101, "/nonexistent", false), // dbus-daemon drops to it
-    ("nobody", NOBODY_ID, "/nonexistent", true),
+    ("nobody", OVERFLOW_ID, "/nonexistent", true),
 ];
 
 /// Groups that programs look up by name, in the same way.
@@ -76,8 +76,8 @@ const GROUPS: [(&str, u32, bool); 33] = [
     ("_ssh", 102, false), // setgid ssh-agent
     ("ssh", 103, false),  // the same, formerly
     ("input", 104, false),
-    ("nogroup", NOBODY_ID, true),
-    ("nobody", NOBODY_ID, false), // the same, on Fedora
+    ("nogroup", OVERFLOW_ID, true),
+    ("nobody", OVERFLOW_ID, false), // the same, on Fedora
 ];
 
 /// The text of the account files.
@@ -103,10 +103,10 @@ impl Accounts {
                 .find(|(group, _)| *group == name)
                 .map(|(_, gid)| *gid)
         };
-        let nogroup = gid_of("nogroup").unwrap_or(NOBODY_ID);
-        let wanted = ACCOUNTS.map(|(name, id, _, always)| (name, id, always));
+        let nogroup = gid_of("nogroup").unwrap_or(OVERFLOW_ID);
+        let required = ACCOUNTS.map(|(name, id, _, always)| (name, id, always));
         let (mut passwd, mut shadow) = (String::new(), String::new());
-        for (name, uid) in choose(&wanted, &host_users) {
+        for (name, uid) in choose(&required, &host_users) {
             let home = ACCOUNTS
                 .iter()
                 .find(|account| account.0 == name)
@@ -155,13 +155,13 @@ pub(crate) fn shadow_line(name: &str) -> String {
 /// Accounts for a root that has none at all.
 pub(crate) fn minimal_passwd() -> String {
     format!(
-        "root:x:0:0:root:/root:/bin/sh\nnobody:x:{NOBODY_ID}:{NOBODY_ID}:nobody:/nonexistent:/bin/false\n"
+        "root:x:0:0:root:/root:/bin/sh\nnobody:x:{OVERFLOW_ID}:{OVERFLOW_ID}:nobody:/nonexistent:/bin/false\n"
     )
 }
 
 /// Groups for a root that has none at all.
 pub(crate) fn minimal_group() -> String {
-    format!("root:x:0:\ntty:x:5:\nsudo:x:27:\nnogroup:x:{NOBODY_ID}:\n")
+    format!("root:x:0:\ntty:x:5:\nsudo:x:27:\nnogroup:x:{OVERFLOW_ID}:\n")
 }
 
 /// Names and numbers of a passwd or group file.
@@ -173,17 +173,17 @@ fn ids(text: &str) -> HashMap<&str, u32> {
     };
     text.lines()
         .filter_map(|text| line(text).map(|(length, id)| (&text[..length], id)))
-        .filter(|(_, id)| *id <= LAST_SYSTEM_ID || *id == NOBODY_ID)
+        .filter(|(_, id)| *id <= LAST_SYSTEM_ID || *id == OVERFLOW_ID)
         .collect()
 }
 
 /// Those of the wanted that the host has, with its numbers, and those always there; no number twice.
 fn choose(
-    wanted: &[(&'static str, u32, bool)],
+    required: &[(&'static str, u32, bool)],
     host: &HashMap<&str, u32>,
 ) -> Vec<(&'static str, u32)> {
     let mut chosen: Vec<(&str, u32)> = Vec::new();
-    for (name, usual, always) in wanted {
+    for (name, usual, always) in required {
         let id = match (host.get(name), always) {
             // Root is 0 wherever we are.
             (Some(id), _) if *name != "root" => *id,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{HostOptions, etc};
 use crate::build::{Builder, ROOT};
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::layer::NewLayer;
 use crate::overlay;
 use crate::xattr;
@@ -58,7 +58,7 @@ pub(super) fn needs_python(options: &HostOptions) -> bool {
 fn hide_below(layer: &NewLayer) -> Result<(), TemplateError> {
     let path = layer.tree_path().join("local/etc");
     let hiding = || format!("hide what is below `{}`", path.display());
-    let dir = std::fs::File::open(&path).doing(hiding)?;
-    xattr::set(&dir, overlay::OPAQUE.as_ref(), b"y").doing(hiding)?;
+    let dir = std::fs::File::open(&path).operation(hiding)?;
+    xattr::set(&dir, overlay::OPAQUE.as_ref(), b"y").operation(hiding)?;
     Ok(())
 }

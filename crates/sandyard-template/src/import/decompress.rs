@@ -6,7 +6,7 @@ use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::StreamingDecoder;
 
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 
 /// Most memory a decompressor may ask for: what `xz -9` and `zstd --ultra` need, with room; a header can ask for 4 GiB.
 const MAX_WINDOW: u64 = 256 << 20;
@@ -25,7 +25,7 @@ pub(super) fn open<'a>(mut reader: impl Read + 'a) -> Result<Box<dyn Read + 'a>,
     (&mut reader)
         .take(6)
         .read_to_end(&mut magic)
-        .doing(|| "read the archive".to_owned())?;
+        .operation(|| "read the archive".to_owned())?;
     let whole = Cursor::new(magic.clone()).chain(reader);
     let buffered = BufReader::with_capacity(BUFFER, whole);
     if magic.starts_with(GZIP) {
@@ -55,7 +55,7 @@ struct ZstdFrames<R: BufRead> {
 
 enum State<R: BufRead> {
     Between(R),
-    Inside(Box<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>),
+    Frame(Box<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>),
     Ended,
 }
 
@@ -76,10 +76,10 @@ impl<R: BufRead> Read for ZstdFrames<R> {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Ok(0),
                 State::Between(reader) => self.state = next_frame(reader)?,
-                State::Inside(mut frame) => {
+                State::Frame(mut frame) => {
                     let count = frame.read(buffer)?;
                     if count > 0 {
-                        self.state = State::Inside(frame);
+                        self.state = State::Frame(frame);
                         return Ok(count);
                     }
                     let (reader, decoder) = frame.into_parts();
@@ -103,7 +103,7 @@ fn next_frame<R: BufRead>(mut reader: R) -> io::Result<State<R>> {
         if first & 0xf0 != 0x50 {
             let frame = StreamingDecoder::new_with_max_window_size(reader, MAX_WINDOW);
             let frame = frame.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            return Ok(State::Inside(Box::new(frame)));
+            return Ok(State::Frame(Box::new(frame)));
         }
         let (mut magic, mut length) = ([0; 4], [0; 4]);
         reader.read_exact(&mut magic)?;

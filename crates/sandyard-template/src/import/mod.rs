@@ -20,7 +20,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::budget::{Budget, Limits, Progress, Tally};
+use crate::budget::{Budget, Counts, Limits, Progress};
 use crate::copy::Owners;
 use crate::error::TemplateError;
 use crate::manifest::{Kind, LayerRef, ManifestPart, Template};
@@ -76,7 +76,7 @@ pub struct Imported {
     /// The new template.
     pub template: Template,
     /// What it took and left.
-    pub tally: Tally,
+    pub counts: Counts,
 }
 
 impl Store {
@@ -141,13 +141,13 @@ impl Store {
         };
         required_files::add_required_files(&root, &requirements)?;
         budget.report()?;
-        let tally = budget.tally;
+        let counts = budget.counts;
         let part = ManifestPart {
             target: PathBuf::from("/"),
             key: "root".to_owned(),
             layers: vec![LayerRef::Layer(layer.id().to_owned())],
         };
         let template = self.publish(name, Kind::Imported, vec![part], vec![layer], replace)?;
-        Ok(Imported { template, tally })
+        Ok(Imported { template, counts })
     }
 }

@@ -230,12 +230,12 @@ impl<R: Read> Archive<R> {
         let bad = || TemplateError::archive("a sparse map is damaged");
         let mut text = Vec::new();
         let mut numbers: Vec<u64> = Vec::new();
-        let mut wanted = 1;
+        let mut expected = 1;
         let mut block = [0; BLOCK];
-        while numbers.len() < wanted {
+        while numbers.len() < expected {
             self.read_all_data(&mut block)?;
             for byte in block {
-                if numbers.len() >= wanted {
+                if numbers.len() >= expected {
                     break;
                 }
                 if byte != b'\n' {
@@ -252,7 +252,7 @@ impl<R: Read> Archive<R> {
                     if count > pax::MAX_EXTENTS {
                         return Err(bad());
                     }
-                    wanted = 1 + 2 * count;
+                    expected = 1 + 2 * count;
                 }
             }
         }

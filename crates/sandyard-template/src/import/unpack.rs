@@ -65,8 +65,8 @@ impl Unpacker<'_, '_> {
     ) -> Result<(), TemplateError> {
         self.budget.entry()?;
         match entry.kind {
-            EntryKind::Device => self.budget.tally.devices += 1,
-            EntryKind::Unknown => self.budget.tally.unknown += 1,
+            EntryKind::Device => self.budget.counts.devices += 1,
+            EntryKind::Unknown => self.budget.counts.unknown += 1,
             kind => match split(&entry.path) {
                 Some((parent, name)) => {
                     let target = self
@@ -178,7 +178,7 @@ impl Unpacker<'_, '_> {
     fn hard_link(&mut self, target: &EntryTarget, entry: &Entry) -> Result<(), TemplateError> {
         let missing = || {
             TemplateError::archive(format!(
-                "hard link `{}` leads to `{}`, which is no file of the archive",
+                "hard link `{}` leads to `{}`, which is not a file of the archive",
                 show(&entry.path),
                 show(&entry.link)
             ))
@@ -246,14 +246,14 @@ impl Unpacker<'_, '_> {
             entry.uid,
             entry.gid,
             self.owners,
-            &mut self.budget.tally,
+            &mut self.budget.counts,
         )?;
         for (name, value) in &entry.xattrs {
-            let kept = xattr::travels(name, Origin::Foreign)
+            let is_copied = xattr::travels(name, Origin::Foreign)
                 && !xattr::is_acl(name)
                 && xattr::set(&file, OsStr::from_bytes(name), value)?;
-            if !kept {
-                self.budget.tally.xattrs += 1;
+            if !is_copied {
+                self.budget.counts.xattrs += 1;
             }
         }
         fchmod(&file, mode(entry))?;
@@ -268,7 +268,7 @@ impl Unpacker<'_, '_> {
             entry.uid,
             entry.gid,
             self.owners,
-            &mut self.budget.tally,
+            &mut self.budget.counts,
         )?;
         set_mtime_name(dir, name, entry.mtime.0, entry.mtime.1)
     }

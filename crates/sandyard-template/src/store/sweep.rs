@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 use super::Store;
-use crate::error::{Doing, TemplateError};
+use crate::error::{OperationExt, TemplateError};
 use crate::layer::random_suffix;
 use crate::manifest::layer_id;
 use crate::remove::remove_tree;
@@ -92,7 +92,7 @@ impl Store {
             if is_spared && !is_trash {
                 continue;
             }
-            // Whoever holds it is filling it, or removing it already.
+            // The process that has the lock is filling or removing it.
             let Some(lock) = try_lock(&path) else {
                 continue;
             };
@@ -103,7 +103,7 @@ impl Store {
             }
             let condemned = self.layers.join(format!(".trash-{}", random_suffix()?));
             fs::rename(&path, &condemned)
-                .doing(|| format!("condemn layer `{}`", path.display()))?;
+                .operation(|| format!("condemn layer `{}`", path.display()))?;
             trash.push((condemned, lock));
             swept.layers.push(name);
         }
@@ -118,7 +118,7 @@ impl Store {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             // Writers hold the lock that we hold, so whatever is here has no writer; the age is for the cautious.
             if name.starts_with(".tmp-") && is_older(&path, older_than) {
-                fs::remove_file(&path).doing(|| format!("remove `{}`", path.display()))?;
+                fs::remove_file(&path).operation(|| format!("remove `{}`", path.display()))?;
                 removed += 1;
             }
         }
@@ -128,9 +128,9 @@ impl Store {
 
 fn entries(dir: &Path) -> Result<Vec<PathBuf>, TemplateError> {
     let listing = || format!("list `{}`", dir.display());
-    let entries = fs::read_dir(dir).doing(listing)?;
+    let entries = fs::read_dir(dir).operation(listing)?;
     entries
-        .map(|entry| entry.map(|entry| entry.path()).doing(listing))
+        .map(|entry| entry.map(|entry| entry.path()).operation(listing))
         .collect()
 }
 

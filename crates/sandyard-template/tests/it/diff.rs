@@ -35,7 +35,7 @@ fn whiteout(path: &Path) {
     mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), 0).expect("whiteout");
 }
 
-fn found(template: &Template, key: &str, upper: &Path) -> Vec<(String, ChangeKind)> {
+fn changes(template: &Template, key: &str, upper: &Path) -> Vec<(String, ChangeKind)> {
     let diff = diff(template, &[(key.to_owned(), upper.to_owned())]).expect("diff");
     let pair = |change: sandyard_template::Change| (change.path.display().to_string(), change.kind);
     diff.changes.into_iter().map(pair).collect()
@@ -63,7 +63,7 @@ fn layers_are_merged_as_overlayfs_merges_them() {
     }
     use ChangeKind::{Added, Modified};
     assert_eq!(
-        found(&template(&[top, bottom]), "root", &upper),
+        changes(&template(&[top, bottom]), "root", &upper),
         [
             ("/hidden".to_owned(), Added),
             ("/merged/above".to_owned(), Modified),
@@ -86,7 +86,7 @@ fn opaque_directories_delete_what_is_not_in_them() {
     set_xattr(&upper.join("d"), "user.overlay.opaque", b"y");
     use ChangeKind::{Added, Deleted, Modified};
     assert_eq!(
-        found(&template(&[layer]), "root", &upper),
+        changes(&template(&[layer]), "root", &upper),
         [
             ("/d/new".to_owned(), Added),
             ("/d/old".to_owned(), Deleted),
@@ -102,7 +102,7 @@ fn a_whiteout_of_nothing_is_no_change() {
     write(test.path("layer/x"), "x");
     whiteout(&test.path("upper/never"));
     assert_eq!(
-        found(
+        changes(
             &template(&[test.path("layer")]),
             "root",
             &test.path("upper")
@@ -116,12 +116,12 @@ fn paths_are_those_inside() {
     let test = TestStore::new();
     write(test.path("layer/x"), "x");
     write(test.path("upper/bin/tool"), "x");
-    let found = found(
+    let changes = changes(
         &template(&[test.path("layer")]),
         "usr-local",
         &test.path("upper"),
     );
-    let paths: Vec<_> = found.iter().map(|(path, _)| path.as_str()).collect();
+    let paths: Vec<_> = changes.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, ["/usr/local/bin", "/usr/local/bin/tool"]);
 }
 
@@ -134,7 +134,7 @@ fn a_changed_kind_is_a_change() {
     write(test.path("upper/was-file/x"), "x");
     use ChangeKind::{Added, Modified};
     assert_eq!(
-        found(
+        changes(
             &template(&[test.path("layer")]),
             "root",
             &test.path("upper")
@@ -155,7 +155,7 @@ fn a_diff_is_bounded() {
         write(test.path(&format!("upper/file{index}")), "x");
     }
     let template = template(&[test.path("layer")]);
-    let uppers = [("root".to_owned(), test.path("upper"))];
+    let upper_dirs = [("root".to_owned(), test.path("upper"))];
     for options in [
         DiffOptions {
             max_changes: 10,
@@ -166,7 +166,7 @@ fn a_diff_is_bounded() {
             ..DiffOptions::default()
         },
     ] {
-        let diff = diff_with(&template, &uppers, &options).expect("diff");
+        let diff = diff_with(&template, &upper_dirs, &options).expect("diff");
         assert_eq!(diff.changes.len(), 10);
         assert!(diff.truncated);
     }

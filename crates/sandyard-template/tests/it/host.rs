@@ -353,7 +353,7 @@ fn programs_of_this_host_run_in_it() {
         script += &format!(
             "exec chroot {} /bin/bash -lc '{}'\n",
             merged.display(),
-            INSIDE
+            IN_SANDBOX
         );
         // A mount namespace of its own: whatever happens, nothing stays mounted.
         let output = std::process::Command::new("unshare")
@@ -378,7 +378,7 @@ fn programs_of_this_host_run_in_it() {
 }
 
 /// What the made-up files must be good for.
-const INSIDE: &str = "\
+const IN_SANDBOX: &str = "\
     getent passwd user | { IFS=: read -r name _ id _; echo $name $id; }; \
     getent passwd user | cut -d: -f6; \
     [ \"$(ls /home)\" = user ] && echo only ours; \

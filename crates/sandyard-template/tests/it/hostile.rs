@@ -30,7 +30,7 @@ impl Trap {
             .import_tar("t", bytes, ImportOptions::new(owners()))
     }
 
-    fn outside(&self) -> String {
+    fn host_folder(&self) -> String {
         self.test.path("outside").display().to_string()
     }
 
@@ -61,7 +61,7 @@ fn names_with_dots_and_leading_slashes_stay_inside() {
     tar.file("../../../../outside/victim", "evil")
         .file("/abs/file", "in")
         .file("a/../../b", "in");
-    let absolute = format!("{}/victim", trap.outside());
+    let absolute = format!("{}/victim", trap.host_folder());
     tar.pax(&[("path", absolute.as_bytes())]).file("x", "evil");
     let result = trap.import(&tar);
     trap.check(&result);
@@ -74,13 +74,13 @@ fn names_with_dots_and_leading_slashes_stay_inside() {
 #[test]
 fn writing_through_links_stays_inside() {
     let trap = Trap::new();
-    let outside = trap.outside();
+    let host_folder = trap.host_folder();
     let mut tar = Tar::default();
-    tar.pax(&[("linkpath", outside.as_bytes())])
+    tar.pax(&[("linkpath", host_folder.as_bytes())])
         .symlink("abs", "x");
     tar.symlink("up", "../../../../../../outside");
     tar.symlink("chain", "abs");
-    tar.pax(&[("linkpath", format!("{outside}/victim").as_bytes())])
+    tar.pax(&[("linkpath", format!("{host_folder}/victim").as_bytes())])
         .symlink("file", "x");
     // The last component is never followed.
     tar.file("file", "replaced");
@@ -93,11 +93,11 @@ fn writing_through_links_stays_inside() {
         "replaced"
     );
 
-    // A directory on the way that leads nowhere inside is an error, not a way out.
+    // A directory on the way that leads nowhere inside is an error, not an escape.
     for link in ["up", "abs", "chain"] {
         let trap = Trap::new();
         let mut tar = Tar::default();
-        tar.pax(&[("linkpath", trap.outside().as_bytes())])
+        tar.pax(&[("linkpath", trap.host_folder().as_bytes())])
             .symlink("abs", "x");
         tar.symlink("up", "../../../../../../outside")
             .symlink("chain", "abs");
@@ -138,7 +138,7 @@ fn hard_links_reach_only_what_is_inside() {
         let trap = Trap::new();
         let mut tar = Tar::default();
         tar.dir("dir", 0o755);
-        tar.pax(&[("linkpath", trap.outside().as_bytes())])
+        tar.pax(&[("linkpath", trap.host_folder().as_bytes())])
             .symlink("evil", "x");
         tar.pax(&[("linkpath", target.as_bytes())])
             .hard_link("stolen", "x");
@@ -155,8 +155,11 @@ fn hard_links_reach_only_what_is_inside() {
 fn a_hard_link_to_a_link_does_not_follow_it() {
     let trap = Trap::new();
     let mut tar = Tar::default();
-    tar.pax(&[("linkpath", format!("{}/victim", trap.outside()).as_bytes())])
-        .symlink("link", "x");
+    tar.pax(&[(
+        "linkpath",
+        format!("{}/victim", trap.host_folder()).as_bytes(),
+    )])
+    .symlink("link", "x");
     tar.hard_link("copy", "link")
         .file("copy", "evil")
         .hard_link("copy", "copy");
@@ -168,16 +171,16 @@ fn a_hard_link_to_a_link_does_not_follow_it() {
 #[test]
 fn directories_swapped_for_links_do_not_redirect_later_work() {
     let trap = Trap::new();
-    let outside = trap.outside();
+    let host_folder = trap.host_folder();
     let mut tar = Tar::default();
     // The directory's mode is set last, when its name is a link already.
     tar.dir("d", 0o777);
-    tar.pax(&[("linkpath", outside.as_bytes())])
+    tar.pax(&[("linkpath", host_folder.as_bytes())])
         .symlink("d", "x");
-    let before = crate::support::mode(&outside);
+    let before = crate::support::mode(&host_folder);
     let result = trap.import(&tar);
     trap.check(&result);
-    assert_eq!(crate::support::mode(&outside), before);
+    assert_eq!(crate::support::mode(&host_folder), before);
 }
 
 #[test]
@@ -194,7 +197,7 @@ fn devices_and_whiteouts_are_left_out() {
     let result = trap.import(&tar);
     trap.check(&result);
     let imported = result.expect("import");
-    assert_eq!((imported.tally.devices, imported.tally.unknown), (2, 1));
+    assert_eq!((imported.counts.devices, imported.counts.unknown), (2, 1));
     for name in ["disk", "null", "strange"] {
         assert!(!root(&imported).join(name).exists());
     }
@@ -203,19 +206,19 @@ fn devices_and_whiteouts_are_left_out() {
 #[test]
 fn account_files_that_are_links_or_pipes_do_no_harm() {
     let trap = Trap::new();
-    let outside = format!("{}/victim", trap.outside());
+    let host_folder = format!("{}/victim", trap.host_folder());
     let mut tar = Tar::default();
     tar.dir("etc", 0o755);
-    tar.pax(&[("linkpath", outside.as_bytes())])
+    tar.pax(&[("linkpath", host_folder.as_bytes())])
         .symlink("etc/passwd", "x");
     tar.add(Entry {
         path: b"etc/group",
         kind: b'6',
         ..Entry::default()
     });
-    tar.pax(&[("linkpath", trap.outside().as_bytes())])
+    tar.pax(&[("linkpath", trap.host_folder().as_bytes())])
         .symlink("dev", "x");
-    tar.pax(&[("linkpath", trap.outside().as_bytes())])
+    tar.pax(&[("linkpath", trap.host_folder().as_bytes())])
         .symlink("workspace", "x");
     let result = trap.import(&tar);
     trap.check(&result);

@@ -71,7 +71,7 @@ fn an_archive_keeps_files_links_modes_and_times() {
 }
 
 #[test]
-fn every_compression_is_told_by_its_first_bytes() {
+fn every_compression_is_detected_by_its_first_bytes() {
     let plain = small();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&plain).expect("gzip");
@@ -215,11 +215,11 @@ fn extended_headers_name_times_owners_and_attributes() {
     ] {
         assert_eq!(xattr(&path, name), None, "{name}");
     }
-    assert_eq!(imported.tally.xattrs, 3);
+    assert_eq!(imported.counts.xattrs, 3);
 }
 
 #[test]
-fn owners_no_sandbox_has_become_nobody() {
+fn owners_above_the_range_become_the_overflow_id() {
     if owners() != Owners::Keep {
         return eprintln!("not root: owners are not kept, nothing to see");
     }
@@ -233,7 +233,7 @@ fn owners_no_sandbox_has_become_nobody() {
     let imported = import(&test, &tar.finish()).expect("import");
     let metadata = fs::metadata(root_of(&imported).join("a")).expect("stat");
     assert_eq!((metadata.uid(), metadata.gid()), (65_534, 65_535));
-    assert_eq!(imported.tally.owners, 1);
+    assert_eq!(imported.counts.owners, 1);
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn a_tree_is_copied_whole() {
     assert_eq!(xattr(&root.join("a"), "user.overlay.opaque"), None);
     assert!(!root.join("a/socket").exists());
     assert!(root.join("a/pipe").exists());
-    assert_eq!(imported.tally.sockets, 1);
+    assert_eq!(imported.counts.sockets, 1);
     let metadata = fs::metadata(root.join("sparse")).expect("stat");
     assert_eq!(metadata.len(), 64 << 20);
     assert!(metadata.blocks() * 512 < 1 << 20);
@@ -427,7 +427,7 @@ fn limits_hold_and_leave_nothing() {
 }
 
 #[test]
-fn progress_is_told_and_can_stop_the_import() {
+fn progress_is_reported_and_can_stop_the_import() {
     let test = TestStore::new();
     let mut last = Progress::default();
     let mut on_progress = |progress: Progress| {

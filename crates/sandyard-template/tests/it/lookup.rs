@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use sandyard_template::{Found, Kind, Part, Template, TemplateLookup};
+use sandyard_template::{Entry, Kind, Part, Template, TemplateLookup};
 
 use crate::support::{TestStore, set_xattr, write};
 
@@ -25,17 +25,17 @@ fn template(root: &[PathBuf], usr: &Path) -> Template {
 
 /// Part, real path and content (or kind) of what is shown.
 fn show(lookup: &mut TemplateLookup<'_>, path: &str) -> Option<(usize, String, String)> {
-    let found = lookup.find(Path::new(path)).expect("readable")?;
-    let what = match found.found {
-        Found::Nothing => "nothing".to_owned(),
-        Found::Folder => "folder".to_owned(),
-        Found::Other => "other".to_owned(),
-        Found::File(file) => match file.read(100).expect("read") {
+    let entry = lookup.find(Path::new(path)).expect("readable")?;
+    let what = match entry.entry {
+        Entry::Nothing => "nothing".to_owned(),
+        Entry::Folder => "folder".to_owned(),
+        Entry::Other => "other".to_owned(),
+        Entry::File(file) => match file.read(100).expect("read") {
             Some(bytes) => String::from_utf8(bytes).expect("text"),
             None => "too long".to_owned(),
         },
     };
-    Some((found.part, found.path.display().to_string(), what))
+    Some((entry.part, entry.path.display().to_string(), what))
 }
 
 fn expected(part: usize, path: &str, what: &str) -> Option<(usize, String, String)> {
@@ -113,7 +113,7 @@ fn layers_and_parts_are_put_together_and_links_followed_inside() {
 }
 
 #[test]
-fn folders_on_the_way_are_as_the_topmost_layer_has_them() {
+fn parent_folders_are_those_of_the_topmost_layer() {
     let test = TestStore::new();
     let (top, bottom, usr) = (test.path("top"), test.path("bottom"), test.path("usr"));
     write(bottom.join("etc/ssl/file"), "x");
@@ -127,11 +127,11 @@ fn folders_on_the_way_are_as_the_topmost_layer_has_them() {
     mode(&bottom.join("etc/ssl"), 0o1775);
     let template = template(&[top, bottom], &usr);
     let mut lookup = TemplateLookup::new(&template);
-    let found = lookup
+    let entry = lookup
         .find(Path::new("/etc/ssl/certs/x"))
         .expect("find")
         .expect("a found");
-    let folders: Vec<_> = found
+    let folders: Vec<_> = entry
         .folders
         .iter()
         .map(|folder| (folder.path.to_str().expect("UTF-8"), folder.mode))
@@ -147,11 +147,11 @@ fn a_file_that_changes_has_another_identity() {
     fs::create_dir(&usr).expect("mkdir");
     let template = template(std::slice::from_ref(&root), &usr);
     let identity = || {
-        let found = TemplateLookup::new(&template)
+        let entry = TemplateLookup::new(&template)
             .find(Path::new("/file"))
             .expect("find");
-        match found.expect("a found").found {
-            Found::File(file) => file.identity(),
+        match entry.expect("a found").entry {
+            Entry::File(file) => file.identity(),
             other => panic!("{other:?}"),
         }
     };

@@ -56,7 +56,7 @@ fn change(merged: &Overlay) {
     );
 }
 
-fn uppers(overlay: &Overlay) -> Vec<(String, std::path::PathBuf)> {
+fn upper_dirs(overlay: &Overlay) -> Vec<(String, std::path::PathBuf)> {
     vec![("root".to_owned(), overlay.upper.clone())]
 }
 
@@ -66,9 +66,9 @@ fn a_diff_tells_what_a_sandbox_did() {
         let test = TestStore::new();
         let base = base(&test);
         let merged = Overlay::of(&base.parts[0], &test.path("disk"));
-        assert_eq!(diff(&base, &uppers(&merged)).expect("diff").changes, []);
+        assert_eq!(diff(&base, &upper_dirs(&merged)).expect("diff").changes, []);
         change(&merged);
-        let diff = diff(&base, &uppers(&merged)).expect("diff");
+        let diff = diff(&base, &upper_dirs(&merged)).expect("diff");
         let found: Vec<_> = diff
             .changes
             .iter()
@@ -115,13 +115,13 @@ fn a_sandbox_on_the_snapshot_sees_what_the_first_saw() {
             let base = base(&test);
             let first = Overlay::of(&base.parts[0], &test.path("disk"));
             change(&first);
-            let (snapshot, tally) = test
+            let (snapshot, counts) = test
                 .store
-                .snapshot("snap", &base, &uppers(&first), owners())
+                .snapshot("snap", &base, &upper_dirs(&first), owners())
                 .expect("snapshot");
             assert_eq!(snapshot.parts[0].layers.len(), 2);
             assert_eq!(snapshot.parts[0].layers[1], base.parts[0].layers[0]);
-            assert!(tally.done.entries > 10);
+            assert!(counts.done.entries > 10);
 
             let second = Overlay::of(&snapshot.parts[0], &test.path("disk2"));
             assert_eq!(listing(&first.path("")), listing(&second.path("")));
@@ -142,7 +142,7 @@ fn a_sandbox_on_the_snapshot_sees_what_the_first_saw() {
             // And once more on top, with what the first deleted made again.
             fs::write(second.path("delete"), "back").expect("write");
             fs::remove_dir_all(second.path("newdir")).expect("rm -r");
-            let upper = uppers(&second);
+            let upper = upper_dirs(&second);
             let found = diff(&snapshot, &upper).expect("diff").changes;
             let found: Vec<_> = found
                 .iter()
@@ -187,7 +187,7 @@ fn what_a_sandbox_names_like_overlay_attributes_is_kept_as_its_own() {
             let (snapshot, _) = match set {
                 Ok(()) => test
                     .store
-                    .snapshot("snap", &base, &uppers(&first), owners())
+                    .snapshot("snap", &base, &upper_dirs(&first), owners())
                     .expect("snapshot"),
                 Err(error) => {
                     return eprintln!("this kernel keeps such names from sandboxes: {error}");
@@ -247,7 +247,7 @@ fn owners_and_capabilities_survive_a_snapshot() {
                 std::os::unix::fs::chown(merged.path("chmod"), Some(1000), Some(1000)).is_ok();
             let (snapshot, _) = test
                 .store
-                .snapshot("snap", &base, &uppers(&merged), Owners::Keep)
+                .snapshot("snap", &base, &upper_dirs(&merged), Owners::Keep)
                 .expect("snapshot");
             let layer = &snapshot.parts[0].layers[0];
             assert!(

@@ -21,8 +21,8 @@ fn path() -> impl Strategy<Value = String> {
     prop::collection::vec(component(), 1..6).prop_map(|parts| parts.join("/"))
 }
 
-fn target(outside: &'static str) -> impl Strategy<Value = String> {
-    prop_oneof![3 => path(), 1 => path().prop_map(|path| format!("/{path}")), 1 => Just(outside.to_owned())]
+fn target(host_folder: &'static str) -> impl Strategy<Value = String> {
+    prop_oneof![3 => path(), 1 => path().prop_map(|path| format!("/{path}")), 1 => Just(host_folder.to_owned())]
 }
 
 fn entry() -> impl Strategy<Value = (u8, String, String, u32)> {
@@ -47,10 +47,10 @@ proptest! {
     fn entries_in_any_order_stay_inside(entries in prop::collection::vec(entry(), 1..25)) {
         let test = TestStore::new();
         write(test.path("outside/victim"), "untouched");
-        let outside = test.path("outside").display().to_string();
+        let host_folder = test.path("outside").display().to_string();
         let mut tar = Tar::default();
         for (kind, path, target, mode) in &entries {
-            let target = target.replace("@outside", &outside);
+            let target = target.replace("@outside", &host_folder);
             tar.pax(&[("path", path.as_bytes()), ("linkpath", target.as_bytes())]);
             tar.add(Entry { path: b"x", kind: *kind, link: b"x", mode: *mode, data: b"evil", ..Entry::default() });
         }

@@ -29,13 +29,13 @@ fn only_parts_that_changed_get_a_layer() {
         key: "usr".into(),
         layers: vec!["/usr".into()],
     });
-    let mut uppers = upper(&test, "root-upper");
+    let mut upper_dirs = upper(&test, "root-upper");
     write(test.path("root-upper/new"), "x");
     fs::create_dir_all(test.path("usr-upper")).expect("mkdir");
-    uppers.push(("usr".to_owned(), test.path("usr-upper")));
+    upper_dirs.push(("usr".to_owned(), test.path("usr-upper")));
     let (snapshot, _) = test
         .store
-        .snapshot("snap", &base, &uppers, owners())
+        .snapshot("snap", &base, &upper_dirs, owners())
         .expect("snapshot");
     assert_eq!(snapshot.parts[0].layers.len(), 2);
     assert_eq!(snapshot.parts[1].layers, [Path::new("/usr")]);
@@ -52,8 +52,8 @@ fn only_parts_that_changed_get_a_layer() {
 fn whiteouts_of_both_kinds_and_opaque_directories_are_kept() {
     let test = TestStore::new();
     let base = base(&test);
-    let uppers = upper(&test, "upper");
-    let root = &uppers[0].1;
+    let upper_dirs = upper(&test, "upper");
+    let root = &upper_dirs[0].1;
     mknodat(
         CWD,
         root.join("gone"),
@@ -69,7 +69,7 @@ fn whiteouts_of_both_kinds_and_opaque_directories_are_kept() {
     set_xattr(root, "user.overlay.impure", b"y");
     let (snapshot, _) = test
         .store
-        .snapshot("snap", &base, &uppers, owners())
+        .snapshot("snap", &base, &upper_dirs, owners())
         .expect("snapshot");
     let layer = &snapshot.parts[0].layers[0];
     let metadata = fs::symlink_metadata(layer.join("gone")).expect("stat");
@@ -130,12 +130,12 @@ fn a_failure_in_the_middle_leaves_nothing() {
         key: "usr".into(),
         layers: vec!["/usr".into()],
     });
-    let mut uppers = upper(&test, "upper");
+    let mut upper_dirs = upper(&test, "upper");
     write(test.path("upper/new"), "x");
-    uppers.push(("usr".to_owned(), test.path("missing")));
+    upper_dirs.push(("usr".to_owned(), test.path("missing")));
     assert!(
         test.store
-            .snapshot("snap", &base, &uppers, owners())
+            .snapshot("snap", &base, &upper_dirs, owners())
             .is_err()
     );
     assert_eq!(test.layer_names().len(), 1);
@@ -180,18 +180,18 @@ fn links_in_an_upper_directory_lead_nowhere() {
     let test = TestStore::new();
     let base = base(&test);
     write(test.path("secret/key"), "secret");
-    let uppers = upper(&test, "upper");
-    std::os::unix::fs::symlink(test.path("secret"), uppers[0].1.join("link")).expect("symlink");
-    let (snapshot, tally) = test
+    let upper_dirs = upper(&test, "upper");
+    std::os::unix::fs::symlink(test.path("secret"), upper_dirs[0].1.join("link")).expect("symlink");
+    let (snapshot, counts) = test
         .store
-        .snapshot("snap", &base, &uppers, owners())
+        .snapshot("snap", &base, &upper_dirs, owners())
         .expect("snapshot");
     assert!(
         fs::symlink_metadata(snapshot.parts[0].layers[0].join("link"))
             .expect("stat")
             .is_symlink()
     );
-    assert_eq!(tally.done.entries, 1);
+    assert_eq!(counts.done.entries, 1);
 }
 
 #[test]
@@ -202,14 +202,14 @@ fn uppers_are_reached_through_descriptors() {
     write(test.path("disk/root/upper/new"), "x");
     let disk = fs::File::open(test.path("disk")).expect("open");
     let path = PathBuf::from(format!("/proc/self/fd/{}/root/upper", disk.as_raw_fd()));
-    let uppers = [("root".to_owned(), path)];
+    let upper_dirs = [("root".to_owned(), path)];
     let (snapshot, _) = test
         .store
-        .snapshot("snap", &base, &uppers, owners())
+        .snapshot("snap", &base, &upper_dirs, owners())
         .expect("snapshot");
     assert_eq!(read(snapshot.parts[0].layers[0].join("new")), "x");
     assert_eq!(
-        sandyard_template::diff(&base, &uppers)
+        sandyard_template::diff(&base, &upper_dirs)
             .expect("diff")
             .changes
             .len(),
@@ -221,16 +221,16 @@ fn uppers_are_reached_through_descriptors() {
 fn a_tree_too_deep_for_any_path_is_refused_and_leaves_nothing() {
     let test = TestStore::new();
     let base = base(&test);
-    let uppers = upper(&test, "upper");
+    let upper_dirs = upper(&test, "upper");
     let name = "d".repeat(250);
-    let mut dir = fs::File::open(&uppers[0].1).expect("open");
+    let mut dir = fs::File::open(&upper_dirs[0].1).expect("open");
     for _ in 0..20 {
         use std::os::fd::AsRawFd;
         let path = format!("/proc/self/fd/{}/{name}", dir.as_raw_fd());
         fs::create_dir(&path).expect("mkdir");
         dir = fs::File::open(&path).expect("open");
     }
-    let refused = test.store.snapshot("snap", &base, &uppers, owners());
+    let refused = test.store.snapshot("snap", &base, &upper_dirs, owners());
     assert!(
         matches!(refused, Err(TemplateError::LimitExceeded { .. })),
         "{refused:?}"
@@ -238,7 +238,7 @@ fn a_tree_too_deep_for_any_path_is_refused_and_leaves_nothing() {
     assert_eq!(test.layer_names().len(), 1);
     let shell = std::process::Command::new("rm")
         .arg("-rf")
-        .arg(&uppers[0].1)
+        .arg(&upper_dirs[0].1)
         .status()
         .expect("rm");
     assert!(shell.success());

@@ -97,7 +97,7 @@ fn an_existing_template_is_replaced_only_on_request() {
 fn a_sweep_spares_what_is_named_used_or_young() {
     let test = TestStore::new();
     write(test.path("tree/x"), "x");
-    let kept = test.import("kept", &test.path("tree"));
+    let published = test.import("kept", &test.path("tree"));
     let used = test.import("used", &test.path("tree"));
     test.import("unused", &test.path("tree"));
     test.store.remove("used").expect("remove");
@@ -112,7 +112,7 @@ fn a_sweep_spares_what_is_named_used_or_young() {
     let swept = test.store.sweep(&options).expect("sweep");
     assert_eq!(swept.layers.len(), 1);
     assert!(swept.layers[0].starts_with("unused-"));
-    for template in [&kept, &used] {
+    for template in [&published, &used] {
         assert!(template.parts[0].layers[0].join("x").exists());
     }
 }

@@ -16,8 +16,8 @@ use sandyard_agent::EgressListeners;
 use sandyard_wire::egress::NAME_SERVER;
 
 use crate::error::{EngineError, Result};
-use crate::steps::{FaultPlace, Faults};
-use crate::sys::{Doing, icmp, net};
+use crate::steps::{FaultProcess, Faults};
+use crate::sys::{OperationExt, icmp, net};
 
 /// The DNS server of a sandbox without redirects.
 pub(crate) const PROXIED_NAME_SERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 53);
@@ -45,7 +45,7 @@ pub(super) fn open(steps: &mut Faults, limitations: &mut Vec<String>) -> Result<
 /// Sets up egress in the network namespace of this process, which a container engine made. Its only link is loopback, which may be
 /// up already and may not be ours to change.
 pub(crate) fn open_here(limitations: &mut Vec<String>) -> Result<Egress> {
-    let mut steps = Faults::at(FaultPlace::Init, None);
+    let mut steps = Faults::at(FaultProcess::Init, None);
     let redirected = rules::install(limitations).and_then(|()| Ok(net::raise_loopback(true)?));
     if redirected.is_err() {
         // Fails where we may not raise it; then it is up already.
@@ -60,8 +60,8 @@ fn open_listeners(
     redirected: Result<()>,
 ) -> Result<Egress> {
     let mut listeners = steps.step("open the egress listeners", || match &redirected {
-        Ok(()) => listeners::redirected().doing("listen for", "egress"),
-        Err(_) => listeners::proxied(PROXIED_NAME_SERVER).doing("listen for", "egress"),
+        Ok(()) => listeners::redirected().operation("listen for", "egress"),
+        Err(_) => listeners::proxied(PROXIED_NAME_SERVER).operation("listen for", "egress"),
     })?;
     if let Err(error) = redirected {
         limitations.push(no_redirect(&error));
@@ -71,7 +71,7 @@ fn open_listeners(
         });
     }
     let rejected = steps.attempt("open sockets for rejected packets", || {
-        icmp::open_error_sockets().doing("open", "a raw socket")
+        icmp::open_error_sockets().operation("open", "a raw socket")
     })?;
     match rejected {
         Ok(sockets) => listeners.blocked_packets = sockets,

@@ -230,14 +230,14 @@ mod tests {
 
     /// A kernel without some extras, whose icmp are as the real one's.
     fn without<'a>(lacking: &'a [Extra]) -> impl FnMut(NewTable) -> Result<(), Refused> + 'a {
-        let mut tried: Vec<Extra> = Extra::ALL.to_vec();
+        let mut attempted: Vec<Extra> = Extra::ALL.to_vec();
         move |_| {
-            let (_, owners) = table(&tried);
+            let (_, owners) = table(&attempted);
             let refused = owners.iter().find(|(_, extra)| lacking.contains(extra));
             let Some((number, extra)) = refused else {
                 return Ok(());
             };
-            tried.retain(|kept| kept != extra);
+            attempted.retain(|kept| kept != extra);
             Err(Refused {
                 number: Some(*number),
                 error: io::ErrorKind::NotFound.into(),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_lacks_is_left_out_and_reported() {
+    fn missing_features_are_left_out_and_reported() {
         for lacking in SUBSETS {
             let missing = commit_supported(without(lacking)).expect("a redirect");
             assert_eq!(missing.len(), lacking.len());

@@ -73,11 +73,11 @@ impl Bounds {
         }
         let uses: Vec<DiskUse> = measured.iter().map(|(.., usage)| *usage).collect();
         let pending: u64 = uses.iter().map(|usage| usage.pending).sum();
-        let left = space
+        let remaining = space
             .free
             .saturating_sub(space.margin())
             .saturating_sub(pending);
-        let shares = growth::divide(left, space.shared(), &uses);
+        let shares = growth::divide(remaining, space.shared(), &uses);
         for ((path, size, _), share) in measured.into_iter().zip(shares) {
             if let Some(disk) = self.disks.get_mut(&path) {
                 let blocks = match space.is_critical() {

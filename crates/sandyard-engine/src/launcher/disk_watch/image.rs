@@ -47,10 +47,10 @@ pub(super) fn sandbox_of(image: &Path) -> Option<SandboxId> {
         .flatten()
 }
 
-/// Free blocks to keep from an image of `size` bytes so that it can hold no more than `most` bytes.
-pub(super) fn reserved_blocks(size: u64, most: u64) -> u64 {
+/// Free blocks to keep from an image of `size` bytes so that it can hold no more than `max_bytes` bytes.
+pub(super) fn reserved_blocks(size: u64, max_bytes: u64) -> u64 {
     let usable = size - size / INODE_TABLES;
-    let blocks = usable.saturating_sub(most) / BLOCK;
+    let blocks = usable.saturating_sub(max_bytes) / BLOCK;
     blocks.clamp(
         kernel_default(size),
         all_blocks(size).max(kernel_default(size)),
@@ -62,11 +62,11 @@ pub(super) fn all_blocks(size: u64) -> u64 {
     let blocks = size / BLOCK;
     // mkfs leaves out a last group that has hardly room for its own tables. Less than a journal, so this much is never free.
     let tail = blocks % GROUP_BLOCKS;
-    let kept = match blocks > GROUP_BLOCKS && tail < SMALLEST_GROUP {
+    let usable_blocks = match blocks > GROUP_BLOCKS && tail < SMALLEST_GROUP {
         true => blocks - tail,
         false => blocks,
     };
-    kept.saturating_sub(1)
+    usable_blocks.saturating_sub(1)
 }
 
 /// What the kernel keeps for itself: 2 %, and at most 4,096 blocks.

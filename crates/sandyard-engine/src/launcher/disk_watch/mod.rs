@@ -148,14 +148,14 @@ impl<'a> DiskWatch<'a> {
 
     /// Keeps the reserve file filled while disks are in use and there is room for it.
     fn fill_reserve(&mut self, space: Space) {
-        let wanted = space.reserve_file();
-        let has_room = space.free >= space.margin() + space.shared() + 2 * wanted;
+        let target_bytes = space.reserve_file();
+        let has_room = space.free >= space.margin() + space.shared() + 2 * target_bytes;
         if self.can_reserve
             && has_room
-            && self.reserve.bytes() < wanted
+            && self.reserve.bytes() < target_bytes
             && image::mounted(self.ctx).next().is_some()
         {
-            let _ = self.reserve.fill(wanted);
+            let _ = self.reserve.fill(target_bytes);
         }
     }
 

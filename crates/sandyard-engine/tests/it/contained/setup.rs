@@ -9,7 +9,7 @@ use sandyard_wire::host::InitRequest;
 use super::container::{Image, sh};
 
 /// CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE.
-const KEPT: u64 = 0x4fb;
+const RETAINED: u64 = 0x4fb;
 
 #[tokio::test]
 async fn a_user_is_there_with_a_home_and_a_workspace_and_without_sudo() {
@@ -58,29 +58,29 @@ async fn an_image_from_scratch_and_a_number_as_user_will_do() {
 }
 
 #[tokio::test]
-async fn privileges_are_given_up_for_good() {
+async fn privileges_are_dropped_for_good() {
     let image = Image::new();
     let mut container = image.start(&[]);
     let agent = container.agent().await;
     for user in ["root", "user"] {
-        let said = sh(
+        let output = sh(
             &agent,
             Some(user),
             "grep -E '^Cap(Bnd|Inh|Amb)' /proc/self/status",
         )
         .await;
-        let sets: Vec<u64> = said
+        let sets: Vec<u64> = output
             .lines()
             .filter_map(|line| u64::from_str_radix(line.split_once('\t')?.1, 16).ok())
             .collect();
-        assert_eq!(sets, [0, KEPT, 0], "{said}");
+        assert_eq!(sets, [0, RETAINED, 0], "{output}");
     }
-    let said = sh(&agent, Some("root"), "ip link set lo down && echo done").await;
-    assert!(!said.contains("done"), "{said}");
+    let output = sh(&agent, Some("root"), "ip link set lo down && echo done").await;
+    assert!(!output.contains("done"), "{output}");
 }
 
 #[tokio::test]
-async fn the_doors_are_shut_to_programs_inside() {
+async fn the_listeners_are_closed_to_programs_inside() {
     let image = Image::new();
     let mut container = image.start(&[]);
     let agent = container.agent().await;
@@ -95,8 +95,8 @@ async fn the_doors_are_shut_to_programs_inside() {
     };
     agent.init(&request).await.expect("init");
     assert_eq!(sh(&agent, None, ask).await, "401");
-    let shown = ask.replace("Token: ", "Token: token");
-    assert_eq!(sh(&agent, None, &shown).await, "200");
+    let output = ask.replace("Token: ", "Token: token");
+    assert_eq!(sh(&agent, None, &output).await, "200");
 }
 
 #[tokio::test]
@@ -140,13 +140,13 @@ async fn a_certificate_that_lies_there_is_trusted() {
     let agent = container.agent().await;
     let list = "/etc/ssl/certs/ca-certificates.crt";
     for _ in 0..2 {
-        let said = sh(
+        let output = sh(
             &agent,
             None,
             "echo $SSL_CERT_FILE $A; grep -c BEGIN $SSL_CERT_FILE",
         )
         .await;
-        assert_eq!(said, format!("{list} b\n1"));
+        assert_eq!(output, format!("{list} b\n1"));
         // Other variables do not replace it.
         let request = InitRequest {
             env_vars: Some([("C".to_owned(), "d".to_owned())].into()),

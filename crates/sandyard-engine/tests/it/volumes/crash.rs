@@ -3,7 +3,7 @@
 use std::fs;
 
 use sandyard_core::SandboxState::Stopped;
-use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultPlace};
+use sandyard_engine::{ErrorKind, Fault, FaultAction, FaultProcess};
 
 use super::{SIZE, create, devices, with};
 use crate::test_env::{TestEnv, kill, wait_for};
@@ -52,17 +52,17 @@ async fn a_device_whose_number_was_lost_is_found_all_the_same() {
         env.engine.delete(id).await.expect("delete");
     }
     let detached = wait_for(TIMEOUT, || {
-        let left = devices(&env.data, "v1");
-        left.is_empty().then_some(()).ok_or(left)
+        let leftovers_ = devices(&env.data, "v1");
+        leftovers_.is_empty().then_some(()).ok_or(leftovers_)
     });
     assert_eq!(detached, Ok(()));
     env.engine.create_volume("v2", SIZE).await.expect("make");
-    let theirs = create(&env, &["v2:/data"]).await;
+    let other = create(&env, &["v2:/data"]).await;
     let taken = fs::read_to_string(env.data.join("run/volume-v2.device.lock"));
     fs::write(&note, taken.expect("a note")).expect("a wrong note");
     let id = create(&env, &["v1:/data"]).await;
     assert_eq!(env.out(&id, "cat /data/file").await, "one");
-    assert_eq!(env.out(&theirs, "ls -A /data").await, "");
+    assert_eq!(env.out(&other, "ls -A /data").await, "");
     env.finish().await;
 }
 
@@ -73,16 +73,16 @@ async fn a_create_with_a_volume_that_fails_at_any_step_leaves_nothing_mounted() 
     let id = create(&env, &["v1:/data"]).await;
     env.sh(&id, "echo kept > /data/file; sync").await;
     env.engine.delete(&id).await.expect("delete");
-    for (place, action) in [
-        (FaultPlace::Worker, FaultAction::Fail),
-        (FaultPlace::Worker, FaultAction::KillAfter),
-        (FaultPlace::Init, FaultAction::Fail),
-        (FaultPlace::Init, FaultAction::KillBefore),
+    for (process, action) in [
+        (FaultProcess::Worker, FaultAction::Fail),
+        (FaultProcess::Worker, FaultAction::KillAfter),
+        (FaultProcess::Init, FaultAction::Fail),
+        (FaultProcess::Init, FaultAction::KillBefore),
     ] {
         let mut failed = 0;
         for step in 1..60 {
             let fault = Fault {
-                place,
+                process,
                 step,
                 action,
             };
@@ -96,30 +96,30 @@ async fn a_create_with_a_volume_that_fails_at_any_step_leaves_nothing_mounted() 
                 env.engine.delete(&info.id).await.expect("delete");
             }
             let detached = wait_for(TIMEOUT, || {
-                let left = devices(&env.data, "v1");
-                left.is_empty().then_some(()).ok_or(left)
+                let leftovers_ = devices(&env.data, "v1");
+                leftovers_.is_empty().then_some(()).ok_or(leftovers_)
             });
-            assert_eq!(detached, Ok(()), "step {step} of {place:?} {action:?}");
+            assert_eq!(detached, Ok(()), "step {step} of {process:?} {action:?}");
             if made.is_ok() {
                 break;
             }
             failed += 1;
         }
-        assert!(failed >= 8, "only {failed} steps of {place:?} {action:?}");
+        assert!(failed >= 8, "only {failed} steps of {process:?} {action:?}");
     }
     env.finish().await;
 }
 
 #[tokio::test]
-async fn what_an_unfinished_creation_left_is_swept_and_in_nobodys_way() {
+async fn leftovers_of_an_unfinished_creation_are_swept_and_block_nothing() {
     let env = TestEnv::new().await;
-    let left = env.data.join("volumes/.new-v1");
-    fs::create_dir(&left).expect("make");
-    fs::write(left.join("disk.img"), "half").expect("write");
+    let leftovers_ = env.data.join("volumes/.new-v1");
+    fs::create_dir(&leftovers_).expect("make");
+    fs::write(leftovers_.join("disk.img"), "half").expect("write");
     let missing = env.engine.create(&with(&["v1:/data"])).await;
     assert_eq!(missing.expect_err("not there").kind, ErrorKind::NotFound);
     env.engine.create_volume("v1", SIZE).await.expect("make");
-    assert!(!left.exists());
+    assert!(!leftovers_.exists());
     let id = create(&env, &["v1:/data"]).await;
     assert_eq!(env.out(&id, "echo x > /data/x; ls /data").await, "x");
     fs::create_dir(env.data.join("volumes/.new-v2")).expect("make");

@@ -51,11 +51,11 @@ pub(crate) async fn assert_volumes_work(env: &TestEnv) {
     env.engine.create_volume("v1", SIZE).await.expect("make");
     let spec = with(&["v1:/mnt/deep/data"]);
     let made = env.engine.create(&spec).await.expect("create");
-    let said = made
+    let is_reported = made
         .limitations
         .iter()
         .any(|limitation| limitation.contains("volumes"));
-    assert!(said, "{:?}", made.limitations);
+    assert!(is_reported, "{:?}", made.limitations);
     let one = made.id;
     let two = create(env, &["v1:/data"]).await;
     let line =
@@ -180,9 +180,12 @@ async fn stopping_forking_and_snapshots_leave_the_volume_out_and_alone() {
     env.engine.start(&id).await.expect("start");
     assert_eq!(env.out(&id, "cat /mnt/data/file").await, "one");
     let changes = env.engine.diff(&id).await.expect("diff").changes;
-    let told = |path: &str| changes.iter().any(|change| change.path == Path::new(path));
-    assert!(told("/home/user/own") && told("/mnt/data"), "{changes:?}");
-    assert!(!told("/mnt/data/file"), "{changes:?}");
+    let reported = |path: &str| changes.iter().any(|change| change.path == Path::new(path));
+    assert!(
+        reported("/home/user/own") && reported("/mnt/data"),
+        "{changes:?}"
+    );
+    assert!(!reported("/mnt/data/file"), "{changes:?}");
     let fork = env.engine.fork(&id, &ForkSpec::default()).await;
     let fork = fork.expect("fork").id;
     assert_eq!(
@@ -207,8 +210,8 @@ async fn a_full_volume_is_full_and_nothing_else_is() {
     env.engine.create_volume("v1", SIZE).await.expect("make");
     let id = create(&env, &["v1:/data"]).await;
     let fill = "dd if=/dev/zero of=/data/big bs=1M count=200 2>&1 | grep -o 'No space left on device'; stat -c %s /data/big";
-    let said = env.out(&id, fill).await;
-    let (why, size) = said.split_once('\n').expect("two lines");
+    let is_reported = env.out(&id, fill).await;
+    let (why, size) = is_reported.split_once('\n').expect("two lines");
     assert_eq!(why, "No space left on device");
     let size: u64 = size.parse().expect("a size");
     assert!((16 << 20..SIZE).contains(&size), "{size}");

@@ -121,8 +121,8 @@ async fn a_volume_goes_only_when_no_sandbox_has_it() {
     env.engine.delete(&id).await.expect("delete");
     env.engine.delete_volume("v1").await.expect("delete");
     env.engine.delete_volume("v1").await.expect("delete again");
-    let gone = env.engine.create(&with(&["v1:/data"])).await;
-    assert_eq!(gone.expect_err("gone").kind, ErrorKind::NotFound);
+    let removed = env.engine.create(&with(&["v1:/data"])).await;
+    assert_eq!(removed.expect_err("gone").kind, ErrorKind::NotFound);
     // Another one of that name is another one.
     env.engine.create_volume("v1", SIZE).await.expect("make");
     let id = create(&env, &["v1:/data"]).await;
