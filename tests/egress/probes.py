@@ -379,7 +379,7 @@ def _received(client, size):
         return _error_text(error)
 
 
-def several_sandboxes(host, port, count):
+def open_many(host, port, count):
     """Opens many connections, all at once, and has each say something back; says how many did."""
     import resource
 
@@ -401,7 +401,7 @@ PROBES = {
     function.__name__: function
     for function in (
         lookup, connect, request, tls, query_udp, query_tcp, datagram, ping, routes_and_rules, other_namespaces,
-        agent_socket, agent_descriptors, by_proxy, several_sandboxes,
+        agent_socket, agent_descriptors, by_proxy, open_many,
     )
 }  # fmt: skip
 

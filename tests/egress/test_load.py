@@ -19,7 +19,7 @@ def test_a_thousand_connections_of_one_sandbox_all_answer(world, server, make):
     processes.reset_peak(server.pid)
     before = processes.memory_bytes(server.pid)
     elapsed = stopwatch()
-    probe = guest.probe("many", "good.test", world.echoes.port, CONNECTIONS)
+    probe = guest.probe("open_many", "good.test", world.echoes.port, CONNECTIONS)
     print(f"\n{CONNECTIONS} connections in {elapsed():.1f} s, most at once {world.echoes.limit}")
     assert probe["right"] == CONNECTIONS, probe["wrong"]
     assert world.echoes.limit >= CONNECTIONS

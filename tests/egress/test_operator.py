@@ -66,7 +66,7 @@ def test_what_the_operator_denies_no_policy_opens(world, bounded):
 
 def test_connections_over_the_limit_are_refused_and_on_record(world, bounded):
     def those_that_answer(count):
-        probe = bounded.probe("many", "good.test", world.echoes.port, count)
+        probe = bounded.probe("open_many", "good.test", world.echoes.port, count)
         assert probe.get("right", 0) <= 20, probe
         return probe.get("right")
 

@@ -61,7 +61,7 @@ def test_open_connections_end_and_new_ones_work_after_kill_9(world, own_server):
     start(guest, "faithful", FAITHFUL, world.echoes.port)
     wait_for(lambda: "answered" in lines(guest, "loyal"), "the first program is answered")
     wait_for(lambda: lines(guest, "faithful") == ["open"], "the second program is connected")
-    request_log = len(world.names.was_asked("good.test"))
+    query_count = len(world.names.was_asked("good.test"))
     server.kill()
     wait_for(lambda: world.echoes.open == 0, "the other side sees the end")
     server.start()
@@ -70,11 +70,11 @@ def test_open_connections_end_and_new_ones_work_after_kill_9(world, own_server):
     # It has not looked the name up again: the address that stands for the name still does.
     seen = len(world.good.requests_for("/loyal"))
     wait_for(lambda: len(world.good.requests_for("/loyal")) > seen, "the address from before still leads to the name")
-    assert request_log > 0
+    assert query_count > 0
     # The policy is in force again, and a new program works without doing anything special.
     assert guest.curl(f"{world.good.http}/echo")["exit_code"] == 0
     assert guest.curl(f"{world.other.http}/echo")["exit_code"] == 6
-    assert guest.probe("connect", world.own_server, world.evil_port.port)["outcome"] not in ("answered", "timeout")
+    assert guest.probe("connect", world.own_address, world.evil_port.port)["outcome"] not in ("answered", "timeout")
 
 
 def test_a_connection_made_while_no_server_runs_does_not_hang(world, own_server):

@@ -109,8 +109,8 @@ def test_apt_downloads(registries):
     """As root inside, with folders of its own: lists of packages, and one package."""
     options = host_clients.apt_options(registries)
     update = f"apt-get {options} -q update"
-    host_clients.run(registries, f"mkdir -p {{location}}/lists/partial {{location}}/archives/partial && {update}", user="root")
-    command = f"cd {{location}} && apt-get {options} -q download hostname && ls *.deb"
+    host_clients.run(registries, f"mkdir -p {{place}}/lists/partial {{place}}/archives/partial && {update}", user="root")
+    command = f"cd {{place}} && apt-get {options} -q download hostname && ls *.deb"
     host_clients.run(registries, command, user="root")
     assert "hostname_" in registries.output("ls /tmp/place/*.deb", user="root")
 
